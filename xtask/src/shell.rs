@@ -1,0 +1,123 @@
+//! Running other programs under a name, so that a failure says which one it was, and the few
+//! facts every chore asks for: where the workspace is and where cargo puts what it builds.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Why a chore stopped: one line for the person who started it.
+#[derive(Debug)]
+pub struct Failure(String);
+
+impl Failure {
+    /// Takes the whole message: who failed, why, what to do.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Runs a program with our own input and output; any exit code but zero is a failure.
+pub fn run(name: &str, command: &mut Command) -> Result<(), Failure> {
+    let status = command.status().map_err(|error| not_started(name, &error))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("`{name}` ended with {status}; its output above says why")))
+}
+
+/// Runs a program and returns what it printed; what it complained about joins the failure.
+pub fn output_of(name: &str, command: &mut Command) -> Result<String, Failure> {
+    let output = command.output().map_err(|error| not_started(name, &error))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::new(format!("`{name}` ended with {}: {}", output.status, complaint.trim())))
+}
+
+/// The cargo that started us, or the one on the search path, working in the workspace.
+pub fn cargo(root: &Path) -> Command {
+    let program = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(program);
+    command.current_dir(root);
+    command
+}
+
+/// True when the search path holds a file of this name.
+pub fn is_installed(program: &str) -> bool {
+    env::var_os("PATH")
+        .is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
+
+/// The folder of the workspace, whatever folder the command was typed in.
+pub fn workspace_root() -> PathBuf {
+    // What cargo says now goes before what it said when we were compiled: the tree may have moved.
+    let manifest_folder = env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest_folder.parent().map_or_else(|| manifest_folder.clone(), Path::to_path_buf)
+}
+
+/// Where cargo puts what it builds. Cargo itself answers, so `CARGO_TARGET_DIR` is honoured.
+pub fn target_folder(root: &Path) -> Result<PathBuf, Failure> {
+    let metadata = output_of(
+        "cargo metadata",
+        cargo(root).args(["metadata", "--format-version", "1", "--no-deps"]),
+    )?;
+    let folder = target_directory(&metadata).ok_or_else(|| {
+        Failure::new("`cargo metadata` names no `target_directory`; run it by hand and look")
+    })?;
+    Ok(PathBuf::from(folder))
+}
+
+fn target_directory(metadata: &str) -> Option<String> {
+    let (_, after) = metadata.split_once("\"target_directory\":\"")?;
+    let mut folder = String::new();
+    let mut characters = after.chars();
+    loop {
+        match characters.next()? {
+            '"' => return Some(folder),
+            '\\' => folder.push(characters.next()?),
+            plain => folder.push(plain),
+        }
+    }
+}
+
+fn not_started(name: &str, error: &std::io::Error) -> Failure {
+    Failure::new(format!("could not start `{name}`: {error}; check that it is installed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_directory_is_read_from_the_metadata() {
+        let metadata = r#"{"packages":[],"target_directory":"/home/a \"b\"/t","version":1}"#;
+        assert_eq!(target_directory(metadata).as_deref(), Some("/home/a \"b\"/t"));
+        assert_eq!(target_directory(r#"{"version":1}"#), None);
+        assert_eq!(target_directory(r#"{"target_directory":"/cut"#), None);
+    }
+
+    #[test]
+    fn a_failing_program_is_named() {
+        let outcome = run("the liar", &mut Command::new("false"));
+        let message = outcome.err().map(|failure| failure.to_string()).unwrap_or_default();
+        assert!(message.starts_with("`the liar` ended with exit status: 1"), "{message}");
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let outcome = output_of("nobody", &mut Command::new("no-such-program-anywhere"));
+        let message = outcome.err().map(|failure| failure.to_string()).unwrap_or_default();
+        assert!(message.starts_with("could not start `nobody`"), "{message}");
+        assert!(!is_installed("no-such-program-anywhere"));
+    }
+}

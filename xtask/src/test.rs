@@ -1,0 +1,210 @@
+//! `cargo xtask test`: the one test command. A list of named steps, run in order; the first
+//! failure ends it. What CI runs is this and nothing else.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::processes;
+use crate::shell::{self, Failure};
+use crate::tidy;
+
+struct Step {
+    name: &'static str,
+    run: fn(&Context) -> Result<(), Failure>,
+}
+
+/// The order is part of the design: cheap checks first, so that a slip costs seconds.
+const STEPS: &[Step] = &[
+    Step { name: "provision", run: provision },
+    Step { name: "format", run: format },
+    Step { name: "tidy", run: house_rules },
+    Step { name: "clippy", run: clippy },
+    Step { name: "build", run: build },
+    Step { name: "test", run: test },
+    Step { name: "leftovers", run: leftovers },
+    Step { name: "doc", run: doc },
+];
+
+/// What the steps share: read once, before the first of them.
+struct Context {
+    root: PathBuf,
+    target: PathBuf,
+    /// Servers someone else started before us; they are not our tests' leftovers.
+    already_running: BTreeSet<u32>,
+}
+
+/// Programs the build and the tests call, and the Debian packages that bring them.
+const PROGRAMS: &[&str] = &["cc", "curl"];
+const PACKAGES: &[&str] = &["gcc", "libc6-dev", "curl"];
+
+/// A killed server may take a moment to be gone.
+const LEFTOVERS_WAIT: Duration = Duration::from_secs(2);
+const LEFTOVERS_POLL: Duration = Duration::from_millis(100);
+
+/// Runs every step and prints how long each took.
+pub fn run(root: &Path) -> Result<(), Failure> {
+    let target = shell::target_folder(root)?;
+    let already_running = processes::servers_in(&target).into_keys().collect();
+    let context = Context { root: root.to_path_buf(), target, already_running };
+    let mut times = Vec::new();
+    for step in STEPS {
+        println!("== step: {}", step.name);
+        let started = Instant::now();
+        let outcome = (step.run)(&context);
+        let seconds = started.elapsed().as_secs_f64();
+        outcome.map_err(|failure| {
+            Failure::new(format!("step `{}` failed after {seconds:.1} s: {failure}", step.name))
+        })?;
+        println!("   {} took {seconds:.1} s", step.name);
+        times.push((step.name, seconds));
+    }
+    print!("{}", summary(&times));
+    println!("all steps passed");
+    Ok(())
+}
+
+fn provision(_: &Context) -> Result<(), Failure> {
+    let missing = missing_programs();
+    if missing.is_empty() {
+        println!("   present: {}", PROGRAMS.join(", "));
+        return Ok(());
+    }
+    if !is_debian() || !is_root() {
+        return Err(missing_failure(&missing));
+    }
+    shell::run("apt-get update", Command::new("apt-get").arg("update"))?;
+    shell::run(
+        "apt-get install",
+        Command::new("apt-get")
+            .args(["install", "-y", "--no-install-recommends"])
+            .args(PACKAGES)
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )?;
+    let missing = missing_programs();
+    if missing.is_empty() { Ok(()) } else { Err(missing_failure(&missing)) }
+}
+
+fn format(context: &Context) -> Result<(), Failure> {
+    shell::run("cargo fmt", shell::cargo(&context.root).args(["fmt", "--all", "--check"]))
+}
+
+fn house_rules(context: &Context) -> Result<(), Failure> {
+    tidy::run(&context.root)
+}
+
+fn clippy(context: &Context) -> Result<(), Failure> {
+    shell::run(
+        "cargo clippy",
+        shell::cargo(&context.root)
+            .args(["clippy", "--workspace", "--all-targets", "--locked"])
+            .args(["--", "-D", "warnings"]),
+    )
+}
+
+/// Process tests start real programs, and `cargo test` alone does not promise to build them.
+fn build(context: &Context) -> Result<(), Failure> {
+    shell::run(
+        "cargo build",
+        shell::cargo(&context.root)
+            .args(["build", "--locked", "-p", "waypost", "-p", "testkit", "--bins"]),
+    )
+}
+
+fn test(context: &Context) -> Result<(), Failure> {
+    let programs = context.target.join("debug");
+    shell::run(
+        "cargo test",
+        shell::cargo(&context.root)
+            .args(["test", "--workspace", "--locked"])
+            .env("WAYPOST_BIN", programs.join("waypost"))
+            .env("WAYPOST_RECEIVER_BIN", programs.join("receiver")),
+    )
+}
+
+fn leftovers(context: &Context) -> Result<(), Failure> {
+    let started = Instant::now();
+    loop {
+        let mut running = processes::servers_in(&context.target);
+        running.retain(|pid, _| !context.already_running.contains(pid));
+        if running.is_empty() {
+            return Ok(());
+        }
+        if started.elapsed() >= LEFTOVERS_WAIT {
+            let list: Vec<String> = running
+                .iter()
+                .map(|(pid, executable)| format!("`{}` (pid {pid})", executable.display()))
+                .collect();
+            return Err(Failure::new(format!(
+                "the tests left processes behind: {}; end them in the test that starts them",
+                list.join(", ")
+            )));
+        }
+        thread::sleep(LEFTOVERS_POLL);
+    }
+}
+
+fn doc(context: &Context) -> Result<(), Failure> {
+    shell::run(
+        "cargo doc",
+        shell::cargo(&context.root)
+            .args(["doc", "--workspace", "--no-deps", "--locked"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+fn missing_programs() -> Vec<&'static str> {
+    PROGRAMS.iter().copied().filter(|program| !shell::is_installed(program)).collect()
+}
+
+fn missing_failure(missing: &[&str]) -> Failure {
+    Failure::new(format!(
+        "missing programs: `{}`; install the packages `{}` (or your system's names for them)",
+        missing.join("`, `"),
+        PACKAGES.join("`, `")
+    ))
+}
+
+fn is_debian() -> bool {
+    Path::new("/etc/debian_version").exists() && shell::is_installed("apt-get")
+}
+
+fn is_root() -> bool {
+    shell::output_of("id", Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+fn summary(times: &[(&str, f64)]) -> String {
+    let mut table = String::from("== summary\n");
+    for (name, seconds) in times {
+        table.push_str(&format!("   {name:<12}{seconds:>8.1} s\n"));
+    }
+    let total: f64 = times.iter().map(|(_, seconds)| seconds).sum();
+    table.push_str(&format!("   {:<12}{total:>8.1} s\n", "total"));
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_is_a_table() {
+        let table = summary(&[("format", 0.3), ("test", 61.0)]);
+        let expected = [
+            "== summary",
+            "   format           0.3 s",
+            "   test            61.0 s",
+            "   total           61.3 s",
+            "",
+        ];
+        assert_eq!(table, expected.join("\n"));
+    }
+
+    #[test]
+    fn a_missing_program_says_what_to_install() {
+        let message = missing_failure(&["cc"]).to_string();
+        assert!(message.contains("`cc`") && message.contains("`gcc`"), "{message}");
+    }
+}

@@ -1,0 +1,87 @@
+//! What a rule reports: which rule, where, what is wrong and what to do about it.
+
+use std::fmt;
+
+/// One house rule, by the name its reports and its exceptions use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Crates import only the crates below them.
+    Layers,
+    /// Modules import only the modules above them.
+    Staircase,
+    /// A file has a limit.
+    Length,
+    /// Time, randomness and tasks come through the engine's clock.
+    Clock,
+    /// Words that may not stand in the code.
+    Banned,
+    /// Every file says what lives in it.
+    Head,
+    /// Names that invite everything.
+    Name,
+    /// A line has a limit.
+    Width,
+    /// No file knows the machine it was written on.
+    MachinePath,
+    /// An exception must still be needed.
+    Exception,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Rule::Layers => "layers",
+            Rule::Staircase => "staircase",
+            Rule::Length => "length",
+            Rule::Clock => "clock",
+            Rule::Banned => "banned",
+            Rule::Head => "head",
+            Rule::Name => "name",
+            Rule::Width => "width",
+            Rule::MachinePath => "machine-path",
+            Rule::Exception => "exception",
+        })
+    }
+}
+
+/// One broken rule at one place, printed as `path:line: rule: what is wrong; what to do`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// From the workspace root, with forward slashes.
+    pub path: String,
+    /// Counted from one.
+    pub line: usize,
+    /// The rule that was broken.
+    pub rule: Rule,
+    /// What is wrong, with the values in backticks.
+    pub wrong: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, line, rule, wrong, remedy } = self;
+        write!(formatter, "{path}:{line}: {rule}: {wrong}; {remedy}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_reads_as_one_line() {
+        let finding = Finding {
+            path: "crates/kernel/src/plan.rs".to_owned(),
+            line: 7,
+            rule: Rule::Banned,
+            wrong: "`dbg!` is not allowed".to_owned(),
+            remedy: "remove it",
+        };
+        assert_eq!(
+            finding.to_string(),
+            "crates/kernel/src/plan.rs:7: banned: `dbg!` is not allowed; remove it"
+        );
+    }
+}
