@@ -1,0 +1,76 @@
+//! This binary started again in another mode, so that a load and what it loads are two processes,
+//! as they are with the real server.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use crate::Result;
+
+/// The mode that serves the bare axum handler.
+pub const AXUM: &str = "baseline-axum";
+/// The mode that answers the requests of writing runs.
+pub const RECEIVER: &str = "receiver";
+
+/// A process of this binary; it ends when this is dropped, or when the parent dies.
+#[derive(Debug)]
+pub struct Child {
+    process: std::process::Child,
+    address: SocketAddr,
+}
+
+impl Child {
+    /// Starts this binary in `mode` and waits until it says where it listens.
+    pub fn start(mode: &str) -> Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .arg(mode)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        match announced(&mut process) {
+            Ok(address) => Ok(Self { process, address }),
+            Err(error) => {
+                end(&mut process);
+                Err(format!("`{mode}` did not start: {error}").into())
+            }
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        end(&mut self.process);
+    }
+}
+
+/// Called in the child: names its address on stdout, and ends the process when the parent's end of
+/// stdin closes, so that no child is left behind by a killed parent.
+pub fn announce(address: SocketAddr) -> Result<()> {
+    writeln!(std::io::stdout(), "{address}")?;
+    std::thread::spawn(end_with_parent);
+    Ok(())
+}
+
+fn end_with_parent() {
+    // An error says the same as the end of the input: nobody is there any more.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    std::process::exit(0);
+}
+
+fn announced(process: &mut std::process::Child) -> Result<SocketAddr> {
+    let stdout = process.stdout.take().ok_or("it has no stdout")?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line)?;
+    Ok(line.trim().parse()?)
+}
+
+fn end(process: &mut std::process::Child) {
+    // Both fail only when the process is gone already, which is what is wanted.
+    let _ = process.kill();
+    let _ = process.wait();
+}

@@ -1,0 +1,162 @@
+//! Closed-loop load: each client sends its next request when the last one is answered. Every answer
+//! is checked, so that a rate never counts refusals.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use crate::Result;
+use crate::http::{self, Answer, Client};
+
+/// The body of a read-only run: the product and bare axum get the same bytes.
+pub const READ_ONLY_RUN: &str = r#"{"planId":"bench/read3","input":{"n":1}}"#;
+/// Where runs are started, in the product and in bare axum.
+pub const RUNS_PATH: &str = "/api/v1/runs";
+/// Every load first runs this long uncounted: connections, caches and page allocation settle.
+pub const WARM_UP: Duration = Duration::from_secs(1);
+
+/// One load for each number of clients.
+pub type ByClients = BTreeMap<usize, Summary>;
+
+/// Refuses an answer that is not what the job is about.
+pub type Check = fn(&Answer<'_>) -> Result<()>;
+
+/// One request, sent over and over.
+#[derive(Debug)]
+pub struct Job {
+    address: SocketAddr,
+    request: Vec<u8>,
+    check: Check,
+}
+
+impl Job {
+    /// Starts runs with this body.
+    pub fn runs(address: SocketAddr, body: &str, check: Check) -> Arc<Self> {
+        let request = http::post(address, RUNS_PATH, body);
+        Arc::new(Self { address, request, check })
+    }
+}
+
+/// What a load came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary {
+    /// Requests answered, those of the warm-up included.
+    pub answered: usize,
+    /// Requests a second, the warm-up not included.
+    pub rate: f64,
+    /// Half of the requests took no longer.
+    pub p50: Duration,
+    /// 99 of 100 requests took no longer.
+    pub p99: Duration,
+}
+
+impl Summary {
+    /// Sums up the time of each request and the time that all of them took together.
+    pub fn of(mut latencies: Vec<Duration>, elapsed: Duration) -> Self {
+        latencies.sort_unstable();
+        let answered = latencies.len();
+        Self {
+            answered,
+            rate: answered as f64 / elapsed.as_secs_f64(),
+            p50: percentile(&latencies, 50),
+            p99: percentile(&latencies, 99),
+        }
+    }
+}
+
+/// The middle of the measured times; zero for none.
+pub fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    percentile(&times, 50)
+}
+
+/// Loads for `span` after a warm-up.
+pub async fn run_for(job: &Arc<Job>, clients: usize, span: Duration) -> Result<Summary> {
+    let warm = drive(job, clients, |_| Until::At(Instant::now() + WARM_UP)).await?;
+    let mut summary = drive(job, clients, |_| Until::At(Instant::now() + span)).await?;
+    summary.answered += warm.answered;
+    Ok(summary)
+}
+
+/// Sends exactly `total` requests, without a warm-up.
+pub async fn run_count(job: &Arc<Job>, clients: usize, total: usize) -> Result<Summary> {
+    let share = |client: usize| total / clients + usize::from(client < total % clients);
+    drive(job, clients, |client| Until::Count(share(client))).await
+}
+
+/// A check: 200 and a run that completed.
+pub fn completed(answer: &Answer<'_>) -> Result<()> {
+    let text = std::str::from_utf8(answer.body)?;
+    if answer.status == 200 && text.contains(r#""status":"completed""#) {
+        return Ok(());
+    }
+    Err(unexpected("200 with a completed run", answer))
+}
+
+/// A check: 202, the run waits for someone.
+pub fn waiting(answer: &Answer<'_>) -> Result<()> {
+    if answer.status == 202 {
+        return Ok(());
+    }
+    Err(unexpected("202", answer))
+}
+
+#[derive(Clone, Copy)]
+enum Until {
+    At(Instant),
+    Count(usize),
+}
+
+impl Until {
+    fn is_over(self, now: Instant, answered: usize) -> bool {
+        match self {
+            Self::At(end) => now >= end,
+            Self::Count(count) => answered >= count,
+        }
+    }
+}
+
+/// `until` is asked for each client once all are connected, so that connecting is not measured.
+async fn drive(job: &Arc<Job>, clients: usize, until: impl Fn(usize) -> Until) -> Result<Summary> {
+    let mut connected = Vec::with_capacity(clients);
+    for _ in 0..clients {
+        connected.push(Client::connect(job.address).await?);
+    }
+    let begun = Instant::now();
+    let mut tasks = JoinSet::new();
+    for (index, client) in connected.into_iter().enumerate() {
+        tasks.spawn(repeat(client, Arc::clone(job), until(index)));
+    }
+    let mut latencies = Vec::new();
+    while let Some(joined) = tasks.join_next().await {
+        latencies.extend(joined??);
+    }
+    Ok(Summary::of(latencies, begun.elapsed()))
+}
+
+async fn repeat(mut client: Client, job: Arc<Job>, until: Until) -> Result<Vec<Duration>> {
+    let mut latencies = Vec::new();
+    let mut before = Instant::now();
+    while !until.is_over(before, latencies.len()) {
+        let answer = client.send(&job.request).await?;
+        (job.check)(&answer)?;
+        let after = Instant::now();
+        latencies.push(after - before);
+        before = after;
+    }
+    Ok(latencies)
+}
+
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(rank).copied().unwrap_or_default()
+}
+
+fn unexpected(wanted: &str, answer: &Answer<'_>) -> Box<dyn std::error::Error + Send + Sync> {
+    let body = String::from_utf8_lossy(answer.body);
+    let shown: String = body.chars().take(800).collect();
+    format!("expected {wanted}, got {}: {shown}", answer.status).into()
+}

@@ -1,0 +1,61 @@
+//! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`.
+//! The baselines say what this machine can do at all, the product's numbers are read against them,
+//! and both are measured in one run, because the same disk is a different disk tomorrow.
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+mod options;
+mod http;
+mod load;
+mod child;
+mod machine;
+mod report;
+mod baseline;
+mod product;
+mod targets;
+
+use std::process::ExitCode;
+
+use options::{Options, USAGE};
+
+/// Any failure ends the run: a benchmark that steps over errors measures nothing.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let outcome = match arguments.next().as_deref() {
+        Some("durable") => durable(arguments),
+        Some(child::AXUM) => baseline::axum::serve(),
+        Some(child::RECEIVER) => product::receiver::serve(),
+        Some(_) | None => Err(USAGE.into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn durable(arguments: impl Iterator<Item = String>) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    // One thread for all clients: the cores belong to the server that is measured.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(until_interrupted(&options))
+}
+
+/// An interrupt drops the measurement, and with it every process that it started.
+async fn until_interrupted(options: &Options) -> Result<()> {
+    tokio::select! {
+        outcome = measure(options) => outcome,
+        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+    }
+}
+
+async fn measure(options: &Options) -> Result<()> {
+    report::header(options)?;
+    let baselines = baseline::measure(options).await?;
+    let product = product::measure(options, &baselines).await?;
+    report::section("Targets", "", &targets::table(&baselines, &product));
+    Ok(())
+}

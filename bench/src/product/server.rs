@@ -1,0 +1,215 @@
+//! The real server as a process: started on a project and a data folder, and stopped whatever
+//! happens.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::plans;
+use crate::Result;
+use crate::child::{self, Child};
+use crate::http::{self, Client};
+use crate::machine;
+use crate::options::Options;
+
+const BANNER: &str = "waypost listening on http://";
+const READY_LIMIT: Duration = Duration::from_secs(20);
+const READY_PAUSE: Duration = Duration::from_millis(1);
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+const STOP_PAUSE: Duration = Duration::from_millis(10);
+const LOG_TAIL_BYTES: usize = 2_000;
+
+/// All that servers share in one benchmark run: the binary, the project and the receiver.
+#[derive(Debug)]
+pub struct Site {
+    binary: PathBuf,
+    dir: PathBuf,
+    folder: TempDir,
+    // Held for its process: the writing plan sends to it.
+    receiver: Child,
+}
+
+impl Site {
+    /// Starts the receiver and writes the project folder.
+    pub fn build(options: &Options) -> Result<Self> {
+        let binary = options.server.clone().ok_or("no server to start: set WAYPOST_BIN")?;
+        let dir = options.dir.clone();
+        let folder = temporary(&dir, "waypost-bench-site-")?;
+        let receiver = Child::start(child::RECEIVER)?;
+        let site = Self { binary, dir, folder, receiver };
+        plans::write(&site.project(), site.receiver.address().port())?;
+        Ok(site)
+    }
+
+    /// A new, empty data folder on the disk that is measured.
+    pub fn data(&self) -> Result<TempDir> {
+        temporary(&self.dir, "waypost-bench-data-")
+    }
+
+    /// The error with the end of the last server's log, where the cause most often stands.
+    pub fn explain(&self, error: &dyn std::error::Error) -> String {
+        // A server that never started has no log.
+        let log = std::fs::read(self.log()).unwrap_or_default();
+        let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
+        let tail = String::from_utf8_lossy(tail);
+        format!("{error}\nthe server's log ends with:\n{tail}")
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("server.log")
+    }
+}
+
+/// How long a start took, counted from before the spawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Until the line that names the port.
+    pub listening: Duration,
+    /// Until `GET /readyz` answered 200.
+    pub ready: Duration,
+}
+
+/// A running server that is ready; it is stopped when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    process: Process,
+    address: SocketAddr,
+    times: Times,
+}
+
+impl Server {
+    /// Starts the server and waits until it is ready.
+    pub async fn start(site: &Site, data: &Path) -> Result<Self> {
+        let log = File::create(site.log())?;
+        let binary = site.binary.display();
+        let mut command = Command::new(&site.binary);
+        command.arg("up").arg(site.project()).arg("--data").arg(data);
+        command.args(["--port", "0", "--log", "text"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::from(log));
+        let begun = Instant::now();
+        let spawned = command.spawn();
+        let child = spawned.map_err(|error| format!("cannot start `{binary}`: {error}"))?;
+        let mut process = Process { child };
+        let stdout = process.child.stdout.take().ok_or("the server has no stdout")?;
+        let waited = timeout(READY_LIMIT, wait_until_ready(stdout, begun)).await;
+        let (address, times) = waited.map_err(|_| "the server was not ready within 20 s")??;
+        Ok(Self { process, address, times })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How long its start took.
+    pub fn times(&self) -> Times {
+        self.times
+    }
+
+    /// Its resident memory.
+    pub fn rss_bytes(&self) -> Result<u64> {
+        machine::rss_bytes(self.process.child.id())
+    }
+
+    /// Stops it in order; an error if it was gone already or had to be killed.
+    pub fn stop(mut self) -> Result<()> {
+        if let Some(status) = self.process.child.try_wait()? {
+            return Err(format!("the server ended by itself: {status}").into());
+        }
+        self.process.end()
+    }
+}
+
+/// Ends with its owner: first asked, then killed.
+#[derive(Debug)]
+struct Process {
+    child: std::process::Child,
+}
+
+impl Process {
+    fn end(&mut self) -> Result<()> {
+        if self.child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        let pid = self.child.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &pid]).status();
+        if asked.is_ok_and(|status| status.success()) && self.ends_within(STOP_LIMIT)? {
+            return Ok(());
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Err("the server did not stop within 10 s and was killed".into())
+    }
+
+    fn ends_within(&mut self, limit: Duration) -> Result<bool> {
+        let begun = Instant::now();
+        while begun.elapsed() < limit {
+            if self.child.try_wait()?.is_some() {
+                return Ok(true);
+            }
+            std::thread::sleep(STOP_PAUSE);
+        }
+        Ok(false)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("bench: {error}");
+        }
+    }
+}
+
+fn temporary(dir: &Path, prefix: &str) -> Result<TempDir> {
+    Ok(tempfile::Builder::new().prefix(prefix).tempdir_in(dir)?)
+}
+
+async fn wait_until_ready(stdout: ChildStdout, begun: Instant) -> Result<(SocketAddr, Times)> {
+    let address = named_address(lines_of(stdout)).await?;
+    let listening = begun.elapsed();
+    let request = http::get(address, "/readyz");
+    while !is_ready(address, &request).await {
+        sleep(READY_PAUSE).await;
+    }
+    Ok((address, Times { listening, ready: begun.elapsed() }))
+}
+
+async fn named_address(mut lines: mpsc::UnboundedReceiver<String>) -> Result<SocketAddr> {
+    while let Some(line) = lines.recv().await {
+        if let Some((_, address)) = line.split_once(BANNER) {
+            return Ok(address.trim().trim_end_matches('/').parse()?);
+        }
+    }
+    Err("the server ended before it listened".into())
+}
+
+async fn is_ready(address: SocketAddr, request: &[u8]) -> bool {
+    let Ok(mut client) = Client::connect(address).await else {
+        return false;
+    };
+    client.send(request).await.is_ok_and(|answer| answer.status == 200)
+}
+
+/// The server's lines as they come. They are read to the end even when nobody listens any more: a
+/// full pipe would block the server.
+fn lines_of(stdout: ChildStdout) -> mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(io::Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    receiver
+}
