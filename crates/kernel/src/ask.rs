@@ -1,0 +1,207 @@
+//! Asks and replies: all that a person can be asked, and what they can answer.
+
+use crate::call::HowFar;
+use crate::fault::Fault;
+use crate::ids::{AskId, CallId, ContentHash, FrameId, Millis, RunId, StepId, ToolName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// One question to a person: durable, shown and answerable from the moment it is raised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ask {
+    /// Its id.
+    pub id: AskId,
+    /// The run that asks.
+    pub run: RunId,
+    /// The frame that waits.
+    pub frame: FrameId,
+    /// The step that asks.
+    pub step: StepId,
+    /// One line for an inbox.
+    pub title: String,
+    /// What is asked.
+    pub body: AskBody,
+    /// sha256 over exactly what is asked.
+    pub digest: ContentHash,
+    /// When it was raised.
+    pub created_at: Millis,
+    /// When it expires, if ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Millis>,
+}
+
+/// The five kinds of ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum AskBody {
+    /// A question.
+    Clarify {
+        /// The question.
+        message: String,
+    },
+    /// Whether these calls may run.
+    Approve {
+        /// The calls, with exactly the arguments that would be sent.
+        calls: Vec<AskedCall>,
+    },
+    /// A form.
+    Fill {
+        /// What the form is for.
+        message: String,
+        /// JSON Schema of the answer.
+        schema: Arc<Value>,
+    },
+    /// A URL to open, such as a login.
+    Authorize {
+        /// What it is for.
+        message: String,
+        /// The URL.
+        url: String,
+    },
+    /// A failed step.
+    Fix {
+        /// What went wrong.
+        fault: Fault,
+        /// The call that failed, if it was a call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<AskedCall>,
+        /// How far it got.
+        how: HowFar,
+        /// What can be done.
+        actions: Vec<FixAction>,
+    },
+}
+
+impl AskBody {
+    /// The kind's name in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            AskBody::Clarify { .. } => "clarify",
+            AskBody::Approve { .. } => "approve",
+            AskBody::Fill { .. } => "fill",
+            AskBody::Authorize { .. } => "authorize",
+            AskBody::Fix { .. } => "fix",
+        }
+    }
+}
+
+/// A call inside an ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedCall {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// The resolved arguments.
+    pub arguments: Arc<Value>,
+}
+
+/// What can be done about a failed step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FixAction {
+    /// Once more, as it was.
+    Retry,
+    /// Once more, with other arguments.
+    Edit,
+    /// Go on without it; its output is what is given, else null.
+    Skip,
+    /// End the run as failed.
+    Abort,
+    /// It did happen; here is its result.
+    Settle,
+}
+
+/// A person's answer, by kind of ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum Reply {
+    /// To a question.
+    Clarify {
+        /// The answer; `None` declines.
+        answer: Option<Value>,
+    },
+    /// To an approval: one decision per call.
+    Approve {
+        /// The decisions.
+        decisions: Vec<CallDecision>,
+    },
+    /// To a form.
+    Fill {
+        /// The content; `None` declines.
+        content: Option<Value>,
+    },
+    /// To a URL: whether it was done.
+    Authorize {
+        /// Done, or declined.
+        done: bool,
+    },
+    /// To a failed step.
+    Fix {
+        /// What to do.
+        action: FixAction,
+        /// The whole edited arguments, for `edit`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Arc<Value>>,
+        /// The output, for `skip` and `settle`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
+    },
+}
+
+/// One call's decision inside an approval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallDecision {
+    /// The call.
+    pub call_id: CallId,
+    /// Whether it may run.
+    pub approve: bool,
+    /// The person's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// The whole edited arguments, if the person changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Arc<Value>>,
+}
+
+/// A reply that won: who, when, what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// Who answered.
+    pub by: Arc<str>,
+    /// When.
+    pub at: Millis,
+    /// What.
+    pub reply: Reply,
+}
+
+/// Where an ask stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskStatus {
+    /// Waits for a reply.
+    Open,
+    /// A reply won.
+    Decided,
+    /// Nobody answered in time.
+    Expired,
+    /// The run ended first.
+    Withdrawn,
+}
+
+impl AskStatus {
+    /// The status's name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            AskStatus::Open => "open",
+            AskStatus::Decided => "decided",
+            AskStatus::Expired => "expired",
+            AskStatus::Withdrawn => "withdrawn",
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The contracts that everything outside plugs into. Boxed futures: all of them wait on disk or
+//! network anyway, and signatures stay short.
+
+use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
+use crate::datum::BlobRef;
+use crate::ids::{
+    AskId, ContentHash, Millis, PlanId, RealmId, RunId, SessionId, SessionKey, Space, StepId,
+};
+use crate::projection::{Append, AskRow, HistoryItem, RunRow, SessionRow};
+use crate::session::RunStatus;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A tool: one truth for MCP, REST, A2A, the model's prompt and the docs.
+pub trait Tool: Send + Sync {
+    /// What it says of itself.
+    fn spec(&self) -> &Arc<ToolSpec>;
+
+    /// Its own argument check, before policy: nobody is asked to approve a call that cannot run.
+    fn check(&self, _arguments: &Value) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// What this call does to the world, and whether it may be repeated under its key.
+    fn reach(&self, _arguments: &Value) -> (Reach, bool) {
+        (self.spec().reach, self.spec().idempotent)
+    }
+
+    /// Does it. The engine brings the timeout; dropping the future cancels.
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// Who may call what.
+pub trait Policy: Send + Sync {
+    /// Whether the tool is there at all for this caller: listing and calling both ask here.
+    fn visible(&self, caller: &Caller, spec: &ToolSpec) -> bool;
+    /// What it says of one call.
+    fn decide(&self, caller: &Caller, spec: &ToolSpec, arguments: &Value) -> Verdict;
+}
+
+/// Time.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Millis;
+    /// Waits until then.
+    fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()>;
+}
+
+/// Randomness.
+pub trait Entropy: Send + Sync {
+    /// 128 random bits.
+    fn bits(&self) -> u128;
+}
+
+/// Tasks.
+pub trait Spawn: Send + Sync {
+    /// Runs a future that never blocks.
+    fn task(&self, name: &'static str, future: BoxFuture<'static, ()>);
+    /// Runs a future that blocks while it works: production gives it a thread of its own, a
+    /// simulation steps it like any other.
+    fn thread(&self, name: &'static str, future: BoxFuture<'static, ()>);
+}
+
+/// What a store could not do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Someone else wrote first: reload and decide again.
+    #[error("session `{0}` was changed by another writer")]
+    Conflict(String),
+    /// A session with this key is there already.
+    #[error("session `{0}` exists already")]
+    Exists(String),
+    /// Too many appends wait.
+    #[error("the store's queue is full; try again")]
+    Busy,
+    /// No room: nothing was written.
+    #[error("the disk is full; nothing was written")]
+    Full,
+    /// An earlier append of this session failed, so this one was not tried.
+    #[error("an earlier write of session `{0}` failed")]
+    Poisoned(String),
+    /// What is stored cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A page's cursor is not one of ours.
+    #[error("{0}")]
+    BadCursor(String),
+    /// The store is closed.
+    #[error("the store is closed")]
+    Closed,
+    /// Anything else, in the engine's words.
+    #[error("the store failed: {0}")]
+    Failed(String),
+}
+
+/// An append on its way to the disk.
+pub type Ticket = BoxFuture<'static, Result<(), StoreError>>;
+
+/// A session as it lies in the store: snapshot and tail, never the whole history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// Its id.
+    pub id: SessionId,
+    /// The newest snapshot's JSON, if there is one.
+    pub snapshot: Option<String>,
+    /// Size of that snapshot.
+    pub snapshot_bytes: usize,
+    /// The journal rows after it, each a JSON array of events.
+    pub tail: Vec<String>,
+    /// The process that last drove it is not this one: it must be claimed before it is driven.
+    pub foreign: bool,
+}
+
+/// How a door names a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionRef {
+    /// By its own id.
+    Id(SessionId),
+    /// By the client's key.
+    Key {
+        /// The client's key.
+        key: Arc<str>,
+        /// The space; any where none is named, if only one has that key.
+        space: Option<Space>,
+    },
+}
+
+/// Which sessions to list, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Of this status.
+    pub status: Option<RunStatus>,
+    /// Whose latest run is of this plan.
+    pub plan: Option<PlanId>,
+    /// In this space.
+    pub space: Option<Space>,
+}
+
+/// Which asks to list, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AskFilter {
+    /// Of this session.
+    pub session: Option<SessionId>,
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// Of this kind, `approve`.
+    pub kind: Option<String>,
+    /// Of this status, `open`.
+    pub status: Option<String>,
+    /// Of this step.
+    pub step: Option<StepId>,
+}
+
+/// A page's start and size.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Where the page before it ended: opaque.
+    pub cursor: Option<String>,
+    /// How many items.
+    pub limit: usize,
+}
+
+/// A page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Paged<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Where the next page begins, if there is one.
+    pub next_cursor: Option<String>,
+}
+
+/// An ask with the session it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionAsk {
+    /// The session.
+    pub session: SessionId,
+    /// The session's key.
+    pub key: SessionKey,
+    /// The ask.
+    pub row: AskRow,
+}
+
+/// A run with the session it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionRun {
+    /// The session.
+    pub session: SessionId,
+    /// The session's key.
+    pub key: SessionKey,
+    /// The run.
+    pub row: RunRow,
+}
+
+/// One row of the feed over all sessions of a realm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedRow {
+    /// Its place in the feed.
+    pub cursor: u64,
+    /// The session.
+    pub session: SessionId,
+    /// The events of one append, as a JSON array.
+    pub body: String,
+}
+
+/// What a non-owner hands to the owner of a session. The embedded store has one owner and takes
+/// none; the shape is here for stores with several nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delivery {
+    /// The session.
+    pub key: SessionKey,
+    /// The command's kind: `run`, `reply`, `cancel`, `timer`.
+    pub kind: String,
+    /// The command.
+    pub body: Value,
+}
+
+/// A lease on a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The session.
+    pub key: SessionKey,
+    /// The fencing token.
+    pub epoch: u64,
+    /// When it ends; the embedded store's leases last as long as the process.
+    pub until: Option<Millis>,
+}
+
+/// The result of a store's read.
+pub type Read<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// Sessions: their journal and the lists beside it.
+pub trait Store: Send + Sync {
+    /// A session's snapshot and tail.
+    fn load<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<Stored>>;
+
+    /// Queues an append, in call order. The ticket resolves once it is durable. A failed ticket
+    /// fails all later ones of that session until it is loaded again.
+    fn append(&self, append: Append) -> Ticket;
+
+    /// Keeps a snapshot. It is a cache: nobody waits for it, and losing it loses nothing.
+    fn keep_snapshot(&self, key: &SessionKey, seq: u64, body: String);
+
+    /// Hands a command to whoever owns the session; durable on return.
+    fn deliver(&self, delivery: Delivery) -> Read<'_, ()>;
+
+    /// Leases of sessions that should be driven now and that this process does not drive yet,
+    /// those of dead processes first.
+    fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<Lease>>;
+
+    /// Prolongs a lease.
+    fn renew<'a>(&'a self, lease: &'a Lease) -> Read<'a, Lease>;
+
+    /// Gives a lease back.
+    fn release<'a>(&'a self, lease: &'a Lease) -> Read<'a, ()>;
+
+    /// A pinned closure's text.
+    fn closure<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash)
+    -> Read<'a, Option<String>>;
+
+    /// One session.
+    fn session<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        session: &'a SessionRef,
+    ) -> Read<'a, Option<SessionRow>>;
+
+    /// Sessions, newest first.
+    fn sessions<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a SessionFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionRow>>;
+
+    /// One run.
+    fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
+
+    /// One ask.
+    fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>>;
+
+    /// Asks, oldest first.
+    fn asks<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a AskFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionAsk>>;
+
+    /// A session's history, newest first; of one run and one step if named.
+    fn history<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        only: HistoryFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<HistoryItem>>;
+
+    /// A session's events after a sequence, as JSON texts with their sequences.
+    fn events<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<(u64, String)>>;
+
+    /// The feed of a realm after a cursor.
+    fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>>;
+
+    /// How far a named consumer has read.
+    fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64>;
+
+    /// Moves a named consumer on; durable on return.
+    fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()>;
+
+    /// Removes a session and all that belongs to it; durable on return.
+    fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()>;
+
+    /// Calls `woken` after every commit, with the sessions that it changed.
+    fn on_commit(&self, woken: Arc<dyn Fn(&[SessionKey]) + Send + Sync>);
+
+    /// Whether there is room and the writer lives.
+    fn healthy(&self) -> Result<(), StoreError>;
+
+    /// Ends the writer after what is queued; durable on return.
+    fn close(&self) -> Read<'_, ()>;
+}
+
+/// Which history entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HistoryFilter {
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// Of this step.
+    pub step: Option<StepId>,
+}
+
+/// A stored definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// `plan`, `agent`, `provider`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its version, from 1.
+    pub version: u64,
+    /// Its body.
+    pub body: Value,
+    /// When this version was stored.
+    pub updated_at: Millis,
+}
+
+/// Stored configuration: plans, agents, providers.
+pub trait Definitions: Send + Sync {
+    /// All of one kind.
+    fn list<'a>(&'a self, realm: &'a RealmId, kind: &'a str) -> Read<'a, Vec<Definition>>;
+    /// One, in its newest version.
+    fn get<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        kind: &'a str,
+        name: &'a str,
+    ) -> Read<'a, Option<Definition>>;
+    /// Stores the next version if `expected` is the newest now (0: there is none); durable on
+    /// return. `Conflict` otherwise.
+    fn put<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        definition: Definition,
+        expected: Option<u64>,
+    ) -> Read<'a, Definition>;
+    /// Removes it; whether it was there.
+    fn delete<'a>(&'a self, realm: &'a RealmId, kind: &'a str, name: &'a str) -> Read<'a, bool>;
+}
+
+/// Large values, by the hash of their content, per realm.
+pub trait Blobs: Send + Sync {
+    /// Stores bytes; the blob and its folder are synced on return.
+    fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef>;
+    /// Reads bytes; their hash is checked.
+    fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>>;
+    /// Removes it.
+    fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()>;
+}

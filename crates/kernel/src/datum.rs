@@ -1,0 +1,143 @@
+//! A stored value and where it came from. Small values are held inline, large ones as blobs, and
+//! the results of joins as references to what the branches made, so that a value is stored once.
+
+use crate::ids::{AskId, CallId, ContentHash};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A value with its origin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Datum {
+    /// The value, or where it is.
+    #[serde(flatten)]
+    pub held: Held,
+    /// Where it came from.
+    pub from: Origin,
+    /// Information-flow labels; none are given today.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+}
+
+/// How a value is held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Held {
+    /// Inline.
+    Value(Arc<Value>),
+    /// In a blob of the session's realm.
+    Blob(BlobRef),
+    /// An object of other data: a join's branches, the inputs by step.
+    Object(BTreeMap<String, Arc<Datum>>),
+    /// An array of other data: a loop's results.
+    Array(Vec<Arc<Datum>>),
+}
+
+/// Where a large value lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobRef {
+    /// sha256 of its bytes.
+    pub hash: ContentHash,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl BlobRef {
+    /// How a blob is named where a value is expected.
+    pub fn uri(&self) -> String {
+        format!("blob://{}", self.hash)
+    }
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Origin {
+    /// The run's input.
+    Input,
+    /// The plan's own text.
+    Plan,
+    /// A tool call's output.
+    Call(CallId),
+    /// A person's reply.
+    Reply(AskId),
+    /// A model's turn.
+    Turn(u32),
+    /// Made by a join out of others.
+    Join,
+}
+
+impl Datum {
+    /// A small value.
+    pub fn inline(value: Value, from: Origin) -> Self {
+        Self { held: Held::Value(Arc::new(value)), from, labels: Vec::new() }
+    }
+
+    /// An array or object of other data.
+    pub fn joined(held: Held) -> Self {
+        Self { held, from: Origin::Join, labels: Vec::new() }
+    }
+
+    /// The value as JSON; a blob is shown by its URI.
+    pub fn to_value(&self) -> Value {
+        match &self.held {
+            Held::Value(value) => (**value).clone(),
+            Held::Blob(blob) => Value::String(blob.uri()),
+            Held::Object(fields) => Value::Object(
+                fields.iter().map(|(key, datum)| (key.clone(), datum.to_value())).collect(),
+            ),
+            Held::Array(items) => Value::Array(items.iter().map(|item| item.to_value()).collect()),
+        }
+    }
+
+    /// Moves an inline value that is larger than `bytes_max` out: gives its JSON text, to be put
+    /// into a blob, and leaves the reference.
+    pub fn spill(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
+        let Held::Value(value) = &self.held else { return None };
+        if !larger_than(value, bytes_max) {
+            return None;
+        }
+        let text = value.to_string().into_bytes();
+        if text.len() <= bytes_max {
+            return None;
+        }
+        let blob = BlobRef { hash: ContentHash::of(&text), bytes: text.len() as u64 };
+        self.held = Held::Blob(blob);
+        Some(text)
+    }
+}
+
+/// Whether a value's JSON may be larger than this; cheap for small values, which most are.
+pub fn larger_than(value: &Value, bytes_max: usize) -> bool {
+    fn cost(value: &Value, left: &mut isize) {
+        if *left < 0 {
+            return;
+        }
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => *left -= 4,
+            // An escaped character takes up to six bytes.
+            Value::String(text) => *left -= 6 * text.len() as isize + 2,
+            Value::Array(items) => items.iter().for_each(|item| {
+                *left -= 24;
+                cost(item, left);
+            }),
+            Value::Object(fields) => fields.iter().for_each(|(key, item)| {
+                *left -= 6 * key.len() as isize + 28;
+                cost(item, left);
+            }),
+        }
+    }
+    let mut left = bytes_max as isize;
+    cost(value, &mut left);
+    left < 0
+}
+
+/// What an argument was built from: the origin and the path inside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Where the value came from.
+    pub from: Origin,
+    /// The pointer that selected it, as the plan spells it.
+    pub path: String,
+}

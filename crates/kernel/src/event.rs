@@ -1,0 +1,555 @@
+//! Events are facts: each carries what was decided, so that replaying them needs no plan. A
+//! released (type, v) pair never changes its meaning; upgrades of old ones live in `read`.
+
+use crate::ask::{Ask, Decision};
+use crate::call::{HowFar, Judgement};
+use crate::datum::{Datum, Source};
+use crate::fault::Fault;
+use crate::ids::{
+    AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
+    StepId, ToolName,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The version that this release writes, for every type.
+pub const VERSION: u16 = 1;
+
+/// One fact of one session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its place in the session's journal, from 1.
+    pub seq: u64,
+    /// When it was recorded.
+    pub at: Millis,
+    /// The version of its type.
+    pub v: u16,
+    /// What happened.
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
+pub enum Fact {
+    /// A session began.
+    #[serde(rename = "session.created")]
+    SessionCreated {
+        /// Its id.
+        id: SessionId,
+        /// Its key.
+        key: SessionKey,
+    },
+    /// A session began as a copy of another.
+    #[serde(rename = "session.forked")]
+    SessionForked {
+        /// The other session.
+        from: SessionId,
+        /// Up to which of its events.
+        at: u64,
+    },
+    /// A run began, at its plan's first step.
+    #[serde(rename = "run.started")]
+    RunStarted {
+        /// The run.
+        run: RunId,
+        /// Its plan.
+        plan: PlanId,
+        /// The pinned closure.
+        closure: ContentHash,
+        /// Its input.
+        input: Arc<Datum>,
+        /// Who started it.
+        by: Arc<str>,
+        /// The root frame.
+        frame: FrameId,
+        /// The first step.
+        start: StepId,
+    },
+    /// A process took the run over after a crash.
+    #[serde(rename = "run.claimed")]
+    RunClaimed {
+        /// The run.
+        run: RunId,
+        /// How many times without progress.
+        attempt: u32,
+    },
+    /// Someone asked the run to stop at the next step.
+    #[serde(rename = "run.paused")]
+    RunPaused {
+        /// The run.
+        run: RunId,
+        /// Who.
+        by: Arc<str>,
+    },
+    /// Someone let it go on.
+    #[serde(rename = "run.continued")]
+    RunContinued {
+        /// The run.
+        run: RunId,
+        /// Who.
+        by: Arc<str>,
+    },
+    /// The run will end without an answer: from here on no new effect starts.
+    #[serde(rename = "run.closing")]
+    RunClosing {
+        /// The run.
+        run: RunId,
+        /// Why.
+        why: Closing,
+    },
+    /// The run is over, for good.
+    #[serde(rename = "run.ended")]
+    RunEnded {
+        /// The run.
+        run: RunId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A `match` or `conditional_branch` chose.
+    #[serde(rename = "step.chosen")]
+    StepChosen {
+        /// The frame.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+        /// Where it goes; none ends the list.
+        next: Option<StepId>,
+    },
+    /// A step failed before any call.
+    #[serde(rename = "step.failed")]
+    StepFailed {
+        /// The frame.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+        /// Why.
+        fault: Fault,
+    },
+    /// A person skipped the step.
+    #[serde(rename = "step.skipped")]
+    StepSkipped {
+        /// The frame.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+        /// What stands for its output, and under which key.
+        save: Option<(ContextKey, Arc<Datum>)>,
+        /// Where it goes.
+        next: Option<StepId>,
+    },
+    /// A person said no, and the plan says where that leads.
+    #[serde(rename = "step.diverted")]
+    StepDiverted {
+        /// The frame.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+        /// Where it goes.
+        next: StepId,
+    },
+    /// A person said try the step again.
+    #[serde(rename = "step.retried")]
+    StepRetried {
+        /// The frame.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+    },
+    /// A step wants to call a tool.
+    #[serde(rename = "call.requested")]
+    CallRequested(Box<CallRequest>),
+    /// The gate's first half spoke.
+    #[serde(rename = "call.judged")]
+    CallJudged {
+        /// The call.
+        call: CallId,
+        /// What it said.
+        judgement: Judgement,
+    },
+    /// The call is about to be sent; from here on it may have happened.
+    #[serde(rename = "call.started")]
+    CallStarted {
+        /// The call.
+        call: CallId,
+        /// The approval that this start consumes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grant: Option<AskId>,
+    },
+    /// The call came back.
+    #[serde(rename = "call.finished")]
+    CallFinished {
+        /// The call.
+        call: CallId,
+        /// Its output.
+        output: Arc<Datum>,
+        /// The ask by which a person, or a late result, settled it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settled: Option<AskId>,
+    },
+    /// The call failed.
+    #[serde(rename = "call.failed")]
+    CallFailed {
+        /// The call.
+        call: CallId,
+        /// How far it got.
+        how: HowFar,
+        /// Why.
+        fault: Fault,
+    },
+    /// A result that came too late to count.
+    #[serde(rename = "call.late")]
+    CallLate {
+        /// The call.
+        call: CallId,
+        /// What came.
+        result: Result<Arc<Datum>, Fault>,
+    },
+    /// A person is asked.
+    #[serde(rename = "ask.opened")]
+    AskOpened(Box<Ask>),
+    /// A reply won.
+    #[serde(rename = "ask.decided")]
+    AskDecided {
+        /// The ask.
+        ask: AskId,
+        /// The reply.
+        decision: Box<Decision>,
+    },
+    /// Nobody answered in time.
+    #[serde(rename = "ask.expired")]
+    AskExpired {
+        /// The ask.
+        ask: AskId,
+    },
+    /// The run ended, or the ask was settled otherwise.
+    #[serde(rename = "ask.withdrawn")]
+    AskWithdrawn {
+        /// The ask.
+        ask: AskId,
+    },
+    /// A person's answer became input.
+    #[serde(rename = "input.given")]
+    InputGiven {
+        /// The frame.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+        /// The answer.
+        value: Arc<Datum>,
+        /// Where it goes.
+        next: Option<StepId>,
+    },
+    /// A parallel step began.
+    #[serde(rename = "branches.started")]
+    BranchesStarted {
+        /// The frame that waits for them.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+        /// The branches, in declared order.
+        branches: Vec<BranchStart>,
+        /// Where the parent goes after the join.
+        next: Option<StepId>,
+    },
+    /// A loop began; its items are pinned.
+    #[serde(rename = "loop.started")]
+    LoopStarted(Box<LoopStart>),
+    /// An iteration began.
+    #[serde(rename = "item.started")]
+    ItemStarted {
+        /// The frame that loops.
+        frame: FrameId,
+        /// The iteration's frame.
+        child: FrameId,
+        /// Which item.
+        index: u32,
+        /// The item.
+        item: Arc<Datum>,
+    },
+    /// An iteration is failing: what runs inside it is cut off first.
+    #[serde(rename = "item.failing")]
+    ItemFailing {
+        /// The iteration's frame.
+        frame: FrameId,
+        /// Why.
+        fault: Fault,
+    },
+    /// A frame that is answered or failing waits for a call below it that must be known.
+    #[serde(rename = "frame.waits")]
+    FrameWaits {
+        /// The frame.
+        frame: FrameId,
+    },
+    /// An iteration failed and its loop collects failures.
+    #[serde(rename = "item.failed")]
+    ItemFailed {
+        /// The iteration's frame.
+        frame: FrameId,
+        /// Why.
+        fault: Fault,
+    },
+    /// A branch or iteration came to its end.
+    #[serde(rename = "frame.ended")]
+    FrameEnded {
+        /// The frame.
+        frame: FrameId,
+    },
+    /// A frame was cut off, because the run or sub-plan was answered elsewhere.
+    #[serde(rename = "frame.cancelled")]
+    FrameCancelled {
+        /// The frame.
+        frame: FrameId,
+    },
+    /// All branches or items are done and merged.
+    #[serde(rename = "frames.joined")]
+    FramesJoined {
+        /// The frame that waited.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+    },
+    /// A plan runs as a step.
+    #[serde(rename = "plan.entered")]
+    PlanEntered(Box<PlanEntry>),
+    /// It came back.
+    #[serde(rename = "plan.returned")]
+    PlanReturned {
+        /// The frame that waited.
+        frame: FrameId,
+        /// The plan's frame.
+        child: FrameId,
+        /// Its answer.
+        answer: Arc<Datum>,
+    },
+    /// `final_response`: the answer of the run or of the sub-plan.
+    #[serde(rename = "answer.given")]
+    AnswerGiven {
+        /// The frame.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+        /// The answer.
+        answer: Arc<Datum>,
+    },
+    /// A timer runs.
+    #[serde(rename = "timer.set")]
+    TimerSet {
+        /// Its name in the session.
+        timer: String,
+        /// When it fires.
+        at: Millis,
+    },
+    /// A timer fired.
+    #[serde(rename = "timer.fired")]
+    TimerFired {
+        /// Its name.
+        timer: String,
+    },
+    /// Older runs were removed; what they left.
+    #[serde(rename = "base.set")]
+    BaseSet {
+        /// The context at that point.
+        context: BTreeMap<ContextKey, Arc<Datum>>,
+        /// How many runs there had been.
+        runs: u32,
+    },
+}
+
+/// Why a run is being closed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Closing {
+    /// It failed.
+    Failed(Fault),
+    /// This person cancelled it.
+    Cancelled(Arc<str>),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "lowercase")]
+pub enum Outcome {
+    /// With an answer.
+    Completed {
+        /// The answer.
+        answer: Arc<Datum>,
+    },
+    /// Aborted, rejected, or a limit was reached.
+    Failed {
+        /// Why.
+        fault: Fault,
+    },
+    /// Cancelled.
+    Cancelled {
+        /// Who cancelled.
+        by: Arc<str>,
+        /// Calls whose outcome nobody knows.
+        unknown: Vec<CallId>,
+    },
+}
+
+/// What a step wants of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallRequest {
+    /// The call.
+    pub call: CallId,
+    /// The frame.
+    pub frame: FrameId,
+    /// The step.
+    pub step: StepId,
+    /// Which try: grows after a known failure or changed arguments.
+    #[serde(rename = "try")]
+    pub try_no: u32,
+    /// The tool.
+    pub tool: ToolName,
+    /// The resolved arguments.
+    pub arguments: Arc<Value>,
+    /// For each argument, by JSON Pointer, what it was built from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, Vec<Source>>,
+    /// The context key for the output.
+    pub save_as: ContextKey,
+    /// Where the frame goes then.
+    pub next: Option<StepId>,
+    /// Whether the plan wants a person's approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approve: bool,
+    /// An approval that already covers exactly this call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<AskId>,
+    /// The call that this one stands in for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<CallId>,
+}
+
+/// One branch of a parallel step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BranchStart {
+    /// Its frame.
+    pub frame: FrameId,
+    /// Its id in the plan.
+    pub id: String,
+    /// Its first step; an empty branch has none.
+    pub start: Option<StepId>,
+}
+
+/// A loop as it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoopStart {
+    /// The frame that loops.
+    pub frame: FrameId,
+    /// The step.
+    pub step: StepId,
+    /// The items, pinned; many of them lie in a blob.
+    pub items: Arc<Datum>,
+    /// How many there are.
+    pub count: u32,
+    /// The context key of the item.
+    pub alias: ContextKey,
+    /// How many iterations run at the same time.
+    pub concurrency: u32,
+    /// Whether failures are collected.
+    pub collect: bool,
+    /// The first step of an iteration.
+    pub start: Option<StepId>,
+    /// Where the parent goes after the last item.
+    pub next: Option<StepId>,
+}
+
+/// A plan as a step, as it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanEntry {
+    /// The frame that waits.
+    pub frame: FrameId,
+    /// The step.
+    pub step: StepId,
+    /// The plan's frame.
+    pub child: FrameId,
+    /// The plan.
+    pub plan: PlanId,
+    /// Its input.
+    pub input: Arc<Datum>,
+    /// Its first step.
+    pub start: StepId,
+    /// The context key for its answer.
+    pub save_as: ContextKey,
+    /// Where the parent goes then.
+    pub next: Option<StepId>,
+}
+
+/// A journal row that this release cannot read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("event {seq} of type `{kind}` v{version} cannot be read by this release: {why}")]
+pub struct Unreadable {
+    /// Its sequence, 0 if even that is unknown.
+    pub seq: u64,
+    /// Its type.
+    pub kind: String,
+    /// Its version.
+    pub version: u64,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// Reads one journal row: all events of one append.
+pub fn read(row: &str) -> Result<Vec<Event>, Unreadable> {
+    let events: Vec<Event> = match serde_json::from_str(row) {
+        Ok(events) => events,
+        Err(error) => return Err(explain(row, &error)),
+    };
+    match events.iter().find(|event| event.v != VERSION) {
+        None => Ok(events),
+        Some(event) => Err(Unreadable {
+            seq: event.seq,
+            kind: "known".to_owned(),
+            version: u64::from(event.v),
+            why: format!("this release reads v{VERSION}"),
+        }),
+    }
+}
+
+/// Finds the first event of the row that cannot be read.
+fn explain(row: &str, error: &serde_json::Error) -> Unreadable {
+    let values: Vec<Value> = serde_json::from_str(row).unwrap_or_default();
+    let faulty = values.iter().find_map(|value| {
+        let why = Event::deserialize(value).err()?.to_string();
+        Some(Unreadable {
+            seq: value["seq"].as_u64().unwrap_or_default(),
+            kind: value["type"].as_str().unwrap_or("?").to_owned(),
+            version: value["v"].as_u64().unwrap_or_default(),
+            why,
+        })
+    });
+    faulty.unwrap_or_else(|| Unreadable {
+        seq: 0,
+        kind: "?".to_owned(),
+        version: 0,
+        why: error.to_string(),
+    })
+}
+
+impl Fact {
+    /// The data inside that may be large; the engine moves it to blobs before it is recorded.
+    pub fn data_mut(&mut self) -> Option<&mut Arc<Datum>> {
+        match self {
+            Fact::RunStarted { input, .. } => Some(input),
+            Fact::CallFinished { output, .. } => Some(output),
+            Fact::InputGiven { value, .. } => Some(value),
+            Fact::PlanReturned { answer, .. } | Fact::AnswerGiven { answer, .. } => Some(answer),
+            Fact::StepSkipped { save: Some((_, datum)), .. } => Some(datum),
+            Fact::CallLate { result: Ok(datum), .. } => Some(datum),
+            Fact::RunEnded { outcome: Outcome::Completed { answer }, .. } => Some(answer),
+            Fact::LoopStarted(start) => Some(&mut start.items),
+            Fact::ItemStarted { item, .. } => Some(item),
+            Fact::PlanEntered(entry) => Some(&mut entry.input),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Waypost's kernel: the nouns, the contracts and the rules. Pure code: no IO, no clock, no
+//! randomness, no tasks. `next` decides, `Session::apply` is the only change.
+//!
+//! The order of the modules below is the order of reading and of import: a module uses only those
+//! above it.
+
+pub mod ids;
+pub mod limits;
+pub mod fault;
+pub mod datum;
+pub mod entry;
+pub mod canonical;
+pub mod schema;
+pub mod call;
+pub mod ask;
+pub mod pointer;
+pub mod template;
+pub mod condition;
+pub mod plan;
+pub mod event;
+pub mod session;
+pub mod resolve;
+pub mod next;
+pub mod reply;
+pub mod projection;
+pub mod contracts;

@@ -1,0 +1,47 @@
+//! `human_in_the_loop`: a form when it has a schema, else a question.
+
+use super::{At, Decided};
+use crate::ask::{Ask, AskBody};
+use crate::datum::{Datum, Origin};
+use crate::event::Fact;
+use crate::plan::{Step, StepKind, Text};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// How long a title may be in an inbox.
+const TITLE_CHARS: usize = 120;
+
+impl At<'_> {
+    pub(super) fn human(
+        &self,
+        step: &Step,
+        message: &Text,
+        schema: Option<&Arc<Value>>,
+    ) -> Decided {
+        let message = match self.view().text(message)? {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let title: String = message.chars().take(TITLE_CHARS).collect();
+        let body = match schema {
+            Some(schema) => AskBody::Fill { message, schema: schema.clone() },
+            None => AskBody::Clarify { message },
+        };
+        let ask = self.ask(step.id.clone(), title, body, Vec::new());
+        Ok(Some(Fact::AskOpened(Box::new(ask))))
+    }
+
+    /// A person's answer becomes input.
+    pub(super) fn given(&self, ask: &Ask, step: Option<&Step>, value: &Value) -> Decided {
+        let next = match step.map(|step| &step.kind) {
+            Some(StepKind::Human { next, .. }) => next.as_ref(),
+            _ => None,
+        };
+        Ok(Some(Fact::InputGiven {
+            frame: self.frame.id,
+            step: ask.step.clone(),
+            value: Arc::new(Datum::inline(value.clone(), Origin::Reply(ask.id))),
+            next: self.after(&ask.step, next),
+        }))
+    }
+}

@@ -1,0 +1,251 @@
+//! `next` decides: one fact at a time, for the first frame that something happened to. Pure: what
+//! it needs of the outside is in `Env` or named as a want.
+
+use crate::call::HowFar;
+use crate::datum::Datum;
+use crate::event::{Closing, Fact, Outcome};
+use crate::fault::Fault;
+use crate::ids::{ContentHash, FrameId, Millis, StepId};
+use crate::limits::Limits;
+use crate::plan::{Closure, Plan, Step, StepKind};
+use crate::pointer::Want;
+use crate::resolve::{Fetched, FrameView, Stop};
+use crate::session::{CallState, Frame, FrameKind, FrameState, Run, Session};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+mod wind_down;
+mod fix;
+mod tool_call;
+mod choose;
+mod branches;
+mod human;
+mod sub_plan;
+
+/// What a decision may look at besides the session.
+pub struct Env<'e> {
+    /// The closures that the active runs pin.
+    pub closures: &'e HashMap<ContentHash, Arc<Closure>>,
+    /// The limits.
+    pub limits: &'e Limits,
+    /// What was fetched.
+    pub fetched: &'e Fetched,
+    /// Frames whose wants are being fetched: they are passed over.
+    pub fetching: &'e BTreeSet<FrameId>,
+    /// Now; what a decision uses of it becomes event data.
+    pub now: Millis,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// Record this.
+    Fact(Box<Fact>),
+    /// Fetch this for the frame, then ask again.
+    Fetch(FrameId, Want),
+    /// Nothing until something happens.
+    Idle,
+}
+
+/// Decides what comes next.
+pub fn next(env: &Env<'_>, session: &Session) -> Next {
+    if let Some(fact) = session.runs.values().find_map(|run| close(session, run)) {
+        return Next::Fact(Box::new(fact));
+    }
+    for id in &session.ready {
+        let Some(frame) = session.frames.get(id) else { continue };
+        let Some(run) = session.runs.get(&frame.run) else { continue };
+        if run.closing.is_some() || run.paused || env.fetching.contains(id) {
+            continue;
+        }
+        let Some(closure) = env.closures.get(&run.closure) else { continue };
+        let Some(plan) = closure.plans.get(&frame.plan) else { continue };
+        let at = At { env, session, run, frame, closure, plan };
+        match at.decide() {
+            Ok(Some(fact)) => return Next::Fact(Box::new(fact)),
+            Ok(None) => {}
+            Err(Stop::Want(want)) => return Next::Fetch(*id, want),
+            Err(Stop::Fault(fault)) => return Next::Fact(Box::new(at.failed(fault))),
+        }
+    }
+    Next::Idle
+}
+
+/// A run that is being closed: asks are withdrawn, what is in flight is waited for, then it ends.
+fn close(session: &Session, run: &Run) -> Option<Fact> {
+    let closing = run.closing.as_ref()?;
+    if let Some(ask) = session.open_asks(run.id).next() {
+        return Some(Fact::AskWithdrawn { ask: ask.id });
+    }
+    if run.in_flight > 0 {
+        return None;
+    }
+    let outcome = match closing {
+        Closing::Failed(fault) => Outcome::Failed { fault: fault.clone() },
+        Closing::Cancelled(by) => Outcome::Cancelled {
+            by: by.clone(),
+            unknown: session
+                .calls
+                .iter()
+                .filter(|(_, call)| call.run == run.id && call.must_be_known())
+                .map(|(id, _)| *id)
+                .collect(),
+        },
+    };
+    Some(Fact::RunEnded { run: run.id, outcome })
+}
+
+/// One frame, seen with all that its decision may look at.
+struct At<'e> {
+    env: &'e Env<'e>,
+    session: &'e Session,
+    run: &'e Run,
+    frame: &'e Frame,
+    closure: &'e Closure,
+    plan: &'e Plan,
+}
+
+type Decided = Result<Option<Fact>, Stop>;
+
+impl<'e> At<'e> {
+    fn decide(&self) -> Decided {
+        if let Some(answer) = &self.frame.answer {
+            return self.answered(answer);
+        }
+        if let Some(fault) = &self.frame.failing {
+            return self.failing(fault);
+        }
+        match &self.frame.state {
+            FrameState::AtStep => self.at_step(),
+            FrameState::Faulted(fault) => self.stuck(fault, HowFar::NotSent, None).map(Some),
+            FrameState::Calling(call) => match self.session.calls.get(call) {
+                Some(open) => match &open.state {
+                    CallState::Judged(judgement) => self.judged(open, judgement),
+                    CallState::Failed(how, fault) => self.stuck(fault, *how, Some(open)).map(Some),
+                    CallState::Requested | CallState::Started => Ok(None),
+                },
+                None => Ok(None),
+            },
+            FrameState::Asking(ask) => match self.session.asks.get(ask) {
+                Some(open) if !open.is_open() => self.replied(open),
+                _ => Ok(None),
+            },
+            FrameState::Joining(join) => self.joining(join),
+            FrameState::InPlan { .. } => Ok(None),
+        }
+    }
+
+    fn at_step(&self) -> Decided {
+        let Some(id) = &self.frame.step else { return self.end_of_list() };
+        let Some(step) = self.plan.step(id) else {
+            let message = format!("plan `{}` has no step `{id}`", self.plan.id);
+            return Err(Stop::Fault(Fault::new("PlanError", message)));
+        };
+        if let Some(fact) = self.over_limit(id) {
+            return Ok(Some(fact));
+        }
+        self.step(step)
+    }
+
+    fn step(&self, step: &Step) -> Decided {
+        match &step.kind {
+            StepKind::ToolCall(call) => self.tool_call(step, call),
+            StepKind::Match { value, cases, default } => {
+                self.matching(step, value, cases, default.as_ref())
+            }
+            StepKind::Conditional { condition, on_true, on_false } => {
+                self.conditional(step, condition, on_true.as_ref(), on_false.as_ref())
+            }
+            StepKind::Parallel { branches, next } => self.parallel(step, branches, next.as_ref()),
+            StepKind::Loop(looping) => self.looping(step, looping),
+            StepKind::Human { message, schema, .. } => self.human(step, message, schema.as_ref()),
+            StepKind::Plan { plan, arguments, save_as, next } => {
+                self.sub_plan(step, plan, arguments, (save_as, next.as_ref()))
+            }
+            StepKind::Final { message } => {
+                let answer = self.view().text(message)?;
+                let answer = Datum::inline(answer, crate::datum::Origin::Plan);
+                Ok(Some(Fact::AnswerGiven {
+                    frame: self.frame.id,
+                    step: step.id.clone(),
+                    answer: Arc::new(answer),
+                }))
+            }
+        }
+    }
+
+    /// The end of a list: a branch or item ends; a plan that gave no answer answers null.
+    fn end_of_list(&self) -> Decided {
+        match self.frame.kind {
+            FrameKind::Branch { .. } | FrameKind::Item { .. } => {
+                Ok(Some(Fact::FrameEnded { frame: self.frame.id }))
+            }
+            FrameKind::Root | FrameKind::SubPlan { .. } => {
+                let null = Datum::inline(serde_json::Value::Null, crate::datum::Origin::Plan);
+                self.answered(&Arc::new(null))
+            }
+        }
+    }
+
+    fn over_limit(&self, step: &StepId) -> Option<Fact> {
+        let visits = self.frame.visits.get(step).copied().unwrap_or_default();
+        let max = self.env.limits.step_visits_max;
+        if visits > max {
+            let message = format!("step `{step}` was entered more than {max} times");
+            return Some(self.limit("step_visits_max", message));
+        }
+        let keys = self.frame.context.len();
+        let max = self.env.limits.context_keys_max;
+        if keys > max {
+            let message = format!("the context holds {keys} keys, more than {max}");
+            return Some(self.limit("context_keys_max", message));
+        }
+        None
+    }
+
+    /// A limit reached ends the run, honestly.
+    fn limit(&self, limit: &str, message: String) -> Fact {
+        let hint = format!("raise `{limit}` in [limits], or change the plan");
+        self.close_failed(Fault::new("LimitReached", message).hint(hint))
+    }
+
+    fn close_failed(&self, fault: Fault) -> Fact {
+        Fact::RunClosing { run: self.run.id, why: Closing::Failed(fault) }
+    }
+
+    fn failed(&self, fault: Fault) -> Fact {
+        let step = self.frame.step.clone().unwrap_or_else(|| StepId::from(""));
+        Fact::StepFailed { frame: self.frame.id, step, fault }
+    }
+
+    fn view(&self) -> FrameView<'e> {
+        FrameView::new(self.session, self.frame, self.env.fetched)
+    }
+
+    fn new_frame_id(&self, offset: usize) -> FrameId {
+        FrameId(self.session.frames_made + 1 + offset as u32)
+    }
+
+    fn room_for_frames(&self, more: usize) -> Result<(), Fact> {
+        let frames = self.session.frames.len() + more;
+        let max = self.env.limits.frames_max;
+        if frames <= max {
+            return Ok(());
+        }
+        let message = format!("the run would have {frames} frames at once, more than {max}");
+        Err(self.limit("frames_max", message))
+    }
+
+    /// Where the frame goes after a step.
+    fn after(&self, step: &StepId, next: Option<&StepId>) -> Option<StepId> {
+        self.plan.after(step, next)
+    }
+
+    /// The bytes that an id of something made here is hashed from.
+    fn place(&self) -> Vec<u8> {
+        let mut place = self.frame.path.position(self.run.no, self.frame.ordinal);
+        place.extend(self.run.id.0.to_be_bytes());
+        place.extend(self.session.id.0.to_be_bytes());
+        place
+    }
+}

@@ -1,0 +1,44 @@
+//! `plan`: another plan as a step, with a context of its own.
+
+use super::{At, Decided};
+use crate::datum::{Datum, Origin};
+use crate::event::{Fact, PlanEntry};
+use crate::fault::Fault;
+use crate::ids::{ContextKey, PlanId, StepId};
+use crate::plan::{Expr, Step};
+use crate::resolve::{Notes, Stop};
+use std::sync::Arc;
+
+impl At<'_> {
+    pub(super) fn sub_plan(
+        &self,
+        step: &Step,
+        plan: &PlanId,
+        arguments: &Expr,
+        (save_as, next): (&ContextKey, Option<&StepId>),
+    ) -> Decided {
+        let Some(entered) = self.closure.plans.get(plan) else {
+            let message = format!("plan `{plan}` is not pinned by this run");
+            return Err(Stop::Fault(Fault::new("PlanError", message)));
+        };
+        let depth = self.session.plan_depth(self.frame.id) as usize + 1;
+        if depth > self.env.limits.plan_depth_max {
+            let message = format!("plans call plans {depth} deep");
+            return Ok(Some(self.limit("plan_depth_max", message)));
+        }
+        if let Err(limit) = self.room_for_frames(1) {
+            return Ok(Some(limit));
+        }
+        let input = self.view().value(arguments, &mut Notes::default())?.unwrap_or_default();
+        Ok(Some(Fact::PlanEntered(Box::new(PlanEntry {
+            frame: self.frame.id,
+            step: step.id.clone(),
+            child: self.new_frame_id(0),
+            plan: plan.clone(),
+            input: Arc::new(Datum::inline(input, Origin::Plan)),
+            start: entered.start.clone(),
+            save_as: save_as.clone(),
+            next: self.after(&step.id, next),
+        }))))
+    }
+}

@@ -1,0 +1,240 @@
+//! Rows for lists: what a store keeps beside the journal, in the same transaction. They are a pure
+//! function of a session's events and can be rebuilt from them.
+
+use crate::ask::{Ask, AskStatus, Decision};
+use crate::entry::EntryResult;
+pub use crate::entry::HistoryRow;
+use crate::event::{Event, Fact};
+use crate::fault::Fault;
+use crate::ids::{AskId, Millis, PlanId, RunId, SessionId, SessionKey, StepId};
+use crate::session::{Run, RunStatus, Session};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRow {
+    /// Its id.
+    pub id: SessionId,
+    /// Its key.
+    pub key: SessionKey,
+    /// The status of its latest run; `Running` before the first.
+    pub status: RunStatus,
+    /// Its latest run.
+    pub run: Option<RunId>,
+    /// That run's plan.
+    pub plan: Option<PlanId>,
+    /// Where that run stands.
+    pub step: Option<StepId>,
+    /// What went wrong, for `Stuck`, `Failed` and `Cancelled`.
+    pub last_error: Option<Fault>,
+    /// Its last event.
+    pub seq: u64,
+    /// When it should be driven: now, a time, or never (it waits for someone).
+    pub wake_at: Option<Millis>,
+    /// When it began.
+    pub created_at: Millis,
+    /// When its last event was recorded.
+    pub updated_at: Millis,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRow {
+    /// Its id.
+    pub id: RunId,
+    /// Which run of its session, from 1.
+    pub no: u32,
+    /// Its plan.
+    pub plan: PlanId,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// The step it is at.
+    pub step: Option<StepId>,
+    /// Its answer; a large one as a blob's URI.
+    pub answer: Option<Value>,
+    /// What went wrong.
+    pub last_error: Option<Fault>,
+    /// When it began.
+    pub started_at: Millis,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+}
+
+/// An ask in the inbox.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskRow {
+    /// The ask.
+    pub ask: Ask,
+    /// Where it stands.
+    pub status: AskStatus,
+    /// The reply that won.
+    pub decision: Option<Decision>,
+}
+
+/// How an ask's row changes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AskChange {
+    /// A new row.
+    Opened(Box<Ask>),
+    /// From open to this; a row that is not open is a conflict.
+    Closed {
+        /// The ask.
+        ask: AskId,
+        /// Its new status.
+        status: AskStatus,
+        /// The reply that won, if one did.
+        decision: Option<Box<Decision>>,
+    },
+}
+
+/// All that one append writes.
+#[derive(Debug)]
+pub struct Append {
+    /// Whether the session is new: its row must not exist yet.
+    pub creates: bool,
+    /// The last sequence before these events; another value in the store is a conflict.
+    pub after: u64,
+    /// The first of these events.
+    pub first_seq: u64,
+    /// The events of this append, as a JSON array.
+    pub body: String,
+    /// The session after them.
+    pub session: SessionRow,
+    /// The runs that changed.
+    pub runs: Vec<RunRow>,
+    /// The asks that changed, in order.
+    pub asks: Vec<AskChange>,
+    /// The calls that finished.
+    pub history: Vec<HistoryRow>,
+    /// A closure that a run of this append pins, if the store may not have it yet.
+    pub closure: Option<Arc<StoredClosure>>,
+}
+
+/// A closure's text under its hash.
+#[derive(Debug)]
+pub struct StoredClosure {
+    /// Its hash.
+    pub hash: crate::ids::ContentHash,
+    /// Its JSON text.
+    pub body: String,
+}
+
+impl Append {
+    /// The rows of these events, which `session` has already applied.
+    pub fn new(
+        session: &Session,
+        events: &[Event],
+        history: Vec<HistoryRow>,
+        now: Millis,
+    ) -> Result<Self, serde_json::Error> {
+        let first_seq = events.first().map_or(session.seq + 1, |event| event.seq);
+        let mut runs: Vec<RunRow> = Vec::new();
+        let mut asks = Vec::new();
+        for event in events {
+            asks.extend(ask_change(&event.fact));
+            if let Fact::RunEnded { run, .. } = &event.fact {
+                runs.extend(session.ended_run(*run).map(run_row));
+            }
+        }
+        runs.extend(session.runs.values().map(run_row));
+        Ok(Self {
+            creates: first_seq == 1,
+            after: first_seq - 1,
+            first_seq,
+            body: serde_json::to_string(events)?,
+            session: session_row(session, now),
+            runs,
+            asks,
+            history,
+            closure: None,
+        })
+    }
+}
+
+fn ask_change(fact: &Fact) -> Option<AskChange> {
+    let closed = |ask: &AskId, status| AskChange::Closed { ask: *ask, status, decision: None };
+    match fact {
+        Fact::AskOpened(ask) => Some(AskChange::Opened(ask.clone())),
+        Fact::AskDecided { ask, decision } => Some(AskChange::Closed {
+            ask: *ask,
+            status: AskStatus::Decided,
+            decision: Some(decision.clone()),
+        }),
+        Fact::AskExpired { ask } => Some(closed(ask, AskStatus::Expired)),
+        Fact::AskWithdrawn { ask } => Some(closed(ask, AskStatus::Withdrawn)),
+        _ => None,
+    }
+}
+
+/// The row of a run.
+pub fn run_row(run: &Run) -> RunRow {
+    RunRow {
+        id: run.id,
+        no: run.no,
+        plan: run.plan.clone(),
+        status: run.status(),
+        step: run.step.clone(),
+        answer: run.answer.as_ref().map(|answer| answer.to_value()),
+        last_error: run.last_error.clone(),
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+    }
+}
+
+/// The row of a session.
+pub fn session_row(session: &Session, now: Millis) -> SessionRow {
+    let run = session.latest_run();
+    SessionRow {
+        id: session.id,
+        key: session.key.clone(),
+        status: run.map_or(RunStatus::Running, Run::status),
+        run: run.map(|run| run.id),
+        plan: run.map(|run| run.plan.clone()),
+        step: run.and_then(|run| run.step.clone()),
+        last_error: run.and_then(|run| run.last_error.clone()),
+        seq: session.seq,
+        wake_at: session.wake_at(now),
+        created_at: session.created_at,
+        updated_at: session.updated_at,
+    }
+}
+
+/// A history entry as it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryItem {
+    /// Its sort key.
+    pub position: Vec<u8>,
+    /// The run.
+    pub run: RunId,
+    /// The entry.
+    pub entry: crate::entry::Entry,
+}
+
+impl HistoryItem {
+    /// The entry out of the two events that hold its values.
+    pub fn assemble(row: &HistoryRow, requested: &Event, finished: &Event) -> Option<Self> {
+        let Fact::CallRequested(request) = &requested.fact else { return None };
+        let (call, result) = match &finished.fact {
+            Fact::CallFinished { call, output, .. } => (call, EntryResult::Output(output.clone())),
+            Fact::CallFailed { call, fault, .. } => (call, EntryResult::Error(fault.clone())),
+            _ => return None,
+        };
+        Some(Self {
+            position: row.position.clone(),
+            run: row.run,
+            entry: crate::entry::Entry {
+                at: finished.at,
+                step: row.step.clone(),
+                call: *call,
+                tool: row.tool.clone(),
+                arguments: request.arguments.clone(),
+                result,
+            },
+        })
+    }
+}

@@ -1,0 +1,514 @@
+//! `Session::apply`: the only change of a session. It takes no plan and decides nothing.
+
+use super::frame::INPUTS;
+use super::{
+    CallState, Context, Frame, FrameKind, FrameState, OpenAsk, OpenCall, Run, Session, ending,
+};
+use crate::ask::{Ask, AskBody, Decision};
+use crate::call::{HowFar, Judgement};
+use crate::datum::{Datum, Held, Origin};
+use crate::entry::{Entry, EntryResult, FramePath, HistoryRow};
+use crate::event::{CallRequest, Event, Fact, Outcome};
+use crate::fault::Fault;
+use crate::ids::{AskId, CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
+use serde_json::json;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+impl Session {
+    /// Applies one event. Gives the history row of a call that it finished, for the lists.
+    pub fn apply(&mut self, event: &Event) -> Option<HistoryRow> {
+        self.seq = event.seq;
+        self.updated_at = event.at;
+        match &event.fact {
+            Fact::SessionCreated { .. } | Fact::SessionForked { .. } => self.created_at = event.at,
+            Fact::BaseSet { context, runs } => {
+                self.context = Arc::new(context.clone());
+                self.runs_made = *runs;
+            }
+            Fact::RunStarted { .. }
+            | Fact::RunClaimed { .. }
+            | Fact::RunPaused { .. }
+            | Fact::RunContinued { .. }
+            | Fact::RunClosing { .. }
+            | Fact::RunEnded { .. } => self.apply_run(event),
+            Fact::CallRequested(_)
+            | Fact::CallJudged { .. }
+            | Fact::CallStarted { .. }
+            | Fact::CallFinished { .. }
+            | Fact::CallFailed { .. } => return self.apply_call(event),
+            // Too late to count: it stands in the journal, and that is all.
+            Fact::CallLate { .. } => {}
+            Fact::AskOpened(ask) => self.open_ask(ask),
+            Fact::AskDecided { ask, decision } => self.decide_ask(*ask, decision),
+            Fact::AskExpired { ask } => self.expire_ask(*ask),
+            Fact::AskWithdrawn { ask } => self.withdraw_ask(*ask),
+            Fact::TimerSet { timer, at } => {
+                self.timers.insert(timer.clone(), *at);
+            }
+            Fact::TimerFired { timer } => {
+                self.timers.remove(timer);
+            }
+            Fact::StepChosen { .. }
+            | Fact::StepFailed { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepDiverted { .. }
+            | Fact::StepRetried { .. }
+            | Fact::InputGiven { .. } => self.apply_step(&event.fact),
+            Fact::BranchesStarted { .. }
+            | Fact::LoopStarted(_)
+            | Fact::ItemStarted { .. }
+            | Fact::ItemFailing { .. }
+            | Fact::ItemFailed { .. }
+            | Fact::FrameWaits { .. }
+            | Fact::FrameEnded { .. }
+            | Fact::FrameCancelled { .. }
+            | Fact::FramesJoined { .. }
+            | Fact::PlanEntered(_)
+            | Fact::PlanReturned { .. }
+            | Fact::AnswerGiven { .. } => self.apply_frames(&event.fact),
+        }
+        None
+    }
+
+    fn apply_run(&mut self, event: &Event) {
+        match &event.fact {
+            Fact::RunStarted { run, plan, closure, input, by, frame, start } => {
+                self.runs_made += 1;
+                let started = Run {
+                    id: *run,
+                    no: self.runs_made,
+                    plan: plan.clone(),
+                    closure: closure.clone(),
+                    input: input.clone(),
+                    by: by.clone(),
+                    root: *frame,
+                    base: self.context.clone(),
+                    step: None,
+                    answer: None,
+                    last_error: None,
+                    started_at: event.at,
+                    ended_at: None,
+                    ending: None,
+                    paused: false,
+                    closing: None,
+                    claims: 0,
+                    ready: 0,
+                    in_flight: 0,
+                    open_asks: 0,
+                    open_fixes: 0,
+                };
+                self.runs.insert(*run, started);
+                self.add_frame(new_frame(*frame, *run, plan, FrameKind::Root));
+                self.enter(*frame, Some(start.clone()));
+            }
+            Fact::RunClaimed { run, attempt } => self.with_run(*run, |run| run.claims = *attempt),
+            Fact::RunPaused { run, .. } => self.with_run(*run, |run| run.paused = true),
+            Fact::RunContinued { run, .. } => self.with_run(*run, |run| run.paused = false),
+            Fact::RunClosing { run, why } => {
+                self.with_run(*run, |run| run.closing = Some(why.clone()));
+            }
+            Fact::RunEnded { run, outcome } => self.end_run(*run, outcome, event.at),
+            _ => {}
+        }
+    }
+
+    fn end_run(&mut self, id: RunId, outcome: &Outcome, at: Millis) {
+        let Some(mut run) = self.runs.remove(&id) else { return };
+        run.ending = Some(ending(outcome));
+        run.ended_at = Some(at);
+        run.base = Arc::default();
+        match outcome {
+            Outcome::Completed { answer } => {
+                run.answer = Some(answer.clone());
+                run.last_error = None;
+            }
+            Outcome::Failed { fault } => run.last_error = Some(fault.clone()),
+            Outcome::Cancelled { by, unknown } => {
+                run.last_error = Some(cancelled_fault(by, unknown));
+            }
+        }
+        if let Some(root) = self.frames.get_mut(&run.root) {
+            let written = std::mem::take(&mut root.context);
+            Arc::make_mut(&mut self.context).extend(written);
+        }
+        self.frames.retain(|_, frame| frame.run != id);
+        self.calls.retain(|_, call| call.run != id);
+        self.asks.retain(|_, open| open.ask.run != id);
+        let frames = &self.frames;
+        self.ready.retain(|frame| frames.contains_key(frame));
+        self.last_run = Some(run);
+    }
+
+    fn apply_call(&mut self, event: &Event) -> Option<HistoryRow> {
+        match &event.fact {
+            Fact::CallRequested(request) => self.request_call(request, event.seq),
+            Fact::CallJudged { call, judgement } => {
+                let open = self.calls.get_mut(call)?;
+                if let Judgement::Admitted { pins, .. } = judgement {
+                    open.pins = Some(pins.clone());
+                }
+                let was_in_flight = open.in_flight();
+                open.state = CallState::Judged(judgement.clone());
+                let (run, frame) = (open.run, open.request.frame);
+                self.with_run(run, |run| {
+                    run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight))
+                });
+                self.set_ready(frame);
+            }
+            Fact::CallStarted { call, .. } => {
+                let open = self.calls.get_mut(call)?;
+                open.state = CallState::Started;
+                let (run, frame) = (open.run, open.request.frame);
+                self.with_run(run, |run| run.in_flight += 1);
+                self.clear_ready(frame);
+                self.forget_ask_of(frame);
+                self.with_frame(frame, |frame| frame.state = FrameState::Calling(*call));
+            }
+            Fact::CallFinished { call, output, .. } => {
+                let (open, row) = self.close_call(*call, event.seq, true)?;
+                self.save_output(&open, *call, output, event.at);
+                return Some(row);
+            }
+            Fact::CallFailed { call, how, fault } => {
+                return self.fail_call(event, *call, *how, fault);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn request_call(&mut self, request: &CallRequest, seq: u64) {
+        if let Some(replaced) = request.replaces {
+            self.calls.remove(&replaced);
+        }
+        self.forget_ask_of(request.frame);
+        let Some(frame) = self.frames.get_mut(&request.frame) else { return };
+        frame.state = FrameState::Calling(request.call);
+        let run = frame.run;
+        let open = OpenCall {
+            request: request.clone(),
+            run,
+            requested_seq: seq,
+            state: CallState::Requested,
+            pins: None,
+        };
+        self.calls.insert(request.call, open);
+        self.with_run(run, |run| run.in_flight += 1);
+        self.clear_ready(request.frame);
+    }
+
+    /// Takes a call out of the open ones and gives its history row.
+    fn close_call(
+        &mut self,
+        id: CallId,
+        seq: u64,
+        success: bool,
+    ) -> Option<(OpenCall, HistoryRow)> {
+        let open = self.calls.remove(&id)?;
+        let was_in_flight = open.in_flight();
+        self.with_run(open.run, |run| {
+            run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
+            run.claims = 0;
+        });
+        let row = self.history_row(&open, seq, success)?;
+        Some((open, row))
+    }
+
+    fn history_row(&self, open: &OpenCall, seq: u64, success: bool) -> Option<HistoryRow> {
+        let frame = self.frames.get(&open.request.frame)?;
+        let run = self.runs.get(&open.run)?;
+        Some(HistoryRow {
+            position: frame.path.position(run.no, frame.ordinal),
+            run: open.run,
+            step: open.request.step.clone(),
+            tool: open.request.tool.clone(),
+            success,
+            requested_seq: open.requested_seq,
+            finished_seq: seq,
+        })
+    }
+
+    fn save_output(&mut self, open: &OpenCall, call: CallId, output: &Arc<Datum>, at: Millis) {
+        let request = &open.request;
+        self.forget_ask_of(request.frame);
+        let from = Origin::Call(call);
+        let inline = |value| Arc::new(Datum::inline(value, from.clone()));
+        let execution = BTreeMap::from([
+            ("toolId".to_owned(), inline(json!(request.tool))),
+            ("timestamp".to_owned(), inline(json!(at.rfc3339()))),
+            ("output".to_owned(), output.clone()),
+        ]);
+        let entry = Arc::new(Entry {
+            at,
+            step: request.step.clone(),
+            call,
+            tool: request.tool.clone(),
+            arguments: request.arguments.clone(),
+            result: EntryResult::Output(output.clone()),
+        });
+        self.with_frame(request.frame, |frame| {
+            frame.context.insert(request.save_as.clone(), output.clone());
+            let execution = Datum::joined(Held::Object(execution));
+            frame.context.insert("lastToolExecution".into(), Arc::new(execution));
+            frame.last_output = Some(output.clone());
+            frame.remember(entry);
+        });
+        self.enter(request.frame, request.next.clone());
+    }
+
+    fn fail_call(
+        &mut self,
+        event: &Event,
+        call: CallId,
+        how: HowFar,
+        fault: &Fault,
+    ) -> Option<HistoryRow> {
+        let open = self.calls.get_mut(&call)?;
+        let was_in_flight = open.in_flight();
+        open.state = CallState::Failed(how, fault.clone());
+        let open = open.clone();
+        self.with_run(open.run, |run| {
+            run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
+            run.claims = 0;
+        });
+        let entry = Arc::new(Entry {
+            at: event.at,
+            step: open.request.step.clone(),
+            call,
+            tool: open.request.tool.clone(),
+            arguments: open.request.arguments.clone(),
+            result: EntryResult::Error(fault.clone()),
+        });
+        self.with_frame(open.request.frame, |frame| frame.remember(entry));
+        self.set_ready(open.request.frame);
+        self.wake_above(open.request.frame);
+        self.history_row(&open, event.seq, false)
+    }
+
+    fn open_ask(&mut self, ask: &Ask) {
+        let fix = match &ask.body {
+            AskBody::Fix { fault, .. } => Some(fault.clone()),
+            _ => None,
+        };
+        let open = OpenAsk { ask: ask.clone(), decision: None, expired: false };
+        self.asks.insert(ask.id, open);
+        self.with_frame(ask.frame, |frame| frame.state = FrameState::Asking(ask.id));
+        self.clear_ready(ask.frame);
+        self.with_run(ask.run, |run| {
+            run.open_asks += 1;
+            run.step = Some(ask.step.clone());
+            if let Some(fault) = fix {
+                run.open_fixes += 1;
+                run.last_error = Some(fault);
+            }
+        });
+    }
+
+    fn decide_ask(&mut self, id: AskId, decision: &Decision) {
+        self.last_decided = Some((id, decision.clone()));
+        let Some(open) = self.asks.get_mut(&id) else { return };
+        open.decision = Some(decision.clone());
+        let ask = open.ask.clone();
+        self.count_closed(&ask);
+        self.set_ready(ask.frame);
+        self.wake_above(ask.frame);
+    }
+
+    fn expire_ask(&mut self, id: AskId) {
+        let Some(open) = self.asks.get_mut(&id) else { return };
+        open.expired = true;
+        let ask = open.ask.clone();
+        self.count_closed(&ask);
+        self.set_ready(ask.frame);
+    }
+
+    fn withdraw_ask(&mut self, id: AskId) {
+        let Some(open) = self.asks.remove(&id) else { return };
+        if open.is_open() {
+            self.count_closed(&open.ask);
+        }
+        let call = self.call_of(open.ask.frame);
+        self.with_frame(open.ask.frame, |frame| {
+            frame.state = call.map_or(FrameState::AtStep, FrameState::Calling);
+        });
+        self.wake_above(open.ask.frame);
+    }
+
+    fn count_closed(&mut self, ask: &Ask) {
+        let fix = matches!(ask.body, AskBody::Fix { .. });
+        self.with_run(ask.run, |run| {
+            run.open_asks = run.open_asks.saturating_sub(1);
+            run.open_fixes = run.open_fixes.saturating_sub(u32::from(fix));
+            run.claims = 0;
+            if fix && run.open_fixes == 0 {
+                run.last_error = None;
+            }
+        });
+    }
+
+    fn apply_step(&mut self, fact: &Fact) {
+        match fact {
+            Fact::StepChosen { frame, next, .. } => self.enter(*frame, next.clone()),
+            Fact::StepFailed { frame, fault, .. } => {
+                self.with_frame(*frame, |frame| frame.state = FrameState::Faulted(fault.clone()));
+                self.set_ready(*frame);
+            }
+            Fact::StepSkipped { frame, save, next, .. } => {
+                self.forget_call_of(*frame);
+                self.forget_ask_of(*frame);
+                if let Some((key, datum)) = save {
+                    self.with_frame(*frame, |frame| {
+                        frame.context.insert(key.clone(), datum.clone());
+                        frame.last_output = Some(datum.clone());
+                    });
+                }
+                self.enter(*frame, next.clone());
+            }
+            Fact::StepDiverted { frame, next, .. } => {
+                self.forget_call_of(*frame);
+                self.forget_ask_of(*frame);
+                self.enter(*frame, Some(next.clone()));
+            }
+            Fact::StepRetried { frame, .. } => {
+                self.forget_call_of(*frame);
+                self.forget_ask_of(*frame);
+                self.with_frame(*frame, |frame| frame.state = FrameState::AtStep);
+                self.set_ready(*frame);
+            }
+            Fact::InputGiven { frame, step, value, next } => {
+                self.forget_ask_of(*frame);
+                let inherited = self.visible_context(*frame, INPUTS);
+                let own = BTreeMap::from([(step.to_string(), value.clone())]);
+                self.with_frame(*frame, |frame| {
+                    frame.context.insert("human_input".into(), value.clone());
+                    inherited.iter().for_each(|inputs| frame.add_inputs(inputs));
+                    frame.add_inputs(&Datum::joined(Held::Object(own)));
+                });
+                self.enter(*frame, next.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn visible_context(&self, frame: FrameId, key: &str) -> Option<Arc<Datum>> {
+        let frame = self.frames.get(&frame)?;
+        self.scope(frame).find_map(|frame| frame.context.get(key).cloned())
+    }
+
+    /// Enters a step, or the end of the list, and asks for a decision.
+    pub(super) fn enter(&mut self, frame: FrameId, step: Option<StepId>) {
+        let Some(entered) = self.frames.get_mut(&frame) else { return };
+        entered.enter(step.clone());
+        let run = entered.run;
+        if step.is_some() {
+            self.with_run(run, |run| run.step = step);
+        }
+        self.set_ready(frame);
+        self.wake_above(frame);
+    }
+
+    pub(super) fn add_frame(&mut self, frame: Frame) {
+        self.frames_made = self.frames_made.max(frame.id.0);
+        self.frames.insert(frame.id, frame);
+    }
+
+    pub(super) fn set_ready(&mut self, frame: FrameId) {
+        let Some(run) = self.frames.get(&frame).map(|frame| frame.run) else { return };
+        if self.ready.insert(frame) {
+            self.with_run(run, |run| run.ready += 1);
+        }
+    }
+
+    pub(super) fn clear_ready(&mut self, frame: FrameId) {
+        if self.ready.remove(&frame)
+            && let Some(run) = self.frames.get(&frame).map(|frame| frame.run)
+        {
+            self.with_run(run, |run| run.ready = run.ready.saturating_sub(1));
+        }
+    }
+
+    /// Something happened below: ancestors that wait for it look again.
+    pub(super) fn wake_above(&mut self, frame: FrameId) {
+        let mut at = self.frames.get(&frame).and_then(|frame| frame.parent);
+        while let Some(parent) = at {
+            let Some(frame) = self.frames.get_mut(&parent) else { return };
+            at = frame.parent;
+            if std::mem::take(&mut frame.waits) {
+                self.set_ready(parent);
+            }
+        }
+    }
+
+    /// The call that a frame has open.
+    pub(super) fn call_of(&self, frame: FrameId) -> Option<CallId> {
+        self.calls.iter().find(|(_, open)| open.request.frame == frame).map(|(id, _)| *id)
+    }
+
+    pub(super) fn forget_call_of(&mut self, frame: FrameId) {
+        if let Some(open) = self.call_of(frame).and_then(|call| self.calls.remove(&call))
+            && open.in_flight()
+        {
+            self.with_run(open.run, |run| run.in_flight = run.in_flight.saturating_sub(1));
+        }
+    }
+
+    /// An ask that has been acted upon leaves the state; the lists keep it.
+    pub(super) fn forget_ask_of(&mut self, frame: FrameId) {
+        if let Some(FrameState::Asking(ask)) = self.frames.get(&frame).map(|frame| &frame.state) {
+            let ask = *ask;
+            self.asks.remove(&ask);
+        }
+    }
+
+    pub(super) fn with_run(&mut self, run: RunId, change: impl FnOnce(&mut Run)) {
+        if let Some(run) = self.runs.get_mut(&run) {
+            change(run);
+        }
+    }
+
+    pub(super) fn with_frame(&mut self, frame: FrameId, change: impl FnOnce(&mut Frame)) {
+        if let Some(frame) = self.frames.get_mut(&frame) {
+            change(frame);
+        }
+    }
+}
+
+fn cancelled_fault(by: &str, unknown: &[CallId]) -> Fault {
+    let fault = Fault::new("Cancelled", format!("`{by}` cancelled the run"));
+    if unknown.is_empty() {
+        return fault;
+    }
+    let calls: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+    fault.hint(format!("nobody knows whether these calls happened: {}", calls.join(", ")))
+}
+
+/// A frame that has not entered a step yet.
+pub(super) fn new_frame(id: FrameId, run: RunId, plan: &PlanId, kind: FrameKind) -> Frame {
+    Frame {
+        id,
+        run,
+        parent: None,
+        path: FramePath::default(),
+        plan: plan.clone(),
+        kind,
+        step: None,
+        ordinal: 0,
+        state: FrameState::AtStep,
+        visits: BTreeMap::new(),
+        context: Context::new(),
+        recent: VecDeque::new(),
+        older: false,
+        latest: BTreeMap::new(),
+        last_output: None,
+        answer: None,
+        failing: None,
+        waits: false,
+    }
+}
+
+/// The item's keys in an iteration's context.
+pub(super) fn item_context(alias: &ContextKey, item: Arc<Datum>, index: u32) -> Context {
+    let index_value = Arc::new(Datum::inline(json!(index), Origin::Plan));
+    Context::from([(alias.clone(), item), (super::frame::index_key(alias), index_value)])
+}

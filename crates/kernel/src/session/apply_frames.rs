@@ -1,0 +1,293 @@
+//! How frames fork, end and join.
+
+use super::apply::{item_context, new_frame};
+use super::frame::{Join, JoinKind, LoopState};
+use super::{Frame, FrameKind, FrameState, Session};
+use crate::datum::{Datum, Held, Origin};
+use crate::entry::{Mode, PathSegment};
+use crate::event::{BranchStart, Fact, LoopStart, PlanEntry};
+use crate::fault::Fault;
+use crate::ids::{FrameId, StepId};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl Session {
+    pub(super) fn apply_frames(&mut self, fact: &Fact) {
+        match fact {
+            Fact::BranchesStarted { frame, step, branches, next } => {
+                self.start_branches(*frame, step, branches, next.clone());
+            }
+            Fact::LoopStarted(start) => self.start_loop(start),
+            Fact::ItemStarted { frame, child, index, item } => {
+                self.start_item(*frame, *child, *index, item.clone());
+            }
+            Fact::ItemFailing { frame, fault } => {
+                self.with_frame(*frame, |frame| frame.failing = Some(fault.clone()));
+                self.set_ready(*frame);
+            }
+            Fact::ItemFailed { frame, fault } => self.fail_item(*frame, fault),
+            Fact::FrameWaits { frame } => {
+                self.with_frame(*frame, |frame| frame.waits = true);
+                self.clear_ready(*frame);
+            }
+            Fact::FrameEnded { frame } => self.end_frame(*frame),
+            Fact::FrameCancelled { frame } => self.cancel_frame(*frame),
+            Fact::FramesJoined { frame, .. } => self.join_frames(*frame),
+            Fact::PlanEntered(entry) => self.enter_plan(entry),
+            Fact::PlanReturned { frame, child, answer } => {
+                self.return_plan(*frame, *child, answer);
+            }
+            Fact::AnswerGiven { frame, answer, .. } => self.give_answer(*frame, answer),
+            _ => {}
+        }
+    }
+
+    fn start_branches(
+        &mut self,
+        parent: FrameId,
+        step: &StepId,
+        branches: &[BranchStart],
+        next: Option<StepId>,
+    ) {
+        self.forget_ask_of(parent);
+        self.clear_ready(parent);
+        for (index, branch) in branches.iter().enumerate() {
+            let kind = FrameKind::Branch { index: index as u32 };
+            self.add_child(parent, branch.frame, kind, Mode::Apart);
+            self.enter(branch.frame, branch.start.clone());
+        }
+        let join = Join {
+            step: step.clone(),
+            next,
+            kind: JoinKind::Branches(branches.iter().map(|branch| branch.id.clone()).collect()),
+            live: branches.iter().map(|branch| branch.frame).collect(),
+            left: BTreeMap::new(),
+        };
+        self.with_frame(parent, |frame| frame.state = FrameState::Joining(Box::new(join)));
+        self.look_at_join(parent);
+    }
+
+    fn start_loop(&mut self, start: &LoopStart) {
+        self.forget_ask_of(start.frame);
+        let state = LoopState {
+            items: start.items.clone(),
+            count: start.count,
+            alias: start.alias.clone(),
+            concurrency: start.concurrency,
+            collect: start.collect,
+            start: start.start.clone(),
+            started: 0,
+            ended: 0,
+            results: BTreeMap::new(),
+        };
+        let join = Join {
+            step: start.step.clone(),
+            next: start.next.clone(),
+            kind: JoinKind::Loop(state),
+            live: BTreeSet::new(),
+            left: BTreeMap::new(),
+        };
+        self.with_frame(start.frame, |frame| frame.state = FrameState::Joining(Box::new(join)));
+        self.look_at_join(start.frame);
+    }
+
+    fn start_item(&mut self, parent: FrameId, child: FrameId, index: u32, item: Arc<Datum>) {
+        let Some(Join { kind: JoinKind::Loop(state), live, .. }) = self.join_mut(parent) else {
+            return;
+        };
+        state.started += 1;
+        live.insert(child);
+        let context = item_context(&state.alias, item, index);
+        let mode = if state.concurrency == 1 { Mode::InTurn } else { Mode::Apart };
+        let kind = FrameKind::Item { index, collect: state.collect };
+        let start = state.start.clone();
+        self.add_child(parent, child, kind, mode);
+        self.with_frame(child, |frame| frame.context = context);
+        self.enter(child, start);
+        self.look_at_join(parent);
+    }
+
+    fn fail_item(&mut self, id: FrameId, fault: &Fault) {
+        self.forget_call_of(id);
+        self.forget_ask_of(id);
+        self.clear_ready(id);
+        let Some(frame) = self.frames.remove(&id) else { return };
+        let (Some(parent), FrameKind::Item { index, .. }) = (frame.parent, &frame.kind) else {
+            return;
+        };
+        let error = Datum::inline(json!({"error": fault}), Origin::Join);
+        if let Some(join) = self.join_mut(parent) {
+            join.live.remove(&id);
+            if let JoinKind::Loop(state) = &mut join.kind {
+                state.ended += 1;
+                state.results.insert(*index, Arc::new(error));
+            }
+        }
+        self.look_at_join(parent);
+    }
+
+    fn end_frame(&mut self, id: FrameId) {
+        self.clear_ready(id);
+        let Some(frame) = self.frames.remove(&id) else { return };
+        let Some(parent) = frame.parent else { return };
+        let Some(join) = self.join_mut(parent) else { return };
+        join.live.remove(&id);
+        let mut merge_now = None;
+        match (&mut join.kind, &frame.kind) {
+            (JoinKind::Branches(_), FrameKind::Branch { index }) => {
+                let index = *index;
+                join.left.insert(index, frame.remains(None));
+            }
+            (JoinKind::Loop(state), FrameKind::Item { index, .. }) => {
+                let index = *index;
+                state.ended += 1;
+                let null = || Arc::new(Datum::inline(Value::Null, Origin::Join));
+                let result = frame.last_output.clone().unwrap_or_else(null);
+                state.results.insert(index, result);
+                let alias = state.alias.clone();
+                let in_turn = state.concurrency == 1;
+                let remains = frame.remains(Some(&alias));
+                if in_turn {
+                    merge_now = Some(remains);
+                } else {
+                    join.left.insert(index, remains);
+                }
+            }
+            _ => {}
+        }
+        if let Some(remains) = merge_now {
+            self.with_frame(parent, |frame| frame.merge(remains));
+        }
+        self.look_at_join(parent);
+    }
+
+    fn cancel_frame(&mut self, id: FrameId) {
+        self.forget_call_of(id);
+        self.forget_ask_of(id);
+        self.clear_ready(id);
+        self.wake_above(id);
+        let Some(frame) = self.frames.remove(&id) else { return };
+        if let Some(join) = frame.parent.and_then(|parent| self.join_mut(parent)) {
+            join.live.remove(&id);
+        }
+    }
+
+    fn join_frames(&mut self, id: FrameId) {
+        let Some(frame) = self.frames.get_mut(&id) else { return };
+        let FrameState::Joining(join) = std::mem::replace(&mut frame.state, FrameState::AtStep)
+        else {
+            return;
+        };
+        let Join { step, next, kind, left, .. } = *join;
+        let held = match kind {
+            JoinKind::Branches(ids) => Held::Object(
+                ids.into_iter()
+                    .zip(0..)
+                    .filter_map(|(id, index)| Some((id, left.get(&index)?.as_datum())))
+                    .collect(),
+            ),
+            JoinKind::Loop(state) => Held::Array(state.results.into_values().collect()),
+        };
+        for remains in left.into_values() {
+            frame.merge(remains);
+        }
+        let joined = Arc::new(Datum::joined(held));
+        frame.last_output = Some(joined.clone());
+        frame.context.insert(step.as_str().into(), joined);
+        self.enter(id, next);
+    }
+
+    fn enter_plan(&mut self, entry: &PlanEntry) {
+        self.forget_ask_of(entry.frame);
+        let depth = self.plan_depth(entry.frame) + 1;
+        let kind = FrameKind::SubPlan { input: entry.input.clone(), depth };
+        self.add_child(entry.frame, entry.child, kind, Mode::Plan);
+        self.with_frame(entry.child, |frame| frame.plan = entry.plan.clone());
+        self.with_frame(entry.frame, |frame| {
+            frame.state = FrameState::InPlan {
+                child: entry.child,
+                save_as: entry.save_as.clone(),
+                next: entry.next.clone(),
+            };
+        });
+        self.clear_ready(entry.frame);
+        self.enter(entry.child, Some(entry.start.clone()));
+    }
+
+    fn return_plan(&mut self, parent: FrameId, child: FrameId, answer: &Arc<Datum>) {
+        self.clear_ready(child);
+        self.frames.remove(&child);
+        let Some(frame) = self.frames.get_mut(&parent) else { return };
+        let FrameState::InPlan { save_as, next, .. } =
+            std::mem::replace(&mut frame.state, FrameState::AtStep)
+        else {
+            return;
+        };
+        frame.context.insert(save_as, answer.clone());
+        frame.last_output = Some(answer.clone());
+        self.enter(parent, next);
+    }
+
+    fn give_answer(&mut self, id: FrameId, answer: &Arc<Datum>) {
+        self.forget_ask_of(id);
+        let Some(frame) = self.frames.get_mut(&id) else { return };
+        frame.enter(None);
+        let answered = self.frames.get(&id).map_or(id, |frame| self.plan_frame(frame));
+        self.clear_ready(id);
+        self.with_frame(answered, |frame| {
+            frame.answer = Some(answer.clone());
+            frame.context.insert("finalResponse".into(), answer.clone());
+        });
+        self.set_ready(answered);
+    }
+
+    /// How deep plans called plans, here.
+    pub fn plan_depth(&self, frame: FrameId) -> u32 {
+        let mut at = self.frames.get(&frame);
+        while let Some(frame) = at {
+            if let FrameKind::SubPlan { depth, .. } = frame.kind {
+                return depth;
+            }
+            at = frame.parent.and_then(|parent| self.frames.get(&parent));
+        }
+        0
+    }
+
+    fn add_child(&mut self, parent: FrameId, id: FrameId, kind: FrameKind, mode: Mode) {
+        let Some(above) = self.frames.get(&parent) else { return };
+        let child = match kind {
+            FrameKind::Branch { index } | FrameKind::Item { index, .. } => index,
+            FrameKind::Root | FrameKind::SubPlan { .. } => 0,
+        };
+        let path = above.path.child(PathSegment { ordinal: above.ordinal, child, mode });
+        let frame = new_frame(id, above.run, &above.plan, kind);
+        self.add_frame(Frame { parent: Some(parent), path, ..frame });
+    }
+
+    fn join_mut(&mut self, frame: FrameId) -> Option<&mut Join> {
+        match &mut self.frames.get_mut(&frame)?.state {
+            FrameState::Joining(join) => Some(join),
+            _ => None,
+        }
+    }
+
+    /// A frame that joins is ready when it can start an item or when all have ended, and only then:
+    /// a run whose children all wait for people must count as waiting.
+    fn look_at_join(&mut self, parent: FrameId) {
+        let Some(join) = self.join_mut(parent) else { return };
+        let live = join.live.len() as u32;
+        let ready = match &join.kind {
+            JoinKind::Branches(_) => live == 0,
+            JoinKind::Loop(state) => {
+                state.ended == state.count
+                    || (state.started < state.count && live < state.concurrency)
+            }
+        };
+        if ready {
+            self.set_ready(parent);
+        } else {
+            self.clear_ready(parent);
+        }
+    }
+}

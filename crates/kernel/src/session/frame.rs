@@ -1,0 +1,267 @@
+//! Frames: a run is a tree of them. A frame sees its own writes, its ancestors' as of the fork
+//! (they wait while it runs) and never a sibling's.
+
+use super::{Context, Session};
+use crate::datum::{Datum, Held};
+use crate::entry::{Entry, EntryResult, FramePath};
+use crate::ids::{AskId, CallId, ContextKey, FrameId, PlanId, RunId, StepId};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// How many of the newest entries a frame keeps at hand. Part of the event format: replaying a
+/// journal must rebuild the same state, so this is not configurable.
+pub const RECENT_ENTRIES: usize = 16;
+
+/// The context key under which human input is kept by step.
+pub const INPUTS: &str = "inputs";
+
+/// One frame of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Its id.
+    pub id: FrameId,
+    /// Its run.
+    pub run: RunId,
+    /// The frame that waits for it.
+    pub parent: Option<FrameId>,
+    /// Its place in the run.
+    pub path: FramePath,
+    /// The plan whose steps it takes.
+    pub plan: PlanId,
+    /// What it is.
+    pub kind: FrameKind,
+    /// The step it is at; none once its list is at its end.
+    pub step: Option<StepId>,
+    /// How many steps it has entered.
+    pub ordinal: u32,
+    /// What it waits for.
+    pub state: FrameState,
+    /// How often it entered each step.
+    pub visits: BTreeMap<StepId, u32>,
+    /// What it wrote.
+    pub context: Context,
+    /// Its newest entries, newest last.
+    pub recent: VecDeque<Arc<Entry>>,
+    /// Whether older ones exist that are not at hand.
+    pub older: bool,
+    /// The latest successful entry of each step.
+    pub latest: BTreeMap<StepId, Arc<Entry>>,
+    /// The output of its last tool call.
+    pub last_output: Option<Arc<Datum>>,
+    /// The answer, once `final_response` gave it; of plan frames only.
+    pub answer: Option<Arc<Datum>>,
+    /// Why the iteration is failing; of collecting loops' items only.
+    pub failing: Option<crate::fault::Fault>,
+    /// It is answered or failing and waits for a call below it.
+    pub waits: bool,
+}
+
+/// What a frame is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FrameKind {
+    /// The run's plan.
+    Root,
+    /// A branch of a parallel step.
+    Branch {
+        /// Which.
+        index: u32,
+    },
+    /// An iteration of a loop.
+    Item {
+        /// Which.
+        index: u32,
+        /// Whether its failure is collected.
+        collect: bool,
+    },
+    /// A plan as a step.
+    SubPlan {
+        /// Its input.
+        input: Arc<Datum>,
+        /// How deep plans called plans.
+        depth: u32,
+    },
+}
+
+/// What a frame waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FrameState {
+    /// Nothing: its step can be decided.
+    AtStep,
+    /// Its step failed before any call.
+    Faulted(crate::fault::Fault),
+    /// A call.
+    Calling(CallId),
+    /// A person.
+    Asking(AskId),
+    /// Branches or items.
+    Joining(Box<Join>),
+    /// A sub-plan.
+    InPlan {
+        /// Its frame.
+        child: FrameId,
+        /// The context key for its answer.
+        save_as: ContextKey,
+        /// Where the frame goes then.
+        next: Option<StepId>,
+    },
+}
+
+/// A fork that waits to be joined.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Join {
+    /// The step that forked.
+    pub step: StepId,
+    /// Where the frame goes after the join.
+    pub next: Option<StepId>,
+    /// Branches or a loop.
+    pub kind: JoinKind,
+    /// The children that run.
+    pub live: BTreeSet<FrameId>,
+    /// What ended children left, by branch or item, until the join merges it.
+    pub left: BTreeMap<u32, Remains>,
+}
+
+/// Branches or a loop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum JoinKind {
+    /// Branches, by their ids in declared order.
+    Branches(Vec<String>),
+    /// A loop.
+    Loop(LoopState),
+}
+
+/// Where a loop stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoopState {
+    /// The pinned items.
+    pub items: Arc<Datum>,
+    /// How many there are.
+    pub count: u32,
+    /// The context key of the item.
+    pub alias: ContextKey,
+    /// How many run at the same time.
+    pub concurrency: u32,
+    /// Whether failures are collected.
+    pub collect: bool,
+    /// The first step of an iteration.
+    pub start: Option<StepId>,
+    /// How many iterations began.
+    pub started: u32,
+    /// How many ended.
+    pub ended: u32,
+    /// One element per ended iteration, in item order once all ended.
+    pub results: BTreeMap<u32, Arc<Datum>>,
+}
+
+/// What an ended branch or iteration leaves to its parent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Remains {
+    /// What it wrote.
+    pub context: Context,
+    /// Its newest entries.
+    pub recent: VecDeque<Arc<Entry>>,
+    /// Whether older ones exist.
+    pub older: bool,
+    /// The latest successful entry of each of its steps.
+    pub latest: BTreeMap<StepId, Arc<Entry>>,
+}
+
+impl Frame {
+    /// Enters a step, or comes to the end of its list.
+    pub fn enter(&mut self, step: Option<StepId>) {
+        self.state = FrameState::AtStep;
+        if let Some(step) = &step {
+            *self.visits.entry(step.clone()).or_default() += 1;
+            self.ordinal += 1;
+        }
+        self.step = step;
+    }
+
+    /// Keeps a finished call at hand.
+    pub fn remember(&mut self, entry: Arc<Entry>) {
+        if let EntryResult::Output(_) = entry.result {
+            self.latest.insert(entry.step.clone(), entry.clone());
+        }
+        self.recent.push_back(entry);
+        self.trim();
+    }
+
+    /// Inputs by step are united, not replaced: two branches may both have asked.
+    pub fn add_inputs(&mut self, more: &Datum) {
+        let Held::Object(more) = &more.held else { return };
+        let mut all = match self.context.get(INPUTS).map(|datum| &datum.held) {
+            Some(Held::Object(inputs)) => inputs.clone(),
+            _ => BTreeMap::new(),
+        };
+        all.extend(more.iter().map(|(step, datum)| (step.clone(), datum.clone())));
+        self.context.insert(INPUTS.into(), Arc::new(Datum::joined(Held::Object(all))));
+    }
+
+    fn trim(&mut self) {
+        while self.recent.len() > RECENT_ENTRIES {
+            self.recent.pop_front();
+            self.older = true;
+        }
+    }
+
+    /// Takes over what an ended child left: the later wins.
+    pub fn merge(&mut self, mut remains: Remains) {
+        if let Some(inputs) = remains.context.remove(INPUTS) {
+            self.add_inputs(&inputs);
+        }
+        self.context.extend(remains.context);
+        if remains.older {
+            // Entries between ours and the child's are not at hand: ours are out of reach.
+            self.recent.clear();
+            self.older = true;
+        }
+        self.recent.extend(remains.recent);
+        self.latest.extend(remains.latest);
+        self.trim();
+    }
+
+    /// What it leaves to its parent, without the loop's own keys.
+    pub fn remains(self, without: Option<&ContextKey>) -> Remains {
+        let mut context = self.context;
+        if let Some(alias) = without {
+            context.remove(alias);
+            context.remove(&index_key(alias));
+        }
+        Remains { context, recent: self.recent, older: self.older, latest: self.latest }
+    }
+}
+
+impl Remains {
+    /// What a branch wrote, as one value.
+    pub fn as_datum(&self) -> Arc<Datum> {
+        let fields =
+            self.context.iter().map(|(key, datum)| (key.to_string(), datum.clone())).collect();
+        Arc::new(Datum::joined(Held::Object(fields)))
+    }
+}
+
+/// The context key of a loop's index.
+pub fn index_key(alias: &ContextKey) -> ContextKey {
+    ContextKey::from(format!("{alias}_index"))
+}
+
+impl Session {
+    /// The frame and its ancestors up to its plan's frame, nearest first.
+    pub fn scope<'s>(&'s self, frame: &'s Frame) -> impl Iterator<Item = &'s Frame> {
+        let mut at = Some(frame);
+        std::iter::from_fn(move || {
+            let here = at?;
+            at = match here.kind {
+                FrameKind::Root | FrameKind::SubPlan { .. } => None,
+                FrameKind::Branch { .. } | FrameKind::Item { .. } => {
+                    here.parent.and_then(|parent| self.frames.get(&parent))
+                }
+            };
+            Some(here)
+        })
+    }
+}

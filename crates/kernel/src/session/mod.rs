@@ -1,0 +1,389 @@
+//! A session's state: what its events add up to. `apply` is the only change; the size of the state
+//! follows what is open now, not how long the session is.
+
+use crate::ask::{Ask, Decision};
+use crate::call::{HowFar, Judgement, Pins};
+use crate::datum::Datum;
+use crate::event::{CallRequest, Closing, Outcome};
+use crate::fault::Fault;
+use crate::ids::{
+    AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
+    StepId,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub mod frame;
+pub mod apply;
+mod apply_frames;
+
+pub use frame::{Frame, FrameKind, FrameState, Join, JoinKind};
+
+/// A context: key to value.
+pub type Context = BTreeMap<ContextKey, Arc<Datum>>;
+
+/// A session as its events left it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Its key.
+    pub key: SessionKey,
+    /// When it began.
+    pub created_at: Millis,
+    /// When its last event was recorded.
+    pub updated_at: Millis,
+    /// The sequence of its last event.
+    pub seq: u64,
+    /// What ended runs left.
+    pub context: Arc<Context>,
+    /// The active runs.
+    pub runs: BTreeMap<RunId, Run>,
+    /// The run that ended last.
+    pub last_run: Option<Run>,
+    /// The frames of the active runs.
+    pub frames: BTreeMap<FrameId, Frame>,
+    /// Calls that are not settled.
+    pub calls: BTreeMap<CallId, OpenCall>,
+    /// Asks that are open, or decided and not yet acted upon.
+    pub asks: BTreeMap<AskId, OpenAsk>,
+    /// Frames that something happened to: `next` decides for these only.
+    pub ready: BTreeSet<FrameId>,
+    /// How many frames were made.
+    pub frames_made: u32,
+    /// How many runs were started.
+    pub runs_made: u32,
+    /// Running timers.
+    pub timers: BTreeMap<String, Millis>,
+    /// The last ask that a reply closed, for replies that come too late.
+    pub last_decided: Option<(AskId, Decision)>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// Something moves.
+    Running,
+    /// Nothing moves: a person is asked.
+    Waiting,
+    /// Nothing moves: a step failed and a person is asked.
+    Stuck,
+    /// Someone paused it.
+    Paused,
+    /// Over, with an answer.
+    Completed,
+    /// Over, without.
+    Failed,
+    /// Over, because someone said so.
+    Cancelled,
+}
+
+impl RunStatus {
+    /// All of them.
+    pub const ALL: [RunStatus; 7] = [
+        RunStatus::Running,
+        RunStatus::Waiting,
+        RunStatus::Stuck,
+        RunStatus::Paused,
+        RunStatus::Completed,
+        RunStatus::Failed,
+        RunStatus::Cancelled,
+    ];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunStatus::Running => "running",
+            RunStatus::Waiting => "waiting",
+            RunStatus::Stuck => "stuck",
+            RunStatus::Paused => "paused",
+            RunStatus::Completed => "completed",
+            RunStatus::Failed => "failed",
+            RunStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// The status of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// Whether the run is over for good.
+    pub fn is_over(self) -> bool {
+        matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)
+    }
+
+    /// The status's name at the seed's edge.
+    pub fn seed_name(self) -> &'static str {
+        match self {
+            RunStatus::Running => "running",
+            RunStatus::Waiting => "paused_on_human",
+            RunStatus::Stuck => "paused_on_error",
+            RunStatus::Paused => "paused",
+            RunStatus::Completed => "completed",
+            RunStatus::Failed | RunStatus::Cancelled => "failed",
+        }
+    }
+}
+
+/// One execution of one plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// Which run of its session, from 1.
+    pub no: u32,
+    /// Its plan.
+    pub plan: PlanId,
+    /// The pinned closure.
+    pub closure: ContentHash,
+    /// Its input.
+    pub input: Arc<Datum>,
+    /// Who started it.
+    pub by: Arc<str>,
+    /// The root frame.
+    pub root: FrameId,
+    /// The session's context as of its start.
+    pub base: Arc<Context>,
+    /// The step that it entered last.
+    pub step: Option<StepId>,
+    /// Its answer.
+    pub answer: Option<Arc<Datum>>,
+    /// What went wrong, while it is stuck or once it failed.
+    pub last_error: Option<Fault>,
+    /// When it began.
+    pub started_at: Millis,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+    /// How it ended.
+    pub ending: Option<RunStatus>,
+    /// Whether someone paused it.
+    pub paused: bool,
+    /// Why it is being closed, once no new effect may start.
+    pub closing: Option<Closing>,
+    /// How often it was claimed without progress.
+    pub claims: u32,
+    /// How many of its frames are ready.
+    pub ready: u32,
+    /// How many of its calls are in flight, judgement included.
+    pub in_flight: u32,
+    /// How many of its asks are open, fixes included.
+    pub open_asks: u32,
+    /// How many of these are fixes.
+    pub open_fixes: u32,
+}
+
+impl Run {
+    /// Where it stands, by its counters.
+    pub fn status(&self) -> RunStatus {
+        if let Some(ending) = self.ending {
+            return ending;
+        }
+        if self.closing.is_some() || self.in_flight > 0 {
+            return RunStatus::Running;
+        }
+        if self.paused {
+            return RunStatus::Paused;
+        }
+        match (self.ready, self.open_fixes, self.open_asks) {
+            (1.., _, _) => RunStatus::Running,
+            (0, 1.., _) => RunStatus::Stuck,
+            (0, 0, 1..) => RunStatus::Waiting,
+            (0, 0, 0) => RunStatus::Running,
+        }
+    }
+}
+
+/// A call that is not settled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// What was requested.
+    pub request: CallRequest,
+    /// The run.
+    pub run: RunId,
+    /// The sequence of the request.
+    pub requested_seq: u64,
+    /// How far it is.
+    pub state: CallState,
+    /// What it pins of its tool, once admitted.
+    pub pins: Option<Pins>,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CallState {
+    /// Waits for the gate's judgement.
+    Requested,
+    /// The gate spoke.
+    Judged(Judgement),
+    /// Sent, or about to be: it may have happened.
+    Started,
+    /// It failed.
+    Failed(HowFar, Fault),
+}
+
+impl OpenCall {
+    /// Whether it is on its way: judged soon, or sent.
+    pub fn in_flight(&self) -> bool {
+        matches!(self.state, CallState::Requested | CallState::Started)
+    }
+
+    /// Whether it may be sent again, or dropped, without asking anyone.
+    pub fn repeatable(&self) -> bool {
+        self.pins.as_ref().is_none_or(Pins::repeatable)
+    }
+
+    /// Whether it was sent and must not be lost sight of.
+    pub fn must_be_known(&self) -> bool {
+        let sent = matches!(self.state, CallState::Started | CallState::Failed(HowFar::Unknown, _));
+        sent && !self.repeatable()
+    }
+}
+
+/// An ask and, once there is one, its reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenAsk {
+    /// The ask.
+    pub ask: Ask,
+    /// The reply that won.
+    pub decision: Option<Decision>,
+    /// Nobody answered in time.
+    pub expired: bool,
+}
+
+impl OpenAsk {
+    /// Whether it still waits for a reply.
+    pub fn is_open(&self) -> bool {
+        self.decision.is_none() && !self.expired
+    }
+}
+
+/// Whether a session moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Something is ready or in flight.
+    Moving,
+    /// It waits for a person.
+    Waiting,
+    /// It waits for a person to fix something.
+    Stuck,
+    /// No run is active.
+    Done,
+}
+
+impl Session {
+    /// A session that has no event yet.
+    pub fn new(id: SessionId, key: SessionKey) -> Self {
+        Self {
+            id,
+            key,
+            created_at: Millis(0),
+            updated_at: Millis(0),
+            seq: 0,
+            context: Arc::default(),
+            runs: BTreeMap::new(),
+            last_run: None,
+            frames: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            frames_made: 0,
+            runs_made: 0,
+            timers: BTreeMap::new(),
+            last_decided: None,
+        }
+    }
+
+    /// Whether it moves, waits, is stuck or has nothing to do.
+    pub fn phase(&self) -> Phase {
+        let statuses = self.runs.values().map(Run::status);
+        let mut phase = Phase::Done;
+        for status in statuses {
+            phase = match (phase, status) {
+                (_, RunStatus::Running) => return Phase::Moving,
+                (_, RunStatus::Stuck) => Phase::Stuck,
+                (Phase::Done, RunStatus::Waiting | RunStatus::Paused) => Phase::Waiting,
+                (phase, _) => phase,
+            };
+        }
+        phase
+    }
+
+    /// The latest run: an active one, else the one that ended last.
+    pub fn latest_run(&self) -> Option<&Run> {
+        self.runs.values().max_by_key(|run| run.no).or(self.last_run.as_ref())
+    }
+
+    /// A run that is active, or ended last.
+    pub fn run(&self, id: RunId) -> Option<&Run> {
+        self.runs.get(&id).or_else(|| self.ended_run(id))
+    }
+
+    /// A run that ended last.
+    pub fn ended_run(&self, id: RunId) -> Option<&Run> {
+        self.last_run.as_ref().filter(|run| run.id == id)
+    }
+
+    /// When it should be driven: now, at its nearest timer, or when someone comes.
+    pub fn wake_at(&self, now: Millis) -> Option<Millis> {
+        match self.phase() {
+            Phase::Moving => Some(now),
+            Phase::Waiting | Phase::Stuck | Phase::Done => self.timers.values().min().copied(),
+        }
+    }
+
+    /// The context as doors show it: what ended runs left and the latest active run's root wrote.
+    pub fn shown_context(&self) -> Context {
+        let mut context = (*self.context).clone();
+        if let Some(frame) =
+            self.runs.values().max_by_key(|run| run.no).and_then(|run| self.frames.get(&run.root))
+        {
+            context.extend(frame.context.iter().map(|(key, datum)| (key.clone(), datum.clone())));
+        }
+        context
+    }
+
+    /// The open asks of a run.
+    pub fn open_asks(&self, run: RunId) -> impl Iterator<Item = &Ask> {
+        self.asks
+            .values()
+            .filter(move |open| open.is_open() && open.ask.run == run)
+            .map(|open| &open.ask)
+    }
+
+    /// The frame that holds the answer of this frame's plan: the root or a sub-plan's frame.
+    pub fn plan_frame(&self, frame: &Frame) -> FrameId {
+        let mut at = frame;
+        while !matches!(at.kind, FrameKind::Root | FrameKind::SubPlan { .. }) {
+            match at.parent.and_then(|parent| self.frames.get(&parent)) {
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+        at.id
+    }
+
+    /// Whether `below` is a descendant of `above`.
+    pub fn descends(&self, below: &Frame, above: FrameId) -> bool {
+        let mut at = below.parent;
+        while let Some(parent) = at {
+            if parent == above {
+                return true;
+            }
+            at = self.frames.get(&parent).and_then(|frame| frame.parent);
+        }
+        false
+    }
+}
+
+/// How an outcome reads as a status.
+pub fn ending(outcome: &Outcome) -> RunStatus {
+    match outcome {
+        Outcome::Completed { .. } => RunStatus::Completed,
+        Outcome::Failed { .. } => RunStatus::Failed,
+        Outcome::Cancelled { .. } => RunStatus::Cancelled,
+    }
+}

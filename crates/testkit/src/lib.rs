@@ -1,0 +1,14 @@
+//! For tests only: scenes, the process harness, the receiver that serves as oracle.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::too_many_lines,
+    reason = "for tests only"
+)]
+
+pub mod scene;
+pub mod http;
+pub mod harness;
+pub mod receiver;
+pub mod kill;
