@@ -1,0 +1,219 @@
+//! Blobs as files: `blobs/<realm>/<first two digits>/<hash>`. A blob is written beside its place,
+//! synced, renamed and its folder synced, so that a name never leads to half a blob.
+
+use crate::files::{is_full, make_one, parent_of, sync_folder};
+use crate::parts::{Fatal, Parts};
+use kernel::contracts::{Blobs, Read, StoreError};
+use kernel::datum::BlobRef;
+use kernel::ids::{ContentHash, RealmId};
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use tokio::sync::{mpsc, oneshot};
+
+/// How many puts and gets wait for the blobs' thread; further callers wait for a place.
+const BLOB_QUEUE_MAX: usize = 256;
+/// A longer realm is named by its hash: file systems take 255 bytes.
+const FOLDER_NAME_BYTES_MAX: usize = 200;
+
+/// Blobs in a folder.
+pub(crate) struct FileBlobs {
+    queue: mpsc::Sender<Work>,
+}
+
+type Work = Box<dyn FnOnce(&mut Shelves) + Send>;
+
+impl FileBlobs {
+    /// Starts the thread that reads and writes below `root`, whose parent is there.
+    pub(crate) fn open(root: PathBuf, parts: &Parts) -> Self {
+        let (queue, mut waiting) = mpsc::channel::<Work>(BLOB_QUEUE_MAX);
+        let mut shelves = Shelves { root, settled: HashSet::new(), fatal: parts.fatal.clone() };
+        let serve = async move {
+            while let Some(work) = waiting.recv().await {
+                work(&mut shelves);
+            }
+        };
+        parts.spawn.thread("store-blobs", Box::pin(serve));
+        Self { queue }
+    }
+
+    fn perform<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Shelves) -> Result<T, StoreError> + Send + 'static,
+    ) -> Read<'static, T> {
+        let queue = self.queue.clone();
+        Box::pin(async move {
+            let (answer, result) = oneshot::channel();
+            let work: Work = Box::new(move |shelves: &mut Shelves| {
+                let _ = answer.send(work(shelves));
+            });
+            queue.send(work).await.map_err(|_| StoreError::Closed)?;
+            result.await.unwrap_or(Err(StoreError::Closed))
+        })
+    }
+}
+
+impl Blobs for FileBlobs {
+    fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef> {
+        let realm = realm.clone();
+        self.perform(move |shelves| shelves.put(&realm, &bytes))
+    }
+
+    fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>> {
+        let (realm, hash) = (realm.clone(), hash.clone());
+        self.perform(move |shelves| shelves.get(&realm, &hash))
+    }
+
+    fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
+        let (realm, hash) = (realm.clone(), hash.clone());
+        self.perform(move |shelves| shelves.delete(&realm, &hash))
+    }
+}
+
+/// The files, as the one thread that touches them sees them.
+struct Shelves {
+    root: PathBuf,
+    /// Folders whose names this process made durable; an earlier process may have died before.
+    settled: HashSet<PathBuf>,
+    fatal: Fatal,
+}
+
+impl Shelves {
+    fn put(&mut self, realm: &RealmId, bytes: &[u8]) -> Result<BlobRef, StoreError> {
+        let hash = ContentHash::of(bytes);
+        let file = self.place(realm, &hash);
+        let folder = parent_of(&file);
+        self.settle(folder)?;
+        // A broken file of that name is replaced: a put is a promise that a get will work.
+        let there = fs::read(&file).is_ok_and(|there| there == bytes);
+        if !there {
+            self.write(&file, bytes)?;
+        }
+        // Also where it is there: whoever put it may have died before this line.
+        self.synced(sync_folder(folder))?;
+        Ok(BlobRef { hash, bytes: bytes.len() as u64 })
+    }
+
+    fn get(&self, realm: &RealmId, hash: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
+        if !is_hash(hash) {
+            return Ok(None);
+        }
+        let bytes = match fs::read(self.place(realm, hash)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(&error)),
+        };
+        if ContentHash::of(&bytes) != *hash {
+            let why = format!("blob `{hash}` is damaged on disk; restore it from a backup");
+            return Err(StoreError::Unreadable(why));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn delete(&self, realm: &RealmId, hash: &ContentHash) -> Result<(), StoreError> {
+        if !is_hash(hash) {
+            return Ok(());
+        }
+        match fs::remove_file(self.place(realm, hash)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn place(&self, realm: &RealmId, hash: &ContentHash) -> PathBuf {
+        let hash = hash.as_str();
+        let shelf = hash.get(..2).unwrap_or(hash);
+        self.root.join(folder_name(realm.as_str())).join(shelf).join(hash)
+    }
+
+    /// Makes a folder below the root, and the root itself, durable; once per process.
+    fn settle(&mut self, folder: &Path) -> Result<(), StoreError> {
+        if self.settled.contains(folder) {
+            return Ok(());
+        }
+        let parent = parent_of(folder);
+        if folder != self.root {
+            self.settle(parent)?;
+        }
+        make_one(folder).map_err(|error| failed(&error))?;
+        self.synced(sync_folder(parent))?;
+        self.settled.insert(folder.to_owned());
+        Ok(())
+    }
+
+    fn write(&self, file: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        // One thread writes, so one name is enough; a draft left by a crash is overwritten.
+        let draft = file.with_extension("draft");
+        let written = File::create(&draft).and_then(|mut open| {
+            open.write_all(bytes)?;
+            Ok(open)
+        });
+        let result = match written {
+            Ok(open) => self.synced(open.sync_all()),
+            Err(error) => Err(failed(&error)),
+        };
+        let result = result.and_then(|()| fs::rename(&draft, file).map_err(|error| failed(&error)));
+        if result.is_err() {
+            // It takes room and is never read; if even this fails, the next put overwrites it.
+            let _ = fs::remove_file(&draft);
+        }
+        result
+    }
+
+    /// A sync that fails for want of room loses only what was not yet promised. After any other
+    /// failure nobody knows what the disk holds, so the process ends.
+    fn synced(&self, result: io::Result<()>) -> Result<(), StoreError> {
+        let Err(error) = result else { return Ok(()) };
+        if !is_full(&error) {
+            tracing::error!(%error, "a blob could not be synced");
+            (self.fatal)(format!("a blob could not be synced: {error}; check the disk"));
+        }
+        Err(failed(&error))
+    }
+}
+
+/// Whether this can be the name of a blob: a caller's text never becomes a path by itself.
+fn is_hash(hash: &ContentHash) -> bool {
+    let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    hash.as_str().len() == 64 && hash.as_str().bytes().all(lower_hex)
+}
+
+/// A realm as a folder's name. Capitals are escaped too: some file systems do not tell them apart.
+fn folder_name(realm: &str) -> String {
+    let mut name = String::with_capacity(realm.len());
+    for byte in realm.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            _ => name.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    if name.is_empty() || name.len() > FOLDER_NAME_BYTES_MAX {
+        return format!("~{}", ContentHash::of(realm.as_bytes()));
+    }
+    name
+}
+
+fn failed(error: &io::Error) -> StoreError {
+    if is_full(error) { StoreError::Full } else { StoreError::Failed(error.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_realm_never_leaves_its_folder() {
+        assert_eq!(folder_name("default"), "default");
+        assert_eq!(folder_name("../up"), "%2e%2e%2fup");
+        assert_eq!(folder_name("A"), "%41");
+        assert!(folder_name(&"x".repeat(300)).starts_with('~'));
+        assert!(folder_name("").starts_with('~'));
+    }
+
+    #[test]
+    fn only_hashes_name_blobs() {
+        assert!(is_hash(&ContentHash::of(b"x")));
+        assert!(!is_hash(&ContentHash::from("../../lock")));
+    }
+}

@@ -1,0 +1,40 @@
+//! Stores behind the kernel's contracts: sessions, definitions and blobs. `open` chooses by place.
+//!
+//! The order of the modules below is the order of reading and of import: a module uses only those
+//! above it.
+
+mod parts;
+mod files;
+mod blobs;
+mod sqlite;
+
+pub use parts::{Fatal, Holder, OpenError, Parts, Place};
+
+use kernel::contracts::{Blobs, Definitions, Store};
+use std::sync::Arc;
+
+/// An open store.
+pub struct Opened {
+    /// Sessions: their journal and the lists beside it.
+    pub store: Arc<dyn Store>,
+    /// Plans, agents, providers.
+    pub definitions: Arc<dyn Definitions>,
+    /// Large values.
+    pub blobs: Arc<dyn Blobs>,
+}
+
+/// Opens the store at a place and starts its threads. A new place is made ready; one that another
+/// process holds, or that a newer release wrote, is refused.
+pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
+    match place {
+        Place::Folder(folder) => {
+            let (store, definitions) = sqlite::open(folder, &parts)?;
+            let blobs = blobs::FileBlobs::open(folder.join("blobs"), &parts);
+            Ok(Opened {
+                store: Arc::new(store),
+                definitions: Arc::new(definitions),
+                blobs: Arc::new(blobs),
+            })
+        }
+    }
+}

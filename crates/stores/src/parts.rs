@@ -1,0 +1,120 @@
+//! What a store is opened with, where it lies, and why it could not be opened.
+
+use kernel::contracts::{Clock, Spawn};
+use kernel::limits::Limits;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where the data lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A folder of this machine: the embedded store, for one process at a time.
+    Folder(PathBuf),
+}
+
+/// Told why the process must end. A sync that failed is never tried again: what the disk holds
+/// now is known only after a restart.
+pub type Fatal = Arc<dyn Fn(String) + Send + Sync>;
+
+/// What a store takes from the process around it.
+#[derive(Clone)]
+pub struct Parts {
+    /// Starts the writer, the readers and the blobs' thread.
+    pub spawn: Arc<dyn Spawn>,
+    /// Says when definitions were stored and since when the folder is held.
+    pub clock: Arc<dyn Clock>,
+    /// Bounds the queues.
+    pub limits: Arc<Limits>,
+    /// Ends the process after a failed sync.
+    pub fatal: Fatal,
+    /// The SQLite VFS to use; none is the system's. A simulation injects its faults here.
+    pub vfs: Option<String>,
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error(
+        "data folder `{}` is held by {holder}; stop that process or choose another folder",
+        .folder.display()
+    )]
+    Held {
+        /// The folder.
+        folder: PathBuf,
+        /// Who holds it.
+        holder: Holder,
+    },
+    /// The folder cannot be made, read or written.
+    #[error(
+        "data folder `{}` cannot be used: {why}; check its path and its rights",
+        .folder.display()
+    )]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system says.
+        why: std::io::Error,
+    },
+    /// A newer release wrote it.
+    #[error(
+        "database `{}` has schema {found} and this release knows {known}; run the newer release",
+        .path.display()
+    )]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// The newest schema in it.
+        found: i64,
+        /// The newest schema that this release knows.
+        known: i64,
+    },
+    /// A migration that was applied is not the one that this release has.
+    #[error(
+        "database `{}` was made with another migration {version} (`{name}`) than this release has; \
+         run the release that made it",
+        .path.display()
+    )]
+    Changed {
+        /// The database.
+        path: PathBuf,
+        /// The migration's number.
+        version: i64,
+        /// Its name.
+        name: String,
+    },
+    /// SQLite cannot open it.
+    #[error(
+        "database `{}` cannot be opened: {why}; restore a backup or move it away",
+        .path.display()
+    )]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite says.
+        why: String,
+    },
+}
+
+/// The process that holds a data folder, as far as it says so.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Holder {
+    /// Its process id.
+    pub pid: Option<u32>,
+    /// Since when, in RFC 3339.
+    pub since: Option<String>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "process {pid}")?,
+            None => f.write_str("another process")?,
+        }
+        match &self.since {
+            Some(since) => write!(f, " since {since}"),
+            None => Ok(()),
+        }
+    }
+}

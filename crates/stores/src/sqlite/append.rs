@@ -1,0 +1,251 @@
+//! The SQL of one append. What can be refused is checked before the first write, so that a refused
+//! append leaves nothing behind in the transaction that it shares with others.
+
+use super::columns::{integer, to_json};
+use super::trouble::Trouble;
+use kernel::ask::{Ask, AskStatus, Decision};
+use kernel::contracts::StoreError;
+use kernel::ids::{AskId, SessionKey};
+use kernel::projection::{Append, AskChange, HistoryRow, RunRow};
+use rusqlite::{Connection, OptionalExtension, params};
+
+const CREATE: &str = "INSERT INTO sessions (realm, space, key, id, status, run, plan, step, \
+     last_error, seq, wake_at, epoch, created_at, updated_at) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING";
+
+const ADVANCE: &str = "UPDATE sessions SET status = ?4, run = ?5, plan = ?6, step = ?7, \
+     last_error = ?8, seq = ?9, wake_at = ?10, epoch = ?11, updated_at = ?12 \
+     WHERE id = ?1 AND realm = ?2 AND seq = ?3 RETURNING pk";
+
+const JOURNAL: &str = "INSERT INTO journal (session, seq, last_seq, body) VALUES (?1, ?2, ?3, ?4)";
+
+const RUN: &str = "INSERT INTO runs (id, session, no, plan, status, step, answer, last_error, \
+     started_at, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+     ON CONFLICT (id) DO UPDATE SET status = excluded.status, step = excluded.step, \
+     answer = excluded.answer, last_error = excluded.last_error, ended_at = excluded.ended_at \
+     WHERE runs.session = excluded.session";
+
+const OPEN_ASK: &str = "INSERT INTO asks (id, session, realm, run, step, kind, status, body, \
+     created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+
+const CLOSE_ASK: &str =
+    "UPDATE asks SET status = ?2, decision = ?3 WHERE id = ?1 AND status = 'open'";
+
+const HISTORY: &str = "INSERT INTO history (session, position, finished_seq, requested_seq, run, \
+     step, tool, success) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+
+const CLOSURE: &str =
+    "INSERT INTO closures (realm, hash, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+
+const SNAPSHOT: &str = "INSERT INTO snapshots (session, seq, body) \
+     SELECT pk, ?4, ?5 FROM sessions WHERE realm = ?1 AND space = ?2 AND key = ?3 AND seq >= ?4 \
+     ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body \
+     WHERE excluded.seq > snapshots.seq";
+
+/// Writes one append; `epoch` is this process's.
+pub(crate) fn write_append(
+    connection: &Connection,
+    append: &Append,
+    epoch: u64,
+) -> Result<(), Trouble> {
+    let row = &append.session;
+    if row.seq < append.first_seq {
+        let why = format!("an append to session `{}` has no events", row.key);
+        return Err(Trouble::Refused(StoreError::Failed(why)));
+    }
+    check_asks(connection, append)?;
+    let session = if append.creates {
+        create(connection, append, epoch)?
+    } else {
+        advance(connection, append, epoch)?
+    };
+    connection.prepare_cached(JOURNAL)?.execute(params![
+        session,
+        integer(append.first_seq),
+        integer(row.seq),
+        append.body,
+    ])?;
+    for run in &append.runs {
+        write_run(connection, session, run)?;
+    }
+    for change in &append.asks {
+        match change {
+            AskChange::Opened(ask) => open_ask(connection, session, &row.key, ask)?,
+            AskChange::Closed { ask, status, decision } => {
+                let closed = close_ask(connection, *ask, *status, decision.as_deref())?;
+                if !closed {
+                    return Err(Trouble::Midway(StoreError::Conflict(row.key.to_string())));
+                }
+            }
+        }
+    }
+    write_history(connection, session, &append.history)?;
+    if let Some(closure) = &append.closure {
+        let params = params![row.key.realm.as_str(), closure.hash.as_str(), closure.body];
+        connection.prepare_cached(CLOSURE)?.execute(params)?;
+    }
+    Ok(())
+}
+
+/// Keeps a snapshot, unless a newer one is there or its events never came to be.
+pub(crate) fn write_snapshot(
+    connection: &Connection,
+    key: &SessionKey,
+    seq: u64,
+    body: &str,
+) -> Result<(), Trouble> {
+    let key = (key.realm.as_str(), key.space.as_str(), &*key.id);
+    let params = params![key.0, key.1, key.2, integer(seq), body];
+    connection.prepare_cached(SNAPSHOT)?.execute(params)?;
+    Ok(())
+}
+
+/// An ask that this append closes must be open, unless the append itself opens it.
+fn check_asks(connection: &Connection, append: &Append) -> Result<(), Trouble> {
+    for change in &append.asks {
+        let AskChange::Closed { ask, .. } = change else {
+            continue;
+        };
+        let sql = "SELECT 1 FROM asks WHERE id = ?1 AND status = 'open'";
+        let is_open = connection.prepare_cached(sql)?.exists(params![ask.0.to_be_bytes()])?;
+        if !is_open && !opens(append, *ask) {
+            let key = append.session.key.to_string();
+            return Err(Trouble::Refused(StoreError::Conflict(key)));
+        }
+    }
+    Ok(())
+}
+
+fn opens(append: &Append, id: AskId) -> bool {
+    let is_it = |change: &AskChange| match change {
+        AskChange::Opened(ask) => ask.id == id,
+        AskChange::Closed { .. } => false,
+    };
+    append.asks.iter().any(is_it)
+}
+
+fn create(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, Trouble> {
+    let row = &append.session;
+    let last_error = row.last_error.as_ref().map(to_json).transpose()?;
+    let created = connection.prepare_cached(CREATE)?.execute(params![
+        row.key.realm.as_str(),
+        row.key.space.as_str(),
+        row.key.id,
+        row.id.0.to_be_bytes(),
+        row.status.name(),
+        row.run.map(|run| run.0.to_be_bytes()),
+        row.plan.as_ref().map(|plan| plan.as_str()),
+        row.step.as_ref().map(|step| step.as_str()),
+        last_error,
+        integer(row.seq),
+        row.wake_at.map(|at| at.0),
+        integer(epoch),
+        row.created_at.0,
+        row.updated_at.0,
+    ])?;
+    match created {
+        0 => Err(Trouble::Refused(StoreError::Exists(row.key.to_string()))),
+        _ => Ok(connection.last_insert_rowid()),
+    }
+}
+
+/// Moves the session on if it still stands where the append began. The id is compared as well: a
+/// session that was removed and made again under the same key is another one.
+fn advance(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, Trouble> {
+    let row = &append.session;
+    let last_error = row.last_error.as_ref().map(to_json).transpose()?;
+    let mut statement = connection.prepare_cached(ADVANCE)?;
+    let params = params![
+        row.id.0.to_be_bytes(),
+        row.key.realm.as_str(),
+        integer(append.after),
+        row.status.name(),
+        row.run.map(|run| run.0.to_be_bytes()),
+        row.plan.as_ref().map(|plan| plan.as_str()),
+        row.step.as_ref().map(|step| step.as_str()),
+        last_error,
+        integer(row.seq),
+        row.wake_at.map(|at| at.0),
+        integer(epoch),
+        row.updated_at.0,
+    ];
+    let session: Option<i64> = statement.query_row(params, |row| row.get(0)).optional()?;
+    session.ok_or_else(|| Trouble::Refused(StoreError::Conflict(row.key.to_string())))
+}
+
+fn write_run(connection: &Connection, session: i64, run: &RunRow) -> Result<(), Trouble> {
+    let written = connection.prepare_cached(RUN)?.execute(params![
+        run.id.0.to_be_bytes(),
+        session,
+        run.no,
+        run.plan.as_str(),
+        run.status.name(),
+        run.step.as_ref().map(|step| step.as_str()),
+        run.answer.as_ref().map(to_json).transpose()?,
+        run.last_error.as_ref().map(to_json).transpose()?,
+        run.started_at.0,
+        run.ended_at.map(|at| at.0),
+    ])?;
+    if written == 0 {
+        let why = format!("`{}` is a run of another session", run.id);
+        return Err(Trouble::Midway(StoreError::Failed(why)));
+    }
+    Ok(())
+}
+
+fn open_ask(
+    connection: &Connection,
+    session: i64,
+    key: &SessionKey,
+    ask: &Ask,
+) -> Result<(), Trouble> {
+    connection.prepare_cached(OPEN_ASK)?.execute(params![
+        ask.id.0.to_be_bytes(),
+        session,
+        key.realm.as_str(),
+        ask.run.0.to_be_bytes(),
+        ask.step.as_str(),
+        ask.body.kind(),
+        AskStatus::Open.name(),
+        to_json(ask)?,
+        ask.created_at.0,
+        ask.expires_at.map(|at| at.0),
+    ])?;
+    Ok(())
+}
+
+/// One reply wins: whether this one did.
+fn close_ask(
+    connection: &Connection,
+    ask: AskId,
+    status: AskStatus,
+    decision: Option<&Decision>,
+) -> Result<bool, Trouble> {
+    let decision = decision.map(to_json).transpose()?;
+    let params = params![ask.0.to_be_bytes(), status.name(), decision];
+    Ok(connection.prepare_cached(CLOSE_ASK)?.execute(params)? == 1)
+}
+
+fn write_history(
+    connection: &Connection,
+    session: i64,
+    rows: &[HistoryRow],
+) -> Result<(), Trouble> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut statement = connection.prepare_cached(HISTORY)?;
+    for row in rows {
+        statement.execute(params![
+            session,
+            row.position,
+            integer(row.finished_seq),
+            integer(row.requested_seq),
+            row.run.0.to_be_bytes(),
+            row.step.as_str(),
+            row.tool.as_str(),
+            row.success,
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Connections and their settings. Durability is decided here and nowhere else.
+
+use crate::parts::OpenError;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+
+/// Every commit waits for the disk. Anything less loses acknowledged commits in a power cut.
+const SYNCHRONOUS: &str = "FULL";
+/// Cache of the writer, in KiB.
+const WRITER_CACHE_KIB: u32 = 8_000;
+/// Cache of each reader, in KiB.
+const READER_CACHE_KIB: u32 = 2_000;
+/// After this many pages the write-ahead log goes back into the database.
+const CHECKPOINT_PAGES: u32 = 1_000;
+/// A log that grew past this under long reads is cut back.
+const LOG_BYTES_MAX: u32 = 64 * 1024 * 1024;
+/// How long a connection waits for a backup or a shell that has the database locked.
+const BUSY_TIMEOUT_MS: u32 = 5_000;
+/// More than there are statements in this crate.
+const STATEMENTS_MAX: usize = 64;
+
+/// The writer's connection; makes the database if there is none.
+pub(crate) fn writer(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenError> {
+    let unusable = |error: rusqlite::Error| refused(path, error.to_string());
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = connect(path, flags, vfs).map_err(unusable)?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .map_err(unusable)?;
+    if mode != "wal" {
+        let why = format!("journal mode is `{mode}`; the folder must lie on a local disk");
+        return Err(refused(path, why));
+    }
+    // `fullfsync` matters on macOS only, where a plain sync stops at the disk's cache.
+    let settings = format!(
+        "PRAGMA synchronous = {SYNCHRONOUS};
+         PRAGMA fullfsync = ON;
+         PRAGMA checkpoint_fullfsync = ON;
+         PRAGMA foreign_keys = ON;
+         PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
+         PRAGMA journal_size_limit = {LOG_BYTES_MAX};
+         PRAGMA cache_size = -{WRITER_CACHE_KIB};"
+    );
+    connection.execute_batch(&settings).map_err(unusable)?;
+    Ok(connection)
+}
+
+/// A reader's connection, to a database that the writer made ready.
+pub(crate) fn reader(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenError> {
+    let unusable = |error: rusqlite::Error| refused(path, error.to_string());
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = connect(path, flags, vfs).map_err(unusable)?;
+    let settings = format!("PRAGMA cache_size = -{READER_CACHE_KIB};");
+    connection.execute_batch(&settings).map_err(unusable)?;
+    Ok(connection)
+}
+
+fn connect(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Connection> {
+    let connection = match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
+        None => Connection::open_with_flags(path, flags)?,
+    };
+    // Sorts stay in memory, and no page is mapped: an IO error must be an error, not a signal.
+    let settings = format!(
+        "PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};
+         PRAGMA temp_store = MEMORY;
+         PRAGMA mmap_size = 0;"
+    );
+    connection.execute_batch(&settings)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+/// SQLite cannot open it.
+pub(crate) fn refused(path: &Path, why: String) -> OpenError {
+    OpenError::Database { path: path.to_owned(), why }
+}

@@ -1,0 +1,227 @@
+//! The embedded store: SQLite in WAL mode, one writer that commits many sessions at once, readers
+//! beside it. One process per folder.
+
+mod trouble;
+mod lock;
+mod connect;
+mod schema;
+mod columns;
+mod append;
+mod poison;
+mod queue;
+mod writer;
+mod readers;
+mod history;
+mod read;
+mod definitions;
+
+use crate::files::{make_folder, sync_folder};
+use crate::parts::{OpenError, Parts};
+use columns::integer;
+use definitions::SqliteDefinitions;
+use kernel::contracts::{
+    AskFilter, Delivery, FeedRow, HistoryFilter, Lease, Page, Paged, Read, SessionAsk,
+    SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
+};
+use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
+use kernel::projection::{Append, HistoryItem, SessionRow};
+use lock::FolderLock;
+use queue::{Shared, Writes};
+use readers::Readers;
+use rusqlite::params;
+use std::path::Path;
+use std::sync::Arc;
+use writer::Writer;
+
+/// Enough that a long list does not hold up a load; each costs its cache.
+const READERS: usize = 2;
+
+/// Opens the store in a folder and starts its threads.
+pub(crate) fn open(
+    folder: &Path,
+    parts: &Parts,
+) -> Result<(SqliteStore, SqliteDefinitions), OpenError> {
+    let unusable = |why| OpenError::Folder { folder: folder.to_owned(), why };
+    let now = parts.clock.now();
+    make_folder(folder).map_err(unusable)?;
+    let lock = FolderLock::take(folder, now)?;
+    let path = folder.join("waypost.db");
+    let vfs = parts.vfs.as_deref();
+    let mut connection = connect::writer(&path, vfs)?;
+    let epoch = schema::prepare(&mut connection, &path, now)?;
+    // SQLite syncs the folder for its logs; the database's own name is ours to make durable.
+    sync_folder(folder).map_err(unusable)?;
+    let connections: Vec<_> =
+        (0..READERS).map(|_| connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
+    let shared = Arc::new(Shared::new(epoch, parts.fatal.clone()));
+    let (writes, jobs) = Writes::new(shared.clone(), parts.limits.append_queue_max);
+    let writer = Writer::new(connection, shared, lock);
+    parts.spawn.thread("store-writer", Box::pin(writer.run(jobs)));
+    let readers = Readers::start(&*parts.spawn, connections);
+    tracing::info!(folder = %folder.display(), epoch, "the store is open");
+    let definitions = SqliteDefinitions::new(writes.clone(), readers.clone(), parts.clock.clone());
+    Ok((SqliteStore { writes, readers }, definitions))
+}
+
+/// Sessions in one SQLite database.
+pub(crate) struct SqliteStore {
+    writes: Writes,
+    readers: Readers,
+}
+
+impl Store for SqliteStore {
+    fn load<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<Stored>> {
+        Box::pin(async move {
+            // Before the read: appends that are still queued must not get in after it.
+            self.writes.shared().poison().loaded(key);
+            let (key, epoch) = (key.clone(), self.writes.shared().epoch);
+            self.readers.read(move |connection| read::load(connection, &key, epoch)).await
+        })
+    }
+
+    fn append(&self, append: Append) -> Ticket {
+        self.writes.append(append)
+    }
+
+    fn keep_snapshot(&self, key: &SessionKey, seq: u64, body: String) {
+        self.writes.snapshot(key, seq, body);
+    }
+
+    fn deliver(&self, _delivery: Delivery) -> Read<'_, ()> {
+        let why = "the embedded store has one owner; commands go through it";
+        Box::pin(async move { Err(StoreError::Failed(why.to_owned())) })
+    }
+
+    fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<Lease>> {
+        let epoch = self.writes.shared().epoch;
+        self.readers.read(move |connection| read::due(connection, now, epoch, limit))
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease) -> Read<'a, Lease> {
+        // It lasts as long as the folder's lock.
+        Box::pin(async move { Ok(lease.clone()) })
+    }
+
+    fn release<'a>(&'a self, _lease: &'a Lease) -> Read<'a, ()> {
+        Box::pin(async move { Ok(()) })
+    }
+
+    fn closure<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+    ) -> Read<'a, Option<String>> {
+        let (realm, hash) = (realm.clone(), hash.clone());
+        self.readers.read(move |connection| read::closure(connection, &realm, &hash))
+    }
+
+    fn session<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        session: &'a SessionRef,
+    ) -> Read<'a, Option<SessionRow>> {
+        let (realm, session) = (realm.clone(), session.clone());
+        self.readers.read(move |connection| read::find_session(connection, &realm, &session))
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a SessionFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionRow>> {
+        let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
+        self.readers.read(move |connection| read::sessions(connection, &realm, &filter, &page))
+    }
+
+    fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
+        let realm = realm.clone();
+        self.readers.read(move |connection| read::find_run(connection, &realm, run))
+    }
+
+    fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>> {
+        let realm = realm.clone();
+        self.readers.read(move |connection| read::find_ask(connection, &realm, ask))
+    }
+
+    fn asks<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a AskFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionAsk>> {
+        let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
+        self.readers.read(move |connection| read::asks(connection, &realm, &filter, &page))
+    }
+
+    fn history<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        only: HistoryFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<HistoryItem>> {
+        let (key, page) = (key.clone(), page.clone());
+        self.readers.read(move |connection| match read::session_number(connection, &key)? {
+            Some(session) => history::history(connection, session, &only, &page),
+            None => Ok(Paged { items: Vec::new(), next_cursor: None }),
+        })
+    }
+
+    fn events<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<(u64, String)>> {
+        let key = key.clone();
+        self.readers.read(move |connection| read::events(connection, &key, after, limit))
+    }
+
+    fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>> {
+        let realm = realm.clone();
+        self.readers.read(move |connection| read::feed(connection, &realm, after, limit))
+    }
+
+    fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64> {
+        let (realm, consumer) = (realm.clone(), consumer.to_owned());
+        self.readers.read(move |connection| read::consumer(connection, &realm, &consumer))
+    }
+
+    fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {
+        let (realm, consumer) = (realm.clone(), consumer.to_owned());
+        self.writes.perform(move |connection| {
+            let sql = "INSERT INTO consumers (realm, name, cursor) VALUES (?1, ?2, ?3) \
+                 ON CONFLICT (realm, name) DO UPDATE SET cursor = max(cursor, excluded.cursor)";
+            let params = params![realm.as_str(), consumer, integer(cursor)];
+            connection.prepare_cached(sql)?.execute(params)?;
+            Ok(())
+        })
+    }
+
+    fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()> {
+        let key = key.clone();
+        self.writes.perform(move |connection| {
+            // All that belongs to it goes with it: every other table refers to this row.
+            let sql = "DELETE FROM sessions WHERE realm = ?1 AND key = ?2 AND space = ?3";
+            let params = params![key.realm.as_str(), key.id, key.space.as_str()];
+            connection.prepare_cached(sql)?.execute(params)?;
+            Ok(())
+        })
+    }
+
+    fn on_commit(&self, woken: Arc<dyn Fn(&[SessionKey]) + Send + Sync>) {
+        self.writes.on_commit(woken);
+    }
+
+    fn healthy(&self) -> Result<(), StoreError> {
+        self.writes.healthy()
+    }
+
+    fn close(&self) -> Read<'_, ()> {
+        Box::pin(async move {
+            // Readers first: the writer's last checkpoint then has the database to itself.
+            self.readers.close();
+            self.writes.close().await
+        })
+    }
+}

@@ -1,0 +1,220 @@
+//! The writer's queue: the jobs, what the store shares with its writer, and the handle by which
+//! jobs are queued.
+
+use super::poison::Poison;
+use super::trouble::Trouble;
+use crate::parts::Fatal;
+use kernel::contracts::{Read, StoreError, Ticket};
+use kernel::ids::SessionKey;
+use kernel::projection::Append;
+use rusqlite::Connection;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+
+/// What the writer does; one transaction holds many.
+pub(crate) enum Job {
+    /// Writes an append.
+    Append {
+        /// Its number in the queue's order.
+        number: u64,
+        /// What it writes.
+        append: Box<Append>,
+        /// Told once it is durable or refused.
+        answer: oneshot::Sender<Result<(), StoreError>>,
+    },
+    /// Keeps a snapshot; nobody waits for it.
+    Snapshot {
+        /// The session.
+        key: SessionKey,
+        /// Its last event in the snapshot.
+        seq: u64,
+        /// The snapshot.
+        body: String,
+    },
+    /// Anything else that writes.
+    Chore(Box<dyn Chore>),
+    /// Writes next to nothing, to see whether writing works again.
+    Probe,
+    /// Ends the writer after what is queued.
+    Close(oneshot::Sender<()>),
+}
+
+/// A write that is not an append. It may be run again, in another transaction, before it is done.
+pub(crate) trait Chore: Send {
+    /// Writes, inside a savepoint of its own.
+    fn run(&mut self, connection: &Connection) -> Result<(), Trouble>;
+    /// It is durable, or why it is not.
+    fn done(self: Box<Self>, result: Result<(), StoreError>);
+}
+
+struct Task<F, T> {
+    work: F,
+    made: Option<T>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<F, T> Chore for Task<F, T>
+where
+    F: FnMut(&Connection) -> Result<T, Trouble> + Send,
+    T: Send,
+{
+    fn run(&mut self, connection: &Connection) -> Result<(), Trouble> {
+        self.made = Some((self.work)(connection)?);
+        Ok(())
+    }
+
+    fn done(self: Box<Self>, result: Result<(), StoreError>) {
+        let Self { made, answer, .. } = *self;
+        let _ = answer.send(result.and_then(|()| made.ok_or(StoreError::Closed)));
+    }
+}
+
+/// Told which sessions a commit changed.
+pub(crate) type Woken = Arc<dyn Fn(&[SessionKey]) + Send + Sync>;
+
+/// What the store and its writer both see.
+pub(crate) struct Shared {
+    /// This opening's number.
+    pub(crate) epoch: u64,
+    /// Ends the process.
+    pub(crate) fatal: Fatal,
+    poison: Mutex<Poison>,
+    /// Why the last commit failed; none if it did not.
+    broken: Mutex<Option<StoreError>>,
+    woken: Mutex<Option<Woken>>,
+}
+
+impl Shared {
+    /// Of a store that was just opened.
+    pub(crate) fn new(epoch: u64, fatal: Fatal) -> Self {
+        Self {
+            epoch,
+            fatal,
+            poison: Mutex::default(),
+            broken: Mutex::default(),
+            woken: Mutex::default(),
+        }
+    }
+
+    /// Which appends are to be refused.
+    pub(crate) fn poison(&self) -> MutexGuard<'_, Poison> {
+        held(&self.poison)
+    }
+
+    /// The last commit failed for this reason, or for none.
+    pub(crate) fn set_broken(&self, error: Option<StoreError>) {
+        *held(&self.broken) = error;
+    }
+
+    /// Calls the hook. Not under the lock: the hook may come back to the store.
+    pub(crate) fn wake(&self, mut changed: Vec<SessionKey>) {
+        let woken = held(&self.woken).clone();
+        if let Some(woken) = woken
+            && !changed.is_empty()
+        {
+            changed.sort_unstable();
+            changed.dedup();
+            woken(&changed);
+        }
+    }
+}
+
+/// Locks. A thread that panicked while it held one of these locks left nothing half done.
+pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Queues jobs for the writer.
+#[derive(Clone)]
+pub(crate) struct Writes {
+    queue: mpsc::Sender<Job>,
+    shared: Arc<Shared>,
+}
+
+impl Writes {
+    /// A queue of this length, and the end that the writer takes jobs from.
+    pub(crate) fn new(shared: Arc<Shared>, jobs_max: usize) -> (Self, mpsc::Receiver<Job>) {
+        let (queue, jobs) = mpsc::channel(jobs_max.max(1));
+        (Self { queue, shared }, jobs)
+    }
+
+    /// What the store shares with its writer.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Queues an append, in call order. It never waits for a place: a full queue is an answer.
+    pub(crate) fn append(&self, append: Append) -> Ticket {
+        let append = Box::new(append);
+        let (answer, result) = oneshot::channel();
+        // Numbered and queued under one lock, so that numbers stand in the queue's order.
+        let mut poison = self.shared.poison();
+        let job = Job::Append { number: poison.next_number(), append, answer };
+        match self.queue.try_send(job) {
+            Ok(()) => poison.queued(),
+            Err(TrySendError::Full(job)) => {
+                if let Job::Append { append, .. } = job {
+                    poison.turned_away(&append.session.key);
+                }
+                return at_once(Err(StoreError::Busy));
+            }
+            Err(TrySendError::Closed(_)) => return at_once(Err(StoreError::Closed)),
+        }
+        drop(poison);
+        Box::pin(async move { result.await.unwrap_or(Err(StoreError::Closed)) })
+    }
+
+    /// Queues a snapshot, if there is a place and the session is not poisoned: then the snapshot
+    /// holds events that never came to be.
+    pub(crate) fn snapshot(&self, key: &SessionKey, seq: u64, body: String) {
+        let poison = self.shared.poison();
+        if !poison.refuses(key, poison.next_number()) {
+            let _ = self.queue.try_send(Job::Snapshot { key: key.clone(), seq, body });
+        }
+    }
+
+    /// Queues any other write; waits for a place, and until it is durable.
+    pub(crate) fn perform<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,
+    ) -> Read<'static, T> {
+        let queue = self.queue.clone();
+        Box::pin(async move {
+            let (answer, result) = oneshot::channel();
+            let chore = Job::Chore(Box::new(Task { work, made: None, answer }));
+            queue.send(chore).await.map_err(|_| StoreError::Closed)?;
+            result.await.unwrap_or(Err(StoreError::Closed))
+        })
+    }
+
+    /// Calls this after every commit.
+    pub(crate) fn on_commit(&self, woken: Woken) {
+        *held(&self.shared.woken) = Some(woken);
+    }
+
+    /// Whether the last commit worked. If not, the writer tries again: with nobody sending work
+    /// to a store that is not ready, nothing else would.
+    pub(crate) fn healthy(&self) -> Result<(), StoreError> {
+        if self.queue.is_closed() {
+            return Err(StoreError::Closed);
+        }
+        let broken = held(&self.shared.broken).clone();
+        let Some(error) = broken else { return Ok(()) };
+        let _ = self.queue.try_send(Job::Probe);
+        Err(error)
+    }
+
+    /// Ends the writer after what is queued. A second call finds it ended or ending.
+    pub(crate) async fn close(&self) -> Result<(), StoreError> {
+        let (answer, ended) = oneshot::channel();
+        if self.queue.send(Job::Close(answer)).await.is_err() {
+            return Ok(());
+        }
+        ended.await.map_err(|_| StoreError::Closed)
+    }
+}
+
+fn at_once(answer: Result<(), StoreError>) -> Ticket {
+    Box::pin(std::future::ready(answer))
+}

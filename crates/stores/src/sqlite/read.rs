@@ -1,0 +1,316 @@
+//! The reads: sessions, runs, asks, events, the feed. Each is given a connection inside a read
+//! transaction.
+
+use super::columns::{
+    AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, bits, count, cursor_number, integer, paged,
+    rows_max, run, session,
+};
+use super::trouble::Trouble;
+use kernel::contracts::{
+    AskFilter, FeedRow, Lease, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
+    Stored,
+};
+use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionId, SessionKey, Space};
+use kernel::projection::SessionRow;
+use kernel::session::RunStatus;
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Begins with the row that holds the event after `?2`; rows follow each other without a gap.
+const TAIL: &str = "SELECT body FROM journal WHERE session = ?1 AND last_seq > ?2 AND seq >= \
+     (SELECT coalesce(max(seq), 0) FROM journal WHERE session = ?1 AND seq <= ?2 + 1) \
+     ORDER BY seq LIMIT ?3";
+
+/// Those of dead processes first, then those whose time has come, then those that this process
+/// should have in hand already: they must not crowd out the others.
+const DUE: &str = "SELECT realm, space, key FROM sessions WHERE wake_at <= ?1 \
+     ORDER BY CASE WHEN epoch <> ?2 THEN 0 WHEN wake_at > updated_at THEN 1 ELSE 2 END, wake_at \
+     LIMIT ?3";
+
+/// The journal leads: the feed's order is the journal's.
+const FEED: &str = "SELECT j.row, s.id, j.body FROM journal AS j \
+     CROSS JOIN sessions AS s ON s.pk = j.session \
+     WHERE j.row > ?1 AND s.realm = ?2 ORDER BY j.row LIMIT ?3";
+
+/// No limit, where SQL wants one.
+const ALL: i64 = -1;
+
+/// The number of a session in this database.
+pub(crate) fn session_number(
+    connection: &Connection,
+    key: &SessionKey,
+) -> Result<Option<i64>, Trouble> {
+    let sql = "SELECT pk FROM sessions WHERE realm = ?1 AND key = ?2 AND space = ?3";
+    let params = params![key.realm.as_str(), key.id, key.space.as_str()];
+    let number = connection.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?;
+    Ok(number)
+}
+
+/// Snapshot and tail.
+pub(crate) fn load(
+    connection: &Connection,
+    key: &SessionKey,
+    epoch: u64,
+) -> Result<Option<Stored>, Trouble> {
+    let sql = "SELECT s.pk, s.id, s.epoch, n.seq, n.body \
+         FROM sessions AS s LEFT JOIN snapshots AS n ON n.session = s.pk \
+         WHERE s.realm = ?1 AND s.key = ?2 AND s.space = ?3";
+    let found =
+        one(connection, sql, params![key.realm.as_str(), key.id, key.space.as_str()], |row| {
+            let number: i64 = row.get(0)?;
+            let after: Option<i64> = row.get(3)?;
+            let snapshot: Option<String> = row.get(4)?;
+            let stored = Stored {
+                id: SessionId(bits(row, 1)?),
+                snapshot_bytes: snapshot.as_ref().map_or(0, String::len),
+                snapshot,
+                tail: Vec::new(),
+                foreign: count(row, 2)? != epoch,
+            };
+            Ok((number, after.unwrap_or(0), stored))
+        })?;
+    let Some((number, after, mut stored)) = found else {
+        return Ok(None);
+    };
+    stored.tail = many(connection, TAIL, params![number, after, ALL], |row| Ok(row.get(0)?))?;
+    Ok(Some(stored))
+}
+
+/// Sessions that should be driven now.
+pub(crate) fn due(
+    connection: &Connection,
+    now: Millis,
+    epoch: u64,
+    limit: usize,
+) -> Result<Vec<Lease>, Trouble> {
+    let params = params![now.0, integer(epoch), limit_of(limit)];
+    many(connection, DUE, params, |row| {
+        let key =
+            SessionKey { realm: RealmId(row.get(0)?), space: Space(row.get(1)?), id: row.get(2)? };
+        Ok(Lease { key, epoch, until: None })
+    })
+}
+
+/// A pinned closure's text.
+pub(crate) fn closure(
+    connection: &Connection,
+    realm: &RealmId,
+    hash: &ContentHash,
+) -> Result<Option<String>, Trouble> {
+    let sql = "SELECT body FROM closures WHERE realm = ?1 AND hash = ?2";
+    one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
+}
+
+/// One session. A key without a space means the one in `session`, else the only one.
+pub(crate) fn find_session(
+    connection: &Connection,
+    realm: &RealmId,
+    named: &SessionRef,
+) -> Result<Option<SessionRow>, Trouble> {
+    let realm = realm.as_str();
+    let from = format!("SELECT {SESSION} FROM sessions AS s WHERE s.realm = ?1");
+    match named {
+        SessionRef::Id(id) => {
+            let sql = format!("{from} AND s.id = ?2");
+            one(connection, &sql, params![realm, id.0.to_be_bytes()], session)
+        }
+        SessionRef::Key { key, space: Some(space) } => {
+            let sql = format!("{from} AND s.key = ?2 AND s.space = ?3");
+            one(connection, &sql, params![realm, key, space.as_str()], session)
+        }
+        SessionRef::Key { key, space: None } => {
+            let sql = format!("{from} AND s.key = ?2 ORDER BY s.space <> 'session' LIMIT 2");
+            let mut found = many(connection, &sql, params![realm, key], session)?;
+            let is_clear = found.len() == 1
+                || found.first().is_some_and(|first| first.key.space == Space::session());
+            Ok(if is_clear { Some(found.swap_remove(0)) } else { None })
+        }
+    }
+}
+
+/// Sessions, newest first.
+pub(crate) fn sessions(
+    connection: &Connection,
+    realm: &RealmId,
+    filter: &SessionFilter,
+    page: &Page,
+) -> Result<Paged<SessionRow>, Trouble> {
+    // Said in so many words, so that SQLite sees that the index without the completed serves.
+    let status = match filter.status {
+        None => "",
+        Some(RunStatus::Completed) => "AND s.status = ?3",
+        Some(_) => "AND s.status = ?3 AND s.status <> 'completed'",
+    };
+    let sql = format!(
+        "SELECT {SESSION}, s.pk FROM sessions AS s WHERE s.realm = ?1 AND s.pk < ?2 {status} \
+         AND (?4 IS NULL OR s.plan = ?4) AND (?5 IS NULL OR s.space = ?5) \
+         ORDER BY s.pk DESC LIMIT ?6"
+    );
+    let params = params![
+        realm.as_str(),
+        cursor_number(page, i64::MAX)?,
+        filter.status.map(|status| status.name()),
+        filter.plan.as_ref().map(|plan| plan.as_str()),
+        filter.space.as_ref().map(|space| space.as_str()),
+        rows_max(page),
+    ];
+    let rows = many(connection, &sql, params, |row| {
+        Ok((row.get::<_, i64>(AFTER_SESSION)?, session(row)?))
+    })?;
+    Ok(paged(rows, page, i64::to_string))
+}
+
+/// One run.
+pub(crate) fn find_run(
+    connection: &Connection,
+    realm: &RealmId,
+    id: RunId,
+) -> Result<Option<SessionRun>, Trouble> {
+    let sql = format!(
+        "SELECT {RUN} FROM runs AS r JOIN sessions AS s ON s.pk = r.session \
+         WHERE r.id = ?1 AND s.realm = ?2"
+    );
+    one(connection, &sql, params![id.0.to_be_bytes(), realm.as_str()], run)
+}
+
+/// One ask.
+pub(crate) fn find_ask(
+    connection: &Connection,
+    realm: &RealmId,
+    id: AskId,
+) -> Result<Option<SessionAsk>, Trouble> {
+    let sql = format!(
+        "SELECT {ASK} FROM asks AS a JOIN sessions AS s ON s.pk = a.session \
+         WHERE a.id = ?1 AND a.realm = ?2"
+    );
+    one(connection, &sql, params![id.0.to_be_bytes(), realm.as_str()], ask)
+}
+
+/// Asks, oldest first.
+pub(crate) fn asks(
+    connection: &Connection,
+    realm: &RealmId,
+    filter: &AskFilter,
+    page: &Page,
+) -> Result<Paged<SessionAsk>, Trouble> {
+    // The narrowest index that the filter allows.
+    let among = match (&filter.session, filter.status.as_deref()) {
+        (Some(_), _) => "a.session = (SELECT pk FROM sessions WHERE id = ?7 AND realm = ?1)",
+        (None, Some("open")) => "a.realm = ?1 AND a.status = 'open'",
+        (None, _) => "a.realm = ?1",
+    };
+    let sql = format!(
+        "SELECT {ASK}, a.pk FROM asks AS a JOIN sessions AS s ON s.pk = a.session \
+         WHERE {among} AND a.pk > ?2 AND (?3 IS NULL OR a.run = ?3) \
+         AND (?4 IS NULL OR a.kind = ?4) AND (?5 IS NULL OR a.status = ?5) \
+         AND (?6 IS NULL OR a.step = ?6) ORDER BY a.pk LIMIT ?8"
+    );
+    let params = params![
+        realm.as_str(),
+        cursor_number(page, 0)?,
+        filter.run.map(|run| run.0.to_be_bytes()),
+        filter.kind,
+        filter.status,
+        filter.step.as_ref().map(|step| step.as_str()),
+        filter.session.map(|session| session.0.to_be_bytes()),
+        rows_max(page),
+    ];
+    let rows =
+        many(connection, &sql, params, |row| Ok((row.get::<_, i64>(AFTER_ASK)?, ask(row)?)))?;
+    Ok(paged(rows, page, i64::to_string))
+}
+
+/// A session's events after a sequence, one by one as they were written.
+pub(crate) fn events(
+    connection: &Connection,
+    key: &SessionKey,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<(u64, String)>, Trouble> {
+    let Some(number) = session_number(connection, key)? else {
+        return Ok(Vec::new());
+    };
+    let params = params![number, integer(after), limit_of(limit)];
+    let rows: Vec<String> = many(connection, TAIL, params, |row| Ok(row.get(0)?))?;
+    let mut events = Vec::new();
+    for row in &rows {
+        for event in split(row)? {
+            if events.len() < limit && event.0 > after {
+                events.push(event);
+            }
+        }
+    }
+    Ok(events)
+}
+
+/// The feed of a realm after a cursor.
+pub(crate) fn feed(
+    connection: &Connection,
+    realm: &RealmId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<FeedRow>, Trouble> {
+    let params = params![integer(after), realm.as_str(), limit_of(limit)];
+    many(connection, FEED, params, |row| {
+        Ok(FeedRow { cursor: count(row, 0)?, session: SessionId(bits(row, 1)?), body: row.get(2)? })
+    })
+}
+
+/// How far a named consumer has read.
+pub(crate) fn consumer(
+    connection: &Connection,
+    realm: &RealmId,
+    name: &str,
+) -> Result<u64, Trouble> {
+    let sql = "SELECT cursor FROM consumers WHERE realm = ?1 AND name = ?2";
+    let cursor = one(connection, sql, params![realm.as_str(), name], |row| count(row, 0))?;
+    Ok(cursor.unwrap_or(0))
+}
+
+/// The events of one journal row, as texts: an event that this release cannot read is shown too.
+fn split(row: &str) -> Result<Vec<(u64, String)>, Trouble> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        seq: u64,
+    }
+    let unreadable = |error: serde_json::Error| {
+        Trouble::unreadable(format!("a journal row cannot be read: {error}"))
+    };
+    let texts: Vec<&RawValue> = serde_json::from_str(row).map_err(unreadable)?;
+    let mut events = Vec::with_capacity(texts.len());
+    for text in texts {
+        let event: Numbered = serde_json::from_str(text.get()).map_err(unreadable)?;
+        events.push((event.seq, text.get().to_owned()));
+    }
+    Ok(events)
+}
+
+fn limit_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T, Trouble>,
+) -> Result<Option<T>, Trouble> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    match rows.next()? {
+        Some(row) => read(row).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn many<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T, Trouble>,
+) -> Result<Vec<T>, Trouble> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_and_then(params, read)?;
+    rows.collect()
+}

@@ -1,0 +1,124 @@
+//! Readers: threads with a read-only connection each, that take reads from one bounded queue. Each
+//! read is one transaction, so that what it gathers belongs together.
+
+use super::queue::held;
+use super::trouble::Trouble;
+use kernel::contracts::{Read, Spawn, StoreError};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{Semaphore, oneshot};
+
+/// How many reads wait; a further one is answered `Busy`.
+const READ_QUEUE_MAX: usize = 4_096;
+
+type Work = Box<dyn FnOnce(&Connection) + Send>;
+
+/// Hands reads to the readers. The last handle that goes ends them.
+#[derive(Clone)]
+pub(crate) struct Readers {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    queue: Arc<Queue>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+struct Queue {
+    waiting: Mutex<Waiting>,
+    /// One permit for each read that waits.
+    ready: Semaphore,
+}
+
+#[derive(Default)]
+struct Waiting {
+    reads: VecDeque<Work>,
+    closed: bool,
+}
+
+impl Readers {
+    /// Starts a reader on each connection.
+    pub(crate) fn start(spawn: &dyn Spawn, connections: Vec<Connection>) -> Self {
+        let queue = Arc::new(Queue { waiting: Mutex::default(), ready: Semaphore::new(0) });
+        for connection in connections {
+            spawn.thread("store-reader", Box::pin(serve(queue.clone(), connection)));
+        }
+        Self { handle: Arc::new(Handle { queue }) }
+    }
+
+    /// Runs a read on one of the readers. It sees all that was committed when it was asked for.
+    pub(crate) fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Trouble> + Send + 'static,
+    ) -> Read<'static, T> {
+        let queue = self.handle.queue.clone();
+        Box::pin(async move {
+            let (answer, result) = oneshot::channel();
+            queue.push(Box::new(move |connection: &Connection| {
+                // Nobody waits for it any more.
+                if !answer.is_closed() {
+                    let _ = answer.send(together(connection, work));
+                }
+            }))?;
+            result.await.unwrap_or(Err(StoreError::Closed))
+        })
+    }
+
+    /// Ends the readers after what waits.
+    pub(crate) fn close(&self) {
+        self.handle.queue.close();
+    }
+}
+
+impl Queue {
+    fn push(&self, work: Work) -> Result<(), StoreError> {
+        let mut waiting = held(&self.waiting);
+        if waiting.closed {
+            return Err(StoreError::Closed);
+        }
+        if waiting.reads.len() >= READ_QUEUE_MAX {
+            return Err(StoreError::Busy);
+        }
+        waiting.reads.push_back(work);
+        self.ready.add_permits(1);
+        Ok(())
+    }
+
+    fn pop(&self) -> Option<Work> {
+        held(&self.waiting).reads.pop_front()
+    }
+
+    fn close(&self) {
+        held(&self.waiting).closed = true;
+        self.ready.close();
+    }
+}
+
+async fn serve(queue: Arc<Queue>, connection: Connection) {
+    while let Ok(permit) = queue.ready.acquire().await {
+        permit.forget();
+        if let Some(work) = queue.pop() {
+            work(&connection);
+        }
+    }
+    // Closed: what was asked before is still answered.
+    while let Some(work) = queue.pop() {
+        work(&connection);
+    }
+}
+
+/// A read-only transaction; it ends when it is dropped.
+fn together<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+) -> Result<T, StoreError> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)
+        .map_err(|error| Trouble::from(error).into_error())?;
+    work(&transaction).map_err(Trouble::into_error)
+}

@@ -1,0 +1,93 @@
+//! The schema and its migrations: plain SQL, embedded, each applied once and never changed after
+//! its release.
+
+use super::connect::refused;
+use crate::parts::OpenError;
+use kernel::ids::{ContentHash, Millis};
+use rusqlite::{Connection, TransactionBehavior, params};
+use std::path::Path;
+
+struct Migration {
+    version: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "init", sql: include_str!("migrations/0001_init.sql") }];
+
+const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
+    version    INTEGER PRIMARY KEY,
+    name       TEXT NOT NULL,
+    checksum   TEXT NOT NULL,
+    applied_at INTEGER NOT NULL
+)";
+
+/// Brings the schema up to this release, in one transaction, and gives the new epoch: a number
+/// that no earlier opening had.
+pub(crate) fn prepare(
+    connection: &mut Connection,
+    path: &Path,
+    now: Millis,
+) -> Result<u64, OpenError> {
+    let unusable = |error: rusqlite::Error| refused(path, error.to_string());
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(unusable)?;
+    transaction.execute_batch(APPLIED).map_err(unusable)?;
+    let applied = applied(&transaction).map_err(unusable)?;
+    for (version, checksum) in &applied {
+        check(path, *version, checksum)?;
+    }
+    for migration in MIGRATIONS {
+        if !applied.iter().any(|(version, _)| *version == migration.version) {
+            apply(&transaction, migration, now).map_err(unusable)?;
+        }
+    }
+    let epoch = next_epoch(&transaction).map_err(unusable)?;
+    transaction.commit().map_err(unusable)?;
+    Ok(epoch)
+}
+
+fn applied(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
+    // Newest first, so that a database from the future is called that, whatever else is wrong.
+    let sql = "SELECT version, checksum FROM migrations ORDER BY version DESC";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+fn check(path: &Path, version: i64, checksum: &str) -> Result<(), OpenError> {
+    let known = MIGRATIONS.last().map_or(0, |migration| migration.version);
+    let Some(migration) = MIGRATIONS.iter().find(|migration| migration.version == version) else {
+        return Err(OpenError::Newer { path: path.to_owned(), found: version, known });
+    };
+    if checksum_of(migration) != checksum {
+        let name = migration.name.to_owned();
+        return Err(OpenError::Changed { path: path.to_owned(), version, name });
+    }
+    Ok(())
+}
+
+fn apply(connection: &Connection, migration: &Migration, now: Millis) -> rusqlite::Result<()> {
+    connection.execute_batch(migration.sql)?;
+    connection.execute(
+        "INSERT INTO migrations (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)",
+        params![migration.version, migration.name, checksum_of(migration), now.0],
+    )?;
+    Ok(())
+}
+
+fn next_epoch(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.execute(
+        "INSERT INTO meta (name, value) VALUES ('epoch', 1)
+         ON CONFLICT (name) DO UPDATE SET value = value + 1",
+        (),
+    )?;
+    let sql = "SELECT value FROM meta WHERE name = 'epoch'";
+    connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map(|epoch| epoch as u64)
+}
+
+/// A checkout on another system may have other line ends.
+fn checksum_of(migration: &Migration) -> String {
+    ContentHash::of(migration.sql.replace("\r\n", "\n").as_bytes()).to_string()
+}

@@ -1,0 +1,70 @@
+//! What goes wrong in a job, and whom it concerns: the job alone, or everything that shares its
+//! transaction.
+
+use kernel::contracts::StoreError;
+use rusqlite::{Error, ErrorCode, ffi};
+
+/// Why a job could not be done.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// Refused before the job wrote anything.
+    Refused(StoreError),
+    /// Found out when the job had written something already.
+    Midway(StoreError),
+    /// SQLite said no.
+    Sql(Error),
+}
+
+impl Trouble {
+    /// What is stored cannot be read.
+    pub(crate) fn unreadable(what: impl Into<String>) -> Self {
+        Self::Refused(StoreError::Unreadable(what.into()))
+    }
+
+    /// In the store's words.
+    pub(crate) fn into_error(self) -> StoreError {
+        match self {
+            Self::Refused(error) | Self::Midway(error) => error,
+            Self::Sql(error) => store_error(&error),
+        }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+/// Whether an error concerns only the statement that met it. Full disks, IO errors and the like
+/// concern everyone: SQLite may even have ended the transaction.
+pub(crate) fn is_local(error: &Error) -> bool {
+    match error.sqlite_error_code() {
+        Some(code) => matches!(
+            code,
+            ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch
+        ),
+        // A value that does not convert, a statement that does not parse.
+        None => true,
+    }
+}
+
+/// Whether a sync failed: it is never tried again, since the pages may already count as written.
+pub(crate) fn is_failed_sync(error: &Error) -> bool {
+    matches!(
+        error.sqlite_extended_error_code(),
+        Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
+    )
+}
+
+/// A SQLite error in the store's words.
+pub(crate) fn store_error(error: &Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Full,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StoreError::Unreadable(format!("the database is damaged: {error}; restore a backup"))
+        }
+        _ => StoreError::Failed(error.to_string()),
+    }
+}

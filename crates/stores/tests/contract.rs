@@ -1,0 +1,893 @@
+//! What every store promises, told against the contracts alone: a second backend runs the same
+//! stories. Only `Scene` knows which store it is.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "the threads here are the test's `Spawn`")]
+
+use futures::executor::block_on;
+use futures::future::BoxFuture;
+use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
+use kernel::contracts::{
+    AskFilter, Clock, Definition, HistoryFilter, Page, SessionFilter, SessionRef, Spawn, Store,
+    StoreError, Ticket,
+};
+use kernel::datum::{Datum, Origin};
+use kernel::entry::EntryResult;
+use kernel::event::{CallRequest, Event, Fact, VERSION};
+use kernel::ids::{
+    AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RealmId, RunId, SessionId,
+    SessionKey, Space, StepId, ToolName,
+};
+use kernel::limits::Limits;
+use kernel::projection::{Append, AskChange, HistoryRow, RunRow, SessionRow, StoredClosure};
+use kernel::session::RunStatus;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use stores::{OpenError, Opened, Parts, Place};
+
+/// Threads, or futures kept back until the test lets them go.
+#[derive(Default)]
+struct Threads {
+    kept: Mutex<Option<Vec<BoxFuture<'static, ()>>>>,
+}
+
+impl Threads {
+    fn keeping() -> Arc<Self> {
+        Arc::new(Self { kept: Mutex::new(Some(Vec::new())) })
+    }
+
+    fn let_go(&self) {
+        let kept = self.kept.lock().unwrap().take();
+        kept.into_iter().flatten().for_each(start);
+    }
+}
+
+impl Spawn for Threads {
+    fn task(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+        self.thread(name, future);
+    }
+
+    fn thread(&self, _name: &'static str, future: BoxFuture<'static, ()>) {
+        match self.kept.lock().unwrap().as_mut() {
+            Some(kept) => kept.push(future),
+            None => start(future),
+        }
+    }
+}
+
+fn start(future: BoxFuture<'static, ()>) {
+    std::thread::spawn(move || block_on(future));
+}
+
+struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Millis {
+        Millis(1_000)
+    }
+
+    fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+struct Scene {
+    opened: Opened,
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::with(Arc::new(Threads::default()), Limits::default())
+    }
+
+    fn with(spawn: Arc<dyn Spawn>, limits: Limits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = open(&folder, spawn, limits).unwrap();
+        Self { opened, folder }
+    }
+
+    fn store(&self) -> &dyn Store {
+        &*self.opened.store
+    }
+
+    /// The same folder, opened by what stands for a new process.
+    fn reopened(self) -> Self {
+        let folder = self.closed();
+        let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
+        Self { opened, folder }
+    }
+
+    fn closed(self) -> tempfile::TempDir {
+        block_on(self.store().close()).unwrap();
+        self.folder
+    }
+
+    fn tail(&self, key: &SessionKey) -> Vec<String> {
+        block_on(self.store().load(key)).unwrap().unwrap().tail
+    }
+}
+
+fn open(
+    folder: &tempfile::TempDir,
+    spawn: Arc<dyn Spawn>,
+    limits: Limits,
+) -> Result<Opened, OpenError> {
+    let parts = Parts {
+        spawn,
+        clock: Arc::new(StoppedClock),
+        limits: Arc::new(limits),
+        fatal: Arc::new(|why: String| panic!("{why}")),
+        vfs: None,
+    };
+    stores::open(&Place::Folder(folder.path().join("data")), parts)
+}
+
+/// Whoever drives a session: knows how far it got.
+#[derive(Clone)]
+struct Driver {
+    row: SessionRow,
+}
+
+impl Driver {
+    fn new(realm: &str, id: &str) -> Self {
+        let key = SessionKey { realm: realm.into(), space: Space::session(), id: id.into() };
+        Self::of(key)
+    }
+
+    fn of(key: SessionKey) -> Self {
+        let row = SessionRow {
+            id: SessionId::of(&[key.to_string().as_bytes()]),
+            key,
+            status: RunStatus::Running,
+            run: None,
+            plan: None,
+            step: None,
+            last_error: None,
+            seq: 0,
+            wake_at: None,
+            created_at: Millis(10),
+            updated_at: Millis(10),
+        };
+        Self { row }
+    }
+
+    fn key(&self) -> &SessionKey {
+        &self.row.key
+    }
+
+    /// The first append.
+    fn created(&mut self) -> Append {
+        let fact = Fact::SessionCreated { id: self.row.id, key: self.row.key.clone() };
+        self.append(vec![fact])
+    }
+
+    /// Some later append, of one event.
+    fn next(&mut self) -> Append {
+        self.append(vec![Fact::TimerFired { timer: "t".to_owned() }])
+    }
+
+    fn append(&mut self, facts: Vec<Fact>) -> Append {
+        let after = self.row.seq;
+        let events: Vec<Event> = (after + 1..)
+            .zip(facts)
+            .map(|(seq, fact)| Event { seq, at: Millis(10), v: VERSION, fact })
+            .collect();
+        self.row.seq += events.len() as u64;
+        Append {
+            creates: after == 0,
+            after,
+            first_seq: after + 1,
+            body: serde_json::to_string(&events).unwrap(),
+            session: self.row.clone(),
+            runs: Vec::new(),
+            asks: Vec::new(),
+            history: Vec::new(),
+            closure: None,
+        }
+    }
+
+    fn run_row(&self, no: u32) -> RunRow {
+        RunRow {
+            id: RunId::of(&[self.key().to_string().as_bytes(), &no.to_be_bytes()]),
+            no,
+            plan: PlanId::from("math/add"),
+            status: RunStatus::Running,
+            step: Some(StepId::from("one")),
+            answer: None,
+            last_error: None,
+            started_at: Millis(11),
+            ended_at: None,
+        }
+    }
+
+    fn ask(&self, step: &str) -> Ask {
+        Ask {
+            id: AskId::of(&[self.key().to_string().as_bytes(), step.as_bytes()]),
+            run: self.run_row(1).id,
+            frame: FrameId(0),
+            step: StepId::from(step),
+            title: "go on?".to_owned(),
+            body: AskBody::Clarify { message: "go on?".to_owned() },
+            digest: ContentHash::of(step.as_bytes()),
+            created_at: Millis(12),
+            expires_at: Some(Millis(99)),
+        }
+    }
+
+    /// An append that opens one ask for each of these steps.
+    fn asking(&mut self, steps: &[&str]) -> Append {
+        let mut append = self.next();
+        append.asks =
+            steps.iter().map(|step| AskChange::Opened(Box::new(self.ask(step)))).collect();
+        append
+    }
+}
+
+fn decided(ask: &Ask, by: &str) -> AskChange {
+    AskChange::Closed {
+        ask: ask.id,
+        status: AskStatus::Decided,
+        decision: Some(Box::new(decision(by))),
+    }
+}
+
+fn decision(by: &str) -> Decision {
+    Decision { by: by.into(), at: Millis(20), reply: Reply::Clarify { answer: Some(json!("yes")) } }
+}
+
+fn page(limit: usize, cursor: Option<String>) -> Page {
+    Page { cursor, limit }
+}
+
+fn realm() -> RealmId {
+    RealmId::from("r")
+}
+
+fn done(ticket: Ticket) {
+    assert_eq!(block_on(ticket), Ok(()));
+}
+
+#[test]
+fn what_is_appended_is_loaded() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    let (first, second) = (a.created(), a.next());
+    let bodies = vec![first.body.clone(), second.body.clone()];
+    done(scene.store().append(first));
+    done(scene.store().append(second));
+    let stored = block_on(scene.store().load(a.key())).unwrap().unwrap();
+    assert_eq!(stored.id, a.row.id);
+    assert_eq!(stored.tail, bodies);
+    assert_eq!((stored.snapshot, stored.snapshot_bytes, stored.foreign), (None, 0, false));
+    let found = block_on(scene.store().session(&realm(), &SessionRef::Id(a.row.id))).unwrap();
+    assert_eq!(found, Some(a.row.clone()));
+    let unknown = Driver::new("r", "unknown");
+    assert_eq!(block_on(scene.store().load(unknown.key())), Ok(None));
+}
+
+#[test]
+fn a_conflict_leaves_the_others_of_its_batch_alone() {
+    let threads = Threads::keeping();
+    let scene = Scene::with(threads.clone(), Limits::default());
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut wrong = a.clone();
+    wrong.row.seq = 7;
+    let tickets = [
+        scene.store().append(a.created()),
+        scene.store().append(b.created()),
+        scene.store().append(wrong.next()),
+        scene.store().append(b.next()),
+        scene.store().append(Driver::new("r", "b").created()),
+    ];
+    threads.let_go();
+    let answers = tickets.map(block_on);
+    let (conflict, exists) =
+        (StoreError::Conflict("r/session/a".into()), StoreError::Exists("r/session/b".into()));
+    assert_eq!(answers, [Ok(()), Ok(()), Err(conflict), Ok(()), Err(exists)]);
+    assert_eq!(scene.tail(a.key()).len(), 1);
+    assert_eq!(scene.tail(b.key()).len(), 2);
+}
+
+#[test]
+fn an_append_that_fails_midway_leaves_nothing_and_harms_nobody() {
+    let threads = Threads::keeping();
+    let scene = Scene::with(threads.clone(), Limits::default());
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let created = a.created();
+    let asking = a.asking(&["one"]);
+    let mut twice = a.next();
+    let ask = a.ask("one");
+    twice.asks = vec![decided(&ask, "ann"), decided(&ask, "bob")];
+    let tickets = [
+        scene.store().append(created),
+        scene.store().append(asking),
+        scene.store().append(twice),
+        scene.store().append(b.created()),
+    ];
+    threads.let_go();
+    let answers = tickets.map(block_on);
+    let conflict = StoreError::Conflict("r/session/a".into());
+    assert_eq!(answers, [Ok(()), Ok(()), Err(conflict), Ok(())]);
+    let found = block_on(scene.store().ask(&realm(), ask.id)).unwrap().unwrap();
+    assert_eq!((found.row.status, found.row.decision), (AskStatus::Open, None));
+    assert_eq!(scene.tail(a.key()).len(), 2);
+    assert_eq!(scene.tail(b.key()).len(), 1);
+}
+
+#[test]
+fn one_reply_wins() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    done(scene.store().append(a.asking(&["one"])));
+    let ask = a.ask("one");
+    let mut loser = a.clone();
+    let mut first = a.next();
+    first.asks = vec![decided(&ask, "ann")];
+    done(scene.store().append(first));
+    // Whoever else was about to answer finds the session further on ...
+    let mut second = loser.next();
+    second.asks = vec![decided(&ask, "bob")];
+    let conflict = Err(StoreError::Conflict("r/session/a".into()));
+    assert_eq!(block_on(scene.store().append(second)), conflict);
+    // ... and even one who knows that finds the ask decided.
+    block_on(scene.store().load(a.key())).unwrap();
+    let mut third = a.next();
+    third.asks = vec![decided(&ask, "bob")];
+    assert_eq!(block_on(scene.store().append(third)), conflict);
+    let found = block_on(scene.store().ask(&realm(), ask.id)).unwrap().unwrap();
+    assert_eq!((found.session, &found.key), (a.row.id, a.key()));
+    assert_eq!(found.row.ask, ask);
+    assert_eq!((found.row.status, found.row.decision), (AskStatus::Decided, Some(decision("ann"))));
+}
+
+#[test]
+fn an_ask_may_open_and_close_in_one_append() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let ask = a.ask("one");
+    let mut both = a.asking(&["one"]);
+    let withdrawn = AskChange::Closed { ask: ask.id, status: AskStatus::Withdrawn, decision: None };
+    both.asks.push(withdrawn);
+    done(scene.store().append(both));
+    let found = block_on(scene.store().ask(&realm(), ask.id)).unwrap().unwrap();
+    assert_eq!(found.row.status, AskStatus::Withdrawn);
+}
+
+#[test]
+fn a_failed_append_poisons_its_session_until_it_is_loaded() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let mut wrong = a.clone();
+    wrong.row.seq = 7;
+    let conflict = Err(StoreError::Conflict("r/session/a".into()));
+    assert_eq!(block_on(scene.store().append(wrong.next())), conflict);
+    let poisoned = Err(StoreError::Poisoned("r/session/a".into()));
+    assert_eq!(block_on(scene.store().append(a.clone().next())), poisoned);
+    block_on(scene.store().load(a.key())).unwrap();
+    done(scene.store().append(a.next()));
+}
+
+#[test]
+fn a_full_queue_is_an_answer_and_poisons_too() {
+    let threads = Threads::keeping();
+    let limits = Limits { append_queue_max: 1, ..Limits::default() };
+    let scene = Scene::with(threads.clone(), limits);
+    let mut a = Driver::new("r", "a");
+    let first = scene.store().append(a.created());
+    let second = scene.store().append(a.clone().next());
+    assert_eq!(block_on(second), Err(StoreError::Busy));
+    threads.let_go();
+    done(first);
+    let poisoned = Err(StoreError::Poisoned("r/session/a".into()));
+    assert_eq!(block_on(scene.store().append(a.clone().next())), poisoned);
+    block_on(scene.store().load(a.key())).unwrap();
+    done(scene.store().append(a.next()));
+}
+
+#[test]
+fn due_sessions_are_claimed_and_those_of_a_dead_process_first() {
+    let scene = Scene::new();
+    let wake = |scene: &Scene, id: &str, at: Option<i64>| {
+        let mut driver = Driver::new("r", id);
+        driver.row.wake_at = at.map(Millis);
+        done(scene.store().append(driver.created()));
+    };
+    wake(&scene, "due", Some(500));
+    wake(&scene, "later", Some(5_000));
+    wake(&scene, "waits", None);
+    let claimed = |scene: &Scene, limit: usize| -> Vec<String> {
+        let leases = block_on(scene.store().claim(Millis(1_000), limit)).unwrap();
+        leases.iter().map(|lease| lease.key.id.to_string()).collect()
+    };
+    assert_eq!(claimed(&scene, 10), ["due"]);
+    let scene = scene.reopened();
+    wake(&scene, "moving", Some(10));
+    wake(&scene, "timer", Some(600));
+    assert_eq!(claimed(&scene, 10), ["due", "timer", "moving"]);
+    assert_eq!(claimed(&scene, 1), ["due"]);
+    let foreign = |id: &str| {
+        block_on(scene.store().load(Driver::new("r", id).key())).unwrap().unwrap().foreign
+    };
+    assert!(foreign("due") && !foreign("moving"));
+    let lease = block_on(scene.store().claim(Millis(1_000), 1)).unwrap().remove(0);
+    assert_eq!(block_on(scene.store().renew(&lease)), Ok(lease.clone()));
+    assert_eq!(block_on(scene.store().release(&lease)), Ok(()));
+}
+
+#[test]
+fn the_feed_skips_nothing_and_never_goes_back() {
+    let scene = Scene::new();
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut elsewhere = Driver::new("other", "a");
+    let (first, second, third) = (a.created(), b.created(), a.next());
+    let bodies = [first.body.clone(), second.body.clone(), third.body.clone()];
+    done(scene.store().append(first));
+    done(scene.store().append(elsewhere.created()));
+    done(scene.store().append(second));
+    done(scene.store().append(third));
+    let feed = |after: u64, limit: usize| block_on(scene.store().feed(&realm(), after, limit));
+    let rows = feed(0, 10).unwrap();
+    assert_eq!(rows.iter().map(|row| row.body.clone()).collect::<Vec<_>>(), bodies);
+    assert_eq!(
+        rows.iter().map(|row| row.session).collect::<Vec<_>>(),
+        [a.row.id, b.row.id, a.row.id]
+    );
+    assert!(rows.is_sorted_by(|one, next| one.cursor < next.cursor));
+    assert_eq!(feed(0, 1).unwrap(), rows[..1]);
+    assert_eq!(feed(rows[0].cursor, 10).unwrap(), rows[1..]);
+    // The newest row goes, and its number with it.
+    block_on(scene.store().remove(a.key())).unwrap();
+    done(scene.store().append(b.next()));
+    let after = feed(rows[2].cursor, 10).unwrap();
+    assert_eq!(after.len(), 1);
+    assert!(after[0].cursor > rows[2].cursor);
+}
+
+#[test]
+fn a_consumer_moves_on_only() {
+    let scene = Scene::new();
+    let at = |realm: &str| block_on(scene.store().consumer(&realm.into(), "nats"));
+    assert_eq!(at("r"), Ok(0));
+    block_on(scene.store().advance(&realm(), "nats", 7)).unwrap();
+    block_on(scene.store().advance(&realm(), "nats", 5)).unwrap();
+    assert_eq!((at("r"), at("other")), (Ok(7), Ok(0)));
+}
+
+/// A call's two events and its history row, at this position.
+fn call(a: &mut Driver, position: &[u8], step: &str) -> Append {
+    let call = CallId::of(&[position, &a.row.seq.to_be_bytes()]);
+    let (step, tool) = (StepId::from(step), ToolName::from("math::add"));
+    let request = CallRequest {
+        call,
+        frame: FrameId(0),
+        step: step.clone(),
+        try_no: 0,
+        tool: tool.clone(),
+        arguments: Arc::new(json!({"a": position})),
+        sources: BTreeMap::new(),
+        save_as: ContextKey::from("sum"),
+        next: None,
+        approve: false,
+        grant: None,
+        replaces: None,
+    };
+    let output = Arc::new(Datum::inline(json!(position), Origin::Call(call)));
+    let mut append = a.append(vec![
+        Fact::CallRequested(Box::new(request)),
+        Fact::CallFinished { call, output, settled: None },
+    ]);
+    append.history = vec![HistoryRow {
+        position: position.to_vec(),
+        run: a.run_row(1).id,
+        step,
+        tool,
+        success: true,
+        requested_seq: append.first_seq,
+        finished_seq: append.first_seq + 1,
+    }];
+    append
+}
+
+#[test]
+fn history_comes_newest_first_in_pages() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    // Positions, not time, give the order; the third was tried again at the same position.
+    for (position, step) in [
+        ([0u8, 0, 0, 1, 2], "x"),
+        ([0, 0, 0, 1, 1], "y"),
+        ([0, 0, 0, 2, 0], "x"),
+        ([0, 0, 0, 2, 0], "x"),
+    ] {
+        done(scene.store().append(call(&mut a, &position, step)));
+    }
+    let run = Some(a.run_row(1).id);
+    let outputs = |only: HistoryFilter, limit: usize| {
+        let (mut cursor, mut seen, mut pages) = (None, Vec::new(), 0);
+        loop {
+            let page = page(limit, cursor);
+            let read = scene.store().history(a.key(), only.clone(), &page);
+            let got = block_on(read).unwrap();
+            seen.extend(got.items.iter().map(|item| match &item.entry.result {
+                EntryResult::Output(output) => output.to_value(),
+                EntryResult::Error(fault) => panic!("{fault}"),
+            }));
+            pages += 1;
+            cursor = got.next_cursor;
+            if cursor.is_none() {
+                return (seen, pages);
+            }
+        }
+    };
+    let (oldest, older, new) =
+        (json!([0, 0, 0, 1, 1]), json!([0, 0, 0, 1, 2]), json!([0, 0, 0, 2, 0]));
+    let all = vec![new.clone(), new.clone(), older.clone(), oldest.clone()];
+    assert_eq!(outputs(HistoryFilter::default(), 10), (all.clone(), 1));
+    assert_eq!(outputs(HistoryFilter { run, step: None }, 3), (all.clone(), 2));
+    assert_eq!(outputs(HistoryFilter::default(), 1), (all, 4));
+    let of_y = HistoryFilter { run, step: Some(StepId::from("y")) };
+    assert_eq!(outputs(of_y, 10), (vec![oldest], 1));
+    let of_other = HistoryFilter { run: Some(RunId(1)), step: None };
+    assert_eq!(outputs(of_other, 10), (Vec::new(), 1));
+    let bad = page(1, Some("nonsense".to_owned()));
+    let refused = block_on(scene.store().history(a.key(), HistoryFilter::default(), &bad));
+    assert!(matches!(refused, Err(StoreError::Unreadable(_))), "{refused:?}");
+}
+
+#[test]
+fn events_come_one_by_one_as_they_were_written() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let timer = |name: &str| Fact::TimerFired { timer: name.to_owned() };
+    done(scene.store().append(a.append(vec![timer("two"), timer("three")])));
+    done(scene.store().append(a.append(vec![timer("four")])));
+    let events =
+        |after: u64, limit: usize| block_on(scene.store().events(a.key(), after, limit)).unwrap();
+    let seqs = |after: u64, limit: usize| -> Vec<u64> {
+        events(after, limit).iter().map(|(seq, _)| *seq).collect()
+    };
+    assert_eq!(seqs(0, 10), [1, 2, 3, 4]);
+    assert_eq!(seqs(1, 2), [2, 3]);
+    assert_eq!(seqs(2, 10), [3, 4]);
+    assert_eq!(seqs(4, 10), [0; 0]);
+    let (_, text) = events(2, 1).remove(0);
+    let event: Event = serde_json::from_str(&text).unwrap();
+    assert_eq!(event, Event { seq: 3, at: Millis(10), v: VERSION, fact: timer("three") });
+}
+
+#[test]
+fn sessions_are_listed_newest_first() {
+    let scene = Scene::new();
+    let statuses = [RunStatus::Completed, RunStatus::Stuck, RunStatus::Completed, RunStatus::Stuck];
+    for (index, status) in statuses.into_iter().enumerate() {
+        let mut driver = Driver::new("r", &format!("s{index}"));
+        driver.row.status = status;
+        driver.row.plan = Some(PlanId::from(if index < 2 { "old" } else { "new" }));
+        done(scene.store().append(driver.created()));
+    }
+    let list = |filter: SessionFilter, limit: usize| {
+        let (mut cursor, mut seen) = (None, Vec::new());
+        loop {
+            let page = page(limit, cursor);
+            let got = block_on(scene.store().sessions(&realm(), &filter, &page)).unwrap();
+            assert!(got.items.len() <= limit);
+            seen.extend(got.items.iter().map(|row| row.key.id.to_string()));
+            cursor = got.next_cursor;
+            if cursor.is_none() {
+                return seen;
+            }
+        }
+    };
+    for limit in [1, 2, 3, 4, 10] {
+        let of = |filter: SessionFilter| list(filter, limit);
+        assert_eq!(of(SessionFilter::default()), ["s3", "s2", "s1", "s0"]);
+        let status = Some(RunStatus::Stuck);
+        assert_eq!(of(SessionFilter { status, ..Default::default() }), ["s3", "s1"]);
+        let status = Some(RunStatus::Completed);
+        assert_eq!(of(SessionFilter { status, ..Default::default() }), ["s2", "s0"]);
+        let plan = Some(PlanId::from("old"));
+        assert_eq!(of(SessionFilter { plan, ..Default::default() }), ["s1", "s0"]);
+        let space = Some(Space::call());
+        assert_eq!(of(SessionFilter { space, ..Default::default() }), [""; 0]);
+    }
+}
+
+#[test]
+fn a_key_without_a_space_is_the_only_one_or_the_session() {
+    let scene = Scene::new();
+    for (space, id) in [("thread", "a"), ("session", "a"), ("thread", "b"), ("context", "b")] {
+        let key = SessionKey { realm: realm(), space: space.into(), id: id.into() };
+        done(scene.store().append(Driver::of(key).created()));
+    }
+    let key = SessionKey { realm: realm(), space: "thread".into(), id: "c".into() };
+    done(scene.store().append(Driver::of(key).created()));
+    let space_of = |id: &str, space: Option<&str>| {
+        let named = SessionRef::Key { key: id.into(), space: space.map(Space::from) };
+        let found = block_on(scene.store().session(&realm(), &named)).unwrap();
+        found.map(|row| row.key.space.to_string())
+    };
+    assert_eq!(space_of("a", None).as_deref(), Some("session"));
+    assert_eq!(space_of("a", Some("thread")).as_deref(), Some("thread"));
+    assert_eq!(space_of("b", None), None);
+    assert_eq!(space_of("c", None).as_deref(), Some("thread"));
+    assert_eq!(space_of("d", None), None);
+}
+
+#[test]
+fn asks_are_listed_oldest_first() {
+    let scene = Scene::new();
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    done(scene.store().append(a.created()));
+    done(scene.store().append(b.created()));
+    done(scene.store().append(a.asking(&["one", "two"])));
+    done(scene.store().append(b.asking(&["three"])));
+    let mut answer = a.next();
+    answer.asks = vec![decided(&a.ask("one"), "ann")];
+    done(scene.store().append(answer));
+    let list = |filter: AskFilter, limit: usize| {
+        let (mut cursor, mut seen) = (None, Vec::new());
+        loop {
+            let page = page(limit, cursor);
+            let got = block_on(scene.store().asks(&realm(), &filter, &page)).unwrap();
+            seen.extend(got.items.iter().map(|found| found.row.ask.step.to_string()));
+            cursor = got.next_cursor;
+            if cursor.is_none() {
+                return seen;
+            }
+        }
+    };
+    for limit in [1, 2, 10] {
+        let of = |filter: AskFilter| list(filter, limit);
+        let open = Some("open".to_owned());
+        assert_eq!(of(AskFilter::default()), ["one", "two", "three"]);
+        assert_eq!(of(AskFilter { status: open.clone(), ..Default::default() }), ["two", "three"]);
+        let session = Some(a.row.id);
+        assert_eq!(of(AskFilter { session, ..Default::default() }), ["one", "two"]);
+        assert_eq!(of(AskFilter { session, status: open, ..Default::default() }), ["two"]);
+        let run = Some(b.run_row(1).id);
+        assert_eq!(of(AskFilter { run, ..Default::default() }), ["three"]);
+        let step = Some(StepId::from("two"));
+        assert_eq!(of(AskFilter { step, ..Default::default() }), ["two"]);
+        let kind = Some("approve".to_owned());
+        assert_eq!(of(AskFilter { kind, ..Default::default() }), [""; 0]);
+    }
+}
+
+#[test]
+fn a_run_is_kept_up_to_date() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    let mut run = a.run_row(1);
+    let mut created = a.created();
+    created.runs = vec![run.clone()];
+    done(scene.store().append(created));
+    run.status = RunStatus::Completed;
+    run.answer = Some(json!(null));
+    run.ended_at = Some(Millis(30));
+    let mut ended = a.next();
+    ended.runs = vec![run.clone()];
+    done(scene.store().append(ended));
+    let found = block_on(scene.store().run(&realm(), run.id)).unwrap().unwrap();
+    assert_eq!((found.session, &found.key, found.row), (a.row.id, a.key(), run));
+}
+
+#[test]
+fn another_realm_sees_nothing() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    let (run, ask) = (a.run_row(1), a.ask("one"));
+    let mut created = a.created();
+    created.runs = vec![run.clone()];
+    created.asks = vec![AskChange::Opened(Box::new(ask.clone()))];
+    let hash = ContentHash::of(b"closure");
+    let closure = StoredClosure { hash: hash.clone(), body: "{}".to_owned() };
+    created.closure = Some(Arc::new(closure));
+    done(scene.store().append(created));
+    let (store, other) = (scene.store(), RealmId::from("other"));
+    assert_eq!(block_on(store.closure(&realm(), &hash)), Ok(Some("{}".to_owned())));
+    assert_eq!(block_on(store.closure(&other, &hash)), Ok(None));
+    assert_eq!(block_on(store.run(&other, run.id)), Ok(None));
+    assert_eq!(block_on(store.ask(&other, ask.id)), Ok(None));
+    assert_eq!(block_on(store.session(&other, &SessionRef::Id(a.row.id))), Ok(None));
+    let named = SessionRef::Key { key: "a".into(), space: None };
+    assert_eq!(block_on(store.session(&other, &named)), Ok(None));
+    let everything = page(10, None);
+    let sessions = block_on(store.sessions(&other, &SessionFilter::default(), &everything));
+    assert!(sessions.unwrap().items.is_empty());
+    for session in [None, Some(a.row.id)] {
+        let filter = AskFilter { session, ..Default::default() };
+        assert!(block_on(store.asks(&other, &filter, &everything)).unwrap().items.is_empty());
+    }
+    assert_eq!(block_on(store.feed(&other, 0, 10)), Ok(Vec::new()));
+    assert_eq!(block_on(store.load(Driver::new("other", "a").key())), Ok(None));
+    // The same key there is another session.
+    done(store.append(Driver::new("other", "a").created()));
+}
+
+#[test]
+fn a_snapshot_shortens_the_tail() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    let appends = [a.created(), a.next(), a.next()];
+    let bodies: Vec<String> = appends.iter().map(|append| append.body.clone()).collect();
+    for append in appends {
+        done(scene.store().append(append));
+    }
+    scene.store().keep_snapshot(a.key(), 2, "two".to_owned());
+    scene.store().keep_snapshot(a.key(), 1, "too old".to_owned());
+    scene.store().keep_snapshot(a.key(), 99, "of events that are not there".to_owned());
+    // Behind them in the queue, so they are written when this is.
+    let last = a.next();
+    let last_body = last.body.clone();
+    done(scene.store().append(last));
+    let stored = block_on(scene.store().load(a.key())).unwrap().unwrap();
+    assert_eq!((stored.snapshot.as_deref(), stored.snapshot_bytes), (Some("two"), 3));
+    assert_eq!(stored.tail, [bodies[2].clone(), last_body]);
+}
+
+#[test]
+fn a_removed_session_leaves_nothing() {
+    let scene = Scene::new();
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut created = a.created();
+    created.runs = vec![a.run_row(1)];
+    done(scene.store().append(created));
+    done(scene.store().append(a.asking(&["one"])));
+    done(scene.store().append(call(&mut a, &[0, 0, 0, 1], "x")));
+    done(scene.store().append(b.created()));
+    scene.store().keep_snapshot(a.key(), 1, "one".to_owned());
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!(block_on(scene.store().load(a.key())), Ok(None));
+    assert_eq!(block_on(scene.store().run(&realm(), a.run_row(1).id)), Ok(None));
+    assert_eq!(block_on(scene.store().ask(&realm(), a.ask("one").id)), Ok(None));
+    assert_eq!(block_on(scene.store().events(a.key(), 0, 10)), Ok(Vec::new()));
+    assert_eq!(scene.tail(b.key()).len(), 1);
+    // Its driver, if one still lives, cannot bring it back.
+    let late = block_on(scene.store().append(a.next()));
+    assert_eq!(late, Err(StoreError::Conflict("r/session/a".into())));
+    block_on(scene.store().remove(a.key())).unwrap();
+}
+
+#[test]
+fn commits_wake_and_a_closed_store_says_so() {
+    let scene = Scene::new();
+    let woken = Arc::new(Mutex::new(Vec::new()));
+    let heard = woken.clone();
+    scene.store().on_commit(Arc::new(move |keys: &[SessionKey]| {
+        heard.lock().unwrap().extend(keys.iter().map(|key| key.id.to_string()));
+    }));
+    assert_eq!(scene.store().healthy(), Ok(()));
+    done(scene.store().append(Driver::new("r", "a").created()));
+    done(scene.store().append(Driver::new("r", "b").created()));
+    block_on(scene.store().close()).unwrap();
+    assert_eq!(*woken.lock().unwrap(), ["a", "b"]);
+    let late = block_on(scene.store().append(Driver::new("r", "c").created()));
+    assert_eq!(late, Err(StoreError::Closed));
+    assert_eq!(scene.store().healthy(), Err(StoreError::Closed));
+    let read = block_on(scene.store().load(Driver::new("r", "a").key()));
+    assert_eq!(read, Err(StoreError::Closed));
+    assert_eq!(block_on(scene.store().close()), Ok(()));
+}
+
+#[test]
+fn what_is_queued_is_written_before_a_close_returns() {
+    let threads = Threads::keeping();
+    let scene = Scene::with(threads.clone(), Limits::default());
+    let mut drivers: Vec<Driver> =
+        (0..600).map(|number| Driver::new("r", &number.to_string())).collect();
+    let tickets: Vec<Ticket> =
+        drivers.iter_mut().map(|driver| scene.store().append(driver.created())).collect();
+    threads.let_go();
+    let scene = scene.reopened();
+    tickets.into_iter().for_each(done);
+    for driver in &drivers {
+        assert_eq!(scene.tail(driver.key()).len(), 1);
+    }
+}
+
+#[test]
+fn a_held_folder_names_its_holder() {
+    let scene = Scene::new();
+    let second = open(&scene.folder, Arc::new(Threads::default()), Limits::default());
+    let error = second.err().unwrap();
+    assert!(matches!(&error, OpenError::Held { holder, .. }
+        if holder.pid == Some(std::process::id())));
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())));
+    // The holder is unharmed, and once it is gone the folder is free.
+    done(scene.store().append(Driver::new("r", "a").created()));
+    scene.reopened();
+}
+
+#[test]
+fn a_reopened_store_has_everything() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    done(scene.store().append(a.asking(&["one"])));
+    block_on(scene.store().advance(&realm(), "nats", 2)).unwrap();
+    let blob = block_on(scene.opened.blobs.put(&realm(), b"large".to_vec())).unwrap();
+    let before = scene.tail(a.key());
+    let scene = scene.reopened();
+    let stored = block_on(scene.store().load(a.key())).unwrap().unwrap();
+    assert_eq!((stored.tail, stored.foreign), (before, true));
+    assert_eq!(block_on(scene.store().consumer(&realm(), "nats")), Ok(2));
+    let bytes = block_on(scene.opened.blobs.get(&realm(), &blob.hash)).unwrap();
+    assert_eq!(bytes.as_deref(), Some(&b"large"[..]));
+    // Whoever writes it now owns it.
+    done(scene.store().append(a.next()));
+    assert!(!block_on(scene.store().load(a.key())).unwrap().unwrap().foreign);
+}
+
+#[test]
+fn another_release_s_database_is_refused() {
+    let folder = Scene::new().closed();
+    let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
+    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
+    database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 1, .. }));
+    database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
+    database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
+    assert!(matches!(again(), OpenError::Changed { version: 1, .. }));
+}
+
+#[test]
+fn definitions_are_put_against_a_version() {
+    let scene = Scene::new();
+    let definitions = &scene.opened.definitions;
+    let draft = |body: i64| Definition {
+        kind: "plan".to_owned(),
+        name: "math/add".to_owned(),
+        version: 0,
+        body: json!(body),
+        updated_at: Millis(0),
+    };
+    let put = |body: i64, expected: Option<u64>| {
+        block_on(definitions.put(&realm(), draft(body), expected))
+    };
+    let stored =
+        |version: u64, body: i64| Definition { version, updated_at: Millis(1_000), ..draft(body) };
+    let conflict = Err(StoreError::Conflict("plan/math/add".into()));
+    assert_eq!(put(1, Some(1)), conflict);
+    assert_eq!(put(1, Some(0)), Ok(stored(1, 1)));
+    assert_eq!(put(2, Some(0)), conflict);
+    assert_eq!(put(2, Some(1)), Ok(stored(2, 2)));
+    assert_eq!(put(3, None), Ok(stored(3, 3)));
+    let get = |realm: &str| block_on(definitions.get(&realm.into(), "plan", "math/add"));
+    assert_eq!(get("r"), Ok(Some(stored(3, 3))));
+    assert_eq!(get("other"), Ok(None));
+    assert_eq!(block_on(definitions.list(&realm(), "plan")), Ok(vec![stored(3, 3)]));
+    assert_eq!(block_on(definitions.list(&realm(), "agent")), Ok(Vec::new()));
+    let delete = |realm: &str| block_on(definitions.delete(&realm.into(), "plan", "math/add"));
+    assert_eq!(delete("other"), Ok(false));
+    assert_eq!(delete("r"), Ok(true));
+    assert_eq!(get("r"), Ok(None));
+}
+
+#[test]
+fn a_blob_is_whole_or_refused() {
+    let scene = Scene::new();
+    let blobs = &scene.opened.blobs;
+    let blob = block_on(blobs.put(&realm(), b"large".to_vec())).unwrap();
+    assert_eq!((blob.hash.clone(), blob.bytes), (ContentHash::of(b"large"), 5));
+    let get = |realm: &str| block_on(blobs.get(&realm.into(), &blob.hash));
+    assert_eq!(get("r"), Ok(Some(b"large".to_vec())));
+    assert_eq!(get("other"), Ok(None));
+    assert_eq!(block_on(blobs.get(&realm(), &ContentHash::from("../../lock"))), Ok(None));
+    let hash = blob.hash.as_str();
+    let file = scene.folder.path().join("data/blobs/r").join(&hash[..2]).join(hash);
+    std::fs::write(&file, b"torn").unwrap();
+    assert!(matches!(get("r"), Err(StoreError::Unreadable(_))));
+    // Put again, it is whole again.
+    block_on(blobs.put(&realm(), b"large".to_vec())).unwrap();
+    assert_eq!(get("r"), Ok(Some(b"large".to_vec())));
+    block_on(blobs.delete(&realm(), &blob.hash)).unwrap();
+    block_on(blobs.delete(&realm(), &blob.hash)).unwrap();
+    assert_eq!(get("r"), Ok(None));
+}
