@@ -1,0 +1,259 @@
+//! What there is: tools from code, plans from files and from the store. No stored tool
+//! definitions, ever: a tool exists as code, plan, file or upstream.
+
+use crate::refusal::{Refusal, RefusalKind};
+use kernel::call::ToolSpec;
+use kernel::contracts::Tool;
+use kernel::ids::{PlanId, RealmId, ToolName};
+use kernel::limits::Limits;
+use kernel::plan::check::Surroundings;
+use kernel::plan::flow::{load_text, load_value};
+use kernel::plan::mistake::Mistake;
+use kernel::plan::read::Origin;
+use kernel::plan::source::Node;
+use kernel::plan::{Closure, Plan, Step, StepKind};
+use kernel::schema::{Misfit, Schemas};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A plan's text and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanFile {
+    /// The file, as a person would name it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// The id of a plan that gives none.
+    pub default_id: PlanId,
+}
+
+/// A tool with what the gate needs at every call.
+pub(crate) struct Listed {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) spec_hash: kernel::ids::ContentHash,
+}
+
+/// Tools and plans.
+pub(crate) struct Catalog {
+    tools: BTreeMap<ToolName, Listed>,
+    schemas: Arc<dyn Schemas>,
+    limits: Arc<Limits>,
+    realms: RwLock<HashMap<RealmId, RealmPlans>>,
+}
+
+#[derive(Default)]
+struct RealmPlans {
+    plans: BTreeMap<PlanId, Arc<Plan>>,
+    /// Closures by their main plan, made when first asked for.
+    closures: HashMap<PlanId, Arc<Closure>>,
+}
+
+impl Catalog {
+    pub(crate) fn new(
+        tools: Vec<Arc<dyn Tool>>,
+        schemas: Arc<dyn Schemas>,
+        limits: Arc<Limits>,
+    ) -> Self {
+        let listed = |tool: Arc<dyn Tool>| {
+            let spec_hash = tool.spec().hash();
+            (tool.spec().name.clone(), Listed { tool, spec_hash })
+        };
+        let tools = tools.into_iter().map(listed).collect();
+        Self { tools, schemas, limits, realms: RwLock::default() }
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<&Listed> {
+        self.tools.get(name)
+    }
+
+    pub(crate) fn specs(&self) -> impl Iterator<Item = &Arc<ToolSpec>> {
+        self.tools.values().map(|listed| listed.tool.spec())
+    }
+
+    pub(crate) fn plans(&self, realm: &RealmId) -> Vec<Arc<Plan>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm).map(|known| known.plans.values().cloned().collect()).unwrap_or_default()
+    }
+
+    pub(crate) fn plan(&self, realm: &RealmId, id: &PlanId) -> Option<Arc<Plan>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm)?.plans.get(id).cloned()
+    }
+
+    /// Adds plans together: they may name each other. All mistakes of all of them are told, and
+    /// none is added if one is wrong.
+    pub(crate) fn add_files(
+        &self,
+        realm: &RealmId,
+        files: &[PlanFile],
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        let ids: Vec<PlanId> = files.iter().map(named_id).collect();
+        let mut mistakes = Vec::new();
+        let mut plans = Vec::new();
+        for file in files {
+            let origin =
+                Origin { file: Some(file.file.clone()), default_id: Some(file.default_id.clone()) };
+            let loaded = self
+                .around(realm, &ids, |around| load_text(&file.text, &origin, &self.limits, around));
+            match loaded {
+                Ok((plan, warnings)) => {
+                    mistakes.extend(warnings);
+                    plans.push((file, plan));
+                }
+                Err(found) => mistakes.extend(found),
+            }
+        }
+        mistakes.extend(twice(&plans));
+        if mistakes.iter().any(Mistake::is_error) {
+            return Err(mistakes);
+        }
+        self.insert(realm, plans.into_iter().map(|(_, plan)| plan));
+        Ok(mistakes)
+    }
+
+    /// Reads a plan that came as JSON, without adding it.
+    pub(crate) fn read(
+        &self,
+        realm: &RealmId,
+        source: &Value,
+    ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+        let origin = Origin { file: None, default_id: Some(PlanId::from("inline/plan")) };
+        self.around(realm, &[], |around| load_value(source, &origin, &self.limits, around))
+    }
+
+    pub(crate) fn insert(&self, realm: &RealmId, plans: impl Iterator<Item = Plan>) {
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        let known = realms.entry(realm.clone()).or_default();
+        known.plans.extend(plans.map(|plan| (plan.id.clone(), Arc::new(plan))));
+        known.closures.clear();
+    }
+
+    fn around<T>(
+        &self,
+        realm: &RealmId,
+        coming: &[PlanId],
+        work: impl FnOnce(&Surroundings<'_>) -> T,
+    ) -> T {
+        let tool = |name: &ToolName| self.tools.get(name).map(|listed| listed.tool.spec().clone());
+        let plan = |id: &PlanId| coming.contains(id) || self.plan(realm, id).is_some();
+        let names = || self.tools.keys().cloned().collect();
+        work(&Surroundings {
+            tools: &tool,
+            plans: &plan,
+            tool_names: &names,
+            schemas: self.schemas.as_ref(),
+        })
+    }
+
+    /// The closure of a catalog plan.
+    pub(crate) fn closure(&self, realm: &RealmId, id: &PlanId) -> Result<Arc<Closure>, Refusal> {
+        {
+            let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(closure) = realms.get(realm).and_then(|known| known.closures.get(id)) {
+                return Ok(closure.clone());
+            }
+        }
+        let main = self.plan(realm, id).ok_or_else(|| {
+            Refusal::not_found("plan", id).hint("`waypost plan ls` lists the plans")
+        })?;
+        let closure = Arc::new(self.close_over(realm, main)?);
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = realms.get_mut(realm) {
+            known.closures.insert(id.clone(), closure.clone());
+        }
+        Ok(closure)
+    }
+
+    /// The closure of a plan: all plans that it can reach.
+    pub(crate) fn close_over(&self, realm: &RealmId, main: Arc<Plan>) -> Result<Closure, Refusal> {
+        let mut plans = BTreeMap::from([(main.id.clone(), main.clone())]);
+        let mut to_visit = vec![main.clone()];
+        while let Some(plan) = to_visit.pop() {
+            for id in named_plans(&plan.steps) {
+                if plans.contains_key(&id) {
+                    continue;
+                }
+                let found = self.plan(realm, &id).ok_or_else(|| {
+                    let message = format!("plan `{}` names plan `{id}`, which is gone", plan.id);
+                    Refusal::new(RefusalKind::Conflict, "plan_missing", message)
+                })?;
+                if plans.len() >= self.limits.closure_plans_max {
+                    let message = format!("plan `{}` reaches too many plans", main.id);
+                    return Err(Refusal::new(
+                        RefusalKind::WrongShape,
+                        "closure_plans_max",
+                        message,
+                    ));
+                }
+                plans.insert(id, found.clone());
+                to_visit.push(found);
+            }
+        }
+        Ok(Closure::new(main, plans))
+    }
+}
+
+/// The id that a file's plan will have, as far as one can tell before it is checked.
+fn named_id(file: &PlanFile) -> PlanId {
+    Node::parse(&file.text, &Limits::default())
+        .ok()
+        .and_then(|node| node.to_value()["planId"].as_str().map(PlanId::from))
+        .unwrap_or_else(|| file.default_id.clone())
+}
+
+fn twice(plans: &[(&PlanFile, Plan)]) -> Vec<Mistake> {
+    let mut seen: HashMap<&PlanId, &str> = HashMap::new();
+    let mut mistakes = Vec::new();
+    for (file, plan) in plans {
+        if let Some(first) = seen.insert(&plan.id, &file.file) {
+            let message = format!("plan id `{}` is taken by {first}", plan.id);
+            let mut mistake = Mistake::error(message).hint("give one of them another planId");
+            mistake.file = Some(file.file.clone());
+            mistakes.push(mistake);
+        }
+    }
+    mistakes
+}
+
+fn named_plans(steps: &[Step]) -> Vec<PlanId> {
+    let mut ids = Vec::new();
+    for step in steps {
+        match &step.kind {
+            StepKind::Plan { plan, .. } => ids.push(plan.clone()),
+            StepKind::Parallel { branches, .. } => {
+                branches.iter().for_each(|branch| ids.extend(named_plans(&branch.steps)));
+            }
+            StepKind::Loop(looping) => ids.extend(named_plans(&looping.body)),
+            StepKind::ToolCall(_)
+            | StepKind::Match { .. }
+            | StepKind::Conditional { .. }
+            | StepKind::Human { .. }
+            | StepKind::Final { .. } => {}
+        }
+    }
+    ids
+}
+
+/// Mistakes of an inline plan as a refusal that names each faulty value.
+pub(crate) fn invalid_plan(mistakes: &[Mistake]) -> Refusal {
+    let misfit = |mistake: &Mistake| Misfit {
+        pointer: mistake.pointer.clone(),
+        message: match &mistake.hint {
+            Some(hint) => format!("{} ({hint})", mistake.message),
+            None => mistake.message.clone(),
+        },
+    };
+    let errors: Vec<Misfit> =
+        mistakes.iter().filter(|mistake| mistake.is_error()).map(misfit).collect();
+    let count = errors.len();
+    let first = errors.first().map(|error| error.message.clone()).unwrap_or_default();
+    let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
+    Refusal::new(
+        RefusalKind::WrongShape,
+        "invalid_plan",
+        format!("the plan is invalid: {first}{more}"),
+    )
+    .hint("`waypost plan validate` checks a file and shows lines")
+    .errors(errors)
+}

@@ -1,0 +1,80 @@
+//! What doors send to the driver of a session.
+
+use crate::refusal::Refusal;
+use crate::request::{ReplyReport, Resume, RunReport};
+use kernel::ask::Reply;
+use kernel::ids::{AskId, RunId, SessionId};
+use kernel::plan::Closure;
+use kernel::projection::SessionRow;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Where an answer goes.
+pub(crate) type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// Whether the session must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// It was made up just now: nobody else can know it, so nothing is looked up.
+    Fresh,
+    /// It must be there.
+    MustExist,
+    /// Either.
+    MayExist,
+}
+
+/// A command for one session.
+pub(crate) enum Command {
+    /// Make the session.
+    Create { id: SessionId, answer: Answer<SessionRow> },
+    /// Start a run.
+    Run { start: StartRun, answer: Answer<RunReport> },
+    /// A reply to one ask.
+    Reply { ask: AskId, reply: Reply, by: Arc<str>, answer: Answer<ReplyReport> },
+    /// A reply that names the session.
+    Resume { resume: Resume, by: Arc<str>, answer: Answer<RunReport> },
+    /// Stop at the next step.
+    Pause { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
+    /// Go on.
+    Continue { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
+    /// End it.
+    Cancel { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
+    /// The run as it is now, once that is durable.
+    Report { run: RunId, answer: Answer<RunReport> },
+    /// Drive what should move: recovery or a timer.
+    Wake,
+}
+
+/// A run to start.
+pub(crate) struct StartRun {
+    /// The session's id, if it has to be made.
+    pub(crate) session: SessionId,
+    /// Whether the session must be there.
+    pub(crate) presence: Presence,
+    /// The run's id.
+    pub(crate) run: RunId,
+    /// What it pins.
+    pub(crate) closure: Arc<Closure>,
+    /// Its input.
+    pub(crate) input: Value,
+    /// Who starts it.
+    pub(crate) by: Arc<str>,
+}
+
+impl Command {
+    /// Refuses the command.
+    pub(crate) fn refuse(self, refusal: Refusal) {
+        match self {
+            Command::Create { answer, .. } => drop(answer.send(Err(refusal))),
+            Command::Reply { answer, .. } => drop(answer.send(Err(refusal))),
+            Command::Run { answer, .. }
+            | Command::Resume { answer, .. }
+            | Command::Pause { answer, .. }
+            | Command::Continue { answer, .. }
+            | Command::Cancel { answer, .. }
+            | Command::Report { answer, .. } => drop(answer.send(Err(refusal))),
+            Command::Wake => {}
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What happened since the start, for `/metrics`.
+
+use kernel::session::RunStatus;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters that only grow.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) runs_started: AtomicU64,
+    pub(crate) runs_completed: AtomicU64,
+    pub(crate) runs_failed: AtomicU64,
+    pub(crate) runs_cancelled: AtomicU64,
+    pub(crate) calls_started: AtomicU64,
+    pub(crate) calls_failed: AtomicU64,
+    pub(crate) asks_opened: AtomicU64,
+    pub(crate) asks_decided: AtomicU64,
+    pub(crate) appends: AtomicU64,
+    pub(crate) recoveries: AtomicU64,
+}
+
+/// A reading of the counters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Runs that were started.
+    pub runs_started: u64,
+    /// Runs that ended, by status.
+    pub runs_ended: BTreeMap<&'static str, u64>,
+    /// Tool calls that were sent.
+    pub calls_started: u64,
+    /// Tool calls that failed.
+    pub calls_failed: u64,
+    /// Asks that were raised.
+    pub asks_opened: u64,
+    /// Asks that a reply closed.
+    pub asks_decided: u64,
+    /// Appends to the journal.
+    pub appends: u64,
+    /// Runs that were taken over after a crash.
+    pub recoveries: u64,
+    /// Sessions that are being driven now.
+    pub sessions_active: u64,
+}
+
+/// Adds one.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Counters {
+    pub(crate) fn ended(&self, status: RunStatus) {
+        match status {
+            RunStatus::Completed => count(&self.runs_completed),
+            RunStatus::Cancelled => count(&self.runs_cancelled),
+            _ => count(&self.runs_failed),
+        }
+    }
+
+    pub(crate) fn read(&self, sessions_active: u64) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            runs_started: read(&self.runs_started),
+            runs_ended: BTreeMap::from([
+                ("completed", read(&self.runs_completed)),
+                ("failed", read(&self.runs_failed)),
+                ("cancelled", read(&self.runs_cancelled)),
+            ]),
+            calls_started: read(&self.calls_started),
+            calls_failed: read(&self.calls_failed),
+            asks_opened: read(&self.asks_opened),
+            asks_decided: read(&self.asks_decided),
+            appends: read(&self.appends),
+            recoveries: read(&self.recoveries),
+            sessions_active,
+        }
+    }
+}

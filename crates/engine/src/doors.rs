@@ -1,0 +1,317 @@
+//! What doors may ask: sessions, runs, replies. Everything that is answered is durable.
+
+use crate::catalog::invalid_plan;
+use crate::clock::timeout;
+use crate::command::{Answer, Command, Presence, StartRun};
+use crate::drive::drive;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::request::{ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget};
+use crate::shared::{Engine, Shared, lock, stopping};
+use kernel::ask::Reply;
+use kernel::call::Caller;
+use kernel::contracts::{Definition, SessionRef};
+use kernel::ids::{AskId, PlanId, RealmId, RunId, SessionId, SessionKey, Space};
+use kernel::plan::Closure;
+use kernel::projection::SessionRow;
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long a stop waits for what is under way.
+const STOP_WAIT_MS: u64 = 5_000;
+/// How often it looks.
+const STOP_LOOK_MS: u64 = 20;
+
+impl Engine {
+    /// Makes a session; under the client's key if it gives one.
+    pub async fn create_session(
+        &self,
+        caller: &Caller,
+        key: Option<String>,
+    ) -> Result<SessionRow, Refusal> {
+        let id = SessionId(self.shared.id_bits());
+        let name = match key {
+            Some(key) => self.shared.client_key(key)?,
+            None => id.to_string().into(),
+        };
+        let key = SessionKey { realm: caller.realm.clone(), space: Space::session(), id: name };
+        self.shared.ask(&key, |answer| Command::Create { id, answer }).await
+    }
+
+    /// Starts a run and waits until it ends or pauses, at most so long.
+    pub async fn run(
+        &self,
+        caller: &Caller,
+        request: RunRequest,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let closure = self.shared.closure_of(&caller.realm, request.target)?;
+        if let Some(parameters) = &closure.main.parameters {
+            self.shared.schemas.check(parameters, &request.input).map_err(|misfits| {
+                let message = format!("the input does not fit plan `{}`", closure.main.id);
+                Refusal::new(RefusalKind::WrongShape, "input_misfit", message)
+                    .hint(format!("`waypost plan show {}` shows its parameters", closure.main.id))
+                    .errors(misfits)
+            })?;
+        }
+        let (key, presence, session) = self.place(caller, request.session).await?;
+        let run = RunId(self.shared.id_bits());
+        let start = StartRun {
+            session,
+            presence,
+            run,
+            closure,
+            input: request.input,
+            by: caller.subject.clone(),
+        };
+        self.wait_for(&key, run, wait_ms, |answer| Command::Run { start, answer }).await
+    }
+
+    /// Where a run happens.
+    async fn place(
+        &self,
+        caller: &Caller,
+        session: RunSession,
+    ) -> Result<(SessionKey, Presence, SessionId), Refusal> {
+        let id = SessionId(self.shared.id_bits());
+        let in_space = |name: Arc<str>| SessionKey {
+            realm: caller.realm.clone(),
+            space: Space::session(),
+            id: name,
+        };
+        match session {
+            RunSession::New => Ok((in_space(id.to_string().into()), Presence::Fresh, id)),
+            // A `ses_` id names a session that is there; any other name may be new.
+            RunSession::Named(name) => match name.parse::<SessionId>() {
+                Ok(existing) => {
+                    let row = self.session(caller, &SessionRef::Id(existing)).await?;
+                    Ok((row.key, Presence::MustExist, row.id))
+                }
+                Err(_) => Ok((in_space(self.shared.client_key(name)?), Presence::MayExist, id)),
+            },
+            RunSession::Existing(reference) => {
+                let row = self.session(caller, &reference).await?;
+                Ok((row.key, Presence::MustExist, row.id))
+            }
+        }
+    }
+
+    /// Sends a command that moves a run and waits for the run; a run that takes longer goes on, and
+    /// the caller gets it as it is, once that is durable.
+    pub(crate) async fn wait_for(
+        &self,
+        key: &SessionKey,
+        run: RunId,
+        wait_ms: u64,
+        command: impl FnOnce(Answer<RunReport>) -> Command,
+    ) -> Result<RunReport, Refusal> {
+        let answered = self.shared.ask(key, command);
+        match timeout(self.shared.clock.as_ref(), wait_ms, answered).await {
+            Some(report) => report,
+            None => self.report_now(key, run).await,
+        }
+    }
+
+    async fn report_now(&self, key: &SessionKey, run: RunId) -> Result<RunReport, Refusal> {
+        self.shared.ask(key, |answer| Command::Report { run, answer }).await
+    }
+
+    /// Answers one ask and waits until its run ends or pauses again, at most so long.
+    pub async fn reply(
+        &self,
+        caller: &Caller,
+        ask: AskId,
+        reply: Reply,
+        wait_ms: u64,
+    ) -> Result<ReplyReport, Refusal> {
+        let found = self.ask(caller, ask).await?;
+        let by = caller.subject.clone();
+        let answered =
+            self.shared.ask(&found.key, |answer| Command::Reply { ask, reply, by, answer });
+        match timeout(self.shared.clock.as_ref(), wait_ms, answered).await {
+            Some(report) => report,
+            None => {
+                let run = self.report_now(&found.key, found.row.ask.run).await?;
+                Ok(ReplyReport { ask: self.ask(caller, ask).await?, run })
+            }
+        }
+    }
+
+    /// Answers the ask that a session has open, and waits like `reply`.
+    pub async fn resume(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+        resume: Resume,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let row = self.session(caller, session).await?;
+        let by = caller.subject.clone();
+        let command = |answer| Command::Resume { resume, by, answer };
+        match row.run {
+            Some(run) => self.wait_for(&row.key, run, wait_ms, command).await,
+            None => self.shared.ask(&row.key, command).await,
+        }
+    }
+
+    /// Stops a run at its next step.
+    pub async fn pause(&self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let by = caller.subject.clone();
+        self.change(caller, run, |answer| Command::Pause { run, by, answer }).await
+    }
+
+    /// Lets a paused run go on.
+    pub async fn continue_run(&self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let by = caller.subject.clone();
+        self.change(caller, run, |answer| Command::Continue { run, by, answer }).await
+    }
+
+    /// Ends a run: no new effect starts, open asks are withdrawn, calls get a moment to finish.
+    pub async fn cancel(&self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let by = caller.subject.clone();
+        self.change(caller, run, |answer| Command::Cancel { run, by, answer }).await
+    }
+
+    async fn change(
+        &self,
+        caller: &Caller,
+        run: RunId,
+        command: impl FnOnce(Answer<RunReport>) -> Command,
+    ) -> Result<RunReport, Refusal> {
+        let found = self.stored_run(caller, run).await?;
+        self.wait_for(&found.key, run, self.shared.limits.run_wait_ms, command).await
+    }
+
+    /// Stores a plan and adds it to the catalog.
+    pub async fn register_plan(&self, caller: &Caller, source: Value) -> Result<PlanId, Refusal> {
+        let realm = &caller.realm;
+        let (plan, _) =
+            self.shared.catalog.read(realm, &source).map_err(|found| invalid_plan(&found))?;
+        let definition = Definition {
+            kind: PLAN.to_owned(),
+            name: plan.id.to_string(),
+            version: 0,
+            body: (*plan.source).clone(),
+            updated_at: self.shared.clock.now(),
+        };
+        self.shared.definitions.put(realm, definition, None).await?;
+        let id = plan.id.clone();
+        self.shared.catalog.insert(realm, std::iter::once(plan));
+        Ok(id)
+    }
+
+    /// Adds the realm's stored plans to the catalog. One that no longer fits is left out and
+    /// logged: a tool may have gone since it was stored, and the others must still serve.
+    pub async fn load_stored_plans(&self, realm: &RealmId) -> Result<(), Refusal> {
+        for definition in self.shared.definitions.list(realm, PLAN).await? {
+            match self.shared.catalog.read(realm, &definition.body) {
+                Ok((plan, _)) => self.shared.catalog.insert(realm, std::iter::once(plan)),
+                Err(found) => {
+                    let refusal = invalid_plan(&found);
+                    tracing::warn!(%realm, plan = definition.name, "{}", refusal.message);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes nothing new, lets what is under way finish for a moment, and closes the store.
+    pub async fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        let clock = self.shared.clock.clone();
+        let deadline = clock.now().plus_ms(STOP_WAIT_MS);
+        while !lock(&self.shared.driven).is_empty() && clock.now() < deadline {
+            clock.sleep_until(clock.now().plus_ms(STOP_LOOK_MS)).await;
+        }
+        if let Err(error) = self.shared.store.close().await {
+            tracing::warn!(%error, "the store did not close in good order");
+        }
+    }
+}
+
+const PLAN: &str = "plan";
+
+impl Shared {
+    /// Sends a command to a session's driver and waits for its answer.
+    pub(crate) async fn ask<T>(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        command: impl FnOnce(Answer<T>) -> Command,
+    ) -> Result<T, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        self.send(key, command(answer))?;
+        answered.await.unwrap_or_else(|_| {
+            Err(Refusal::new(RefusalKind::Failed, "driver_ended", "the session's driver ended")
+                .hint("send it again; look at the server's log"))
+        })
+    }
+
+    /// Sends a command to a session's driver, starting one if there is none.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        mut command: Command,
+    ) -> Result<(), Refusal> {
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(stopping());
+        }
+        let mut driven = lock(&self.driven);
+        if let Some(sender) = driven.get(key) {
+            match sender.try_send(command) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full(_)) => {
+                    let message = format!("session `{}` has too many requests waiting", key.id);
+                    return Err(Refusal::new(RefusalKind::TooMany, "session_busy", message)
+                        .hint("send it again in a moment"));
+                }
+                // Its driver ended without saying so, by a panic: start another.
+                Err(TrySendError::Closed(returned)) => command = returned,
+            }
+        }
+        let max = self.limits.runs_active_max;
+        if driven.len() >= max && !matches!(command, Command::Wake) {
+            let message = format!("{max} sessions move already");
+            return Err(Refusal::new(RefusalKind::TooMany, "runs_active_max", message)
+                .hint("send it again in a moment, or raise `runs_active_max` in [limits]"));
+        }
+        let (sender, receiver) = mpsc::channel(self.limits.session_queue_max);
+        if sender.try_send(command).is_ok() {
+            driven.insert(key.clone(), sender);
+            self.spawn.task("session", Box::pin(drive(self.clone(), key.clone(), receiver)));
+        }
+        Ok(())
+    }
+
+    fn closure_of(&self, realm: &RealmId, target: RunTarget) -> Result<Arc<Closure>, Refusal> {
+        match target {
+            RunTarget::Plan(id) => self.catalog.closure(realm, &id),
+            RunTarget::Inline(source) => {
+                let (plan, _) =
+                    self.catalog.read(realm, &source).map_err(|found| invalid_plan(&found))?;
+                self.catalog.close_over(realm, Arc::new(plan)).map(Arc::new)
+            }
+        }
+    }
+
+    /// A key that a client chose, if it can be one.
+    fn client_key(&self, key: String) -> Result<Arc<str>, Refusal> {
+        let max = self.limits.client_id_chars_max;
+        let length = key.chars().count();
+        let wrong = if length == 0 || length > max {
+            Some(format!("a session's id has 1 to {max} characters, not {length}"))
+        } else if key.chars().any(char::is_control) {
+            Some("a session's id has no control characters".to_owned())
+        } else if key.starts_with(SessionId::PREFIX) {
+            Some(format!("ids that begin with `{}` are given by the server", SessionId::PREFIX))
+        } else {
+            None
+        };
+        match wrong {
+            None => Ok(key.into()),
+            Some(message) => Err(Refusal::new(RefusalKind::WrongShape, "bad_session_id", message)
+                .hint("choose another id, or leave it out")),
+        }
+    }
+}

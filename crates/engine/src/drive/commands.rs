@@ -1,0 +1,369 @@
+//! Obeying commands: create, run, reply, resume, pause, continue, cancel.
+
+use super::state::{Driver, Waiter};
+use crate::command::{Answer, Command, Presence, StartRun};
+use crate::refusal::{Refusal, RefusalKind};
+use crate::request::{Resume, RunReport};
+use kernel::ask::{Ask, AskBody, Decision, Reply};
+use kernel::call::{Judgement, Verdict};
+use kernel::contracts::AskFilter;
+use kernel::datum::{Datum, Origin};
+use kernel::event::{Closing, Fact};
+use kernel::ids::{AskId, FrameId, RunId, SessionId};
+use kernel::projection::{SessionRow, session_row};
+use kernel::reply::{BadReply, check, short_form};
+use kernel::session::Session;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+impl Driver {
+    /// Obeys one command. An error means that memory and store may differ: the session is dropped.
+    pub(super) async fn obey(&mut self, command: Command) -> Result<(), Refusal> {
+        let fresh = matches!(
+            &command,
+            Command::Run { start: StartRun { presence: Presence::Fresh, .. }, .. }
+        );
+        if !fresh && let Err(refusal) = self.load().await {
+            command.refuse(refusal.clone());
+            return Err(refusal);
+        }
+        match command {
+            Command::Create { id, answer } => {
+                let made = self.create(id).await;
+                let failed = made.as_ref().err().filter(|refusal| refusal.code != EXISTS).cloned();
+                drop(answer.send(made));
+                failed.map_or(Ok(()), Err)
+            }
+            Command::Run { start, answer } => self.run(start, answer).await,
+            Command::Reply { ask, reply, by, answer } => {
+                match self.decide_ask(ask, reply, by).await? {
+                    Ok(decided) => {
+                        let shown = self.shown_ask(decided.0, Some(decided.1));
+                        let run = shown.row.ask.run;
+                        self.waiters.push(Waiter::Reply(run, Box::new(shown), answer));
+                    }
+                    Err(refusal) => drop(answer.send(Err(refusal))),
+                }
+                Ok(())
+            }
+            Command::Resume { resume, by, answer } => self.resume(resume, by, answer).await,
+            Command::Pause { run, by, answer } => {
+                self.change_run(run, Fact::RunPaused { run, by }, answer).await
+            }
+            Command::Continue { run, by, answer } => {
+                self.change_run(run, Fact::RunContinued { run, by }, answer).await
+            }
+            Command::Cancel { run, by, answer } => {
+                let why = Closing::Cancelled(by);
+                self.change_run(run, Fact::RunClosing { run, why }, answer).await
+            }
+            Command::Report { run, answer } => {
+                self.durable().await?;
+                drop(answer.send(self.report(run)));
+                Ok(())
+            }
+            Command::Wake => Ok(()),
+        }
+    }
+
+    async fn create(&mut self, id: SessionId) -> Result<SessionRow, Refusal> {
+        if self.session.is_some() {
+            return Err(exists(&self.key.id));
+        }
+        self.begin(id).await?;
+        self.durable().await?;
+        let Some(session) = &self.session else {
+            return Err(super::record::no_session());
+        };
+        Ok(session_row(session, session.updated_at))
+    }
+
+    async fn begin(&mut self, id: SessionId) -> Result<(), Refusal> {
+        self.session = Some(Session::new(id, self.key.clone()));
+        self.record(Fact::SessionCreated { id, key: self.key.clone() }).await
+    }
+
+    async fn run(&mut self, start: StartRun, answer: Answer<RunReport>) -> Result<(), Refusal> {
+        let refusal = match (start.presence, &self.session) {
+            (Presence::MustExist, None) => {
+                Some(Refusal::not_found("session", &self.key.id).hint("POST /sessions makes one"))
+            }
+            _ => self.active_run().map(|run| {
+                let message = format!("session `{}` has an active run", self.key.id);
+                Refusal::new(RefusalKind::Conflict, "run_active", message)
+                    .hint("answer or cancel it first, or use another session")
+                    .detail(json!({"run": run.id, "status": run.status()}))
+            }),
+        };
+        if let Some(refusal) = refusal {
+            // A conflict is shown only once what it speaks of is durable.
+            self.durable().await?;
+            drop(answer.send(Err(refusal)));
+            return Ok(());
+        }
+        if self.session.is_none() {
+            self.begin(start.session).await?;
+        }
+        let frame = self.session.as_ref().map_or(0, |session| session.frames_made) + 1;
+        let main = start.closure.main.clone();
+        self.closures.insert(start.closure.hash.clone(), start.closure.clone());
+        self.new_closure = Some(start.closure.clone());
+        self.waiters.push(Waiter::Run(start.run, answer));
+        self.record(Fact::RunStarted {
+            run: start.run,
+            plan: main.id.clone(),
+            closure: start.closure.hash.clone(),
+            input: Arc::new(Datum::inline(start.input, Origin::Input)),
+            by: start.by,
+            frame: FrameId(frame),
+            start: main.start.clone(),
+        })
+        .await
+    }
+
+    async fn change_run(
+        &mut self,
+        run: RunId,
+        fact: Fact,
+        answer: Answer<RunReport>,
+    ) -> Result<(), Refusal> {
+        let active = self.session.as_ref().and_then(|session| session.runs.get(&run));
+        match active {
+            None => {
+                self.durable().await?;
+                let message = format!("run `{run}` is over");
+                let refusal = Refusal::new(RefusalKind::Conflict, "run_over", message)
+                    .hint("a run that ended stays as it is; start another");
+                drop(answer.send(Err(refusal)));
+                Ok(())
+            }
+            // A run that is being closed already is on its way to where both want it.
+            Some(active) if active.closing.is_some() => {
+                self.waiters.push(Waiter::Run(run, answer));
+                Ok(())
+            }
+            Some(_) => {
+                self.waiters.push(Waiter::Run(run, answer));
+                self.record(fact).await
+            }
+        }
+    }
+
+    async fn resume(
+        &mut self,
+        resume: Resume,
+        by: Arc<str>,
+        answer: Answer<RunReport>,
+    ) -> Result<(), Refusal> {
+        let found = match self.asked(&resume).await? {
+            Ok(ask) => short_form(&ask, resume.input.as_ref())
+                .map(|reply| (ask.id, reply))
+                .map_err(|bad| refuse_reply(&ask, bad)),
+            Err(refusal) => Err(refusal),
+        };
+        let decided = match found {
+            Ok((ask, reply)) => self.decide_ask(ask, reply, by).await?,
+            Err(refusal) => Err(refusal),
+        };
+        match decided {
+            Ok((ask, _)) => self.waiters.push(Waiter::Run(ask.run, answer)),
+            Err(refusal) => {
+                self.durable().await?;
+                drop(answer.send(Err(refusal)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The one open ask that a resume means.
+    async fn asked(&mut self, resume: &Resume) -> Result<Result<Ask, Refusal>, Refusal> {
+        let Some(session) = &self.session else {
+            return Ok(Err(Refusal::not_found("session", &self.key.id)));
+        };
+        let open: Vec<&Ask> =
+            session.asks.values().filter(|ask| ask.is_open()).map(|open| &open.ask).collect();
+        if let Some(id) = resume.ask {
+            let fits = open.iter().find(|ask| ask.id == id);
+            return Ok(match (fits, &resume.step) {
+                (Some(ask), Some(step)) if ask.step != *step => Err(Refusal::new(
+                    RefusalKind::BadRequest,
+                    "ask_mismatch",
+                    format!("ask `{id}` is of step `{}`, not `{step}`", ask.step),
+                )),
+                (Some(ask), _) => Ok((*ask).clone()),
+                (None, _) => Err(self.closed_ask(id).await?),
+            });
+        }
+        let fits: Vec<&&Ask> = open
+            .iter()
+            .filter(|ask| resume.step.as_ref().is_none_or(|step| ask.step == *step))
+            .collect();
+        match fits.as_slice() {
+            [one] => Ok(Ok((**one).clone())),
+            [] => self.nothing_open(resume).await.map(Err),
+            several => {
+                let list: Vec<Value> = several.iter().map(|ask| outline(ask)).collect();
+                let message = format!("session `{}` has {} open asks", self.key.id, several.len());
+                Ok(Err(Refusal::new(RefusalKind::Conflict, "ask_ambiguous", message)
+                    .hint("name one by `askId`")
+                    .detail(json!({"asks": list}))))
+            }
+        }
+    }
+
+    /// Nothing is open: the last decided ask's reply tells the caller what happened instead.
+    async fn nothing_open(&mut self, resume: &Resume) -> Result<Refusal, Refusal> {
+        self.durable().await?;
+        let Some(session) = &self.session else {
+            return Ok(super::record::no_session());
+        };
+        let mut decided = session.last_decided.clone();
+        if let Some(step) = &resume.step {
+            let filter = AskFilter {
+                session: Some(session.id),
+                step: Some(step.clone()),
+                status: Some("decided".to_owned()),
+                ..AskFilter::default()
+            };
+            let page = kernel::contracts::Page { cursor: None, limit: 200 };
+            let asks = self.shared.store.asks(&self.key.realm, &filter, &page).await?;
+            decided = asks
+                .items
+                .into_iter()
+                .next_back()
+                .and_then(|ask| Some((ask.row.ask.id, ask.row.decision?)));
+        }
+        let message = format!("session `{}` has no open ask", self.key.id);
+        let refusal = Refusal::new(RefusalKind::Conflict, "no_open_ask", message)
+            .hint("GET the session to see where it stands");
+        Ok(match decided {
+            Some((ask, decision)) => {
+                refusal.detail(json!({"askId": ask, "decision": shown(&decision)}))
+            }
+            None => refusal,
+        })
+    }
+
+    /// Decides an open ask. The inner error leaves everything as it was.
+    async fn decide_ask(
+        &mut self,
+        id: AskId,
+        reply: Reply,
+        by: Arc<str>,
+    ) -> Result<Result<(Ask, Decision), Refusal>, Refusal> {
+        let open = self.session.as_ref().and_then(|session| session.asks.get(&id));
+        let ask = match open {
+            Some(open) if open.is_open() => open.ask.clone(),
+            _ => return Ok(Err(self.closed_ask(id).await?)),
+        };
+        if let Err(bad) = check(&ask, &reply, self.shared.schemas.as_ref()) {
+            return Ok(Err(refuse_reply(&ask, bad)));
+        }
+        if let Err(refusal) = self.check_edits(&ask, &reply) {
+            return Ok(Err(refusal));
+        }
+        let decision = Decision { by, at: self.shared.clock.now(), reply };
+        self.record(Fact::AskDecided { ask: id, decision: Box::new(decision.clone()) }).await?;
+        Ok(Ok((ask, decision)))
+    }
+
+    /// Edited arguments pass the gate before the reply counts; if refused, the ask stays open.
+    fn check_edits(&self, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
+        let edits: Vec<_> = match (&ask.body, reply) {
+            (AskBody::Approve { calls }, Reply::Approve { decisions }) => decisions
+                .iter()
+                .filter_map(|decision| {
+                    let call = calls.iter().find(|call| call.call_id == decision.call_id)?;
+                    Some((call.tool.clone(), decision.arguments.clone()?))
+                })
+                .collect(),
+            (AskBody::Fix { call: Some(call), .. }, Reply::Fix { arguments: Some(edit), .. }) => {
+                vec![(call.tool.clone(), edit.clone())]
+            }
+            _ => Vec::new(),
+        };
+        let run = self.session.as_ref().and_then(|session| session.runs.get(&ask.run));
+        let Some(run) = run else { return Ok(()) };
+        let caller = self.caller(&run.by);
+        for (tool, arguments) in edits {
+            let refused = match self.shared.gate.admit(&caller, &tool, &arguments) {
+                Judgement::Refused(fault) => fault.message,
+                Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
+                    format!("policy refuses `{tool}`: {why}")
+                }
+                Judgement::Admitted { .. } => continue,
+            };
+            return Err(Refusal::new(RefusalKind::WrongShape, "edit_refused", refused)
+                .hint("the ask is still open: send other arguments"));
+        }
+        Ok(())
+    }
+
+    /// Why a reply to an ask that is not open cannot count; told only once it is durable.
+    async fn closed_ask(&mut self, id: AskId) -> Result<Refusal, Refusal> {
+        self.durable().await?;
+        let found = self.shared.store.ask(&self.key.realm, id).await?;
+        let Some(ask) = found.filter(|ask| ask.key == self.key) else {
+            return Ok(Refusal::not_found("ask", id));
+        };
+        let status = ask.row.status.name();
+        let code = match ask.row.status {
+            kernel::ask::AskStatus::Decided => "ask_decided",
+            kernel::ask::AskStatus::Expired => "expired",
+            kernel::ask::AskStatus::Withdrawn => "withdrawn",
+            kernel::ask::AskStatus::Open => "ask_busy",
+        };
+        let who = match &ask.row.decision {
+            Some(decision) => format!("ask `{id}` was decided by `{}`", decision.by),
+            None => format!("ask `{id}` is {status}"),
+        };
+        let decision = ask.row.decision.as_ref().map(shown);
+        Ok(Refusal::new(RefusalKind::Conflict, code, who)
+            .hint("the decision stands; GET the ask to see it")
+            .detail(json!({"askId": id, "status": status, "decision": decision})))
+    }
+}
+
+const EXISTS: &str = "session_exists";
+
+fn exists(key: &str) -> Refusal {
+    Refusal::new(RefusalKind::Conflict, EXISTS, format!("session `{key}` exists already"))
+        .hint("choose another id, or use the session as it is")
+}
+
+/// A decision as doors show it.
+fn shown(decision: &Decision) -> Value {
+    json!({"by": decision.by, "at": decision.at.rfc3339(), "reply": decision.reply})
+}
+
+fn outline(ask: &Ask) -> Value {
+    json!({"askId": ask.id, "kind": ask.body.kind(), "stepId": ask.step, "title": ask.title})
+}
+
+/// A reply that does not fit leaves its ask open, and says so.
+fn refuse_reply(ask: &Ask, bad: BadReply) -> Refusal {
+    let message = bad.to_string();
+    let still_open = "the ask is still open: send another reply";
+    let detail = json!({"ask": outline(ask)});
+    match bad {
+        BadReply::Misfits(misfits) => {
+            Refusal::new(RefusalKind::WrongShape, "input_misfit", message).errors(misfits)
+        }
+        BadReply::Calls(_) => Refusal::new(RefusalKind::BadRequest, "calls_mismatch", message),
+        BadReply::OtherKind { .. } => Refusal::new(RefusalKind::BadRequest, "other_kind", message),
+        BadReply::Action(_) => {
+            let unknown =
+                matches!(ask.body, AskBody::Fix { how: kernel::call::HowFar::Unknown, .. });
+            let kind = if unknown { RefusalKind::Conflict } else { RefusalKind::WrongShape };
+            let actions = match &ask.body {
+                AskBody::Fix { actions, .. } => json!(actions),
+                _ => Value::Null,
+            };
+            return Refusal::new(kind, "bad_action", message)
+                .hint(still_open)
+                .detail(json!({"ask": outline(ask), "actions": actions}));
+        }
+    }
+    .hint(still_open)
+    .detail(detail)
+}

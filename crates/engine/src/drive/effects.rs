@@ -1,0 +1,302 @@
+//! Performing what facts name: judge, call, fetch, cancel. Results come back as facts.
+
+use super::record::no_session;
+use super::state::{Done, Driver, Sight};
+use crate::counts::count;
+use crate::gate::Sending;
+use crate::refusal::{Refusal, RefusalKind};
+use futures::FutureExt;
+use futures::future::abortable;
+use kernel::call::{Caller, HowFar, Reach, ToolError, ToolOutput};
+use kernel::datum::{Datum, Origin};
+use kernel::event::Fact;
+use kernel::fault::Fault;
+use kernel::ids::{CallId, FrameId, RunId, StepId};
+use kernel::pointer::Want;
+use kernel::session::CallState;
+use std::sync::Arc;
+
+impl Driver {
+    /// Performs the effect that a recorded fact names.
+    pub(super) async fn perform(&mut self, fact: Fact) -> Result<(), Refusal> {
+        self.note(&fact);
+        match fact {
+            Fact::CallRequested(request) => self.judge(request.call).await,
+            Fact::CallStarted { call, .. } => {
+                self.start_call(call);
+                Ok(())
+            }
+            Fact::RunClosing { run, .. } => self.close_calls(run).await,
+            Fact::FrameCancelled { .. } | Fact::ItemFailed { .. } => {
+                self.drop_orphans();
+                Ok(())
+            }
+            Fact::RunEnded { .. } => {
+                self.drop_orphans();
+                // A run's row is taken from the state: the next run must not hide it.
+                self.flush();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the gate's first half and records what it says.
+    pub(super) async fn judge(&mut self, call: CallId) -> Result<(), Refusal> {
+        let Some(session) = &self.session else {
+            return Err(no_session());
+        };
+        let Some(open) = session.calls.get(&call) else {
+            return Ok(());
+        };
+        let Some(run) = session.runs.get(&open.run) else {
+            return Ok(());
+        };
+        let caller = self.caller(&run.by);
+        let request = &open.request;
+        let judgement = self.shared.gate.admit(&caller, &request.tool, &request.arguments);
+        self.record(Fact::CallJudged { call, judgement }).await
+    }
+
+    pub(super) fn caller(&self, by: &Arc<str>) -> Caller {
+        Caller { realm: self.key.realm.clone(), subject: by.clone(), admin: false }
+    }
+
+    /// Sends a started call. A write waits until its start is durable: after a crash we must know
+    /// that it may have happened.
+    pub(super) fn start_call(&mut self, id: CallId) {
+        let Some(session) = &self.session else { return };
+        let Some(open) = session.calls.get(&id) else {
+            return;
+        };
+        let Some(run) = session.runs.get(&open.run) else {
+            return;
+        };
+        let sending = Sending {
+            caller: self.caller(&run.by),
+            call: id,
+            tool: open.request.tool.clone(),
+            arguments: open.request.arguments.clone(),
+            reach: open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach),
+        };
+        let ticket = if sending.reach == Reach::Reads {
+            None
+        } else {
+            self.flush();
+            self.ticket.clone()
+        };
+        count(&self.shared.counters.calls_started);
+        let gate = self.shared.gate.clone();
+        let calling = async move {
+            if let Some(ticket) = ticket
+                && let Err(error) = ticket.await
+            {
+                let message = format!("the start could not be recorded: {error}");
+                return Err(ToolError::not_sent("StoreError", message));
+            }
+            gate.start(sending).await
+        };
+        let (calling, abort) = abortable(calling);
+        self.aborts.insert(id, abort);
+        self.in_flight.push(calling.map(move |result| Done::Call(id, result.ok())).boxed());
+    }
+
+    /// A closing run starts nothing new: reads are dropped at once, writes get time to finish.
+    async fn close_calls(&mut self, run: RunId) -> Result<(), Refusal> {
+        let started = self.started_calls(run);
+        let mut waits = false;
+        for (call, repeatable) in started {
+            if repeatable {
+                self.give_up(call, "the run is being closed").await?;
+            } else {
+                waits = true;
+            }
+        }
+        if waits {
+            let clock = self.shared.clock.clone();
+            let over = clock.now().plus_ms(self.shared.limits.cancel_grace_ms);
+            let grace = clock.sleep_until(over);
+            self.in_flight.push(grace.map(move |()| Done::GraceOver(run)).boxed());
+        }
+        Ok(())
+    }
+
+    fn started_calls(&self, run: RunId) -> Vec<(CallId, bool)> {
+        let Some(session) = &self.session else {
+            return Vec::new();
+        };
+        let started = session
+            .calls
+            .iter()
+            .filter(|(_, open)| open.run == run && matches!(open.state, CallState::Started));
+        started.map(|(id, open)| (*id, open.repeatable())).collect()
+    }
+
+    async fn give_up(&mut self, call: CallId, why: &str) -> Result<(), Refusal> {
+        if let Some(abort) = self.aborts.remove(&call) {
+            abort.abort();
+        }
+        let fault = Fault::new("Cancelled", format!("nobody knows whether it happened: {why}"));
+        self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await
+    }
+
+    /// Drops calls that no frame waits for any more.
+    fn drop_orphans(&mut self) {
+        let Some(session) = &self.session else { return };
+        let open = &session.calls;
+        self.aborts.retain(|call, abort| {
+            let wanted = open.contains_key(call);
+            if !wanted {
+                abort.abort();
+            }
+            wanted
+        });
+    }
+
+    /// Takes in what arrived.
+    pub(super) async fn finish(&mut self, done: Done) -> Result<(), Refusal> {
+        match done {
+            Done::Call(call, Some(result)) => self.called(call, result).await,
+            Done::Call(_, None) => Ok(()),
+            Done::GraceOver(run) => {
+                for (call, _) in self.started_calls(run) {
+                    self.give_up(call, "it was cancelled while under way").await?;
+                }
+                Ok(())
+            }
+            Done::Fetched(frame, want, Ok(value)) => {
+                self.fetching.remove(&frame);
+                match want {
+                    Want::Blob(hash) => {
+                        self.fetched.blobs.insert(hash, Arc::new(value));
+                    }
+                    Want::History(step) => {
+                        let frames = self.session.as_ref().map(|session| &session.frames);
+                        let ordinal = frames.and_then(|frames| frames.get(&frame));
+                        let ordinal = ordinal.map_or(0, |frame| frame.ordinal);
+                        let place = (frame, ordinal, step);
+                        self.fetched.histories.insert(place, Arc::new(value));
+                    }
+                }
+                Ok(())
+            }
+            Done::Fetched(_, _, Err(refusal)) => Err(refusal),
+        }
+    }
+
+    async fn called(
+        &mut self,
+        call: CallId,
+        result: Result<ToolOutput, ToolError>,
+    ) -> Result<(), Refusal> {
+        self.aborts.remove(&call);
+        let started = self.session.as_ref().and_then(|session| session.calls.get(&call));
+        let expected = started.is_some_and(|open| matches!(open.state, CallState::Started));
+        let from = Origin::Call(call);
+        let fact = match (result, expected) {
+            (Ok(output), true) => Fact::CallFinished {
+                call,
+                output: Arc::new(Datum::inline(output.value, from)),
+                settled: None,
+            },
+            (Err(error), true) => {
+                count(&self.shared.counters.calls_failed);
+                Fact::CallFailed { call, how: error.how, fault: error.fault }
+            }
+            (Ok(output), false) => {
+                Fact::CallLate { call, result: Ok(Arc::new(Datum::inline(output.value, from))) }
+            }
+            (Err(error), false) => Fact::CallLate { call, result: Err(error.fault) },
+        };
+        self.record(fact).await
+    }
+
+    /// Fetches what a frame's decision needs.
+    pub(super) fn fetch(&mut self, frame: FrameId, want: Want) {
+        self.fetching.insert(frame);
+        // The store answers: it must have what was recorded so far.
+        self.flush();
+        let shared = self.shared.clone();
+        let key = self.key.clone();
+        let sight = self.sight(frame);
+        self.fetched.make_room();
+        let fetching = async move {
+            let value = match &want {
+                Want::Blob(hash) => shared.open_blob(&key.realm, hash).await,
+                Want::History(step) => shared.visible_history(&key, sight, step.as_ref()).await,
+            };
+            Done::Fetched(frame, want, value)
+        };
+        self.in_flight.push(fetching.boxed());
+    }
+
+    /// From where a frame looks at the history, and until when the store must be ahead.
+    fn sight(&self, frame: FrameId) -> Option<Sight> {
+        let session = self.session.as_ref()?;
+        let frame = session.frames.get(&frame)?;
+        let run = session.runs.get(&frame.run)?;
+        Some(Sight {
+            path: frame.path.clone(),
+            run: run.id,
+            run_no: run.no,
+            ticket: self.ticket.clone(),
+        })
+    }
+
+    /// Counts and logs; never arguments nor outputs.
+    fn note(&self, fact: &Fact) {
+        let counters = &self.shared.counters;
+        let (realm, session) = (&self.key.realm, &self.key.id);
+        let plan = self.session.as_ref().and_then(|s| s.latest_run()).map(|run| run.plan.as_str());
+        match fact {
+            Fact::RunStarted { run, plan, .. } => {
+                count(&counters.runs_started);
+                tracing::debug!(%realm, %session, %run, %plan, "run started");
+            }
+            Fact::RunEnded { run, outcome } => {
+                let status = kernel::session::ending(outcome);
+                counters.ended(status);
+                tracing::debug!(%realm, %session, %run, plan, status = status.name(), "run ended");
+            }
+            Fact::CallStarted { call, .. } => {
+                let step = self.step_of(*call);
+                let step = step.as_ref().map(StepId::as_str);
+                tracing::debug!(%realm, %session, plan, step, %call, "call started");
+            }
+            Fact::CallFinished { call, .. } => {
+                tracing::debug!(%realm, %session, plan, %call, "call finished");
+            }
+            Fact::CallFailed { call, how, fault } => {
+                let step = self.step_of(*call);
+                let step = step.as_ref().map(StepId::as_str);
+                tracing::info!(%realm, %session, plan, step, %call, ?how, name = fault.name,
+                    "call failed");
+            }
+            Fact::AskOpened(ask) => {
+                count(&counters.asks_opened);
+                let (step, kind) = (&ask.step, ask.body.kind());
+                tracing::info!(%realm, %session, plan, %step, ask = %ask.id, kind, "ask opened");
+            }
+            Fact::AskDecided { ask, .. } => {
+                count(&counters.asks_decided);
+                tracing::info!(%realm, %session, plan, %ask, "ask decided");
+            }
+            Fact::RunClaimed { run, attempt } => {
+                count(&counters.recoveries);
+                tracing::info!(%realm, %session, plan, %run, attempt, "run claimed");
+            }
+            _ => {}
+        }
+    }
+
+    fn step_of(&self, call: CallId) -> Option<StepId> {
+        let open = self.session.as_ref()?.calls.get(&call)?;
+        Some(open.request.step.clone())
+    }
+}
+
+/// A stored value that cannot be read back.
+pub(super) fn unreadable(what: &str) -> Refusal {
+    Refusal::new(RefusalKind::Failed, "unreadable", format!("{what} cannot be read"))
+        .hint("look at the server's log; the data folder may be damaged")
+}

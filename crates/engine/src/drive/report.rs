@@ -1,0 +1,92 @@
+//! Telling those who wait, once what they are told is durable.
+
+use super::record::no_session;
+use super::state::{Driver, Waiter};
+use crate::refusal::Refusal;
+use crate::request::{ReplyReport, RunReport};
+use crate::shared::lock;
+use kernel::ask::{Ask, AskStatus, Decision};
+use kernel::contracts::SessionAsk;
+use kernel::ids::RunId;
+use kernel::projection::{AskRow, run_row, session_row};
+use kernel::session::{Run, RunStatus};
+
+impl Driver {
+    /// Tells everyone whose run has ended or paused.
+    pub(super) async fn tell(&mut self) -> Result<(), Refusal> {
+        let settled = |run: RunId, driver: &Self| {
+            let run = driver.session.as_ref().and_then(|session| session.run(run));
+            run.is_none_or(|run| run.status() != RunStatus::Running)
+        };
+        if !self.waiters.iter().any(|waiter| settled(waiter.run(), self)) {
+            // Nobody to tell; but what is over must be durable before the session is let go.
+            return if self.waiters.is_empty() && self.ticket.is_some() && self.is_idle() {
+                self.durable().await
+            } else {
+                Ok(())
+            };
+        }
+        self.durable().await?;
+        self.note_closures();
+        for waiter in std::mem::take(&mut self.waiters) {
+            if !settled(waiter.run(), self) {
+                self.waiters.push(waiter);
+                continue;
+            }
+            let report = self.report(waiter.run());
+            match waiter {
+                Waiter::Run(_, answer) => drop(answer.send(report)),
+                Waiter::Reply(_, ask, answer) => {
+                    drop(answer.send(report.map(|run| ReplyReport { ask: *ask, run })));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closures that are durable now need not be sent again.
+    fn note_closures(&mut self) {
+        let Some(session) = &self.session else { return };
+        let Some(run) = session.latest_run() else {
+            return;
+        };
+        let known = (self.key.realm.clone(), run.closure.clone());
+        let mut stored = lock(&self.shared.stored_closures);
+        if !stored.contains(&known) {
+            stored.insert(known);
+        }
+        drop(stored);
+        let live = &session.runs;
+        self.closures.retain(|hash, _| live.values().any(|run| run.closure == *hash));
+    }
+
+    /// A run as doors show it.
+    pub(super) fn report(&self, run: RunId) -> Result<RunReport, Refusal> {
+        let Some(session) = &self.session else {
+            return Err(no_session());
+        };
+        let Some(found) = session.run(run) else {
+            return Err(Refusal::not_found("run", run));
+        };
+        Ok(RunReport {
+            run: run_row(found),
+            session: session_row(session, session.updated_at),
+            asks: session.open_asks(run).map(|ask| self.shown_ask(ask.clone(), None)).collect(),
+        })
+    }
+
+    /// An ask as doors show it.
+    pub(super) fn shown_ask(&self, ask: Ask, decision: Option<Decision>) -> SessionAsk {
+        let status = if decision.is_some() { AskStatus::Decided } else { AskStatus::Open };
+        SessionAsk {
+            session: self.session.as_ref().map_or(kernel::ids::SessionId(0), |s| s.id),
+            key: self.key.clone(),
+            row: AskRow { ask, status, decision },
+        }
+    }
+
+    /// The run that a door's rule calls active.
+    pub(super) fn active_run(&self) -> Option<&Run> {
+        self.session.as_ref()?.runs.values().next()
+    }
+}

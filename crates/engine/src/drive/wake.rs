@@ -1,0 +1,246 @@
+//! Loading a session, and taking over what a dead process left under way.
+
+use super::effects::unreadable;
+use super::state::{Driver, Sight};
+use crate::refusal::Refusal;
+use crate::shared::{CLOSURES_MAX, Shared, lock};
+use kernel::call::HowFar;
+use kernel::contracts::{HistoryFilter, Page, Stored};
+use kernel::event::{self, Fact};
+use kernel::fault::Fault;
+use kernel::ids::{CallId, ContentHash, PlanId, RealmId, RunId, SessionKey, StepId};
+use kernel::plan::flow::reload;
+use kernel::plan::{Closure, ClosureText};
+use kernel::session::{CallState, Phase, RunStatus, Session};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Driver {
+    /// Loads the session if it is not in memory; whether it is there.
+    pub(super) async fn load(&mut self) -> Result<bool, Refusal> {
+        if self.session.is_some() {
+            return Ok(true);
+        }
+        let Some(stored) = self.shared.store.load(&self.key).await? else {
+            return Ok(false);
+        };
+        let session = replay(&self.key, &stored)?;
+        self.snapshot_bytes = stored.snapshot_bytes;
+        self.tail_bytes = stored.tail.iter().map(String::len).sum();
+        for run in session.runs.values() {
+            let closure = self.shared.pinned(&self.key.realm, &run.closure).await?;
+            self.closures.insert(run.closure.clone(), closure);
+        }
+        let moving = session.phase() == Phase::Moving;
+        self.session = Some(session);
+        if moving {
+            self.take_over().await?;
+        }
+        Ok(true)
+    }
+
+    /// Claims the runs that were moving, durably, then goes on with what was under way.
+    async fn take_over(&mut self) -> Result<(), Refusal> {
+        let Some(session) = &self.session else {
+            return Ok(());
+        };
+        let moving: Vec<(RunId, u32)> = session
+            .runs
+            .values()
+            .filter(|run| run.status() == RunStatus::Running)
+            .map(|run| (run.id, run.claims + 1))
+            .collect();
+        for (run, attempt) in &moving {
+            self.record(Fact::RunClaimed { run: *run, attempt: *attempt }).await?;
+        }
+        self.durable().await?;
+        let max = self.shared.limits.recover_attempts_max;
+        for (run, attempt) in moving {
+            if attempt > max {
+                self.hand_over(run, max).await?;
+            } else {
+                self.go_on(run).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges what was not judged, repeats what may be repeated, asks about the rest.
+    async fn go_on(&mut self, run: RunId) -> Result<(), Refusal> {
+        for call in self.open_calls(run) {
+            let Some(open) = self.session.as_ref().and_then(|session| session.calls.get(&call))
+            else {
+                continue;
+            };
+            match (&open.state, open.repeatable()) {
+                (CallState::Requested, _) => self.judge(call).await?,
+                (CallState::Started, true) => self.start_call(call),
+                (CallState::Started, false) => {
+                    let message = format!(
+                        "the process ended while `{}` was under way: it may have happened",
+                        open.request.tool
+                    );
+                    let fault = Fault::new("OutcomeUnknown", message)
+                        .hint("look at the other side, then settle, retry, skip or abort");
+                    self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await?;
+                }
+                (CallState::Judged(_) | CallState::Failed(..), _) => {}
+            }
+        }
+        if let Some(open) = self.session.as_ref().and_then(|session| session.runs.get(&run))
+            && open.closing.is_some()
+        {
+            self.drop_closing(run).await?;
+        }
+        Ok(())
+    }
+
+    /// A closing run's repeatable calls are not started again.
+    async fn drop_closing(&mut self, run: RunId) -> Result<(), Refusal> {
+        for call in self.open_calls(run) {
+            if let Some(abort) = self.aborts.remove(&call) {
+                abort.abort();
+                let fault = Fault::new("Cancelled", "the run is being closed");
+                self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A run that was claimed again and again without progress goes to a person, so that it cannot
+    /// take the process down for ever.
+    async fn hand_over(&mut self, run: RunId, attempts: u32) -> Result<(), Refusal> {
+        let fault = |what: &str| {
+            let message = format!("{what} made no progress in {attempts} recoveries");
+            Fault::new("RecoveryGaveUp", message)
+                .hint("look at the server's log, then retry, skip or abort")
+        };
+        for call in self.open_calls(run) {
+            let Some(open) = self.session.as_ref().and_then(|session| session.calls.get(&call))
+            else {
+                continue;
+            };
+            if open.in_flight() {
+                let how = match open.state {
+                    CallState::Started => HowFar::Unknown,
+                    _ => HowFar::NotSent,
+                };
+                let fault = fault(&format!("call `{call}`"));
+                self.record(Fact::CallFailed { call, how, fault }).await?;
+            }
+        }
+        let Some(session) = &self.session else {
+            return Ok(());
+        };
+        let stuck: Vec<_> = session
+            .ready
+            .iter()
+            .filter_map(|id| session.frames.get(id))
+            .filter(|frame| frame.run == run && frame.state == kernel::session::FrameState::AtStep)
+            .filter_map(|frame| Some((frame.id, frame.step.clone()?)))
+            .collect();
+        for (frame, step) in stuck {
+            let fault = fault(&format!("step `{step}`"));
+            self.record(Fact::StepFailed { frame, step, fault }).await?;
+        }
+        Ok(())
+    }
+
+    fn open_calls(&self, run: RunId) -> Vec<CallId> {
+        let Some(session) = &self.session else {
+            return Vec::new();
+        };
+        session.calls.iter().filter(|(_, open)| open.run == run).map(|(id, _)| *id).collect()
+    }
+}
+
+/// The session that a snapshot and its tail add up to.
+pub(crate) fn replay(key: &SessionKey, stored: &Stored) -> Result<Session, Refusal> {
+    let mut session = match &stored.snapshot {
+        // A snapshot is a cache of this release's state.
+        Some(snapshot) => serde_json::from_str(snapshot)
+            .map_err(|error| unreadable(&format!("the snapshot of `{key}` ({error})")))?,
+        None => Session::new(stored.id, key.clone()),
+    };
+    for row in &stored.tail {
+        let events = event::read(row).map_err(|error| unreadable(&error.to_string()))?;
+        let known = session.seq;
+        for event in events.iter().filter(|event| event.seq > known) {
+            session.apply(event);
+        }
+    }
+    Ok(session)
+}
+
+impl Shared {
+    /// The closure that a stored run pins.
+    pub(super) async fn pinned(
+        &self,
+        realm: &RealmId,
+        hash: &ContentHash,
+    ) -> Result<Arc<Closure>, Refusal> {
+        if let Some(closure) = lock(&self.closures).get(hash) {
+            return Ok(closure.clone());
+        }
+        let broken = || unreadable(&format!("pinned plan `{hash}`"));
+        let text = self.store.closure(realm, hash).await?.ok_or_else(broken)?;
+        let text: ClosureText = serde_json::from_str(&text).map_err(|_| broken())?;
+        let mut plans = BTreeMap::new();
+        for source in &text.plans {
+            let plan = reload(source, &self.limits).map_err(|_| broken())?;
+            plans.insert(plan.id.clone(), Arc::new(plan));
+        }
+        let main: &PlanId = &text.main;
+        let main = plans.get(main).cloned().ok_or_else(broken)?;
+        let closure = Arc::new(Closure::new(main, plans));
+        let mut kept = lock(&self.closures);
+        if kept.len() >= CLOSURES_MAX {
+            kept.clear();
+        }
+        kept.insert(hash.clone(), closure.clone());
+        Ok(closure)
+    }
+
+    /// A blob's value.
+    pub(super) async fn open_blob(
+        &self,
+        realm: &RealmId,
+        hash: &ContentHash,
+    ) -> Result<Value, Refusal> {
+        let broken = || unreadable(&format!("blob `{hash}`"));
+        let bytes = self.blobs.get(realm, hash).await?.ok_or_else(broken)?;
+        serde_json::from_slice(&bytes).map_err(|_| broken())
+    }
+
+    /// What a frame sees of its run's history, newest first, at most so many entries.
+    pub(super) async fn visible_history(
+        &self,
+        key: &SessionKey,
+        sight: Option<Sight>,
+        step: Option<&StepId>,
+    ) -> Result<Value, Refusal> {
+        let Some(sight) = sight else {
+            return Ok(Value::Array(Vec::new()));
+        };
+        if let Some(ticket) = sight.ticket {
+            ticket.await?;
+        }
+        let max = self.limits.history_query_max;
+        let mut entries = Vec::new();
+        let mut page = Page { cursor: None, limit: self.limits.page_items_max };
+        loop {
+            let only = HistoryFilter { run: Some(sight.run), step: step.cloned() };
+            let paged = self.store.history(key, only, &page).await?;
+            for item in paged.items {
+                if entries.len() < max && sight.path.sees(sight.run_no, &item.position) {
+                    entries.push(item.entry.datum().to_value());
+                }
+            }
+            match paged.next_cursor {
+                Some(cursor) if entries.len() < max => page.cursor = Some(cursor),
+                _ => return Ok(Value::Array(entries)),
+            }
+        }
+    }
+}

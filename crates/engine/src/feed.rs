@@ -1,0 +1,52 @@
+//! Who wants to know when a session changes. The feed only wakes; truth is in the lists.
+
+use kernel::ids::SessionKey;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// The watchers of all sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Feed {
+    watched: Mutex<HashMap<SessionKey, watch::Sender<u64>>>,
+    /// How many are in the map, so that a commit nobody watches costs one load.
+    size: AtomicUsize,
+}
+
+/// Wakes after commits of one session.
+#[derive(Debug)]
+pub struct Watch {
+    changes: watch::Receiver<u64>,
+}
+
+impl Watch {
+    /// Waits for a commit after the last one that this watch was woken for.
+    pub async fn changed(&mut self) {
+        // The sender lives as long as a receiver does, so this fails only when the engine ends.
+        if self.changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Feed {
+    pub(crate) fn watch(&self, key: &SessionKey) -> Watch {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.retain(|_, sender| sender.receiver_count() > 0);
+        let sender = watched.entry(key.clone()).or_insert_with(|| watch::channel(0).0);
+        let changes = sender.subscribe();
+        self.size.store(watched.len(), Ordering::Release);
+        Watch { changes }
+    }
+
+    pub(crate) fn committed(&self, keys: &[SessionKey]) {
+        if self.size.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        for sender in keys.iter().filter_map(|key| watched.get(key)) {
+            sender.send_modify(|commits| *commits += 1);
+        }
+    }
+}

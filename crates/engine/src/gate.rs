@@ -1,0 +1,173 @@
+//! The only way to call a tool. `admit`: known, visible, well-formed, policy; its verdict is
+//! journaled. `start`: visible and not denied still, limits, then the call with its timeout, then
+//! its output's schema and size. Listing and calling use the same filter.
+
+use crate::catalog::{Catalog, Listed};
+use crate::clock::timeout;
+use kernel::call::{
+    Call, Caller, HowFar, Judgement, Pins, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
+};
+use kernel::contracts::{Clock, Policy};
+use kernel::datum::larger_than;
+use kernel::fault::Fault;
+use kernel::ids::{CallId, ToolName};
+use kernel::limits::Limits;
+use kernel::schema::{Misfit, Schemas, sentence};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Everyone may do everything: local mode, until policies arrive.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AllowAll;
+
+impl Policy for AllowAll {
+    fn visible(&self, _caller: &Caller, _spec: &ToolSpec) -> bool {
+        true
+    }
+    fn decide(&self, _caller: &Caller, _spec: &ToolSpec, _arguments: &Value) -> Verdict {
+        Verdict::Allow
+    }
+}
+
+/// The gate.
+pub(crate) struct Gate {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) policy: Arc<dyn Policy>,
+    pub(crate) schemas: Arc<dyn Schemas>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Arc<Limits>,
+    /// One permit for each call that runs.
+    pub(crate) calls: Arc<Semaphore>,
+}
+
+/// A call that was admitted and may be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Sending {
+    pub(crate) caller: Caller,
+    pub(crate) call: CallId,
+    pub(crate) tool: ToolName,
+    pub(crate) arguments: Arc<Value>,
+    pub(crate) reach: Reach,
+}
+
+impl Gate {
+    /// The tools that this caller sees.
+    pub(crate) fn visible(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        let specs = self.catalog.specs();
+        specs.filter(|spec| self.policy.visible(caller, spec)).cloned().collect()
+    }
+
+    /// A tool that this caller sees. An invisible one is exactly like one that does not exist.
+    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<&Listed> {
+        self.catalog.tool(name).filter(|listed| self.policy.visible(caller, listed.tool.spec()))
+    }
+
+    /// The first half: what policy says of a call that could run.
+    pub(crate) fn admit(&self, caller: &Caller, tool: &ToolName, arguments: &Value) -> Judgement {
+        let listed = match self.well_formed(caller, tool, arguments) {
+            Ok(listed) => listed,
+            Err(misfit) => return Judgement::Refused(misfit.fault),
+        };
+        let (reach, idempotent) = listed.tool.reach(arguments);
+        let pins = Pins { spec: listed.spec_hash.clone(), reach, idempotent };
+        let verdict = self.policy.decide(caller, listed.tool.spec(), arguments);
+        Judgement::Admitted { verdict, pins }
+    }
+
+    /// Known, visible, and the arguments fit the tool's schema and its own check.
+    pub(crate) fn well_formed(
+        &self,
+        caller: &Caller,
+        tool: &ToolName,
+        arguments: &Value,
+    ) -> Result<&Listed, IllFormed> {
+        let listed = self.find(caller, tool.as_str()).ok_or_else(|| IllFormed {
+            fault: Fault::new("ToolNotFoundError", format!("there is no tool `{tool}`"))
+                .hint("`waypost tool ls` lists the tools"),
+            misfits: Vec::new(),
+        })?;
+        let spec = listed.tool.spec();
+        self.schemas.check(&spec.input_schema, arguments).map_err(|misfits| IllFormed {
+            fault: Fault::new(
+                "InputValidationError",
+                format!("arguments of `{tool}` do not fit its schema: {}", sentence(&misfits)),
+            )
+            .hint(format!("`waypost tool show {tool}` shows the schema")),
+            misfits,
+        })?;
+        listed
+            .tool
+            .check(arguments)
+            .map_err(|error| IllFormed { fault: error.fault, misfits: Vec::new() })?;
+        Ok(listed)
+    }
+
+    /// The second half: sends the call.
+    pub(crate) async fn start(&self, sending: Sending) -> Result<ToolOutput, ToolError> {
+        let Some(listed) = self.find(&sending.caller, sending.tool.as_str()) else {
+            let message = format!("tool `{}` is gone", sending.tool);
+            return Err(ToolError::not_sent("ToolNotFoundError", message));
+        };
+        let spec = listed.tool.spec();
+        if let Verdict::Deny(why) = self.policy.decide(&sending.caller, spec, &sending.arguments) {
+            let message = format!("policy refuses `{}`: {why}", sending.tool);
+            return Err(ToolError::not_sent("PolicyDenied", message));
+        }
+        let Ok(_permit) = self.calls.acquire().await else {
+            return Err(ToolError::not_sent("Stopping", "the server is stopping"));
+        };
+        let call = Call {
+            id: sending.call,
+            tool: sending.tool.clone(),
+            arguments: sending.arguments.clone(),
+            timeout_ms: self.limits.call_timeout_ms,
+            output_bytes_max: self.limits.call_output_bytes_max,
+        };
+        let calling = listed.tool.call(&sending.caller, &call);
+        match timeout(self.clock.as_ref(), call.timeout_ms, calling).await {
+            Some(Ok(output)) => self.check_output(spec, &sending, output),
+            Some(Err(error)) => Err(error),
+            None => Err(ToolError::unknown(
+                "Timeout",
+                format!("`{}` did not answer within {} ms", sending.tool, call.timeout_ms),
+            )
+            .hint("raise `call_timeout_ms` in [limits], or look at the other side")),
+        }
+    }
+
+    fn check_output(
+        &self,
+        spec: &ToolSpec,
+        sending: &Sending,
+        output: ToolOutput,
+    ) -> Result<ToolOutput, ToolError> {
+        let max = self.limits.call_output_bytes_max;
+        let misfit = if larger_than(&output.value, max) && output.value.to_string().len() > max {
+            Some(format!("it is larger than {max} bytes"))
+        } else {
+            let schema = spec.output_schema.as_ref();
+            let checked = schema.map(|schema| self.schemas.check(schema, &output.value));
+            checked.and_then(Result::err).map(|misfits| sentence(&misfits))
+        };
+        let Some(misfit) = misfit else {
+            return Ok(output);
+        };
+        // A write whose output is wrong has happened all the same: nobody may take it for undone.
+        let (how, done) = match sending.reach {
+            Reach::Reads => (HowFar::Failed, ""),
+            Reach::Writes | Reach::Runs => (HowFar::Unknown, "the call happened, but "),
+        };
+        let message = format!("{done}the output of `{}` is not as promised: {misfit}", spec.name);
+        Err(ToolError { how, fault: Fault::new("OutputValidationError", message) })
+    }
+}
+
+/// Why a call cannot run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct IllFormed {
+    /// What is wrong.
+    pub(crate) fault: Fault,
+    /// The faulty arguments.
+    pub(crate) misfits: Vec<Misfit>,
+}

@@ -1,0 +1,29 @@
+//! The engine: the loop that drives sessions. `next` decides, the gate admits and starts, the
+//! store remembers; doors call the few functions of `Engine` and nothing else.
+
+pub mod clock;
+pub mod schema;
+pub mod refusal;
+pub mod request;
+pub mod counts;
+pub mod feed;
+pub mod catalog;
+pub mod gate;
+mod command;
+mod shared;
+mod drive;
+mod doors;
+mod lists;
+mod recover;
+mod direct;
+
+pub use catalog::PlanFile;
+pub use clock::timeout;
+pub use counts::Counts;
+pub use feed::Watch;
+pub use gate::AllowAll;
+pub use refusal::{Refusal, RefusalKind};
+pub use request::{
+    CallReport, Inspection, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget,
+};
+pub use shared::{Engine, Parts};

@@ -1,0 +1,138 @@
+//! What doors may read: committed state only.
+
+use crate::drive::replay;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::request::{Inspection, RunReport};
+use crate::shared::Engine;
+use kernel::call::Caller;
+use kernel::contracts::{
+    AskFilter, HistoryFilter, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
+};
+use kernel::ids::{AskId, ContentHash, RunId};
+use kernel::projection::{HistoryItem, SessionRow};
+
+impl Engine {
+    /// One session's row.
+    pub async fn session(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+    ) -> Result<SessionRow, Refusal> {
+        let found = self.shared.store.session(&caller.realm, session).await?;
+        found.ok_or_else(|| match session {
+            SessionRef::Id(id) => Refusal::not_found("session", id),
+            SessionRef::Key { key, .. } => Refusal::not_found("session", key),
+        })
+    }
+
+    /// Sessions, newest first.
+    pub async fn sessions(
+        &self,
+        caller: &Caller,
+        filter: &SessionFilter,
+        page: &Page,
+    ) -> Result<Paged<SessionRow>, Refusal> {
+        Ok(self.shared.store.sessions(&caller.realm, filter, page).await?)
+    }
+
+    /// A session with its context.
+    pub async fn inspect(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+    ) -> Result<Inspection, Refusal> {
+        let row = self.session(caller, session).await?;
+        let stored = self.shared.store.load(&row.key).await?;
+        let Some(stored) = stored else {
+            return Err(Refusal::not_found("session", &row.key.id));
+        };
+        let state = replay(&row.key, &stored)?;
+        let context = state.shown_context();
+        let context =
+            context.iter().map(|(key, datum)| (key.to_string(), datum.to_value())).collect();
+        Ok(Inspection { row: kernel::projection::session_row(&state, state.updated_at), context })
+    }
+
+    /// One run with its session's key.
+    pub(crate) async fn stored_run(
+        &self,
+        caller: &Caller,
+        run: RunId,
+    ) -> Result<SessionRun, Refusal> {
+        let found = self.shared.store.run(&caller.realm, run).await?;
+        found.ok_or_else(|| Refusal::not_found("run", run))
+    }
+
+    /// One run with its session and its open asks.
+    pub async fn run_report(&self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let found = self.stored_run(caller, run).await?;
+        let session = self.session(caller, &SessionRef::Id(found.session)).await?;
+        let filter =
+            AskFilter { run: Some(run), status: Some("open".to_owned()), ..AskFilter::default() };
+        let page = Page { cursor: None, limit: self.shared.limits.page_items_max };
+        let asks = self.asks(caller, &filter, &page).await?;
+        Ok(RunReport { run: found.row, session, asks: asks.items })
+    }
+
+    /// One ask.
+    pub async fn ask(&self, caller: &Caller, ask: AskId) -> Result<SessionAsk, Refusal> {
+        let found = self.shared.store.ask(&caller.realm, ask).await?;
+        found.ok_or_else(|| {
+            Refusal::not_found("ask", ask).hint("`waypost inbox ls` lists the open asks")
+        })
+    }
+
+    /// Asks, oldest first.
+    pub async fn asks(
+        &self,
+        caller: &Caller,
+        filter: &AskFilter,
+        page: &Page,
+    ) -> Result<Paged<SessionAsk>, Refusal> {
+        Ok(self.shared.store.asks(&caller.realm, filter, page).await?)
+    }
+
+    /// A session's history, newest first.
+    pub async fn history(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+        page: &Page,
+    ) -> Result<Paged<HistoryItem>, Refusal> {
+        let row = self.session(caller, session).await?;
+        Ok(self.shared.store.history(&row.key, HistoryFilter::default(), page).await?)
+    }
+
+    /// A session's events after a sequence, as JSON.
+    pub async fn events(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, String)>, Refusal> {
+        let row = self.session(caller, session).await?;
+        Ok(self.shared.store.events(&row.key, after, limit).await?)
+    }
+
+    /// Removes a session that does not move, with all that belongs to it.
+    pub async fn remove_session(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+    ) -> Result<(), Refusal> {
+        let row = self.session(caller, session).await?;
+        if row.run.is_some() && !row.status.is_over() {
+            let message = format!("session `{}` has an active run", row.key.id);
+            return Err(Refusal::new(RefusalKind::Conflict, "run_active", message)
+                .hint("cancel the run first"));
+        }
+        Ok(self.shared.store.remove(&row.key).await?)
+    }
+
+    /// A blob of the caller's realm.
+    pub async fn blob(&self, caller: &Caller, hash: &ContentHash) -> Result<Vec<u8>, Refusal> {
+        let found = self.shared.blobs.get(&caller.realm, hash).await?;
+        found.ok_or_else(|| Refusal::not_found("blob", hash))
+    }
+}

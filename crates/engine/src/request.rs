@@ -1,0 +1,86 @@
+//! What doors ask of the engine and what they get back.
+
+use kernel::contracts::SessionAsk;
+use kernel::ids::{AskId, PlanId, StepId};
+use kernel::projection::{RunRow, SessionRow};
+use serde_json::{Map, Value};
+
+/// What a run executes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunTarget {
+    /// A plan of the catalog.
+    Plan(PlanId),
+    /// A plan that came with the request; it is stored with the run.
+    Inline(Value),
+}
+
+/// In which session a run happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunSession {
+    /// In a new one.
+    New,
+    /// In the one with this key, made if there is none.
+    Named(String),
+    /// In this one, which must be there.
+    Existing(kernel::contracts::SessionRef),
+}
+
+/// A run to start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRequest {
+    /// What it executes.
+    pub target: RunTarget,
+    /// Its input.
+    pub input: Value,
+    /// Where.
+    pub session: RunSession,
+}
+
+/// A reply that names a session instead of an ask.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Resume {
+    /// The input, by kind of ask.
+    pub input: Option<Value>,
+    /// The ask, if several are open.
+    pub ask: Option<AskId>,
+    /// The step, beside or instead of the ask.
+    pub step: Option<StepId>,
+}
+
+/// A run as a door may show it: everything in it is durable.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunReport {
+    /// The run.
+    pub run: RunRow,
+    /// Its session.
+    pub session: SessionRow,
+    /// Its open asks.
+    pub asks: Vec<SessionAsk>,
+}
+
+/// What came of a direct call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallReport {
+    /// The output.
+    Done(Value),
+    /// A person is asked, or it takes longer than the caller waits.
+    Pending(Box<RunReport>),
+}
+
+/// What came of a reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplyReport {
+    /// The ask with the decision.
+    pub ask: SessionAsk,
+    /// The run, once it ended or paused again.
+    pub run: RunReport,
+}
+
+/// A session as a door shows it: committed state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inspection {
+    /// Its row.
+    pub row: SessionRow,
+    /// Its context, the active run's writes included; large values as blob URIs.
+    pub context: Map<String, Value>,
+}

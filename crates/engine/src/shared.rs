@@ -1,0 +1,204 @@
+//! What all parts of the engine share, and how an engine is built.
+
+use crate::catalog::{Catalog, PlanFile};
+use crate::command::Command;
+use crate::counts::{Counters, Counts};
+use crate::feed::{Feed, Watch};
+use crate::gate::Gate;
+use crate::refusal::{Refusal, RefusalKind};
+use kernel::call::{Caller, ToolSpec};
+use kernel::contracts::{Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store, Tool};
+use kernel::ids::{ContentHash, PlanId, RealmId, SessionKey, time_ordered_bits};
+use kernel::limits::Limits;
+use kernel::plan::mistake::Mistake;
+use kernel::plan::{Closure, Plan};
+use kernel::schema::Schemas;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Semaphore, mpsc};
+
+/// What an engine is made of.
+pub struct Parts {
+    /// Sessions.
+    pub store: Arc<dyn Store>,
+    /// Stored plans, agents and providers.
+    pub definitions: Arc<dyn Definitions>,
+    /// Large values.
+    pub blobs: Arc<dyn Blobs>,
+    /// The tools from code.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Who may call what.
+    pub policy: Arc<dyn Policy>,
+    /// The schema validator.
+    pub schemas: Arc<dyn Schemas>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// Tasks.
+    pub spawn: Arc<dyn Spawn>,
+    /// The limits.
+    pub limits: Arc<Limits>,
+}
+
+/// The engine. Cheap to clone; all clones are one engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) definitions: Arc<dyn Definitions>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) schemas: Arc<dyn Schemas>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) spawn: Arc<dyn Spawn>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) counters: Counters,
+    /// Where to send commands for the sessions that are being driven.
+    pub(crate) driven: Mutex<HashMap<SessionKey, mpsc::Sender<Command>>>,
+    /// Closures of runs that came out of the store.
+    pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
+    /// Closures that are known to be in the store.
+    pub(crate) stored_closures: Mutex<HashSet<(RealmId, ContentHash)>>,
+    pub(crate) stopping: AtomicBool,
+}
+
+/// How many closures of stored runs are kept.
+pub(crate) const CLOSURES_MAX: usize = 1_024;
+
+/// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    /// An engine over these parts. It drives nothing until someone calls.
+    pub fn start(parts: Parts) -> Self {
+        let limits = parts.limits;
+        let catalog = Arc::new(Catalog::new(parts.tools, parts.schemas.clone(), limits.clone()));
+        let gate = Arc::new(Gate {
+            catalog: catalog.clone(),
+            policy: parts.policy,
+            schemas: parts.schemas.clone(),
+            clock: parts.clock.clone(),
+            limits: limits.clone(),
+            calls: Arc::new(Semaphore::new(limits.calls_active_max)),
+        });
+        let feed = Arc::new(Feed::default());
+        let woken = feed.clone();
+        parts.store.on_commit(Arc::new(move |keys| woken.committed(keys)));
+        Self {
+            shared: Arc::new(Shared {
+                store: parts.store,
+                definitions: parts.definitions,
+                blobs: parts.blobs,
+                schemas: parts.schemas,
+                clock: parts.clock,
+                entropy: parts.entropy,
+                spawn: parts.spawn,
+                limits,
+                catalog,
+                gate,
+                feed,
+                counters: Counters::default(),
+                driven: Mutex::default(),
+                closures: Mutex::default(),
+                stored_closures: Mutex::default(),
+                stopping: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// Time.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.clock
+    }
+
+    /// Randomness.
+    pub fn entropy(&self) -> &Arc<dyn Entropy> {
+        &self.shared.entropy
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.shared.limits
+    }
+
+    /// The tools that this caller sees; nothing else can be called by it.
+    pub fn tools_for(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        self.shared.gate.visible(caller)
+    }
+
+    /// One of them.
+    pub fn tool_for(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
+        self.shared.gate.find(caller, name).map(|listed| listed.tool.spec().clone())
+    }
+
+    /// The plans of the caller's realm.
+    pub fn plans_for(&self, caller: &Caller) -> Vec<Arc<Plan>> {
+        self.shared.catalog.plans(&caller.realm)
+    }
+
+    /// One of them.
+    pub fn plan_for(&self, caller: &Caller, id: &PlanId) -> Option<Arc<Plan>> {
+        self.shared.catalog.plan(&caller.realm, id)
+    }
+
+    /// Adds a project's plans: all of them or none. Gives warnings, or all mistakes.
+    pub fn load_plans(
+        &self,
+        realm: &RealmId,
+        files: Vec<PlanFile>,
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        self.shared.catalog.add_files(realm, &files)
+    }
+
+    /// Checks a plan without adding it. Gives warnings, or all mistakes.
+    pub fn validate_plan(
+        &self,
+        caller: &Caller,
+        source: &Value,
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        self.shared.catalog.read(&caller.realm, source).map(|(_, warnings)| warnings)
+    }
+
+    /// Wakes after commits of this session.
+    pub fn watch(&self, key: &SessionKey) -> Watch {
+        self.shared.feed.watch(key)
+    }
+
+    /// Whether work can be taken.
+    pub fn healthy(&self) -> Result<(), Refusal> {
+        if self.shared.stopping.load(Ordering::Acquire) {
+            return Err(stopping());
+        }
+        self.shared.store.healthy().map_err(Refusal::from)
+    }
+
+    /// What happened since the start.
+    pub fn counts(&self) -> Counts {
+        let active = lock(&self.shared.driven).len() as u64;
+        self.shared.counters.read(active)
+    }
+}
+
+impl Shared {
+    /// A new time-ordered id's bits.
+    pub(crate) fn id_bits(&self) -> u128 {
+        time_ordered_bits(self.clock.now(), self.entropy.bits())
+    }
+}
+
+/// The server is stopping.
+pub(crate) fn stopping() -> Refusal {
+    Refusal::new(RefusalKind::Unavailable, "stopping", "the server is stopping")
+        .hint("send it again when it is back")
+}
