@@ -112,14 +112,15 @@ impl Catalog {
         Ok(mistakes)
     }
 
-    /// Reads a plan that came as JSON, without adding it.
+    /// Reads a plan that came as JSON, without adding it. It may name those that are coming.
     pub(crate) fn read(
         &self,
         realm: &RealmId,
         source: &Value,
+        coming: &[PlanId],
     ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
         let origin = Origin { file: None, default_id: Some(PlanId::from("inline/plan")) };
-        self.around(realm, &[], |around| load_value(source, &origin, &self.limits, around))
+        self.around(realm, coming, |around| load_value(source, &origin, &self.limits, around))
     }
 
     pub(crate) fn insert(&self, realm: &RealmId, plans: impl Iterator<Item = Plan>) {

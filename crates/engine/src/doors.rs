@@ -19,9 +19,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-/// How long a stop waits for what is under way.
-const STOP_WAIT_MS: u64 = 5_000;
-/// How often it looks.
+/// How often a stop looks whether all is done.
 const STOP_LOOK_MS: u64 = 20;
 
 impl Engine {
@@ -188,7 +186,7 @@ impl Engine {
     pub async fn register_plan(&self, caller: &Caller, source: Value) -> Result<PlanId, Refusal> {
         let realm = &caller.realm;
         let (plan, _) =
-            self.shared.catalog.read(realm, &source).map_err(|found| invalid_plan(&found))?;
+            self.shared.catalog.read(realm, &source, &[]).map_err(|found| invalid_plan(&found))?;
         let definition = Definition {
             kind: PLAN.to_owned(),
             name: plan.id.to_string(),
@@ -205,8 +203,11 @@ impl Engine {
     /// Adds the realm's stored plans to the catalog. One that no longer fits is left out and
     /// logged: a tool may have gone since it was stored, and the others must still serve.
     pub async fn load_stored_plans(&self, realm: &RealmId) -> Result<(), Refusal> {
-        for definition in self.shared.definitions.list(realm, PLAN).await? {
-            match self.shared.catalog.read(realm, &definition.body) {
+        let stored = self.shared.definitions.list(realm, PLAN).await?;
+        let coming: Vec<PlanId> =
+            stored.iter().map(|definition| PlanId::from(definition.name.as_str())).collect();
+        for definition in stored {
+            match self.shared.catalog.read(realm, &definition.body, &coming) {
                 Ok((plan, _)) => self.shared.catalog.insert(realm, std::iter::once(plan)),
                 Err(found) => {
                     let refusal = invalid_plan(&found);
@@ -221,7 +222,7 @@ impl Engine {
     pub async fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         let clock = self.shared.clock.clone();
-        let deadline = clock.now().plus_ms(STOP_WAIT_MS);
+        let deadline = clock.now().plus_ms(self.shared.limits.stop_wait_ms);
         while !lock(&self.shared.driven).is_empty() && clock.now() < deadline {
             clock.sleep_until(clock.now().plus_ms(STOP_LOOK_MS)).await;
         }
@@ -289,7 +290,7 @@ impl Shared {
             RunTarget::Plan(id) => self.catalog.closure(realm, &id),
             RunTarget::Inline(source) => {
                 let (plan, _) =
-                    self.catalog.read(realm, &source).map_err(|found| invalid_plan(&found))?;
+                    self.catalog.read(realm, &source, &[]).map_err(|found| invalid_plan(&found))?;
                 self.catalog.close_over(realm, Arc::new(plan)).map(Arc::new)
             }
         }

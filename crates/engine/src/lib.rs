@@ -10,6 +10,7 @@ pub mod feed;
 pub mod catalog;
 pub mod gate;
 mod command;
+mod rest;
 mod shared;
 mod drive;
 mod doors;

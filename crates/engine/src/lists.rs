@@ -127,7 +127,9 @@ impl Engine {
             return Err(Refusal::new(RefusalKind::Conflict, "run_active", message)
                 .hint("cancel the run first"));
         }
-        Ok(self.shared.store.remove(&row.key).await?)
+        self.shared.store.remove(&row.key).await?;
+        drop(self.shared.rest.take(&row.key));
+        Ok(())
     }
 
     /// A blob of the caller's realm.

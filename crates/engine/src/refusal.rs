@@ -50,7 +50,7 @@ pub struct Refusal {
     /// The faulty values, if it is about values.
     pub errors: Vec<Misfit>,
     /// More for programs: the winning decision, the open asks.
-    pub detail: Option<Value>,
+    pub detail: Option<Box<Value>>,
 }
 
 impl Refusal {
@@ -76,7 +76,7 @@ impl Refusal {
     /// The same with more for programs.
     #[must_use]
     pub fn detail(mut self, detail: Value) -> Self {
-        self.detail = Some(detail);
+        self.detail = Some(Box::new(detail));
         self
     }
 

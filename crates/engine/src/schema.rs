@@ -18,8 +18,11 @@ const MESSAGE_CHARS_MAX: usize = 300;
 pub struct JsonSchemas {
     /// By the address of the shared schema, which the entry keeps alive: schemas of tools and
     /// plans live long, and hashing a schema for each call would cost more than checking.
-    compiled: Mutex<HashMap<usize, (Arc<Value>, Arc<Validator>)>>,
+    compiled: Mutex<HashMap<usize, Compiled>>,
 }
+
+/// A schema and its validator.
+type Compiled = (Arc<Value>, Arc<Validator>);
 
 impl std::fmt::Debug for JsonSchemas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -6,6 +6,7 @@ use crate::counts::{Counters, Counts};
 use crate::feed::{Feed, Watch};
 use crate::gate::Gate;
 use crate::refusal::{Refusal, RefusalKind};
+use crate::rest::Rest;
 use kernel::call::{Caller, ToolSpec};
 use kernel::contracts::{Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store, Tool};
 use kernel::ids::{ContentHash, PlanId, RealmId, SessionKey, time_ordered_bits};
@@ -64,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// Where to send commands for the sessions that are being driven.
     pub(crate) driven: Mutex<HashMap<SessionKey, mpsc::Sender<Command>>>,
+    /// Sessions that nobody drives, a few of them.
+    pub(crate) rest: Rest,
     /// Closures of runs that came out of the store.
     pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
     /// Closures that are known to be in the store.
@@ -104,15 +107,16 @@ impl Engine {
                 clock: parts.clock,
                 entropy: parts.entropy,
                 spawn: parts.spawn,
-                limits,
                 catalog,
                 gate,
                 feed,
                 counters: Counters::default(),
+                rest: Rest::new(limits.sessions_rested_max, limits.session_rested_bytes_max),
                 driven: Mutex::default(),
                 closures: Mutex::default(),
                 stored_closures: Mutex::default(),
                 stopping: AtomicBool::new(false),
+                limits,
             }),
         }
     }
@@ -167,7 +171,7 @@ impl Engine {
         caller: &Caller,
         source: &Value,
     ) -> Result<Vec<Mistake>, Vec<Mistake>> {
-        self.shared.catalog.read(&caller.realm, source).map(|(_, warnings)| warnings)
+        self.shared.catalog.read(&caller.realm, source, &[]).map(|(_, warnings)| warnings)
     }
 
     /// Wakes after commits of this session.

@@ -233,6 +233,9 @@ pub struct Lease {
 /// The result of a store's read.
 pub type Read<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
+/// Whom a store tells which sessions a commit changed.
+pub type OnCommit = Arc<dyn Fn(&[SessionKey]) + Send + Sync>;
+
 /// Sessions: their journal and the lists beside it.
 pub trait Store: Send + Sync {
     /// A session's snapshot and tail.
@@ -320,7 +323,7 @@ pub trait Store: Send + Sync {
     fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()>;
 
     /// Calls `woken` after every commit, with the sessions that it changed.
-    fn on_commit(&self, woken: Arc<dyn Fn(&[SessionKey]) + Send + Sync>);
+    fn on_commit(&self, woken: OnCommit);
 
     /// Whether there is room and the writer lives.
     fn healthy(&self) -> Result<(), StoreError>;

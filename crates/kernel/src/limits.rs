@@ -57,6 +57,8 @@ limits! {
     recover_batch_max: usize = 256;
     /// How long a cancelled call has to end by itself.
     cancel_grace_ms: u64 = 2_000;
+    /// How long a stop waits for what is under way.
+    stop_wait_ms: u64 = 3_000;
     /// How long one tool call may take.
     call_timeout_ms: u64 = 30_000;
     /// The size of a tool's output.
@@ -71,6 +73,10 @@ limits! {
     append_queue_max: usize = 16_384;
     /// A snapshot is written only when the journal's tail is larger than this.
     snapshot_floor_bytes: usize = 64 * 1024;
+    /// How many sessions that nobody drives stay in memory, for whoever comes next.
+    sessions_rested_max: usize = 256;
+    /// A larger session does not stay.
+    session_rested_bytes_max: usize = 64 * 1024;
     /// How long `/sessions/{id}/execute-plan` and `/resume` wait for the run.
     execute_wait_ms: u64 = 60_000;
     /// How long `/api/v1` waits for a run unless `?wait=` says otherwise.

@@ -1,5 +1,6 @@
 //! Every scene of the folder: played, compared, and cut after each event. `UPDATE_EXPECT=1` writes
 //! what came out into the files, to be read before it is committed.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

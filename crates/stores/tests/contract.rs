@@ -537,7 +537,7 @@ fn history_comes_newest_first_in_pages() {
     assert_eq!(outputs(of_other, 10), (Vec::new(), 1));
     let bad = page(1, Some("nonsense".to_owned()));
     let refused = block_on(scene.store().history(a.key(), HistoryFilter::default(), &bad));
-    assert!(matches!(refused, Err(StoreError::Unreadable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::BadCursor(_))), "{refused:?}");
 }
 
 #[test]

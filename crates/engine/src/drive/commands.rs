@@ -23,6 +23,7 @@ impl Driver {
             &command,
             Command::Run { start: StartRun { presence: Presence::Fresh, .. }, .. }
         );
+        self.fresh = fresh;
         if !fresh && let Err(refusal) = self.load().await {
             command.refuse(refusal.clone());
             return Err(refusal);
@@ -30,23 +31,29 @@ impl Driver {
         match command {
             Command::Create { id, answer } => {
                 let made = self.create(id).await;
-                let failed = made.as_ref().err().filter(|refusal| refusal.code != EXISTS).cloned();
-                drop(answer.send(made));
-                failed.map_or(Ok(()), Err)
+                told(answer, made)
             }
             Command::Run { start, answer } => self.run(start, answer).await,
             Command::Reply { ask, reply, by, answer } => {
-                match self.decide_ask(ask, reply, by).await? {
-                    Ok(decided) => {
-                        let shown = self.shown_ask(decided.0, Some(decided.1));
-                        let run = shown.row.ask.run;
-                        self.waiters.push(Waiter::Reply(run, Box::new(shown), answer));
+                match self.decide_ask(ask, reply, by).await {
+                    Ok(Ok((ask, decision))) => {
+                        let run = ask.run;
+                        let shown = Box::new(self.shown_ask(ask, Some(decision)));
+                        self.waiters.push(Waiter::Reply(run, shown, answer));
+                        Ok(())
                     }
-                    Err(refusal) => drop(answer.send(Err(refusal))),
+                    Ok(Err(refusal)) => told(answer, Ok(Err(refusal))),
+                    Err(refusal) => told(answer, Err(refusal)),
                 }
-                Ok(())
             }
-            Command::Resume { resume, by, answer } => self.resume(resume, by, answer).await,
+            Command::Resume { resume, by, answer } => match self.resume(resume, by).await {
+                Ok(Ok(run)) => {
+                    self.waiters.push(Waiter::Run(run, answer));
+                    Ok(())
+                }
+                Ok(Err(refusal)) => told(answer, Ok(Err(refusal))),
+                Err(refusal) => told(answer, Err(refusal)),
+            },
             Command::Pause { run, by, answer } => {
                 self.change_run(run, Fact::RunPaused { run, by }, answer).await
             }
@@ -58,24 +65,22 @@ impl Driver {
                 self.change_run(run, Fact::RunClosing { run, why }, answer).await
             }
             Command::Report { run, answer } => {
-                self.durable().await?;
-                drop(answer.send(self.report(run)));
-                Ok(())
+                let durable = self.durable().await;
+                let report = durable.map(|()| self.report(run));
+                told(answer, report)
             }
             Command::Wake => Ok(()),
         }
     }
 
-    async fn create(&mut self, id: SessionId) -> Result<SessionRow, Refusal> {
+    async fn create(&mut self, id: SessionId) -> Obeyed<SessionRow> {
         if self.session.is_some() {
-            return Err(exists(&self.key.id));
+            return Ok(Err(exists(&self.key.id)));
         }
         self.begin(id).await?;
         self.durable().await?;
-        let Some(session) = &self.session else {
-            return Err(super::record::no_session());
-        };
-        Ok(session_row(session, session.updated_at))
+        let Some(session) = &self.session else { return Err(super::record::no_session()) };
+        Ok(Ok(session_row(session, session.updated_at)))
     }
 
     async fn begin(&mut self, id: SessionId) -> Result<(), Refusal> {
@@ -97,9 +102,8 @@ impl Driver {
         };
         if let Some(refusal) = refusal {
             // A conflict is shown only once what it speaks of is durable.
-            self.durable().await?;
-            drop(answer.send(Err(refusal)));
-            return Ok(());
+            let durable = self.durable().await;
+            return told(answer, durable.map(|()| Err(refusal)));
         }
         if self.session.is_none() {
             self.begin(start.session).await?;
@@ -130,12 +134,11 @@ impl Driver {
         let active = self.session.as_ref().and_then(|session| session.runs.get(&run));
         match active {
             None => {
-                self.durable().await?;
                 let message = format!("run `{run}` is over");
                 let refusal = Refusal::new(RefusalKind::Conflict, "run_over", message)
                     .hint("a run that ended stays as it is; start another");
-                drop(answer.send(Err(refusal)));
-                Ok(())
+                let durable = self.durable().await;
+                told(answer, durable.map(|()| Err(refusal)))
             }
             // A run that is being closed already is on its way to where both want it.
             Some(active) if active.closing.is_some() => {
@@ -149,12 +152,8 @@ impl Driver {
         }
     }
 
-    async fn resume(
-        &mut self,
-        resume: Resume,
-        by: Arc<str>,
-        answer: Answer<RunReport>,
-    ) -> Result<(), Refusal> {
+    /// Decides the ask that a resume means; gives its run.
+    async fn resume(&mut self, resume: Resume, by: Arc<str>) -> Obeyed<RunId> {
         let found = match self.asked(&resume).await? {
             Ok(ask) => short_form(&ask, resume.input.as_ref())
                 .map(|reply| (ask.id, reply))
@@ -165,18 +164,14 @@ impl Driver {
             Ok((ask, reply)) => self.decide_ask(ask, reply, by).await?,
             Err(refusal) => Err(refusal),
         };
-        match decided {
-            Ok((ask, _)) => self.waiters.push(Waiter::Run(ask.run, answer)),
-            Err(refusal) => {
-                self.durable().await?;
-                drop(answer.send(Err(refusal)));
-            }
+        if decided.is_err() {
+            self.durable().await?;
         }
-        Ok(())
+        Ok(decided.map(|(ask, _)| ask.run))
     }
 
     /// The one open ask that a resume means.
-    async fn asked(&mut self, resume: &Resume) -> Result<Result<Ask, Refusal>, Refusal> {
+    async fn asked(&mut self, resume: &Resume) -> Obeyed<Ask> {
         let Some(session) = &self.session else {
             return Ok(Err(Refusal::not_found("session", &self.key.id)));
         };
@@ -250,7 +245,7 @@ impl Driver {
         id: AskId,
         reply: Reply,
         by: Arc<str>,
-    ) -> Result<Result<(Ask, Decision), Refusal>, Refusal> {
+    ) -> Obeyed<(Ask, Decision)> {
         let open = self.session.as_ref().and_then(|session| session.asks.get(&id));
         let ask = match open {
             Some(open) if open.is_open() => open.ask.clone(),
@@ -324,10 +319,25 @@ impl Driver {
     }
 }
 
-const EXISTS: &str = "session_exists";
+/// The inner error is the caller's and leaves everything as it was; the outer one is ours.
+type Obeyed<T> = Result<Result<T, Refusal>, Refusal>;
+
+/// Answers the caller; our own failure goes on to drop the session.
+fn told<T>(answer: Answer<T>, obeyed: Obeyed<T>) -> Result<(), Refusal> {
+    match obeyed {
+        Ok(result) => {
+            drop(answer.send(result));
+            Ok(())
+        }
+        Err(refusal) => {
+            drop(answer.send(Err(refusal.clone())));
+            Err(refusal)
+        }
+    }
+}
 
 fn exists(key: &str) -> Refusal {
-    Refusal::new(RefusalKind::Conflict, EXISTS, format!("session `{key}` exists already"))
+    Refusal::new(RefusalKind::Conflict, "session_exists", format!("session `{key}` exists already"))
         .hint("choose another id, or use the session as it is")
 }
 

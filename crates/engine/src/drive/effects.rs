@@ -1,7 +1,7 @@
 //! Performing what facts name: judge, call, fetch, cancel. Results come back as facts.
 
 use super::record::no_session;
-use super::state::{Done, Driver, Sight};
+use super::state::{Done, Driver, Effect, Sight};
 use crate::counts::count;
 use crate::gate::Sending;
 use crate::refusal::{Refusal, RefusalKind};
@@ -17,27 +17,19 @@ use kernel::session::CallState;
 use std::sync::Arc;
 
 impl Driver {
-    /// Performs the effect that a recorded fact names.
-    pub(super) async fn perform(&mut self, fact: Fact) -> Result<(), Refusal> {
-        self.note(&fact);
-        match fact {
-            Fact::CallRequested(request) => self.judge(request.call).await,
-            Fact::CallStarted { call, .. } => {
-                self.start_call(call);
-                Ok(())
-            }
-            Fact::RunClosing { run, .. } => self.close_calls(run).await,
-            Fact::FrameCancelled { .. } | Fact::ItemFailed { .. } => {
+    /// Performs an effect, or puts it where `pump` finds it when it records in its turn.
+    pub(super) fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Judge(call) => self.to_judge.push(call),
+            Effect::Start(call) => self.start_call(call),
+            Effect::Close(run) => self.to_close.push(run),
+            Effect::DropOrphans => self.drop_orphans(),
+            Effect::EndRun => {
                 self.drop_orphans();
-                Ok(())
-            }
-            Fact::RunEnded { .. } => {
-                self.drop_orphans();
-                // A run's row is taken from the state: the next run must not hide it.
                 self.flush();
-                Ok(())
+                self.shrink_snapshot();
             }
-            _ => Ok(()),
+            Effect::None => {}
         }
     }
 
@@ -102,7 +94,7 @@ impl Driver {
     }
 
     /// A closing run starts nothing new: reads are dropped at once, writes get time to finish.
-    async fn close_calls(&mut self, run: RunId) -> Result<(), Refusal> {
+    pub(super) async fn close_calls(&mut self, run: RunId) -> Result<(), Refusal> {
         let started = self.started_calls(run);
         let mut waits = false;
         for (call, repeatable) in started {
@@ -244,7 +236,7 @@ impl Driver {
     }
 
     /// Counts and logs; never arguments nor outputs.
-    fn note(&self, fact: &Fact) {
+    pub(super) fn note(&self, fact: &Fact) {
         let counters = &self.shared.counters;
         let (realm, session) = (&self.key.realm, &self.key.id);
         let plan = self.session.as_ref().and_then(|s| s.latest_run()).map(|run| run.plan.as_str());
@@ -264,7 +256,8 @@ impl Driver {
                 tracing::debug!(%realm, %session, plan, step, %call, "call started");
             }
             Fact::CallFinished { call, .. } => {
-                tracing::debug!(%realm, %session, plan, %call, "call finished");
+                let step = self.last_step();
+                tracing::debug!(%realm, %session, plan, step, %call, "call finished");
             }
             Fact::CallFailed { call, how, fault } => {
                 let step = self.step_of(*call);
@@ -287,6 +280,11 @@ impl Driver {
             }
             _ => {}
         }
+    }
+
+    /// The step of the newest finished call.
+    fn last_step(&self) -> Option<&str> {
+        self.history.last().map(|row| row.step.as_str())
     }
 
     fn step_of(&self, call: CallId) -> Option<StepId> {

@@ -47,6 +47,7 @@ pub(crate) async fn drive(
         // Nobody can send between the look and the removal: senders are handed out under this lock.
         let mut driven = lock(&shared.driven);
         if commands.is_empty() {
+            driver.rest();
             driven.remove(&key);
             return;
         }
@@ -89,18 +90,25 @@ impl Driver {
 
     async fn pump(&mut self) -> Result<(), Refusal> {
         let mut decisions = 0;
-        while let Some(decided) = self.decide() {
-            match decided {
-                Next::Fact(fact) => self.record(*fact).await?,
-                Next::Fetch(frame, want) => self.fetch(frame, want),
-                Next::Idle => return Ok(()),
+        loop {
+            if let Some(call) = self.to_judge.pop() {
+                self.judge(call).await?;
+                continue;
+            }
+            if let Some(run) = self.to_close.pop() {
+                self.close_calls(run).await?;
+                continue;
+            }
+            match self.decide() {
+                Some(Next::Fact(fact)) => self.record(*fact).await?,
+                Some(Next::Fetch(frame, want)) => self.fetch(frame, want),
+                Some(Next::Idle) | None => return Ok(()),
             }
             decisions += 1;
             if decisions % DECISIONS_PER_TURN == 0 {
                 yield_now().await;
             }
         }
-        Ok(())
     }
 
     fn decide(&self) -> Option<Next> {

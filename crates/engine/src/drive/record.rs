@@ -1,42 +1,44 @@
 //! Recording: a fact becomes an event, is applied, and is queued with others in one append.
 
-use super::state::Driver;
+use super::state::{Driver, Effect};
 use crate::counts::count;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::shared::lock;
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use kernel::datum::{BlobRef, Datum, Origin};
 use kernel::event::{Event, Fact, VERSION};
+use kernel::ids::FrameId;
 use kernel::projection::{Append, StoredClosure};
+use kernel::session::FrameState;
 use std::sync::Arc;
 
 /// How many events one journal row holds at most.
 const EVENTS_PER_APPEND: usize = 128;
 
 impl Driver {
-    /// Records a fact and performs the effect that it names. Boxed: an effect may record again.
-    pub(super) fn record(&mut self, fact: Fact) -> BoxFuture<'_, Result<(), Refusal>> {
-        async move {
-            let fact = self.spilled(fact).await?;
-            let Some(session) = &mut self.session else {
-                return Err(no_session());
-            };
-            let event =
-                Event { seq: session.seq + 1, at: self.shared.clock.now(), v: VERSION, fact };
-            self.history.extend(session.apply(&event));
-            let fact = event.fact.clone();
-            self.pending.push(event);
-            if self.pending.len() >= EVENTS_PER_APPEND {
-                self.flush();
-            }
-            self.perform(fact).await
+    /// Records a fact and performs the effect that it names.
+    pub(super) async fn record(&mut self, fact: Fact) -> Result<(), Refusal> {
+        let fact = self.spilled(fact).await?;
+        let Some(session) = &mut self.session else { return Err(no_session()) };
+        let event = Event { seq: session.seq + 1, at: self.shared.clock.now(), v: VERSION, fact };
+        self.history.extend(session.apply(&event));
+        self.note(&event.fact);
+        let effect = Effect::of(&event.fact);
+        self.pending.push(event);
+        if self.pending.len() >= EVENTS_PER_APPEND {
+            self.flush();
         }
-        .boxed()
+        self.perform(effect);
+        Ok(())
     }
 
     /// A large value goes to a blob, synced before the row that names it is queued.
     async fn spilled(&mut self, mut fact: Fact) -> Result<Fact, Refusal> {
         let bytes_max = self.shared.limits.context_inline_bytes_max;
+        if let Fact::FramesJoined { frame, blob, .. } = &mut fact {
+            *blob = self.spill_join(*frame, bytes_max).await?;
+            return Ok(fact);
+        }
         let Some(datum) = fact.data_mut() else {
             return Ok(fact);
         };
@@ -44,6 +46,22 @@ impl Driver {
             self.shared.blobs.put(&self.key.realm, bytes).await?;
         }
         Ok(fact)
+    }
+
+    /// A large joined value goes to a blob of its own, so that the state stays small.
+    async fn spill_join(
+        &mut self,
+        frame: FrameId,
+        bytes_max: usize,
+    ) -> Result<Option<BlobRef>, Refusal> {
+        let frames = self.session.as_ref().map(|session| &session.frames);
+        let state = frames.and_then(|frames| frames.get(&frame)).map(|frame| &frame.state);
+        let Some(FrameState::Joining(join)) = state else { return Ok(None) };
+        let joined = Datum::joined(join.value()).to_value();
+        match Datum::inline(joined, Origin::Join).spill(bytes_max) {
+            Some(bytes) => Ok(Some(self.shared.blobs.put(&self.key.realm, bytes).await?)),
+            None => Ok(None),
+        }
     }
 
     /// Queues what is pending as one append.
@@ -86,15 +104,28 @@ impl Driver {
     /// Amortised constant: written when the tail outgrew both the last snapshot and a floor.
     fn keep_snapshot(&mut self) {
         let floor = self.shared.limits.snapshot_floor_bytes;
-        if self.tail_bytes <= self.snapshot_bytes.max(floor) {
+        if self.tail_bytes > self.snapshot_bytes.max(floor) {
+            self.snapshot(usize::MAX);
+        }
+    }
+
+    /// A run that ended may leave a state far smaller than its last snapshot: whoever comes next
+    /// should not have to read that.
+    pub(super) fn shrink_snapshot(&mut self) {
+        if self.snapshot_bytes > self.shared.limits.snapshot_floor_bytes {
+            self.snapshot(self.snapshot_bytes / 2);
+        }
+    }
+
+    fn snapshot(&mut self, bytes_max: usize) {
+        let Some(session) = &self.session else { return };
+        let Ok(body) = serde_json::to_string(session) else { return };
+        if body.len() > bytes_max {
             return;
         }
-        let Some(session) = &self.session else { return };
-        if let Ok(body) = serde_json::to_string(session) {
-            self.snapshot_bytes = body.len();
-            self.tail_bytes = 0;
-            self.shared.store.keep_snapshot(&self.key, session.seq, body);
-        }
+        self.snapshot_bytes = body.len();
+        self.tail_bytes = 0;
+        self.shared.store.keep_snapshot(&self.key, session.seq, body);
     }
 }
 

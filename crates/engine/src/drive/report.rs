@@ -4,7 +4,7 @@ use super::record::no_session;
 use super::state::{Driver, Waiter};
 use crate::refusal::Refusal;
 use crate::request::{ReplyReport, RunReport};
-use crate::shared::lock;
+use crate::shared::{CLOSURES_MAX, lock};
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::SessionAsk;
 use kernel::ids::RunId;
@@ -53,6 +53,10 @@ impl Driver {
         let known = (self.key.realm.clone(), run.closure.clone());
         let mut stored = lock(&self.shared.stored_closures);
         if !stored.contains(&known) {
+            if stored.len() >= CLOSURES_MAX {
+                // Forgetting costs one more `INSERT` that does nothing.
+                stored.clear();
+            }
             stored.insert(known);
         }
         drop(stored);

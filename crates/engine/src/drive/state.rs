@@ -3,13 +3,14 @@
 use crate::command::Answer;
 use crate::refusal::Refusal;
 use crate::request::{ReplyReport, RunReport};
+use crate::rest::Rested;
 use crate::shared::Shared;
 use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
 use futures::stream::FuturesUnordered;
 use kernel::call::{ToolError, ToolOutput};
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
 use kernel::entry::{FramePath, HistoryRow};
-use kernel::event::Event;
+use kernel::event::{Event, Fact};
 use kernel::ids::{CallId, ContentHash, FrameId, RunId, SessionKey};
 use kernel::plan::Closure;
 use kernel::pointer::Want;
@@ -18,6 +19,35 @@ use kernel::session::Session;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+
+/// What a recorded fact asks the driver to do.
+pub(super) enum Effect {
+    /// Ask the gate's first half.
+    Judge(CallId),
+    /// Send the call.
+    Start(CallId),
+    /// Let the run's calls come to an end.
+    Close(RunId),
+    /// Drop calls that no frame waits for any more.
+    DropOrphans,
+    /// The same, and write: a run's row is taken from the state, so the next run must not hide it.
+    EndRun,
+    /// Nothing.
+    None,
+}
+
+impl Effect {
+    pub(super) fn of(fact: &Fact) -> Self {
+        match fact {
+            Fact::CallRequested(request) => Effect::Judge(request.call),
+            Fact::CallStarted { call, .. } => Effect::Start(*call),
+            Fact::RunClosing { run, .. } => Effect::Close(*run),
+            Fact::FrameCancelled { .. } | Fact::ItemFailed { .. } => Effect::DropOrphans,
+            Fact::RunEnded { .. } => Effect::EndRun,
+            _ => Effect::None,
+        }
+    }
+}
 
 /// Something that was on its way and arrived.
 pub(super) enum Done {
@@ -67,6 +97,8 @@ pub(super) struct Driver {
     pub(super) key: SessionKey,
     /// None until a command makes or loads it.
     pub(super) session: Option<Session>,
+    /// Its name was made up for the request that made it.
+    pub(super) fresh: bool,
     /// Events that are applied and not yet queued.
     pub(super) pending: Vec<Event>,
     pub(super) history: Vec<HistoryRow>,
@@ -77,6 +109,9 @@ pub(super) struct Driver {
     /// What was fetched for decisions, and for which frames more is on its way.
     pub(super) fetched: Fetched,
     pub(super) fetching: BTreeSet<FrameId>,
+    /// What recorded facts asked for and what may record again.
+    pub(super) to_judge: Vec<CallId>,
+    pub(super) to_close: Vec<RunId>,
     /// Calls, fetches and timers on their way.
     pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     pub(super) aborts: BTreeMap<CallId, AbortHandle>,
@@ -95,12 +130,15 @@ impl Driver {
             shared,
             key,
             session: None,
+            fresh: false,
             pending: Vec::new(),
             history: Vec::new(),
             closures: HashMap::new(),
             new_closure: None,
             fetched: Fetched::default(),
             fetching: BTreeSet::new(),
+            to_judge: Vec::new(),
+            to_close: Vec::new(),
             in_flight: FuturesUnordered::new(),
             aborts: BTreeMap::new(),
             ticket: None,
@@ -116,6 +154,20 @@ impl Driver {
             "session dropped from memory: {}", refusal.message);
         for waiter in self.waiters.drain(..) {
             waiter.refuse(refusal.clone());
+        }
+    }
+
+    /// Leaves the session where the next driver finds it, if someone may come back to it: a
+    /// session whose name was made up for one request is not likely to be asked for again.
+    pub(super) fn rest(&mut self) {
+        let durable = self.ticket.is_none() && self.pending.is_empty();
+        if !durable || self.fresh {
+            return;
+        }
+        if let Some(session) = self.session.take() {
+            let (tail_bytes, snapshot_bytes) = (self.tail_bytes, self.snapshot_bytes);
+            let rested = Rested { session, tail_bytes, snapshot_bytes };
+            self.shared.rest.keep(&self.key, rested);
         }
     }
 

@@ -22,12 +22,19 @@ impl Driver {
         if self.session.is_some() {
             return Ok(true);
         }
-        let Some(stored) = self.shared.store.load(&self.key).await? else {
-            return Ok(false);
+        let session = match self.shared.rest.take(&self.key) {
+            Some(rested) => {
+                (self.tail_bytes, self.snapshot_bytes) = (rested.tail_bytes, rested.snapshot_bytes);
+                rested.session
+            }
+            None => {
+                let stored = self.shared.store.load(&self.key).await?;
+                let Some(stored) = stored else { return Ok(false) };
+                self.snapshot_bytes = stored.snapshot_bytes;
+                self.tail_bytes = stored.tail.iter().map(String::len).sum();
+                replay(&self.key, &stored)?
+            }
         };
-        let session = replay(&self.key, &stored)?;
-        self.snapshot_bytes = stored.snapshot_bytes;
-        self.tail_bytes = stored.tail.iter().map(String::len).sum();
         for run in session.runs.values() {
             let closure = self.shared.pinned(&self.key.realm, &run.closure).await?;
             self.closures.insert(run.closure.clone(), closure);
@@ -74,7 +81,7 @@ impl Driver {
                 continue;
             };
             match (&open.state, open.repeatable()) {
-                (CallState::Requested, _) => self.judge(call).await?,
+                (CallState::Requested, _) => self.to_judge.push(call),
                 (CallState::Started, true) => self.start_call(call),
                 (CallState::Started, false) => {
                     let message = format!(

@@ -62,7 +62,9 @@ impl At<'_> {
     }
 
     pub(super) fn joining(&self, join: &Join) -> Decided {
-        let joined = || Some(Fact::FramesJoined { frame: self.frame.id, step: join.step.clone() });
+        let joined = || {
+            Some(Fact::FramesJoined { frame: self.frame.id, step: join.step.clone(), blob: None })
+        };
         match &join.kind {
             JoinKind::Branches(_) => Ok(join.live.is_empty().then(joined).flatten()),
             JoinKind::Loop(state) if state.ended == state.count => Ok(joined()),

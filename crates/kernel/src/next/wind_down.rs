@@ -1,5 +1,6 @@
 //! Ending a subtree: a plan that was answered inside a branch, an iteration whose failure is
-//! collected. Asks are withdrawn, frames cut off, leaves first; a write that was sent is waited for.
+//! collected. Asks are withdrawn, frames cut off, leaves first; a write that was sent is waited
+//! for.
 
 use super::{At, Decided};
 use crate::datum::Datum;

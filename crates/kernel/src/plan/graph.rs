@@ -38,7 +38,8 @@ impl Drawing<'_> {
         for step in steps {
             match &step.kind {
                 StepKind::Parallel { branches, .. } => {
-                    self.open(&self.name(&step.id).to_owned(), &label(&step.id), depth);
+                    let name = self.name(&step.id).to_owned();
+                    self.open(&name, &label(&step.id), depth);
                     for (index, branch) in branches.iter().enumerate() {
                         let name = format!("b_{}_{index}", self.name(&step.id));
                         self.open(&name, &escaped(&branch.id), depth + 1);
@@ -51,7 +52,8 @@ impl Drawing<'_> {
                     let items = short(&looping.collection);
                     let title = escaped(&format!("for each {} of {items}", looping.alias));
                     let title = format!("{}<br/>{title}", label(&step.id));
-                    self.open(&self.name(&step.id).to_owned(), &title, depth);
+                    let name = self.name(&step.id).to_owned();
+                    self.open(&name, &title, depth);
                     self.steps(&looping.body, depth + 1);
                     self.line(depth, "end");
                 }

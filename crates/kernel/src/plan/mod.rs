@@ -212,7 +212,7 @@ pub struct Pointing {
 #[derive(Debug)]
 pub enum Text {
     /// A template over `{context, history, promptInput}`.
-    Template(Template),
+    Template(Box<Template>),
     /// Whatever the expression yields.
     Expr(Expr),
 }

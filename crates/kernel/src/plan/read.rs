@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
             self.note(spot, mistake.hint(format!("write `{{jsonPath: \"{text}\"}}` to point")));
         }
         match Template::parse(text) {
-            Ok(template) => Some(Text::Template(template)),
+            Ok(template) => Some(Text::Template(Box::new(template))),
             Err(why) => {
                 let mistake = Mistake::error(format!("the text cannot be filled: {why}"));
                 self.note(spot, mistake.hint("`{{ context.key }}` is replaced, all else stays"));

@@ -1,16 +1,13 @@
 //! `Session::apply`: the only change of a session. It takes no plan and decides nothing.
 
 use super::frame::INPUTS;
-use super::{
-    CallState, Context, Frame, FrameKind, FrameState, OpenAsk, OpenCall, Run, Session, ending,
-};
-use crate::ask::{Ask, AskBody, Decision};
+use super::{CallState, Context, Frame, FrameKind, FrameState, OpenCall, Run, Session, ending};
 use crate::call::{HowFar, Judgement};
 use crate::datum::{Datum, Held, Origin};
 use crate::entry::{Entry, EntryResult, FramePath, HistoryRow};
 use crate::event::{CallRequest, Event, Fact, Outcome};
 use crate::fault::Fault;
-use crate::ids::{AskId, CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
+use crate::ids::{CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -284,67 +281,6 @@ impl Session {
         self.set_ready(open.request.frame);
         self.wake_above(open.request.frame);
         self.history_row(&open, event.seq, false)
-    }
-
-    fn open_ask(&mut self, ask: &Ask) {
-        let fix = match &ask.body {
-            AskBody::Fix { fault, .. } => Some(fault.clone()),
-            _ => None,
-        };
-        let open = OpenAsk { ask: ask.clone(), decision: None, expired: false };
-        self.asks.insert(ask.id, open);
-        self.with_frame(ask.frame, |frame| frame.state = FrameState::Asking(ask.id));
-        self.clear_ready(ask.frame);
-        self.with_run(ask.run, |run| {
-            run.open_asks += 1;
-            run.step = Some(ask.step.clone());
-            if let Some(fault) = fix {
-                run.open_fixes += 1;
-                run.last_error = Some(fault);
-            }
-        });
-    }
-
-    fn decide_ask(&mut self, id: AskId, decision: &Decision) {
-        self.last_decided = Some((id, decision.clone()));
-        let Some(open) = self.asks.get_mut(&id) else { return };
-        open.decision = Some(decision.clone());
-        let ask = open.ask.clone();
-        self.count_closed(&ask);
-        self.set_ready(ask.frame);
-        self.wake_above(ask.frame);
-    }
-
-    fn expire_ask(&mut self, id: AskId) {
-        let Some(open) = self.asks.get_mut(&id) else { return };
-        open.expired = true;
-        let ask = open.ask.clone();
-        self.count_closed(&ask);
-        self.set_ready(ask.frame);
-    }
-
-    fn withdraw_ask(&mut self, id: AskId) {
-        let Some(open) = self.asks.remove(&id) else { return };
-        if open.is_open() {
-            self.count_closed(&open.ask);
-        }
-        let call = self.call_of(open.ask.frame);
-        self.with_frame(open.ask.frame, |frame| {
-            frame.state = call.map_or(FrameState::AtStep, FrameState::Calling);
-        });
-        self.wake_above(open.ask.frame);
-    }
-
-    fn count_closed(&mut self, ask: &Ask) {
-        let fix = matches!(ask.body, AskBody::Fix { .. });
-        self.with_run(ask.run, |run| {
-            run.open_asks = run.open_asks.saturating_sub(1);
-            run.open_fixes = run.open_fixes.saturating_sub(u32::from(fix));
-            run.claims = 0;
-            if fix && run.open_fixes == 0 {
-                run.last_error = None;
-            }
-        });
     }
 
     fn apply_step(&mut self, fact: &Fact) {

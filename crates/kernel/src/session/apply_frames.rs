@@ -3,7 +3,7 @@
 use super::apply::{item_context, new_frame};
 use super::frame::{Join, JoinKind, LoopState};
 use super::{Frame, FrameKind, FrameState, Session};
-use crate::datum::{Datum, Held, Origin};
+use crate::datum::{BlobRef, Datum, Held, Origin};
 use crate::entry::{Mode, PathSegment};
 use crate::event::{BranchStart, Fact, LoopStart, PlanEntry};
 use crate::fault::Fault;
@@ -33,7 +33,7 @@ impl Session {
             }
             Fact::FrameEnded { frame } => self.end_frame(*frame),
             Fact::FrameCancelled { frame } => self.cancel_frame(*frame),
-            Fact::FramesJoined { frame, .. } => self.join_frames(*frame),
+            Fact::FramesJoined { frame, blob, .. } => self.join_frames(*frame, blob.as_ref()),
             Fact::PlanEntered(entry) => self.enter_plan(entry),
             Fact::PlanReturned { frame, child, answer } => {
                 self.return_plan(*frame, *child, answer);
@@ -173,22 +173,17 @@ impl Session {
         }
     }
 
-    fn join_frames(&mut self, id: FrameId) {
+    fn join_frames(&mut self, id: FrameId, blob: Option<&BlobRef>) {
         let Some(frame) = self.frames.get_mut(&id) else { return };
         let FrameState::Joining(join) = std::mem::replace(&mut frame.state, FrameState::AtStep)
         else {
             return;
         };
-        let Join { step, next, kind, left, .. } = *join;
-        let held = match kind {
-            JoinKind::Branches(ids) => Held::Object(
-                ids.into_iter()
-                    .zip(0..)
-                    .filter_map(|(id, index)| Some((id, left.get(&index)?.as_datum())))
-                    .collect(),
-            ),
-            JoinKind::Loop(state) => Held::Array(state.results.into_values().collect()),
+        let held = match blob {
+            Some(blob) => Held::Blob(blob.clone()),
+            None => join.value(),
         };
+        let Join { step, next, left, .. } = *join;
         for remains in left.into_values() {
             frame.merge(remains);
         }

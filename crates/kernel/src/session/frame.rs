@@ -235,6 +235,21 @@ impl Frame {
     }
 }
 
+impl Join {
+    /// What the step leaves in the context: the branches by id, or the results in item order.
+    pub fn value(&self) -> Held {
+        match &self.kind {
+            JoinKind::Branches(ids) => Held::Object(
+                ids.iter()
+                    .zip(0..)
+                    .filter_map(|(id, index)| Some((id.clone(), self.left.get(&index)?.as_datum())))
+                    .collect(),
+            ),
+            JoinKind::Loop(state) => Held::Array(state.results.values().cloned().collect()),
+        }
+    }
+}
+
 impl Remains {
     /// What a branch wrote, as one value.
     pub fn as_datum(&self) -> Arc<Datum> {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 pub mod frame;
 pub mod apply;
+mod apply_asks;
 mod apply_frames;
 
 pub use frame::{Frame, FrameKind, FrameState, Join, JoinKind};

@@ -1,18 +1,23 @@
 //! Events are facts: each carries what was decided, so that replaying them needs no plan. A
-//! released (type, v) pair never changes its meaning; upgrades of old ones live in `read`.
+//! released (type, v) pair never changes its meaning; upgrades of old ones live in `journal`.
 
 use crate::ask::{Ask, Decision};
 use crate::call::{HowFar, Judgement};
-use crate::datum::{Datum, Source};
+use crate::datum::{BlobRef, Datum};
 use crate::fault::Fault;
 use crate::ids::{
     AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
-    StepId, ToolName,
+    StepId,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+mod parts;
+mod journal;
+
+pub use journal::{Unreadable, read};
+pub use parts::{BranchStart, CallRequest, Closing, LoopStart, Outcome, PlanEntry};
 
 /// The version that this release writes, for every type.
 pub const VERSION: u16 = 1;
@@ -311,6 +316,9 @@ pub enum Fact {
         frame: FrameId,
         /// The step.
         step: StepId,
+        /// Where the joined value lies if it is large; else it is made of what the children left.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blob: Option<BlobRef>,
     },
     /// A plan runs as a step.
     #[serde(rename = "plan.entered")]
@@ -357,182 +365,6 @@ pub enum Fact {
         /// How many runs there had been.
         runs: u32,
     },
-}
-
-/// Why a run is being closed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Closing {
-    /// It failed.
-    Failed(Fault),
-    /// This person cancelled it.
-    Cancelled(Arc<str>),
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "how", rename_all = "lowercase")]
-pub enum Outcome {
-    /// With an answer.
-    Completed {
-        /// The answer.
-        answer: Arc<Datum>,
-    },
-    /// Aborted, rejected, or a limit was reached.
-    Failed {
-        /// Why.
-        fault: Fault,
-    },
-    /// Cancelled.
-    Cancelled {
-        /// Who cancelled.
-        by: Arc<str>,
-        /// Calls whose outcome nobody knows.
-        unknown: Vec<CallId>,
-    },
-}
-
-/// What a step wants of a tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CallRequest {
-    /// The call.
-    pub call: CallId,
-    /// The frame.
-    pub frame: FrameId,
-    /// The step.
-    pub step: StepId,
-    /// Which try: grows after a known failure or changed arguments.
-    #[serde(rename = "try")]
-    pub try_no: u32,
-    /// The tool.
-    pub tool: ToolName,
-    /// The resolved arguments.
-    pub arguments: Arc<Value>,
-    /// For each argument, by JSON Pointer, what it was built from.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub sources: BTreeMap<String, Vec<Source>>,
-    /// The context key for the output.
-    pub save_as: ContextKey,
-    /// Where the frame goes then.
-    pub next: Option<StepId>,
-    /// Whether the plan wants a person's approval.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub approve: bool,
-    /// An approval that already covers exactly this call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grant: Option<AskId>,
-    /// The call that this one stands in for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaces: Option<CallId>,
-}
-
-/// One branch of a parallel step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BranchStart {
-    /// Its frame.
-    pub frame: FrameId,
-    /// Its id in the plan.
-    pub id: String,
-    /// Its first step; an empty branch has none.
-    pub start: Option<StepId>,
-}
-
-/// A loop as it begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LoopStart {
-    /// The frame that loops.
-    pub frame: FrameId,
-    /// The step.
-    pub step: StepId,
-    /// The items, pinned; many of them lie in a blob.
-    pub items: Arc<Datum>,
-    /// How many there are.
-    pub count: u32,
-    /// The context key of the item.
-    pub alias: ContextKey,
-    /// How many iterations run at the same time.
-    pub concurrency: u32,
-    /// Whether failures are collected.
-    pub collect: bool,
-    /// The first step of an iteration.
-    pub start: Option<StepId>,
-    /// Where the parent goes after the last item.
-    pub next: Option<StepId>,
-}
-
-/// A plan as a step, as it begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PlanEntry {
-    /// The frame that waits.
-    pub frame: FrameId,
-    /// The step.
-    pub step: StepId,
-    /// The plan's frame.
-    pub child: FrameId,
-    /// The plan.
-    pub plan: PlanId,
-    /// Its input.
-    pub input: Arc<Datum>,
-    /// Its first step.
-    pub start: StepId,
-    /// The context key for its answer.
-    pub save_as: ContextKey,
-    /// Where the parent goes then.
-    pub next: Option<StepId>,
-}
-
-/// A journal row that this release cannot read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("event {seq} of type `{kind}` v{version} cannot be read by this release: {why}")]
-pub struct Unreadable {
-    /// Its sequence, 0 if even that is unknown.
-    pub seq: u64,
-    /// Its type.
-    pub kind: String,
-    /// Its version.
-    pub version: u64,
-    /// What is wrong.
-    pub why: String,
-}
-
-/// Reads one journal row: all events of one append.
-pub fn read(row: &str) -> Result<Vec<Event>, Unreadable> {
-    let events: Vec<Event> = match serde_json::from_str(row) {
-        Ok(events) => events,
-        Err(error) => return Err(explain(row, &error)),
-    };
-    match events.iter().find(|event| event.v != VERSION) {
-        None => Ok(events),
-        Some(event) => Err(Unreadable {
-            seq: event.seq,
-            kind: "known".to_owned(),
-            version: u64::from(event.v),
-            why: format!("this release reads v{VERSION}"),
-        }),
-    }
-}
-
-/// Finds the first event of the row that cannot be read.
-fn explain(row: &str, error: &serde_json::Error) -> Unreadable {
-    let values: Vec<Value> = serde_json::from_str(row).unwrap_or_default();
-    let faulty = values.iter().find_map(|value| {
-        let why = Event::deserialize(value).err()?.to_string();
-        Some(Unreadable {
-            seq: value["seq"].as_u64().unwrap_or_default(),
-            kind: value["type"].as_str().unwrap_or("?").to_owned(),
-            version: value["v"].as_u64().unwrap_or_default(),
-            why,
-        })
-    });
-    faulty.unwrap_or_else(|| Unreadable {
-        seq: 0,
-        kind: "?".to_owned(),
-        version: 0,
-        why: error.to_string(),
-    })
 }
 
 impl Fact {

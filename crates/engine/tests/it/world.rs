@@ -1,0 +1,175 @@
+//! An engine over a real store in a folder of its own, with tools that a test can hold back.
+
+use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+use engine::schema::JsonSchemas;
+use engine::{AllowAll, Engine, Parts, PlanFile, RunRequest, RunSession, RunTarget};
+use futures::future::BoxFuture;
+use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
+use kernel::contracts::Tool;
+use kernel::ids::{PlanId, RealmId};
+use kernel::limits::Limits;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// What tools were sent, in order.
+#[derive(Default)]
+pub struct Ledger(pub Mutex<Vec<(String, Value)>>);
+
+/// A tool that notes its calls and then waits for a permit.
+struct Held {
+    spec: Arc<ToolSpec>,
+    ledger: Arc<Ledger>,
+    permits: Arc<Semaphore>,
+}
+
+impl Tool for Held {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let sent = (call.id.to_string(), (*call.arguments).clone());
+            self.ledger.0.lock().unwrap().push(sent);
+            self.permits.acquire().await.unwrap().forget();
+            if call.arguments["fail"] == json!(true) {
+                return Err(ToolError::failed("Boom", "as told"));
+            }
+            let value = match call.arguments.get("repeat") {
+                Some(count) => json!("x".repeat(count.as_u64().unwrap() as usize)),
+                None => json!({"got": *call.arguments}),
+            };
+            Ok(ToolOutput { value })
+        })
+    }
+}
+
+fn held(name: &str, reach: Reach, ledger: &Arc<Ledger>, permits: &Arc<Semaphore>) -> Arc<dyn Tool> {
+    Arc::new(Held {
+        spec: Arc::new(ToolSpec {
+            name: name.into(),
+            title: name.into(),
+            description: name.into(),
+            input_schema: Arc::new(json!({"type": "object"})),
+            output_schema: None,
+            reach,
+            idempotent: false,
+            tags: Vec::new(),
+        }),
+        ledger: ledger.clone(),
+        permits: permits.clone(),
+    })
+}
+
+/// One process's worth of engine; drop it and open another on the same folder for a restart.
+pub struct World {
+    pub engine: Engine,
+    pub ledger: Arc<Ledger>,
+    /// Calls wait for these; a new world has none.
+    pub permits: Arc<Semaphore>,
+}
+
+pub fn caller() -> Caller {
+    Caller { realm: "default".into(), subject: "ann".into(), admin: false }
+}
+
+impl World {
+    pub async fn open(folder: &Path, plans: &[&str]) -> Self {
+        Self::with_limits(folder, plans, Limits::default()).await
+    }
+
+    pub async fn with_limits(folder: &Path, plans: &[&str], limits: Limits) -> Self {
+        let limits = Arc::new(Limits { stop_wait_ms: 0, ..limits });
+        let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
+        let parts = stores::Parts {
+            spawn: spawn.clone(),
+            clock: Arc::new(SystemClock),
+            limits: limits.clone(),
+            fatal: Arc::new(|why| panic!("{why}")),
+            vfs: None,
+        };
+        let opened = stores::open(&stores::Place::Folder(folder.to_owned()), parts).unwrap();
+        let (ledger, permits) = (Arc::new(Ledger::default()), Arc::new(Semaphore::new(0)));
+        let engine = Engine::start(Parts {
+            store: opened.store,
+            definitions: opened.definitions,
+            blobs: opened.blobs,
+            tools: vec![
+                held("slow::read", Reach::Reads, &ledger, &permits),
+                held("slow::write", Reach::Writes, &ledger, &permits),
+            ],
+            policy: Arc::new(AllowAll),
+            schemas: Arc::new(JsonSchemas::default()),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            spawn,
+            limits,
+        });
+        let file = |(index, text): (usize, &&str)| PlanFile {
+            file: format!("plan{index}.yaml"),
+            text: (*text).to_owned(),
+            default_id: PlanId::from(format!("test/plan{index}")),
+        };
+        let files = plans.iter().enumerate().map(file).collect();
+        engine.load_plans(&RealmId::from("default"), files).unwrap();
+        Self { engine, ledger, permits }
+    }
+
+    /// Starts a run in a named session.
+    pub fn request(&self, plan: &str, input: Value, session: &str) -> RunRequest {
+        RunRequest {
+            target: RunTarget::Plan(PlanId::from(plan)),
+            input,
+            session: RunSession::Named(session.to_owned()),
+        }
+    }
+
+    /// Starts a run and does not wait for it.
+    pub async fn start(&self, plan: &str, input: Value, session: &str) -> engine::RunReport {
+        self.engine.run(&caller(), self.request(plan, input, session), 0).await.unwrap()
+    }
+
+    /// Starts a run and waits until it ends or pauses.
+    pub async fn run(&self, plan: &str, input: Value, session: &str) -> engine::RunReport {
+        self.engine.run(&caller(), self.request(plan, input, session), 20_000).await.unwrap()
+    }
+
+    pub fn sent(&self) -> usize {
+        self.ledger.0.lock().unwrap().len()
+    }
+
+    /// Waits for a condition, saying what for when it does not come.
+    pub async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
+        for _ in 0..1_000 {
+            if holds(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("waited 10 s for: {what}");
+    }
+
+    /// Waits until a run stands so.
+    pub async fn until_status(&self, run: kernel::ids::RunId, status: &str) -> engine::RunReport {
+        for _ in 0..1_000 {
+            let report = self.engine.run_report(&caller(), run).await.unwrap();
+            if report.run.status.name() == status {
+                return report;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("waited 10 s for run {run} to be {status}");
+    }
+
+    /// Ends this process as a crash would: nothing is waited for but the folder's lock.
+    pub async fn crash(self) {
+        let World { engine, .. } = self;
+        engine.stop().await;
+    }
+}

@@ -1,0 +1,134 @@
+//! What facts are made of: requests, starts, endings.
+
+use crate::datum::{Datum, Source};
+use crate::fault::Fault;
+use crate::ids::{AskId, CallId, ContextKey, FrameId, PlanId, StepId, ToolName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Why a run is being closed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Closing {
+    /// It failed.
+    Failed(Fault),
+    /// This person cancelled it.
+    Cancelled(Arc<str>),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "lowercase")]
+pub enum Outcome {
+    /// With an answer.
+    Completed {
+        /// The answer.
+        answer: Arc<Datum>,
+    },
+    /// Aborted, rejected, or a limit was reached.
+    Failed {
+        /// Why.
+        fault: Fault,
+    },
+    /// Cancelled.
+    Cancelled {
+        /// Who cancelled.
+        by: Arc<str>,
+        /// Calls whose outcome nobody knows.
+        unknown: Vec<CallId>,
+    },
+}
+
+/// What a step wants of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallRequest {
+    /// The call.
+    pub call: CallId,
+    /// The frame.
+    pub frame: FrameId,
+    /// The step.
+    pub step: StepId,
+    /// Which try: grows after a known failure or changed arguments.
+    #[serde(rename = "try")]
+    pub try_no: u32,
+    /// The tool.
+    pub tool: ToolName,
+    /// The resolved arguments.
+    pub arguments: Arc<Value>,
+    /// For each argument, by JSON Pointer, what it was built from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, Vec<Source>>,
+    /// The context key for the output.
+    pub save_as: ContextKey,
+    /// Where the frame goes then.
+    pub next: Option<StepId>,
+    /// Whether the plan wants a person's approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approve: bool,
+    /// An approval that already covers exactly this call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<AskId>,
+    /// The call that this one stands in for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<CallId>,
+}
+
+/// One branch of a parallel step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BranchStart {
+    /// Its frame.
+    pub frame: FrameId,
+    /// Its id in the plan.
+    pub id: String,
+    /// Its first step; an empty branch has none.
+    pub start: Option<StepId>,
+}
+
+/// A loop as it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoopStart {
+    /// The frame that loops.
+    pub frame: FrameId,
+    /// The step.
+    pub step: StepId,
+    /// The items, pinned; many of them lie in a blob.
+    pub items: Arc<Datum>,
+    /// How many there are.
+    pub count: u32,
+    /// The context key of the item.
+    pub alias: ContextKey,
+    /// How many iterations run at the same time.
+    pub concurrency: u32,
+    /// Whether failures are collected.
+    pub collect: bool,
+    /// The first step of an iteration.
+    pub start: Option<StepId>,
+    /// Where the parent goes after the last item.
+    pub next: Option<StepId>,
+}
+
+/// A plan as a step, as it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanEntry {
+    /// The frame that waits.
+    pub frame: FrameId,
+    /// The step.
+    pub step: StepId,
+    /// The plan's frame.
+    pub child: FrameId,
+    /// The plan.
+    pub plan: PlanId,
+    /// Its input.
+    pub input: Arc<Datum>,
+    /// Its first step.
+    pub start: StepId,
+    /// The context key for its answer.
+    pub save_as: ContextKey,
+    /// Where the parent goes then.
+    pub next: Option<StepId>,
+}

@@ -1,0 +1,68 @@
+//! How asks open and close.
+
+use super::{FrameState, OpenAsk, Session};
+use crate::ask::{Ask, AskBody, Decision};
+use crate::ids::AskId;
+
+impl Session {
+    pub(super) fn open_ask(&mut self, ask: &Ask) {
+        let fix = match &ask.body {
+            AskBody::Fix { fault, .. } => Some(fault.clone()),
+            _ => None,
+        };
+        let open = OpenAsk { ask: ask.clone(), decision: None, expired: false };
+        self.asks.insert(ask.id, open);
+        self.with_frame(ask.frame, |frame| frame.state = FrameState::Asking(ask.id));
+        self.clear_ready(ask.frame);
+        self.with_run(ask.run, |run| {
+            run.open_asks += 1;
+            run.step = Some(ask.step.clone());
+            if let Some(fault) = fix {
+                run.open_fixes += 1;
+                run.last_error = Some(fault);
+            }
+        });
+    }
+
+    pub(super) fn decide_ask(&mut self, id: AskId, decision: &Decision) {
+        self.last_decided = Some((id, decision.clone()));
+        let Some(open) = self.asks.get_mut(&id) else { return };
+        open.decision = Some(decision.clone());
+        let ask = open.ask.clone();
+        self.count_closed(&ask);
+        self.set_ready(ask.frame);
+        self.wake_above(ask.frame);
+    }
+
+    pub(super) fn expire_ask(&mut self, id: AskId) {
+        let Some(open) = self.asks.get_mut(&id) else { return };
+        open.expired = true;
+        let ask = open.ask.clone();
+        self.count_closed(&ask);
+        self.set_ready(ask.frame);
+    }
+
+    pub(super) fn withdraw_ask(&mut self, id: AskId) {
+        let Some(open) = self.asks.remove(&id) else { return };
+        if open.is_open() {
+            self.count_closed(&open.ask);
+        }
+        let call = self.call_of(open.ask.frame);
+        self.with_frame(open.ask.frame, |frame| {
+            frame.state = call.map_or(FrameState::AtStep, FrameState::Calling);
+        });
+        self.wake_above(open.ask.frame);
+    }
+
+    fn count_closed(&mut self, ask: &Ask) {
+        let fix = matches!(ask.body, AskBody::Fix { .. });
+        self.with_run(ask.run, |run| {
+            run.open_asks = run.open_asks.saturating_sub(1);
+            run.open_fixes = run.open_fixes.saturating_sub(u32::from(fix));
+            run.claims = 0;
+            if fix && run.open_fixes == 0 {
+                run.last_error = None;
+            }
+        });
+    }
+}
