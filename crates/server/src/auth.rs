@@ -1,0 +1,241 @@
+//! Who comes in. In local mode everybody on this machine is the caller `local`; browsers that were
+//! led here by a foreign page are not: an open loopback server is a target for DNS rebinding, so
+//! `Host` and `Origin` must be names of ours.
+
+use crate::config::{AdminRule, ServerConfig};
+use crate::error::Failure;
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::{HeaderMap, Uri};
+use engine::refusal::{Refusal, RefusalKind};
+use kernel::call::Caller;
+use kernel::ids::{ContentHash, RealmId};
+use std::hint::black_box;
+use std::net::SocketAddr;
+
+/// The realm of local mode.
+pub const REALM: &str = "default";
+
+/// The names that a server has for itself on any machine.
+const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Decides who may come in, and as whom.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    hosts: Vec<String>,
+    local: Caller,
+    administrator: Caller,
+    admin: Admin,
+}
+
+#[derive(Debug)]
+enum Admin {
+    /// Whoever has the key of this hash; the key itself is not kept.
+    Key(ContentHash),
+    /// Everybody: only this machine reaches us.
+    Everybody,
+    /// Nobody, for no key was set.
+    Nobody,
+}
+
+impl Entrance {
+    /// The entrance of a server that listens on `address`. An empty key is none.
+    pub(crate) fn new(address: SocketAddr, config: &ServerConfig, key: Option<&str>) -> Self {
+        let caller = |admin| Caller { realm: RealmId::from(REALM), subject: "local".into(), admin };
+        let admin = match (key.filter(|key| !key.is_empty()), config.admin) {
+            (Some(key), _) => Admin::Key(ContentHash::of(key.as_bytes())),
+            (None, AdminRule::Local) if address.ip().is_loopback() => Admin::Everybody,
+            (None, AdminRule::Local | AdminRule::Key) => Admin::Nobody,
+        };
+        Self {
+            hosts: own_names(address, &config.hosts),
+            local: caller(false),
+            administrator: caller(true),
+            admin,
+        }
+    }
+
+    /// Whether a request was meant for us: its `Host`, and its `Origin` if it has one.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
+        if let Some(authority) = uri.authority() {
+            self.check_host(authority.as_str())?;
+        }
+        let mut hosts = headers.get_all(HOST).iter().peekable();
+        if hosts.peek().is_none() && uri.authority().is_none() {
+            return Err(self.refused("host_not_allowed", "the request has no `Host`"));
+        }
+        for host in hosts {
+            self.check_host(host.to_str().unwrap_or_default())?;
+        }
+        for origin in headers.get_all(ORIGIN) {
+            self.check_origin(origin.to_str().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// Who calls.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.local
+    }
+
+    /// Who administers, if these headers say so.
+    pub(crate) fn administrator(&self, headers: &HeaderMap) -> Result<&Caller, Failure> {
+        let unauthorized = |message: &str, hint: &str| {
+            let refusal = Refusal::new(RefusalKind::Unauthorized, "unauthorized", message);
+            Err(Failure::from(refusal).hint(hint))
+        };
+        match &self.admin {
+            Admin::Everybody => Ok(&self.administrator),
+            Admin::Key(key) if bearer(headers).is_some_and(|given| fits(key, given)) => {
+                Ok(&self.administrator)
+            }
+            Admin::Key(_) => unauthorized(
+                "this needs the admin key",
+                "send `Authorization: Bearer <WAYPOST_ADMIN_KEY>`",
+            ),
+            Admin::Nobody => unauthorized(
+                "nobody may administer, for no admin key is set",
+                "start the server with `WAYPOST_ADMIN_KEY` set and send it as a bearer token",
+            ),
+        }
+    }
+
+    fn check_host(&self, host: &str) -> Result<(), Failure> {
+        if self.is_ours(host) {
+            return Ok(());
+        }
+        Err(self.refused("host_not_allowed", &format!("`{}` is not a name of ours", short(host))))
+    }
+
+    fn check_origin(&self, origin: &str) -> Result<(), Failure> {
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if host.is_some_and(|host| self.is_ours(host)) {
+            return Ok(());
+        }
+        let message = format!("pages of `{}` may not call us", short(origin));
+        Err(self.refused("origin_not_allowed", &message))
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
+    }
+
+    fn refused(&self, code: &'static str, message: &str) -> Failure {
+        let first = self.hosts.first().map_or("localhost", String::as_str);
+        Failure::from(Refusal::new(RefusalKind::Forbidden, code, message)).hint(format!(
+            "use `http://{first}`, or list the name in `hosts` of `[server]` in waypost.toml"
+        ))
+    }
+}
+
+fn own_names(address: SocketAddr, hosts: &[String]) -> Vec<String> {
+    let port = address.port();
+    let bound = match address {
+        SocketAddr::V4(address) => address.ip().to_string(),
+        SocketAddr::V6(address) => format!("[{}]", address.ip()),
+    };
+    let mut names: Vec<String> = Vec::new();
+    for name in LOCAL_NAMES.into_iter().chain([bound.as_str()]) {
+        names.push(format!("{name}:{port}"));
+        if port == 80 {
+            // Clients leave out the default port.
+            names.push(name.to_owned());
+        }
+    }
+    names.extend(hosts.iter().cloned());
+    names
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+/// Compares hashes, and every byte of them: how long it takes says nothing about the key.
+fn fits(key: &ContentHash, given: &str) -> bool {
+    let given = ContentHash::of(given.as_bytes());
+    let pairs = key.as_str().bytes().zip(given.as_str().bytes());
+    black_box(pairs.fold(0u8, |seen, (left, right)| black_box(seen | (left ^ right)))) == 0
+}
+
+/// What a stranger sent, short enough to be told.
+fn short(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+
+    fn entrance(key: Option<&str>, admin: AdminRule) -> Entrance {
+        let config = ServerConfig {
+            hosts: vec!["wp.example.com".to_owned()],
+            admin,
+            ..ServerConfig::default()
+        };
+        Entrance::new("127.0.0.1:8420".parse().unwrap(), &config, key)
+    }
+
+    fn headers(given: &[(HeaderName, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            headers.append(name.clone(), HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    fn code(uri: &str, given: &[(HeaderName, &str)]) -> &'static str {
+        let uri: Uri = uri.parse().unwrap();
+        let checked = entrance(None, AdminRule::Local).check(&uri, &headers(given));
+        checked.map_or_else(|failure| failure.code(), |()| "ok")
+    }
+
+    #[test]
+    fn only_our_own_names_are_served() {
+        for host in ["localhost:8420", "127.0.0.1:8420", "[::1]:8420", "LocalHost:8420"] {
+            assert_eq!(code("/", &[(HOST, host)]), "ok", "{host}");
+        }
+        assert_eq!(code("/", &[(HOST, "wp.example.com")]), "ok");
+        for host in ["evil.test:8420", "localhost", "localhost:1", "127.0.0.1.evil.test:8420", ""] {
+            assert_eq!(code("/", &[(HOST, host)]), "host_not_allowed", "{host}");
+        }
+        assert_eq!(code("/", &[]), "host_not_allowed");
+        let two = [(HOST, "localhost:8420"), (HOST, "evil.test")];
+        assert_eq!(code("/", &two), "host_not_allowed");
+        let absolute = "http://evil.test/";
+        assert_eq!(code(absolute, &[(HOST, "localhost:8420")]), "host_not_allowed");
+    }
+
+    #[test]
+    fn foreign_pages_are_refused() {
+        let from = |origin: &'static str| code("/", &[(HOST, "localhost:8420"), (ORIGIN, origin)]);
+        assert_eq!(from("http://localhost:8420"), "ok");
+        assert_eq!(from("https://wp.example.com"), "ok");
+        for origin in ["null", "http://evil.test", "http://localhost:3000", "localhost:8420", ""] {
+            assert_eq!(from(origin), "origin_not_allowed", "{origin}");
+        }
+    }
+
+    #[test]
+    fn the_admin_key_decides_where_there_is_one() {
+        let with = |value: &str| headers(&[(AUTHORIZATION, value)]);
+        let keyed = entrance(Some("secret"), AdminRule::Local);
+        assert!(keyed.administrator(&with("Bearer secret")).is_ok_and(|caller| caller.admin));
+        for value in ["Bearer secres", "Bearer", "Bearer secret2", "Basic secret", "secret"] {
+            assert!(keyed.administrator(&with(value)).is_err(), "{value}");
+        }
+        assert!(keyed.administrator(&HeaderMap::new()).is_err());
+        assert!(entrance(None, AdminRule::Local).administrator(&HeaderMap::new()).is_ok());
+        assert!(entrance(Some(""), AdminRule::Local).administrator(&HeaderMap::new()).is_ok());
+        assert!(entrance(None, AdminRule::Key).administrator(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn without_a_key_only_this_machine_administers() {
+        let config = ServerConfig::default();
+        let open = Entrance::new("192.0.2.1:80".parse().unwrap(), &config, None);
+        assert!(open.administrator(&HeaderMap::new()).is_err());
+        assert_eq!(own_names("127.0.0.1:80".parse().unwrap(), &[])[1], "localhost");
+    }
+}

@@ -1,0 +1,290 @@
+//! `waypost.toml`: what an operator can set. An unknown key is an error with its line and the key
+//! that was most likely meant: a setting that is silently ignored is worse than none.
+
+use kernel::limits::Limits;
+use kernel::plan::mistake::{Mistake, meant};
+use serde::Deserialize;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::DeTable;
+use tools::HttpSettings;
+
+/// The port that `up` listens on unless told otherwise.
+pub const PORT_DEFAULT: u16 = 8420;
+
+/// What `waypost.toml` says, with defaults for the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Config {
+    /// `[server]`.
+    pub server: ServerConfig,
+    /// `[limits]`.
+    pub limits: Limits,
+    /// `[tools.http]`.
+    pub http: HttpSettings,
+}
+
+/// `[server]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// The address to listen on; a loopback one.
+    pub host: IpAddr,
+    /// The port to listen on; 0 lets the system choose.
+    pub port: u16,
+    /// Names under which a proxy serves us, `wp.example.com` or `wp.example.com:8443`: allowed in
+    /// `Host` and `Origin` beside our own loopback names.
+    pub hosts: Vec<String>,
+    /// Who may administer.
+    pub admin: AdminRule,
+}
+
+/// Who may administer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AdminRule {
+    /// Whoever has `WAYPOST_ADMIN_KEY`; where that is not set, everyone on this machine.
+    #[default]
+    Local,
+    /// Only who has `WAYPOST_ADMIN_KEY`.
+    Key,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: PORT_DEFAULT,
+            hosts: Vec::new(),
+            admin: AdminRule::Local,
+        }
+    }
+}
+
+impl Config {
+    /// Reads the text of a `waypost.toml`; `file` is how mistakes name it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Vec<Mistake>> {
+        let reader = Reader { file, text };
+        let table = DeTable::parse(text).map_err(|error| vec![reader.unreadable(&error)])?;
+        let mut mistakes = Vec::new();
+        reader.unknown_keys(table.get_ref(), "", &mut mistakes);
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let written: Written =
+            toml::from_str(text).map_err(|error| vec![reader.unreadable(&error)])?;
+        reader.config(written)
+    }
+}
+
+/// The file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Written {
+    server: WrittenServer,
+    limits: Limits,
+    tools: WrittenTools,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WrittenServer {
+    host: Option<Spanned<String>>,
+    port: Option<u16>,
+    hosts: Vec<Spanned<String>>,
+    admin: AdminRule,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WrittenTools {
+    http: WrittenHttp,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WrittenHttp {
+    allow: Vec<Spanned<String>>,
+}
+
+/// The keys of each table, by its path.
+fn known_keys(table: &str) -> Option<&'static [&'static str]> {
+    match table {
+        "" => Some(&["server", "limits", "tools"]),
+        "server" => Some(&["host", "port", "hosts", "admin"]),
+        "limits" => Some(Limits::NAMES),
+        "tools" => Some(&["http"]),
+        "tools.http" => Some(&["allow"]),
+        _ => None,
+    }
+}
+
+/// The text with its name, to say where a mistake is.
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn unknown_keys(&self, table: &DeTable<'_>, path: &str, mistakes: &mut Vec<Mistake>) {
+        let Some(known) = known_keys(path) else { return };
+        for (key, value) in table {
+            let name: &str = key.get_ref();
+            if !known.contains(&name) {
+                let place = if path.is_empty() { String::new() } else { format!(" in `[{path}]`") };
+                let hint = meant(name, known.iter().copied())
+                    .unwrap_or_else(|| format!("known here: {}", known.join(", ")));
+                let mistake = Mistake::error(format!("unknown key `{name}`{place}")).hint(hint);
+                mistakes.push(self.at(key.span(), mistake));
+            } else if let Some(inner) = value.get_ref().as_table() {
+                let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+                self.unknown_keys(inner, &path, mistakes);
+            }
+        }
+    }
+
+    fn config(&self, written: Written) -> Result<Config, Vec<Mistake>> {
+        let defaults = ServerConfig::default();
+        let mut mistakes = Vec::new();
+        let host = match &written.server.host {
+            None => defaults.host,
+            Some(host) => self.host(host).unwrap_or_else(|mistake| {
+                mistakes.push(mistake);
+                defaults.host
+            }),
+        };
+        for entry in &written.tools.http.allow {
+            if let Err(bad) = HttpSettings::new(&[entry.get_ref()]) {
+                mistakes.push(self.at(entry.span(), Mistake::error(bad.to_string())));
+            }
+        }
+        for name in &written.server.hosts {
+            mistakes.extend(self.proxy_name(name));
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let allow: Vec<String> = written.tools.http.allow.into_iter().map(plain).collect();
+        let http = HttpSettings::new(&allow);
+        Ok(Config {
+            server: ServerConfig {
+                host,
+                port: written.server.port.unwrap_or(defaults.port),
+                hosts: written.server.hosts.into_iter().map(plain).collect(),
+                admin: written.server.admin,
+            },
+            limits: written.limits,
+            http: http.map_err(|bad| vec![Mistake::error(bad.to_string())])?,
+        })
+    }
+
+    fn host(&self, host: &Spanned<String>) -> Result<IpAddr, Mistake> {
+        let text = host.get_ref().as_str();
+        let address = match text {
+            "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            text => text.parse::<IpAddr>().ok(),
+        };
+        let mistake = match address {
+            Some(address) if address.is_loopback() => return Ok(address),
+            Some(_) => Mistake::error(format!(
+                "`{text}` can be reached from other machines, and nobody is asked who they are"
+            ))
+            .hint("listen on `127.0.0.1` and let a proxy with a login stand in front"),
+            None => Mistake::error(format!("`{text}` is not an address"))
+                .hint("write `127.0.0.1` or `::1`"),
+        };
+        Err(self.at(host.span(), mistake))
+    }
+
+    fn proxy_name(&self, name: &Spanned<String>) -> Option<Mistake> {
+        let text = name.get_ref();
+        let fits = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+        if !text.is_empty() && text.chars().all(fits) {
+            return None;
+        }
+        let mistake = Mistake::error(format!("`{text}` is not a host"))
+            .hint("write `wp.example.com` or `wp.example.com:8443`, without `http://`");
+        Some(self.at(name.span(), mistake))
+    }
+
+    fn unreadable(&self, error: &toml::de::Error) -> Mistake {
+        let mistake = Mistake::error(error.message().to_owned());
+        match error.span() {
+            Some(span) => self.at(span, mistake),
+            None => self.named(mistake),
+        }
+    }
+
+    fn at(&self, span: Range<usize>, mistake: Mistake) -> Mistake {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let place = (u32::try_from(line).unwrap_or(0), u32::try_from(column).unwrap_or(0));
+        self.named(mistake.at(place, ""))
+    }
+
+    fn named(&self, mut mistake: Mistake) -> Mistake {
+        mistake.file = Some(self.file.to_owned());
+        mistake
+    }
+}
+
+fn plain(spanned: Spanned<String>) -> String {
+    spanned.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistakes(text: &str) -> Vec<String> {
+        let mistakes = Config::parse("waypost.toml", text).unwrap_err();
+        mistakes.iter().map(Mistake::to_string).collect()
+    }
+
+    #[test]
+    fn nothing_written_means_the_defaults() {
+        assert_eq!(Config::parse("waypost.toml", ""), Ok(Config::default()));
+        assert_eq!(Config::default().server.port, PORT_DEFAULT);
+    }
+
+    #[test]
+    fn what_is_written_is_set() {
+        let text = "[server]\nhost = \"::1\"\nport = 0\nhosts = [\"wp.test\"]\nadmin = \"key\"\n\
+                    [limits]\nbody_depth_max = 8\n[tools.http]\nallow = [\"a.test:80\"]\n";
+        let config = Config::parse("waypost.toml", text).unwrap();
+        assert_eq!(config.server.host, "::1".parse::<IpAddr>().unwrap());
+        assert_eq!(config.server.port, 0);
+        assert_eq!(config.server.hosts, ["wp.test"]);
+        assert_eq!(config.server.admin, AdminRule::Key);
+        assert_eq!(config.limits.body_depth_max, 8);
+        assert_eq!(config.limits.body_bytes_max, Limits::default().body_bytes_max);
+        assert_eq!(config.http, HttpSettings::new(&["a.test:80"]).unwrap());
+    }
+
+    #[test]
+    fn unknown_keys_are_told_with_their_line() {
+        let text = "[server]\nprot = 1\n\n[limits]\nbody_byte_max = 1\n[modles]\n";
+        assert_eq!(
+            mistakes(text),
+            [
+                "waypost.toml:5:1: error: unknown key `body_byte_max` in `[limits]`; \
+                 hint: did you mean `body_bytes_max`?",
+                "waypost.toml:6:2: error: unknown key `modles`; \
+                 hint: known here: server, limits, tools",
+                "waypost.toml:2:1: error: unknown key `prot` in `[server]`; \
+                 hint: did you mean `port`?",
+            ]
+        );
+    }
+
+    #[test]
+    fn wrong_values_are_told_with_their_line() {
+        let told = mistakes("[server]\nport = \"x\"\n");
+        assert!(told[0].starts_with("waypost.toml:2:8: error: invalid type"), "{told:?}");
+        let told = mistakes("[server]\nhost = \"0.0.0.0\"\n[tools.http]\nallow = [\"*\"]\n");
+        assert!(told[0].contains("waypost.toml:2:8: error: `0.0.0.0` can be reached"), "{told:?}");
+        assert!(told[1].contains("waypost.toml:4:10: error: `*` is not a host"), "{told:?}");
+        let told = mistakes("[server\n");
+        assert!(told[0].starts_with("waypost.toml:1:"), "{told:?}");
+    }
+}

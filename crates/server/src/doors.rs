@@ -1,0 +1,76 @@
+//! What every handler has at hand: the engine, the entrance, and the few things that doors share.
+
+use crate::auth::Entrance;
+use crate::error::Failure;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use engine::Engine;
+use kernel::call::Caller;
+use kernel::limits::Limits;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, watch};
+
+/// The doors of one server.
+pub(crate) struct Doors {
+    /// What decides and does.
+    pub(crate) engine: Engine,
+    /// Who may come in.
+    pub(crate) entrance: Entrance,
+    /// One permit for each event stream that is open.
+    pub(crate) streams: Arc<Semaphore>,
+    closing: watch::Sender<bool>,
+}
+
+/// The doors as handlers get them.
+pub(crate) type Shared = Arc<Doors>;
+
+impl Doors {
+    /// Doors before this engine.
+    pub(crate) fn new(engine: Engine, entrance: Entrance) -> Self {
+        let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
+        Self { engine, entrance, streams, closing: watch::Sender::new(false) }
+    }
+
+    /// Who calls.
+    pub(crate) fn caller(&self) -> &Caller {
+        self.entrance.caller()
+    }
+
+    /// The limits.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.engine.limits()
+    }
+
+    /// Streams end: the server is closing.
+    pub(crate) fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Wakes when the server is closing.
+    pub(crate) fn closing(&self) -> Closing {
+        Closing(self.closing.subscribe())
+    }
+}
+
+/// Wakes when the server is closing.
+pub(crate) struct Closing(watch::Receiver<bool>);
+
+impl Closing {
+    /// Waits for it.
+    pub(crate) async fn begun(&mut self) {
+        // The sender lives as long as the doors; if it is gone, so is the server.
+        let _ = self.0.wait_for(|closing| *closing).await;
+    }
+}
+
+/// A caller who may administer. Asked for before a body is read: a stranger learns nothing of it.
+pub(crate) struct Administrator(pub(crate) Caller);
+
+impl FromRequestParts<Shared> for Administrator {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Failure> {
+        let caller = doors.entrance.administrator(&parts.headers)?;
+        Ok(Self(caller.clone()))
+    }
+}

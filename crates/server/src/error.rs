@@ -1,0 +1,272 @@
+//! How a refusal leaves the house: an RFC 9457 problem under `/api/v1`, the seed's own object at
+//! the seed's doors. Handlers only say what is wrong; `frame` asks for the shape of the door.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::refusal::{Refusal, RefusalKind};
+use kernel::schema::Misfit;
+use serde_json::{Map, Value};
+use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
+use wire::seed004::SeedError;
+
+/// A request that a door refuses.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    status: StatusCode,
+    refusal: Box<Refusal>,
+}
+
+/// How a door tells its errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// RFC 9457.
+    Problem,
+    /// `{error, code, hint}`.
+    Seed,
+}
+
+impl Failure {
+    /// A refusal whose status is not one of the engine's kinds.
+    pub(crate) fn with_status(status: StatusCode, refusal: Refusal) -> Self {
+        Self { status, refusal: Box::new(refusal) }
+    }
+
+    /// It cannot be parsed or contradicts itself.
+    pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
+        Refusal::new(RefusalKind::BadRequest, code, message).into()
+    }
+
+    /// It parses, but one value of it is not right.
+    pub(crate) fn wrong_value(pointer: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let misfit = Misfit { pointer: pointer.to_owned(), message: message.clone() };
+        Refusal::new(RefusalKind::WrongShape, "wrong_shape", message).errors(vec![misfit]).into()
+    }
+
+    /// A refusal of the engine, which speaks of a value; the door knows where in the body it stood:
+    /// `places` are codes and pointers.
+    pub(crate) fn placed(mut refusal: Refusal, places: &[(&str, &str)]) -> Self {
+        let place = places.iter().find(|(code, _)| *code == refusal.code);
+        if let Some((_, pointer)) = place {
+            if refusal.errors.is_empty() {
+                let message = refusal.message.clone();
+                refusal.errors.push(Misfit { pointer: String::new(), message });
+            }
+            for error in &mut refusal.errors {
+                error.pointer.insert_str(0, pointer);
+            }
+        }
+        refusal.into()
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.refusal.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with a hint, if there is one.
+    #[must_use]
+    pub(crate) fn maybe_hint(mut self, hint: Option<String>) -> Self {
+        self.refusal.hint = hint;
+        self
+    }
+
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Its stable word.
+    pub(crate) fn code(&self) -> &'static str {
+        self.refusal.code
+    }
+
+    /// Its words.
+    pub(crate) fn message(&self) -> &str {
+        &self.refusal.message
+    }
+
+    /// The whole answer in a door's shape.
+    pub(crate) fn render(self, shape: Shape, trace_id: String) -> Response {
+        let status = self.status;
+        let (kind, body) = match shape {
+            Shape::Problem => (PROBLEM_TYPE, json(&self.problem(trace_id))),
+            Shape::Seed => ("application/json", json(&self.seed(trace_id))),
+        };
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if let Some((name, value)) = extra_header(status) {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+
+    fn problem(self, trace_id: String) -> Problem {
+        let Refusal { code, message, hint, errors, detail, .. } = *self.refusal;
+        Problem {
+            kind: format!("urn:waypost:problem:{code}"),
+            title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: self.status.as_u16(),
+            detail: message,
+            code: code.to_owned(),
+            hint,
+            errors: errors.into_iter().map(faulty).collect(),
+            trace_id,
+            more: more(
+                detail,
+                &["type", "title", "status", "detail", "code", "hint", "errors", "traceId"],
+            ),
+        }
+    }
+
+    fn seed(self, trace_id: String) -> SeedError {
+        let Refusal { code, message, hint, errors, detail, .. } = *self.refusal;
+        SeedError {
+            error: message,
+            code: code.to_owned(),
+            hint,
+            errors: errors.into_iter().map(faulty).collect(),
+            trace_id,
+            more: more(detail, &["error", "code", "hint", "errors", "trace_id"]),
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::with_status(status_of(refusal.kind), refusal)
+    }
+}
+
+impl IntoResponse for Failure {
+    /// Carries itself out to the frame, which knows the door's shape and makes the trace id.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+fn status_of(kind: RefusalKind) -> StatusCode {
+    match kind {
+        RefusalKind::BadRequest => StatusCode::BAD_REQUEST,
+        RefusalKind::WrongShape => StatusCode::UNPROCESSABLE_ENTITY,
+        RefusalKind::NotFound => StatusCode::NOT_FOUND,
+        RefusalKind::Conflict => StatusCode::CONFLICT,
+        RefusalKind::Gone => StatusCode::GONE,
+        RefusalKind::Unauthorized => StatusCode::UNAUTHORIZED,
+        RefusalKind::Forbidden => StatusCode::FORBIDDEN,
+        RefusalKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        RefusalKind::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        RefusalKind::NoRoom => StatusCode::INSUFFICIENT_STORAGE,
+        RefusalKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        RefusalKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        RefusalKind::Upstream => StatusCode::BAD_GATEWAY,
+    }
+}
+
+fn extra_header(status: StatusCode) -> Option<(HeaderName, &'static str)> {
+    match status {
+        StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, "1")),
+        _ => None,
+    }
+}
+
+fn faulty(misfit: Misfit) -> FaultyValue {
+    FaultyValue { pointer: misfit.pointer, detail: misfit.message }
+}
+
+/// More for programs stands beside the other members, and never in their place: the state that a
+/// conflict is about is `state` where `status` is the HTTP status.
+fn more(detail: Option<Box<Value>>, taken: &[&str]) -> Map<String, Value> {
+    let Some(Value::Object(given)) = detail.map(|detail| *detail) else { return Map::new() };
+    given
+        .into_iter()
+        .filter_map(|(key, value)| match key.as_str() {
+            "status" if taken.contains(&"status") => Some(("state".to_owned(), value)),
+            key if taken.contains(&key) => None,
+            _ => Some((key, value)),
+        })
+        .collect()
+}
+
+fn json(body: &impl serde::Serialize) -> Vec<u8> {
+    // Only maps with keys that are no text cannot be written, and there are none.
+    serde_json::to_vec(body).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn conflict() -> Failure {
+        Refusal::new(RefusalKind::Conflict, "ask_decided", "ask `ask_1` is decided")
+            .hint("read it")
+            .errors(vec![Misfit { pointer: "/a".to_owned(), message: "is wrong".to_owned() }])
+            .detail(json!({"status": "decided", "code": "x", "decision": {"by": "ann"}}))
+            .into()
+    }
+
+    #[test]
+    fn a_problem_has_all_members_and_keeps_its_own() {
+        let problem = conflict().problem("0f".to_owned());
+        let told = serde_json::to_value(problem).unwrap();
+        let expected = json!({
+            "type": "urn:waypost:problem:ask_decided",
+            "title": "Conflict",
+            "status": 409,
+            "detail": "ask `ask_1` is decided",
+            "code": "ask_decided",
+            "hint": "read it",
+            "errors": [{"pointer": "/a", "detail": "is wrong"}],
+            "traceId": "0f",
+            "state": "decided",
+            "decision": {"by": "ann"},
+        });
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_seed_gets_its_own_object() {
+        let told = serde_json::to_value(conflict().seed("0f".to_owned())).unwrap();
+        let expected = json!({
+            "error": "ask `ask_1` is decided",
+            "code": "ask_decided",
+            "hint": "read it",
+            "errors": [{"pointer": "/a", "detail": "is wrong"}],
+            "trace_id": "0f",
+            "status": "decided",
+            "decision": {"by": "ann"},
+        });
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn pointers_lead_from_the_root_of_the_body() {
+        let places = [("ask_decided", "/input"), ("x", "/y")];
+        let Failure { refusal, .. } = Failure::placed(*conflict().refusal, &places);
+        assert_eq!(refusal.errors[0].pointer, "/input/a");
+        let plain = Refusal::new(RefusalKind::WrongShape, "x", "is wrong");
+        let Failure { refusal, .. } = Failure::placed(plain.clone(), &places);
+        assert_eq!(refusal.errors[0].pointer, "/y");
+        assert!(Failure::placed(plain, &[]).refusal.errors.is_empty());
+    }
+
+    #[test]
+    fn an_answer_carries_status_and_type() {
+        let response = conflict().render(Shape::Problem, String::new());
+        assert_eq!(response.status(), StatusCode::CONFLICT);
+        assert_eq!(response.headers()[CONTENT_TYPE], PROBLEM_TYPE);
+        let refused: Failure =
+            Refusal::new(RefusalKind::Unauthorized, "unauthorized", "no key").into();
+        let response = refused.render(Shape::Seed, String::new());
+        assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+    }
+}

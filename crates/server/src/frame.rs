@@ -1,0 +1,39 @@
+//! The frame around every door: strangers are refused before a handler runs, and a failure gets
+//! the door's shape and a trace id on its way out.
+
+use crate::doors::Shared;
+use crate::error::{Failure, Shape};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+
+/// Doors that tell errors in the seed's own object.
+const SEED_DOORS: [&str; 3] = ["/sessions", "/capabilities", "/admin/"];
+
+/// Checks who comes in, lets the handler answer, and shapes a failure.
+pub(crate) async fn frame(State(doors): State<Shared>, request: Request, next: Next) -> Response {
+    let shape = shape_of(request.uri().path());
+    if let Err(failure) = doors.entrance.check(request.uri(), request.headers()) {
+        return told(&doors, failure, shape);
+    }
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<Failure>() {
+        Some(failure) => told(&doors, failure, shape),
+        None => response,
+    }
+}
+
+fn shape_of(path: &str) -> Shape {
+    if SEED_DOORS.iter().any(|door| path.starts_with(door)) { Shape::Seed } else { Shape::Problem }
+}
+
+fn told(doors: &Shared, failure: Failure, shape: Shape) -> Response {
+    let trace_id = format!("{:032x}", doors.engine.entropy().bits());
+    if failure.status().is_server_error() {
+        let (code, message) = (failure.code(), failure.message());
+        tracing::error!(trace_id, code, status = failure.status().as_u16(), "{message}");
+    } else {
+        tracing::debug!(trace_id, code = failure.code(), status = failure.status().as_u16());
+    }
+    failure.render(shape, trace_id)
+}

@@ -1,0 +1,186 @@
+//! `/api/v1/asks`: the inbox, and replies by kind of ask.
+
+use crate::body::{Raw, parse};
+use crate::doors::{Doors, Shared};
+use crate::error::Failure;
+use crate::params::{Named, Params, Wait, page, session_ref};
+use crate::shown;
+use axum::Json;
+use axum::extract::State;
+use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
+use kernel::contracts::AskFilter;
+use kernel::ids::{BadId, CallId, RunId, SessionId, StepId};
+use kernel::plan::mistake::meant;
+use serde::Deserialize;
+use std::sync::Arc;
+use wire::rest::{self, AskKind, AuthorizeAction, FillAction};
+
+/// `?session=&space=&run=&step=&kind=&status=&limit=&cursor=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct InboxQuery {
+    session: Option<String>,
+    space: Option<String>,
+    run: Option<String>,
+    step: Option<String>,
+    kind: Option<String>,
+    status: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// Where in the body stood what the engine refuses.
+const PLACES: &[(&str, &str)] =
+    &[("input_misfit", "/content"), ("calls_mismatch", "/decisions"), ("bad_action", "/action")];
+
+/// `GET /asks`, oldest first: the open ones, unless `status` says otherwise (`any` for all).
+pub(crate) async fn list(
+    State(doors): State<Shared>,
+    Params(query): Params<InboxQuery>,
+) -> Result<Json<rest::Page<rest::Ask>>, Failure> {
+    let page = page(query.limit, query.cursor.clone(), doors.limits());
+    let filter = filter(&doors, query).await?;
+    let found = doors.engine.asks(doors.caller(), &filter, &page).await?;
+    let items = found.items.into_iter().map(shown::ask).collect();
+    Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
+}
+
+/// `GET /asks/{id}`.
+pub(crate) async fn show(
+    State(doors): State<Shared>,
+    name: Named,
+) -> Result<Json<rest::Ask>, Failure> {
+    let ask = doors.engine.ask(doors.caller(), name.ask()?).await?;
+    Ok(Json(shown::ask(ask)))
+}
+
+/// `POST /asks/{id}`: 200 once the reply has won, whatever the run does then.
+pub(crate) async fn reply(
+    State(doors): State<Shared>,
+    name: Named,
+    Params(wait): Params<Wait>,
+    Raw(body): Raw,
+) -> Result<Json<rest::ReplyAnswer>, Failure> {
+    let wait_ms = wait.ms(&doors)?;
+    let id = name.ask()?;
+    let ask = doors.engine.ask(doors.caller(), id).await?;
+    let reply = read(&ask.row.ask.body, &body, doors.limits().body_depth_max)?;
+    let report = doors.engine.reply(doors.caller(), id, reply, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
+    Ok(Json(shown::reply_answer(report)))
+}
+
+async fn filter(doors: &Doors, query: InboxQuery) -> Result<AskFilter, Failure> {
+    let session: Option<SessionId> = match &query.session {
+        None => None,
+        Some(name) => {
+            let wanted = session_ref(name, query.space.as_deref());
+            Some(doors.engine.session(doors.caller(), &wanted).await?.id)
+        }
+    };
+    let run = match &query.run {
+        None => None,
+        Some(run) => Some(run.parse::<RunId>().map_err(|bad| bad_query(bad.to_string()))?),
+    };
+    let kinds = AskKind::ALL.map(AskKind::name);
+    let status = match one_of("status", query.status, &STATUSES)?.as_deref() {
+        Some("any") => None,
+        Some(status) => Some(status.to_owned()),
+        None => Some("open".to_owned()),
+    };
+    Ok(AskFilter {
+        session,
+        run,
+        kind: one_of("kind", query.kind, &kinds)?,
+        status,
+        step: query.step.map(StepId::from),
+    })
+}
+
+const STATUSES: [&str; 5] = ["open", "decided", "expired", "withdrawn", "any"];
+
+fn one_of(name: &str, given: Option<String>, known: &[&str]) -> Result<Option<String>, Failure> {
+    match given {
+        Some(given) if !known.contains(&given.as_str()) => {
+            let hint = meant(&given, known.iter().copied())
+                .unwrap_or_else(|| format!("one of {}", known.join(", ")));
+            Err(bad_query(format!("there is no {name} `{given}`")).hint(hint))
+        }
+        given => Ok(given),
+    }
+}
+
+fn bad_query(message: String) -> Failure {
+    Failure::bad_request("bad_query", message)
+}
+
+/// The reply that this kind of ask takes.
+fn read(ask: &AskBody, body: &[u8], depth_max: usize) -> Result<Reply, Failure> {
+    match ask {
+        AskBody::Clarify { .. } => clarify(parse(body, depth_max)?),
+        AskBody::Approve { .. } => approve(parse(body, depth_max)?),
+        AskBody::Fill { .. } => fill(parse(body, depth_max)?),
+        AskBody::Authorize { .. } => Ok(authorize(&parse(body, depth_max)?)),
+        AskBody::Fix { .. } => Ok(fix(parse(body, depth_max)?)),
+    }
+}
+
+fn clarify(reply: rest::ClarifyReply) -> Result<Reply, Failure> {
+    match (reply.action, reply.answer) {
+        (Some(FillAction::Decline), None) => Ok(Reply::Clarify { answer: None }),
+        (Some(FillAction::Decline), Some(_)) => Err(contradiction("answer")),
+        (Some(FillAction::Accept) | None, Some(answer)) => {
+            Ok(Reply::Clarify { answer: Some(answer) })
+        }
+        (Some(FillAction::Accept) | None, None) => {
+            Err(Failure::wrong_value("/answer", "`answer` is missing")
+                .hint("send `{\"answer\": ..}`, or `{\"action\": \"decline\"}`"))
+        }
+    }
+}
+
+fn approve(reply: rest::ApproveReply) -> Result<Reply, Failure> {
+    let mut decisions = Vec::with_capacity(reply.decisions.len());
+    for (index, decision) in reply.decisions.into_iter().enumerate() {
+        let call_id: CallId = decision.call_id.parse().map_err(|bad: BadId| {
+            Failure::wrong_value(&format!("/decisions/{index}/callId"), bad.to_string())
+        })?;
+        decisions.push(CallDecision {
+            call_id,
+            approve: decision.approve,
+            feedback: decision.feedback,
+            arguments: decision.arguments.map(Arc::new),
+        });
+    }
+    Ok(Reply::Approve { decisions })
+}
+
+fn fill(reply: rest::FillReply) -> Result<Reply, Failure> {
+    match (reply.action, reply.content) {
+        (FillAction::Accept, Some(content)) => Ok(Reply::Fill { content: Some(content) }),
+        (FillAction::Decline, None) => Ok(Reply::Fill { content: None }),
+        (FillAction::Decline, Some(_)) => Err(contradiction("content")),
+        (FillAction::Accept, None) => Err(Failure::wrong_value("/content", "`content` is missing")
+            .hint("send the answer by the ask's schema, or decline")),
+    }
+}
+
+fn authorize(reply: &rest::AuthorizeReply) -> Reply {
+    Reply::Authorize { done: reply.action == AuthorizeAction::Done }
+}
+
+fn fix(reply: rest::FixReply) -> Reply {
+    let action = match reply.action {
+        rest::FixAction::Retry => FixAction::Retry,
+        rest::FixAction::Edit => FixAction::Edit,
+        rest::FixAction::Skip => FixAction::Skip,
+        rest::FixAction::Abort => FixAction::Abort,
+        rest::FixAction::Settle => FixAction::Settle,
+    };
+    Reply::Fix { action, arguments: reply.arguments.map(Arc::new), output: reply.output }
+}
+
+fn contradiction(key: &str) -> Failure {
+    let message = format!("a declined ask has no `{key}`");
+    Failure::bad_request("contradiction", message).hint("leave it out, or accept")
+}

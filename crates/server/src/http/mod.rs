@@ -1,0 +1,12 @@
+//! The doors, one file per surface. A handler reads, calls the engine and shows what came of it;
+//! it decides nothing.
+
+pub(crate) mod runs;
+pub(crate) mod sessions;
+pub(crate) mod asks;
+pub(crate) mod tools;
+pub(crate) mod plans;
+pub(crate) mod events;
+pub(crate) mod blobs;
+pub(crate) mod seed004;
+pub(crate) mod ops;

@@ -1,0 +1,106 @@
+//! `/api/v1/runs`: starts a run, and what can be done with one.
+
+use crate::body::Posted;
+use crate::doors::Shared;
+use crate::error::Failure;
+use crate::params::{Named, Params, Wait};
+use crate::shown;
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::{RunReport, RunRequest, RunSession, RunTarget};
+use kernel::ids::{PlanId, RunId};
+use serde_json::{Map, Value};
+use wire::rest::{RunAnswer, RunBody};
+
+/// Where in the body stood what the engine refuses.
+const PLACES: &[(&str, &str)] =
+    &[("input_misfit", "/input"), ("invalid_plan", "/plan"), ("bad_session_id", "/session")];
+
+/// `POST /runs`.
+pub(crate) async fn start(
+    State(doors): State<Shared>,
+    Params(wait): Params<Wait>,
+    Posted(body): Posted<RunBody>,
+) -> Result<Response, Failure> {
+    let wait_ms = wait.ms(&doors)?;
+    let request = RunRequest {
+        target: target(body.plan, body.plan_id)?,
+        input: input(body.input),
+        session: body.session.map_or(RunSession::New, RunSession::Named),
+    };
+    let report = doors.engine.run(doors.caller(), request, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
+    Ok(settled_or_not(report))
+}
+
+/// `GET /runs/{id}`.
+pub(crate) async fn show(
+    State(doors): State<Shared>,
+    name: Named,
+) -> Result<Json<RunAnswer>, Failure> {
+    let report = doors.engine.run_report(doors.caller(), name.run()?).await?;
+    Ok(Json(shown::run_answer(report)))
+}
+
+/// `POST /runs/{id}/cancel`.
+pub(crate) async fn cancel(State(doors): State<Shared>, name: Named) -> Result<Response, Failure> {
+    let report = doors.engine.cancel(doors.caller(), name.run()?).await?;
+    Ok(settled_or_not(report))
+}
+
+/// `POST /runs/{id}/pause`.
+pub(crate) async fn pause(
+    State(doors): State<Shared>,
+    name: Named,
+) -> Result<Json<RunAnswer>, Failure> {
+    let report = doors.engine.pause(doors.caller(), name.run()?).await?;
+    Ok(Json(shown::run_answer(report)))
+}
+
+/// `POST /runs/{id}/continue`.
+pub(crate) async fn go_on(
+    State(doors): State<Shared>,
+    name: Named,
+) -> Result<Json<RunAnswer>, Failure> {
+    let report = doors.engine.continue_run(doors.caller(), name.run()?).await?;
+    Ok(Json(shown::run_answer(report)))
+}
+
+/// What a run executes: exactly one of the two.
+pub(super) fn target(plan: Option<Value>, id: Option<String>) -> Result<RunTarget, Failure> {
+    match (plan, id) {
+        (Some(plan), None) => Ok(RunTarget::Inline(plan)),
+        (None, Some(id)) => Ok(RunTarget::Plan(PlanId::from(id))),
+        (Some(_), Some(_)) => {
+            Err(Failure::bad_request("plan_and_plan_id", "the body has both `plan` and `planId`")
+                .hint("leave one out"))
+        }
+        (None, None) => Err(Failure::bad_request("no_plan", "the body names no plan")
+            .hint("send `planId`, or the whole plan as `plan`")),
+    }
+}
+
+/// A run's input; none is an empty object.
+pub(super) fn input(input: Option<Value>) -> Value {
+    input.unwrap_or_else(|| Value::Object(Map::new()))
+}
+
+/// Where a run can be looked at.
+pub(super) fn location(run: RunId) -> HeaderValue {
+    // An id is plain ASCII; nothing in it can be refused.
+    HeaderValue::try_from(format!("/api/v1/runs/{run}")).unwrap_or(HeaderValue::from_static("/"))
+}
+
+/// 200 for a run that is over, else 202 and where to look.
+fn settled_or_not(report: RunReport) -> Response {
+    let id = report.run.id;
+    let over = report.run.status.is_over();
+    let body = Json(shown::run_answer(report));
+    if over {
+        return body.into_response();
+    }
+    (StatusCode::ACCEPTED, [(LOCATION, location(id))], body).into_response()
+}

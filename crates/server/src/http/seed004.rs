@@ -1,0 +1,220 @@
+//! Seed 004's doors: `/sessions`, `/capabilities`, `/admin/capabilities`. Thin aliases of what
+//! `/api/v1` does, in the seed's spelling and with its statuses.
+
+use super::runs::{input, target};
+use crate::body::{Maybe, Posted};
+use crate::doors::{Administrator, Shared};
+use crate::error::Failure;
+use crate::params::{Named, Params, page, session_ref};
+use crate::shown;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use engine::{Resume, RunReport, RunRequest, RunSession};
+use kernel::call::ToolSpec;
+use kernel::contracts::SessionRef;
+use kernel::ids::{AskId, BadId, StepId};
+use kernel::plan::Plan;
+use kernel::projection::SessionRow;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use wire::seed004::{
+    Capabilities, Capability, CapabilityType, CreateSession, Discover, ExecutePlan, Register,
+    Registered, ResumeBody, SessionCore, SessionStatus, SessionView,
+};
+
+const DISCOVER_LIMIT_DEFAULT: u64 = 10;
+
+/// Where in the body stood what the engine refuses.
+const PLACES: &[(&str, &str)] = &[
+    ("bad_session_id", "/sessionId"),
+    ("input_misfit", "/initialArgs"),
+    ("invalid_plan", "/plan"),
+];
+const RESUME_PLACES: &[(&str, &str)] = &[("input_misfit", "/input"), ("bad_action", "/input")];
+const REGISTER_PLACES: &[(&str, &str)] = &[("invalid_plan", "/definition")];
+
+/// `?limit=&cursor=` of the history.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HistoryQuery {
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `POST /sessions`.
+pub(crate) async fn create(
+    State(doors): State<Shared>,
+    Maybe(body): Maybe<CreateSession>,
+) -> Result<(StatusCode, Json<SessionCore>), Failure> {
+    let row = doors.engine.create_session(doors.caller(), body.session_id).await;
+    let row = row.map_err(|refusal| Failure::placed(refusal, PLACES))?;
+    Ok((StatusCode::CREATED, Json(session_core(row))))
+}
+
+/// `GET /sessions/{id}`.
+pub(crate) async fn show(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Params(query): Params<HistoryQuery>,
+) -> Result<Json<SessionView>, Failure> {
+    let wanted = named(&name);
+    let page = page(query.limit, query.cursor, doors.limits());
+    let inspection = doors.engine.inspect(doors.caller(), &wanted).await?;
+    let history = doors.engine.history(doors.caller(), &wanted, &page).await?;
+    let entries = history.items.iter().map(|item| item.entry.datum().to_value());
+    Ok(Json(SessionView {
+        core: session_core(inspection.row),
+        context: inspection.context,
+        history: entries.collect(),
+        next_cursor: history.next_cursor,
+    }))
+}
+
+/// `POST /sessions/{id}/execute-plan`.
+pub(crate) async fn execute(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Posted(body): Posted<ExecutePlan>,
+) -> Result<(StatusCode, Json<SessionStatus>), Failure> {
+    let request = RunRequest {
+        target: target(body.plan, body.plan_id)?,
+        input: input(body.initial_args),
+        session: RunSession::Existing(named(&name)),
+    };
+    let wait_ms = doors.limits().execute_wait_ms;
+    let report = doors.engine.run(doors.caller(), request, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
+    Ok(accepted(report))
+}
+
+/// `POST /sessions/{id}/resume`.
+pub(crate) async fn resume(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Maybe(body): Maybe<ResumeBody>,
+) -> Result<(StatusCode, Json<SessionStatus>), Failure> {
+    let ask = body.ask_id.as_deref().map(str::parse::<AskId>).transpose();
+    let ask = ask.map_err(|bad: BadId| Failure::wrong_value("/askId", bad.to_string()))?;
+    let resume = Resume { input: body.input, ask, step: body.step_id.map(StepId::from) };
+    let wait_ms = doors.limits().execute_wait_ms;
+    let report = doors.engine.resume(doors.caller(), &named(&name), resume, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::placed(refusal, RESUME_PLACES))?;
+    Ok(accepted(report))
+}
+
+/// `GET /capabilities`.
+pub(crate) async fn capabilities(State(doors): State<Shared>) -> Json<Capabilities> {
+    let tools = doors.engine.tools_for(doors.caller());
+    let plans = doors.engine.plans_for(doors.caller());
+    Json(Capabilities {
+        tools: tools.iter().map(|spec| tool(spec)).collect(),
+        plans: plans.iter().map(|known| plan(known)).collect(),
+    })
+}
+
+/// `POST /capabilities/discover`.
+pub(crate) async fn discover(
+    State(doors): State<Shared>,
+    Posted(body): Posted<Discover>,
+) -> Json<Capabilities> {
+    let query = body.query.to_lowercase();
+    let fits =
+        |id: &str, description: &str| format!("{id} {description}").to_lowercase().contains(&query);
+    let limit = body.limit.unwrap_or(DISCOVER_LIMIT_DEFAULT);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(doors.limits().page_items_max);
+    let tools = doors.engine.tools_for(doors.caller());
+    let tools: Vec<Capability> = tools
+        .iter()
+        .filter(|spec| fits(spec.name.as_str(), &spec.description))
+        .take(limit)
+        .map(|spec| tool(spec))
+        .collect();
+    let plans = doors.engine.plans_for(doors.caller());
+    let plans = plans
+        .iter()
+        .filter(|plan| fits(plan.id.as_str(), &plan.description))
+        .take(limit - tools.len())
+        .map(|known| plan(known))
+        .collect();
+    Json(Capabilities { tools, plans })
+}
+
+/// `POST /admin/capabilities`.
+pub(crate) async fn register(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Posted(body): Posted<Register>,
+) -> Result<(StatusCode, Json<Registered>), Failure> {
+    match body.kind {
+        CapabilityType::Tool => Err(Failure::bad_request(
+            "tool_without_code",
+            "a tool that is only described cannot be called, so it is not registered",
+        )
+        .hint("register a plan, or write the tool as code")),
+        CapabilityType::Plan if !has_plan_id(&body.definition) => {
+            Err(Failure::bad_request("no_plan_id", "`definition` has no `planId`")
+                .hint("a registered plan is called by its `planId`"))
+        }
+        CapabilityType::Plan => {
+            let id = doors.engine.register_plan(&caller, body.definition).await;
+            let id = id.map_err(|refusal| Failure::placed(refusal, REGISTER_PLACES))?;
+            let (id, status) = (id.as_str().to_owned(), "registered".to_owned());
+            Ok((StatusCode::CREATED, Json(Registered { id, status })))
+        }
+    }
+}
+
+/// A session of this door; its ids never meet those of other doors.
+fn named(name: &str) -> SessionRef {
+    session_ref(name, Some("session"))
+}
+
+fn accepted(report: RunReport) -> (StatusCode, Json<SessionStatus>) {
+    let status = SessionStatus {
+        session_id: report.session.key.id.to_string(),
+        status: report.run.status.seed_name().to_owned(),
+    };
+    (StatusCode::ACCEPTED, Json(status))
+}
+
+fn session_core(row: SessionRow) -> SessionCore {
+    SessionCore {
+        session_id: row.key.id.to_string(),
+        status: row.status.seed_name().to_owned(),
+        created_at: row.created_at.rfc3339(),
+        updated_at: row.updated_at.rfc3339(),
+        current_plan_id: row.plan.map(|plan| plan.as_str().to_owned()),
+        current_step_id: row.step.map(|step| step.as_str().to_owned()),
+        last_error: row.last_error.map(shown::fault),
+    }
+}
+
+fn has_plan_id(definition: &Value) -> bool {
+    let id = definition.get("planId").and_then(Value::as_str);
+    id.is_some_and(|id| !id.is_empty())
+}
+
+fn tool(spec: &ToolSpec) -> Capability {
+    Capability {
+        id: spec.name.as_str().to_owned(),
+        description: spec.description.clone(),
+        parameters: (*spec.input_schema).clone(),
+        output_schema: schema(spec.output_schema.as_ref()),
+    }
+}
+
+fn plan(plan: &Plan) -> Capability {
+    Capability {
+        id: plan.id.as_str().to_owned(),
+        description: plan.description.clone(),
+        parameters: schema(plan.parameters.as_ref()),
+        output_schema: schema(plan.output_schema.as_ref()),
+    }
+}
+
+/// `{}` is the schema of anything.
+fn schema(schema: Option<&Arc<Value>>) -> Value {
+    schema.map_or_else(|| Value::Object(Map::new()), |schema| (**schema).clone())
+}

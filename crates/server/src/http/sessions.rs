@@ -1,0 +1,125 @@
+//! `/api/v1/sessions`: lists, one session, its history and its context.
+
+use crate::doors::{Doors, Shared};
+use crate::error::Failure;
+use crate::params::{InSpace, Named, Params, page, session_ref};
+use crate::shown;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use futures::future::try_join_all;
+use kernel::contracts::{AskFilter, Page, SessionFilter};
+use kernel::ids::{PlanId, Space};
+use kernel::plan::mistake::meant;
+use kernel::projection::SessionRow;
+use kernel::session::RunStatus;
+use serde::Deserialize;
+use wire::rest;
+
+/// `?status=&plan=&space=&limit=&cursor=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ListQuery {
+    status: Option<String>,
+    plan: Option<String>,
+    space: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `?space=&limit=&cursor=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HistoryQuery {
+    space: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `GET /sessions`, newest first.
+pub(crate) async fn list(
+    State(doors): State<Shared>,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<rest::Page<rest::Session>>, Failure> {
+    let filter = SessionFilter {
+        status: query.status.as_deref().map(status).transpose()?,
+        plan: query.plan.map(PlanId::from),
+        space: query.space.map(Space::from),
+    };
+    let page = page(query.limit, query.cursor, doors.limits());
+    let found = doors.engine.sessions(doors.caller(), &filter, &page).await?;
+    let items = found.items.into_iter().map(|row| session(&doors, row));
+    Ok(Json(rest::Page { items: try_join_all(items).await?, next_cursor: found.next_cursor }))
+}
+
+/// `GET /sessions/{id}`.
+pub(crate) async fn show(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Params(query): Params<InSpace>,
+) -> Result<Json<rest::Session>, Failure> {
+    let wanted = session_ref(&name, query.space.as_deref());
+    let row = doors.engine.session(doors.caller(), &wanted).await?;
+    Ok(Json(session(&doors, row).await?))
+}
+
+/// `GET /sessions/{id}/history`, newest first.
+pub(crate) async fn history(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Params(query): Params<HistoryQuery>,
+) -> Result<Json<rest::Page<rest::HistoryEntry>>, Failure> {
+    let wanted = session_ref(&name, query.space.as_deref());
+    let page = page(query.limit, query.cursor, doors.limits());
+    let found = doors.engine.history(doors.caller(), &wanted, &page).await?;
+    let items = found.items.into_iter().map(shown::history_entry).collect();
+    Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
+}
+
+/// `GET /sessions/{id}/context`.
+pub(crate) async fn context(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Params(query): Params<InSpace>,
+) -> Result<Json<rest::ContextAnswer>, Failure> {
+    let wanted = session_ref(&name, query.space.as_deref());
+    let inspection = doors.engine.inspect(doors.caller(), &wanted).await?;
+    Ok(Json(rest::ContextAnswer { context: inspection.context }))
+}
+
+/// `DELETE /sessions/{id}`.
+pub(crate) async fn remove(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Params(query): Params<InSpace>,
+) -> Result<StatusCode, Failure> {
+    let wanted = session_ref(&name, query.space.as_deref());
+    doors.engine.remove_session(doors.caller(), &wanted).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A session with the ids of its open asks.
+pub(super) async fn session(doors: &Doors, row: SessionRow) -> Result<rest::Session, Failure> {
+    let mut ids = Vec::new();
+    // Asks are withdrawn when a run ends, so most sessions need no second look.
+    if row.run.is_some() && !row.status.is_over() {
+        let filter = AskFilter {
+            session: Some(row.id),
+            status: Some("open".to_owned()),
+            ..AskFilter::default()
+        };
+        let page = Page { cursor: None, limit: doors.limits().page_items_max };
+        let asks = doors.engine.asks(doors.caller(), &filter, &page).await?;
+        ids.extend(asks.items.iter().map(|ask| ask.row.ask.id.to_string()));
+    }
+    Ok(shown::session(row, ids))
+}
+
+fn status(name: &str) -> Result<RunStatus, Failure> {
+    RunStatus::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = RunStatus::ALL.into_iter().map(RunStatus::name).collect();
+        let hint = meant(name, names.iter().copied())
+            .unwrap_or_else(|| format!("one of {}", names.join(", ")));
+        Failure::bad_request("bad_query", format!("there is no status `{name}`")).hint(hint)
+    })
+}

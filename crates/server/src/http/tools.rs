@@ -1,0 +1,108 @@
+//! `/api/v1/tools`: the catalog as the caller sees it, and direct calls.
+
+use super::runs::{input, location};
+use crate::body::Maybe;
+use crate::doors::Shared;
+use crate::error::Failure;
+use crate::params::{Named, Params, Wait, page, short};
+use crate::shown;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use engine::CallReport;
+use engine::refusal::Refusal;
+use kernel::contracts::Paged;
+use kernel::ids::ToolName;
+use kernel::limits::Limits;
+use kernel::plan::mistake::meant;
+use serde::Deserialize;
+use std::sync::Arc;
+use wire::rest::{CallAnswer, CallBody, Page, PendingCall, RunAnswer, Tool};
+
+/// `?limit=&cursor=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct PageQuery {
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// Where in the body stood what the engine refuses.
+const PLACES: &[(&str, &str)] = &[("input_misfit", "/arguments")];
+
+/// `GET /tools`, by name.
+pub(crate) async fn list(
+    State(doors): State<Shared>,
+    Params(query): Params<PageQuery>,
+) -> Json<Page<Tool>> {
+    let tools = doors.engine.tools_for(doors.caller());
+    let page = paged(tools, query, doors.limits(), |spec| spec.name.as_str());
+    Json(Page {
+        items: page.items.iter().map(|spec| shown::tool(spec)).collect(),
+        next_cursor: page.next_cursor,
+    })
+}
+
+/// `GET /tools/{name}`.
+pub(crate) async fn show(
+    State(doors): State<Shared>,
+    Named(name): Named,
+) -> Result<Json<Tool>, Failure> {
+    match doors.engine.tool_for(doors.caller(), &name) {
+        Some(spec) => Ok(Json(shown::tool(&spec))),
+        None => Err(no_tool(&doors, &name)),
+    }
+}
+
+/// `POST /tools/{name}/call`.
+pub(crate) async fn call(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Params(wait): Params<Wait>,
+    Maybe(body): Maybe<CallBody>,
+) -> Result<Response, Failure> {
+    let wait_ms = wait.ms(&doors)?;
+    if doors.engine.tool_for(doors.caller(), &name).is_none() {
+        return Err(no_tool(&doors, &name));
+    }
+    let tool = ToolName::from(name);
+    let arguments = input(body.arguments);
+    let report = doors.engine.call(doors.caller(), &tool, arguments, wait_ms).await;
+    match report.map_err(|refusal| Failure::placed(refusal, PLACES))? {
+        CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
+        CallReport::Pending(report) => {
+            let location = location(report.run.id);
+            let RunAnswer { run, session } = shown::run_answer(*report);
+            let ask = run.asks.first().cloned();
+            let body = Json(PendingCall { run, session, ask });
+            Ok((StatusCode::ACCEPTED, [(LOCATION, location)], body).into_response())
+        }
+    }
+}
+
+/// One page of what is in memory, in order of name; the cursor is the last name of the page before.
+pub(super) fn paged<T>(
+    mut items: Vec<Arc<T>>,
+    query: PageQuery,
+    limits: &Limits,
+    name: fn(&T) -> &str,
+) -> Paged<Arc<T>> {
+    let page = page(query.limit, query.cursor, limits);
+    items.sort_by(|left, right| name(left).cmp(name(right)));
+    if let Some(cursor) = &page.cursor {
+        items.retain(|item| name(item) > cursor.as_str());
+    }
+    let more = items.len() > page.limit;
+    items.truncate(page.limit);
+    let last = items.last().map(|item| name(item).to_owned());
+    Paged { next_cursor: last.filter(|_| more), items }
+}
+
+fn no_tool(doors: &Shared, name: &str) -> Failure {
+    let tools = doors.engine.tools_for(doors.caller());
+    let hint = meant(name, tools.iter().map(|spec| spec.name.as_str()))
+        .unwrap_or_else(|| "`GET /api/v1/tools` lists the tools".to_owned());
+    Refusal::not_found("tool", short(name)).hint(hint).into()
+}

@@ -1,0 +1,23 @@
+//! The server: a project folder, the doors before the engine, and how both are put together. A
+//! door translates; the engine decides.
+//!
+//! The order of the modules below is the order of reading and of import: a module uses only those
+//! above it.
+
+pub mod config;
+pub mod project;
+mod error;
+pub mod auth;
+mod doors;
+mod frame;
+mod body;
+mod params;
+mod shown;
+mod http;
+mod routes;
+mod assemble;
+mod serve;
+
+pub use assemble::{AssembleError, Assembled, Setup, assemble};
+pub use routes::routes;
+pub use serve::serve;

@@ -1,0 +1,144 @@
+//! The one table of routes. A transport adds its lines here; everything else about it lives in its
+//! own file.
+
+use crate::doors::Shared;
+use crate::error::Failure;
+use crate::frame::frame;
+use crate::http::{asks, blobs, events, ops, plans, runs, seed004, sessions, tools};
+use crate::params::short;
+use axum::Router;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, delete, get, post};
+use engine::refusal::{Refusal, RefusalKind};
+use kernel::plan::mistake::meant;
+
+/// One line of the table.
+struct Route {
+    method: &'static str,
+    path: &'static str,
+    handler: fn() -> MethodRouter<Shared>,
+}
+
+const fn route(
+    method: &'static str,
+    path: &'static str,
+    handler: fn() -> MethodRouter<Shared>,
+) -> Route {
+    Route { method, path, handler }
+}
+
+const TABLE: &[Route] = &[
+    route("POST", "/api/v1/runs", || post(runs::start)),
+    route("GET", "/api/v1/runs/{id}", || get(runs::show)),
+    route("POST", "/api/v1/runs/{id}/cancel", || post(runs::cancel)),
+    route("POST", "/api/v1/runs/{id}/pause", || post(runs::pause)),
+    route("POST", "/api/v1/runs/{id}/continue", || post(runs::go_on)),
+    route("GET", "/api/v1/sessions", || get(sessions::list)),
+    route("GET", "/api/v1/sessions/{id}", || get(sessions::show)),
+    route("DELETE", "/api/v1/sessions/{id}", || delete(sessions::remove)),
+    route("GET", "/api/v1/sessions/{id}/history", || get(sessions::history)),
+    route("GET", "/api/v1/sessions/{id}/context", || get(sessions::context)),
+    route("GET", "/api/v1/sessions/{id}/events", || get(events::follow)),
+    route("GET", "/api/v1/asks", || get(asks::list)),
+    route("GET", "/api/v1/asks/{id}", || get(asks::show)),
+    route("POST", "/api/v1/asks/{id}", || post(asks::reply)),
+    route("GET", "/api/v1/plans", || get(plans::list)),
+    route("GET", "/api/v1/plans/{id}", || get(plans::show)),
+    route("POST", "/api/v1/plans/validate", || post(plans::validate)),
+    route("GET", "/api/v1/tools", || get(tools::list)),
+    route("GET", "/api/v1/tools/{name}", || get(tools::show)),
+    route("POST", "/api/v1/tools/{name}/call", || post(tools::call)),
+    route("GET", "/api/v1/blobs/{hash}", || get(blobs::show)),
+    route("POST", "/sessions", || post(seed004::create)),
+    route("GET", "/sessions/{id}", || get(seed004::show)),
+    route("POST", "/sessions/{id}/execute-plan", || post(seed004::execute)),
+    route("POST", "/sessions/{id}/resume", || post(seed004::resume)),
+    route("GET", "/capabilities", || get(seed004::capabilities)),
+    route("POST", "/capabilities/discover", || post(seed004::discover)),
+    route("POST", "/admin/capabilities", || post(seed004::register)),
+    route("GET", "/livez", || get(ops::livez)),
+    route("GET", "/readyz", || get(ops::readyz)),
+    route("GET", "/metrics", || get(ops::metrics)),
+];
+
+/// Method and path of every route, as the table lists them.
+pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABLE.iter().map(|route| (route.method, route.path))
+}
+
+/// All doors in their frame.
+pub(crate) fn router(doors: Shared) -> Router {
+    let mut router = Router::new();
+    for route in TABLE {
+        router = router.route(route.path, (route.handler)());
+    }
+    router
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(doors.clone(), frame))
+        .with_state(doors)
+}
+
+async fn unknown_path(uri: Uri) -> Failure {
+    let path = short(uri.path());
+    let candidates: Vec<String> =
+        TABLE.iter().filter_map(|route| like(route.path, &path)).collect();
+    let hint = if path.starts_with("/api/v1/plans/") || path.starts_with("/api/v1/tools/") {
+        Some("percent-encode the name: `/` is `%2F`".to_owned())
+    } else {
+        meant(&path, candidates.iter().map(String::as_str))
+    };
+    Failure::from(Refusal::not_found("route", &path)).maybe_hint(hint)
+}
+
+async fn wrong_method(request: Request) -> Failure {
+    let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let known: Vec<&str> = TABLE
+        .iter()
+        .filter(|route| Some(route.path) == matched)
+        .map(|route| route.method)
+        .collect();
+    let (method, path) = (request.method(), short(request.uri().path()));
+    let message = format!("`{method}` is not understood at `{path}`");
+    let refusal = Refusal::new(RefusalKind::BadRequest, "method_not_allowed", message)
+        .hint(format!("use {}", known.join(" or ")));
+    Failure::with_status(StatusCode::METHOD_NOT_ALLOWED, refusal)
+}
+
+/// A known path with the names of the given one in it, if both have as many parts.
+fn like(known: &str, given: &str) -> Option<String> {
+    let (known, given): (Vec<&str>, Vec<&str>) =
+        (known.split('/').collect(), given.split('/').collect());
+    if known.len() != given.len() {
+        return None;
+    }
+    let parts = known.iter().zip(&given);
+    let parts: Vec<&str> =
+        parts.map(|(known, given)| if known.starts_with('{') { *given } else { *known }).collect();
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_path_is_recognised() {
+        let given = "/api/v1/seesions/a/history";
+        let candidates: Vec<String> =
+            TABLE.iter().filter_map(|route| like(route.path, given)).collect();
+        let hint = meant(given, candidates.iter().map(String::as_str));
+        assert_eq!(hint.unwrap(), "did you mean `/api/v1/sessions/a/history`?");
+    }
+
+    #[test]
+    fn every_line_of_the_table_is_there_once() {
+        let mut lines: Vec<_> = routes().collect();
+        lines.sort_unstable();
+        let count = lines.len();
+        lines.dedup();
+        assert_eq!(lines.len(), count);
+    }
+}

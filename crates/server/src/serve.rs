@@ -1,0 +1,90 @@
+//! Serves a built server on a socket until it is told to stop: then nobody new comes in, who is
+//! inside may finish within a limit, and the engine ends last.
+
+use crate::assemble::Assembled;
+use engine::Engine;
+use futures::future::{Either, select};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How many connections are open at the same time; more wait in the system's queue.
+const CONNECTIONS_MAX: usize = 10_000;
+/// How long a connection may take to send a request's head; an idle one is closed after it too.
+const HEAD_WAIT: Duration = Duration::from_secs(75);
+/// How long requests may go on after the server was told to stop.
+const DRAIN_MS: u64 = 3_000;
+/// How long to wait when the system gives no more sockets.
+const ACCEPT_PAUSE_MS: u64 = 50;
+
+/// Serves until `shutdown` is done, then ends in good order.
+pub async fn serve(
+    assembled: Assembled,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let Assembled { router, engine, doors, spawn, .. } = assembled;
+    let service = TowerToHyperService::new(router);
+    let graceful = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = match select(pin!(accept(&listener, &places)), shutdown.as_mut()).await {
+            Either::Left((accepted, _)) => accepted,
+            Either::Right(((), _)) => break,
+        };
+        let (stream, place) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                pause(&engine).await;
+                continue;
+            }
+        };
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_WAIT)
+            .serve_connection(TokioIo::new(stream), service.clone());
+        let connection = graceful.watch(connection);
+        spawn.task(
+            "connection",
+            Box::pin(async move {
+                let _place = place;
+                if let Err(error) = connection.await {
+                    tracing::trace!(%error, "a connection broke");
+                }
+            }),
+        );
+    }
+    drop(listener);
+    doors.close();
+    let drained = engine::timeout(engine.clock().as_ref(), DRAIN_MS, graceful.shutdown()).await;
+    if drained.is_none() {
+        tracing::warn!(limit_ms = DRAIN_MS, "requests that were still open are cut off");
+    }
+    engine.stop().await;
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    // Answers are small and waited for.
+    stream.set_nodelay(true)?;
+    Ok((stream, place))
+}
+
+async fn pause(engine: &Engine) {
+    let clock = engine.clock();
+    clock.sleep_until(clock.now().plus_ms(ACCEPT_PAUSE_MS)).await;
+}

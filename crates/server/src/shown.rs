@@ -1,0 +1,256 @@
+//! Rows of the kernel as `/api/v1` shows them. Values are moved where they can be: a run's answer
+//! may be large.
+
+use engine::{ReplyReport, RunReport};
+use kernel::ask::{AskBody, AskStatus, AskedCall, Decision, FixAction};
+use kernel::call::{HowFar, Reach, ToolSpec};
+use kernel::contracts::SessionAsk;
+use kernel::entry::EntryResult;
+use kernel::fault::Fault;
+use kernel::plan::Plan;
+use kernel::plan::mistake::Mistake;
+use kernel::projection::{HistoryItem, RunRow, SessionRow};
+use kernel::session::RunStatus;
+use serde_json::Value;
+use std::sync::Arc;
+use wire::rest;
+
+/// A run with its session.
+pub(crate) fn run_answer(report: RunReport) -> rest::RunAnswer {
+    let RunReport { run: row, session, asks } = report;
+    let ids = asks.iter().map(|ask| ask.row.ask.id.to_string()).collect();
+    rest::RunAnswer { run: run(row, &session, asks), session: self::session(session, ids) }
+}
+
+/// A run.
+pub(crate) fn run(row: RunRow, session: &SessionRow, asks: Vec<SessionAsk>) -> rest::Run {
+    rest::Run {
+        id: row.id.to_string(),
+        session: session.id.to_string(),
+        plan: row.plan.as_str().to_owned(),
+        status: status(row.status),
+        step: row.step.map(|step| step.as_str().to_owned()),
+        answer: row.answer,
+        last_error: row.last_error.map(fault),
+        asks: asks.into_iter().map(ask).collect(),
+        started_at: row.started_at.rfc3339(),
+        ended_at: row.ended_at.map(|at| at.rfc3339()),
+        cost: rest::Cost::default(),
+    }
+}
+
+/// A session with the ids of its open asks.
+pub(crate) fn session(row: SessionRow, asks: Vec<String>) -> rest::Session {
+    rest::Session {
+        id: row.id.to_string(),
+        realm: row.key.realm.as_str().to_owned(),
+        space: row.key.space.as_str().to_owned(),
+        key: row.key.id.to_string(),
+        status: status(row.status),
+        run: row.run.map(|run| run.to_string()),
+        plan: row.plan.map(|plan| plan.as_str().to_owned()),
+        step: row.step.map(|step| step.as_str().to_owned()),
+        last_error: row.last_error.map(fault),
+        asks,
+        created_at: row.created_at.rfc3339(),
+        updated_at: row.updated_at.rfc3339(),
+    }
+}
+
+/// An ask with the decision, and its run.
+pub(crate) fn reply_answer(report: ReplyReport) -> rest::ReplyAnswer {
+    let RunReport { run: row, session, asks } = report.run;
+    rest::ReplyAnswer { ask: ask(report.ask), run: run(row, &session, asks) }
+}
+
+/// An ask.
+pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
+    let SessionAsk { session, key, row } = asked;
+    let mut shown = rest::Ask {
+        id: row.ask.id.to_string(),
+        kind: kind(&row.ask.body),
+        session: rest::AskSession {
+            id: session.to_string(),
+            space: key.space.as_str().to_owned(),
+            key: key.id.to_string(),
+        },
+        run: row.ask.run.to_string(),
+        step: row.ask.step.as_str().to_owned(),
+        title: row.ask.title,
+        body: String::new(),
+        calls: Vec::new(),
+        schema: None,
+        url: None,
+        fault: None,
+        how: None,
+        actions: Vec::new(),
+        digest: row.ask.digest.as_str().to_owned(),
+        may_answer: vec!["*".to_owned()],
+        created_at: row.ask.created_at.rfc3339(),
+        expires_at: row.ask.expires_at.map(|at| at.rfc3339()),
+        status: ask_status(row.status),
+        decision: row.decision.map(decision),
+    };
+    fill(&mut shown, row.ask.body);
+    shown
+}
+
+/// What is particular to the kind of ask.
+fn fill(shown: &mut rest::Ask, body: AskBody) {
+    match body {
+        AskBody::Clarify { message } => shown.body = message,
+        AskBody::Approve { calls } => {
+            let tools: Vec<String> = calls.iter().map(|call| format!("`{}`", call.tool)).collect();
+            shown.body = format!("may {} run with these arguments?", tools.join(", "));
+            shown.calls = calls.into_iter().map(asked_call).collect();
+        }
+        AskBody::Fill { message, schema } => {
+            shown.body = message;
+            shown.schema = Some(unshared(schema));
+        }
+        AskBody::Authorize { message, url } => {
+            shown.body = message;
+            shown.url = Some(url);
+        }
+        AskBody::Fix { fault: why, call, how, actions } => {
+            shown.body = why.to_string();
+            shown.calls = call.into_iter().map(asked_call).collect();
+            shown.fault = Some(fault(why));
+            shown.how = Some(how_name(how).to_owned());
+            shown.actions = actions.into_iter().map(fix_action).collect();
+        }
+    }
+}
+
+fn decision(decision: Decision) -> rest::Decision {
+    rest::Decision {
+        by: decision.by.to_string(),
+        at: decision.at.rfc3339(),
+        // A reply is plain data; writing it as JSON cannot fail.
+        reply: serde_json::to_value(&decision.reply).unwrap_or_default(),
+    }
+}
+
+/// A finished call.
+pub(crate) fn history_entry(item: HistoryItem) -> rest::HistoryEntry {
+    let HistoryItem { run, entry, .. } = item;
+    let (output, error) = match entry.result {
+        EntryResult::Output(output) => (Some(output.to_value()), None),
+        EntryResult::Error(why) => (None, Some(fault(why))),
+    };
+    rest::HistoryEntry {
+        call: entry.call.to_string(),
+        run: run.to_string(),
+        step: entry.step.as_str().to_owned(),
+        tool: entry.tool.as_str().to_owned(),
+        arguments: unshared(entry.arguments),
+        output,
+        error,
+        finished_at: entry.at.rfc3339(),
+    }
+}
+
+/// A tool.
+pub(crate) fn tool(spec: &ToolSpec) -> rest::Tool {
+    rest::Tool {
+        name: spec.name.as_str().to_owned(),
+        title: spec.title.clone(),
+        description: spec.description.clone(),
+        input_schema: (*spec.input_schema).clone(),
+        output_schema: spec.output_schema.as_ref().map(|schema| (**schema).clone()),
+        reach: reach_name(spec.reach).to_owned(),
+        idempotent: spec.idempotent,
+        tags: spec.tags.clone(),
+    }
+}
+
+/// A plan in a list.
+pub(crate) fn plan_summary(plan: &Plan) -> rest::PlanSummary {
+    rest::PlanSummary {
+        id: plan.id.as_str().to_owned(),
+        description: plan.description.clone(),
+        parameters: plan.parameters.as_ref().map(|schema| (**schema).clone()),
+        output_schema: plan.output_schema.as_ref().map(|schema| (**schema).clone()),
+        hash: plan.hash.as_str().to_owned(),
+    }
+}
+
+/// A mistake in a plan that came as JSON.
+pub(crate) fn plan_mistake(mistake: Mistake) -> rest::PlanMistake {
+    rest::PlanMistake { pointer: mistake.pointer, detail: mistake.message, hint: mistake.hint }
+}
+
+/// What went wrong.
+pub(crate) fn fault(fault: Fault) -> rest::Fault {
+    rest::Fault { name: fault.name, message: fault.message, hint: fault.hint }
+}
+
+/// Where a run stands.
+pub(crate) fn status(status: RunStatus) -> rest::Status {
+    match status {
+        RunStatus::Running => rest::Status::Running,
+        RunStatus::Waiting => rest::Status::Waiting,
+        RunStatus::Stuck => rest::Status::Stuck,
+        RunStatus::Paused => rest::Status::Paused,
+        RunStatus::Completed => rest::Status::Completed,
+        RunStatus::Failed => rest::Status::Failed,
+        RunStatus::Cancelled => rest::Status::Cancelled,
+    }
+}
+
+fn kind(body: &AskBody) -> rest::AskKind {
+    match body {
+        AskBody::Clarify { .. } => rest::AskKind::Clarify,
+        AskBody::Approve { .. } => rest::AskKind::Approve,
+        AskBody::Fill { .. } => rest::AskKind::Fill,
+        AskBody::Authorize { .. } => rest::AskKind::Authorize,
+        AskBody::Fix { .. } => rest::AskKind::Fix,
+    }
+}
+
+fn ask_status(status: AskStatus) -> rest::AskStatus {
+    match status {
+        AskStatus::Open => rest::AskStatus::Open,
+        AskStatus::Decided => rest::AskStatus::Decided,
+        AskStatus::Expired => rest::AskStatus::Expired,
+        AskStatus::Withdrawn => rest::AskStatus::Withdrawn,
+    }
+}
+
+fn fix_action(action: FixAction) -> rest::FixAction {
+    match action {
+        FixAction::Retry => rest::FixAction::Retry,
+        FixAction::Edit => rest::FixAction::Edit,
+        FixAction::Skip => rest::FixAction::Skip,
+        FixAction::Abort => rest::FixAction::Abort,
+        FixAction::Settle => rest::FixAction::Settle,
+    }
+}
+
+fn how_name(how: HowFar) -> &'static str {
+    match how {
+        HowFar::NotSent => "not_sent",
+        HowFar::Failed => "failed",
+        HowFar::Unknown => "unknown",
+    }
+}
+
+fn reach_name(reach: Reach) -> &'static str {
+    match reach {
+        Reach::Reads => "reads",
+        Reach::Writes => "writes",
+        Reach::Runs => "runs",
+    }
+}
+
+fn asked_call(call: AskedCall) -> rest::AskedCall {
+    rest::AskedCall {
+        call_id: call.call_id.to_string(),
+        tool: call.tool.as_str().to_owned(),
+        arguments: unshared(call.arguments),
+    }
+}
+
+fn unshared(value: Arc<Value>) -> Value {
+    Arc::unwrap_or_clone(value)
+}

@@ -1,0 +1,114 @@
+//! `/api/v1/plans`, `/api/v1/tools` and `/api/v1/blobs`.
+
+use crate::house::{House, demo_with, question, refused, text};
+use serde_json::{Value, json};
+
+const NESTED: &str = "description: d\nsteps:\n  - {id: end, type: final_response, message: hi}\n";
+
+#[tokio::test]
+async fn plans_are_listed_by_id_and_by_page() {
+    let house = House::build(demo_with("plans/x/one.yaml", "x/one", NESTED), None).await;
+    let all = house.get("/api/v1/plans").await.body;
+    let ids: Vec<String> =
+        all["items"].as_array().unwrap().iter().map(|plan| text(&plan["id"])).collect();
+    let known = [
+        "interaction::greeting",
+        "math::conditional_add",
+        "math::fan_out",
+        "test::plan_that_fails",
+        "x/one",
+    ];
+    assert_eq!(ids, known);
+    assert_eq!(all["nextCursor"], Value::Null);
+    let page = house.get("/api/v1/plans?limit=2").await.body;
+    assert_eq!(page["nextCursor"], known[1]);
+    let rest = house.get("/api/v1/plans?limit=9&cursor=math::conditional_add").await.body;
+    assert_eq!(rest["items"].as_array().unwrap().len(), 3);
+    assert_eq!(house.get("/api/v1/plans?x=1").await.status, 400);
+}
+
+#[tokio::test]
+async fn a_plan_is_shown_by_its_encoded_id() {
+    let house = House::build(demo_with("plans/x/one.yaml", "x/one", NESTED), None).await;
+    let plan = house.get("/api/v1/plans/x%2Fone").await;
+    assert_eq!(plan.status, 200, "{plan:?}");
+    assert_eq!(plan.body["id"], "x/one");
+    assert_eq!(plan.body["plan"]["steps"][0]["id"], "end");
+    let greeting = house.get("/api/v1/plans/interaction%3A%3Agreeting").await.body;
+    assert_eq!(greeting["parameters"], json!({"type": "object"}));
+    let near = house.get("/api/v1/plans/x%2Fon").await;
+    assert_eq!(near.refusal(), refused(404, "not_found", &[]));
+    assert_eq!(near.body["hint"], "did you mean `x/one`?");
+    let plain = house.get("/api/v1/plans/x/one").await;
+    assert_eq!(plain.status, 404);
+    assert!(text(&plain.body["hint"]).contains("percent-encode"), "{plain:?}");
+}
+
+#[tokio::test]
+async fn a_plan_can_be_checked_without_being_run() {
+    let house = House::demo().await;
+    let good = house.post("/api/v1/plans/validate", question()).await;
+    assert_eq!((good.status, &good.body["valid"]), (200, &json!(true)), "{good:?}");
+    let mut wrong = question();
+    wrong["steps"][0]["nextStepIdOnInput"] = json!("nowhere");
+    let bad = house.post("/api/v1/plans/validate", wrong).await;
+    assert_eq!((bad.status, &bad.body["valid"]), (200, &json!(false)), "{bad:?}");
+    let errors = bad.body["errors"].as_array().unwrap();
+    let at = |error: &Value| text(&error["pointer"]).starts_with("/steps/0");
+    assert!(errors.iter().any(at), "{bad:?}");
+    assert_eq!(house.post("/api/v1/plans/validate", json!([])).await.status, 422);
+}
+
+#[tokio::test]
+async fn tools_are_listed_shown_and_called() {
+    let house = House::demo().await;
+    let all = house.get("/api/v1/tools").await.body;
+    let names: Vec<String> =
+        all["items"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect();
+    let known = ["http::request", "math::add", "test::always_fail", "validate::is_positive"];
+    assert_eq!(names, known);
+    let add = house.get("/api/v1/tools/math%3A%3Aadd").await.body;
+    assert_eq!((&add["reach"], &add["idempotent"]), (&json!("reads"), &json!(true)));
+    assert_eq!(add["inputSchema"]["required"], json!(["a", "b"]));
+    let path = "/api/v1/tools/math::add/call";
+    let done = house.post(path, json!({"arguments": {"a": 1, "b": 2}})).await;
+    assert_eq!((done.status, &done.body), (200, &json!({"result": 3})));
+    let wrong = house.post(path, json!({"arguments": {"a": "x", "b": 2}})).await;
+    assert_eq!(wrong.refusal(), refused(422, "input_misfit", &["/arguments/a"]));
+    let empty = house.post_text(path, "").await;
+    assert_eq!(empty.refusal().1, "input_misfit");
+    let unknown = house.post(path, json!({"args": {}})).await;
+    assert_eq!(unknown.refusal().1, "wrong_shape");
+    let failed = house.post("/api/v1/tools/test::always_fail/call", json!({})).await;
+    assert_eq!(failed.refusal(), refused(502, "tool_failed", &[]));
+    let arguments = json!({"method": "POST", "url": "http://example.com/"});
+    let outside =
+        house.post("/api/v1/tools/http::request/call", json!({"arguments": arguments})).await;
+    assert_eq!(outside.refusal(), refused(422, "input_misfit", &["/arguments"]));
+    assert!(text(&outside.body["hint"]).contains("allow"), "{outside:?}");
+    for (path, posts) in [("/api/v1/tools/math::ad", false), ("/api/v1/tools/nope/call", true)] {
+        let answer = if posts { house.post(path, json!({})).await } else { house.get(path).await };
+        assert_eq!(answer.refusal(), refused(404, "not_found", &[]), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_value_is_shown_as_a_blob_and_can_be_read() {
+    let house = House::demo().await;
+    let large = "x".repeat(40_000);
+    let done = house.run(json!({"plan": {
+        "planId": "it/large", "description": "echoes", "startStepId": "end",
+        "steps": [{"id": "end", "type": "final_response", "message": {"jsonPath": "$.promptInput"}}],
+    }, "input": {"text": large}})).await;
+    let uri = text(&done["run"]["answer"]);
+    let hash = uri.strip_prefix("blob://").unwrap_or_else(|| panic!("{done}"));
+    let blob = house.get(&format!("/api/v1/blobs/{hash}")).await;
+    assert_eq!(blob.status, 200);
+    assert_eq!(blob.body, json!({"text": large}));
+    assert_eq!(blob.header("x-content-type-options"), "nosniff");
+    let none = "0".repeat(64);
+    for hash in [none.as_str(), "nope", "..%2F..%2Fetc%2Fpasswd"] {
+        let answer = house.get(&format!("/api/v1/blobs/{hash}")).await;
+        assert_eq!(answer.refusal(), refused(404, "not_found", &[]), "{hash}");
+    }
+}

@@ -1,0 +1,202 @@
+//! A server of the test's own, and how a test talks to it.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request, Response};
+use engine::{Engine, PlanFile};
+use serde_json::{Value, json};
+use server::project::Project;
+use server::{Assembled, Setup, assemble};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+/// The address that the server believes to listen on.
+pub const ADDRESS: &str = "127.0.0.1:8420";
+
+/// A server with its data.
+pub struct House {
+    router: Router,
+    pub engine: Engine,
+    _data: TempDir,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+    /// The body as JSON, null where it is none.
+    pub body: Value,
+}
+
+impl House {
+    /// The demo.
+    pub async fn demo() -> Self {
+        Self::build(Project::demo(), None).await
+    }
+
+    /// The demo with these lines in `[limits]`.
+    pub async fn limited(limits: &str) -> Self {
+        let mut project = Project::demo();
+        let text = format!("[limits]\n{limits}\n");
+        project.config = server::config::Config::parse("waypost.toml", &text).unwrap();
+        Self::build(project, None).await
+    }
+
+    pub async fn build(project: Project, admin_key: Option<&str>) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let address: SocketAddr = ADDRESS.parse().unwrap();
+        let assembled = assembled(project, &data, address, admin_key).await;
+        Self { router: assembled.router, engine: assembled.engine, _data: data }
+    }
+
+    /// An answer whose body is not read yet.
+    pub async fn open(&self, request: Request<Body>) -> Response<Body> {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        read(self.open(request).await).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(request(Method::GET, path, Body::empty())).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(request(Method::DELETE, path, Body::empty())).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(request(Method::POST, path, Body::from(body.to_string()))).await
+    }
+
+    pub async fn post_text(&self, path: &str, body: &str) -> Answer {
+        self.send(request(Method::POST, path, Body::from(body.to_owned()))).await
+    }
+
+    /// Starts a run and expects it to be accepted.
+    pub async fn run(&self, body: Value) -> Value {
+        let answer = self.post("/api/v1/runs", body).await;
+        assert!(answer.status == 200 || answer.status == 202, "{answer:?}");
+        answer.body
+    }
+
+    /// A run of `interaction::greeting` that waits, in a new session.
+    pub async fn greeting(&self) -> Value {
+        self.run(json!({"planId": "interaction::greeting"})).await
+    }
+}
+
+/// A whole server over this folder.
+pub async fn assembled(
+    project: Project,
+    data: &TempDir,
+    address: SocketAddr,
+    admin_key: Option<&str>,
+) -> Assembled {
+    let setup = Setup {
+        project,
+        data: data.path().join("data"),
+        address,
+        admin_key: admin_key.map(str::to_owned),
+        fatal: Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}")),
+    };
+    match assemble(setup).await {
+        Ok(assembled) => assembled,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A request that comes from this machine.
+pub fn request(method: Method, path: &str, body: Body) -> Request<Body> {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "localhost:8420")
+        .header("content-type", "application/json")
+        .body(body)
+        .unwrap()
+}
+
+pub async fn read(response: Response<Body>) -> Answer {
+    let (parts, body) = response.into_parts();
+    let bytes = to_bytes(body, 64 * 1024 * 1024).await.unwrap();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+    Answer { status: parts.status.as_u16(), headers: parts.headers, text, body }
+}
+
+impl Answer {
+    /// Status and code of a refusal, with the pointers of its faulty values.
+    pub fn refusal(&self) -> (u16, String, Vec<String>) {
+        let code = self.body["code"].as_str().unwrap_or_default().to_owned();
+        let errors = self.body["errors"].as_array().cloned().unwrap_or_default();
+        let pointers = errors.iter().map(|error| text(&error["pointer"])).collect();
+        (self.status, code, pointers)
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+/// What `Answer::refusal` should be.
+pub fn refused(status: u16, code: &str, pointers: &[&str]) -> (u16, String, Vec<String>) {
+    (status, code.to_owned(), pointers.iter().map(|pointer| (*pointer).to_owned()).collect())
+}
+
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// A text as it stands in a query.
+pub fn encoded(value: &Value) -> String {
+    let byte = |byte: u8| match byte {
+        b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text(value).bytes().map(byte).collect()
+}
+
+/// The demo with one more plan.
+pub fn demo_with(file: &str, id: &str, plan: &str) -> Project {
+    let mut project = Project::demo();
+    project.plans.push(PlanFile {
+        file: file.to_owned(),
+        text: plan.to_owned(),
+        default_id: id.into(),
+    });
+    project
+}
+
+/// A plan that asks before it adds.
+pub fn approval() -> Value {
+    json!({
+        "planId": "it/approval",
+        "description": "asks before it adds",
+        "startStepId": "add",
+        "steps": [
+            {"id": "add", "type": "tool_call", "toolId": "math::add", "approve": true,
+             "arguments": {"a": 1, "b": 2}, "saveAs": "sum", "nextStepId": "end"},
+            {"id": "end", "type": "final_response", "message": {"jsonPath": "$.context.sum"}},
+        ],
+    })
+}
+
+/// A plan that asks a question without a form.
+pub fn question() -> Value {
+    json!({
+        "planId": "it/question",
+        "description": "asks",
+        "startStepId": "ask",
+        "steps": [
+            {"id": "ask", "type": "human_in_the_loop", "message": "go on?",
+             "nextStepIdOnInput": "end"},
+            {"id": "end", "type": "final_response", "message": {"jsonPath": "$.context.human_input"}},
+        ],
+    })
+}

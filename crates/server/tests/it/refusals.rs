@@ -1,0 +1,107 @@
+//! What never reaches a handler: strangers, broken bodies, unknown paths.
+
+use crate::house::{House, refused, request, text};
+use axum::body::Body;
+use axum::http::{Method, Request};
+use serde_json::json;
+
+async fn with_headers(house: &House, headers: &[(&str, &str)]) -> (u16, String) {
+    let mut request = Request::builder().uri("/api/v1/sessions");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let answer = house.send(request.body(Body::empty()).unwrap()).await;
+    (answer.status, text(&answer.body["code"]))
+}
+
+#[tokio::test]
+async fn strangers_are_refused() {
+    let house = House::demo().await;
+    let ours = ("host", "127.0.0.1:8420");
+    for headers in
+        [vec![ours], vec![("host", "[::1]:8420")], vec![ours, ("origin", "http://localhost:8420")]]
+    {
+        assert_eq!(with_headers(&house, &headers).await.0, 200, "{headers:?}");
+    }
+    let host = (403, "host_not_allowed".to_owned());
+    let origin = (403, "origin_not_allowed".to_owned());
+    for (headers, expected) in [
+        (vec![], &host),
+        (vec![("host", "evil.test:8420")], &host),
+        (vec![("host", "localhost:80")], &host),
+        (vec![ours, ("host", "evil.test")], &host),
+        (vec![ours, ("origin", "http://evil.test")], &origin),
+        (vec![ours, ("origin", "null")], &origin),
+    ] {
+        assert_eq!(&with_headers(&house, &headers).await, expected, "{headers:?}");
+    }
+    let request = Request::post("/sessions").header("host", "evil.test").body(Body::empty());
+    let seed = house.send(request.unwrap()).await;
+    assert_eq!(seed.status, 403);
+    assert!(seed.body["error"].is_string(), "the seed's door tells it in the seed's shape");
+    assert_eq!(house.get("/api/v1/sessions").await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn broken_bodies_are_told_apart_and_store_nothing() {
+    let house = House::limited("body_bytes_max = 1000\nbody_depth_max = 8").await;
+    let deep = format!("{{\"planId\": \"x\", \"input\": {}1{}}}", "[".repeat(8), "]".repeat(8));
+    let large = format!("{{\"planId\": \"{}\"}}", "x".repeat(1000));
+    for (path, body, expected) in [
+        ("/api/v1/runs", "", refused(400, "no_body", &[])),
+        ("/api/v1/runs", "{\"planId\": ", refused(400, "malformed_json", &[])),
+        ("/api/v1/runs", "planId=x", refused(400, "malformed_json", &[])),
+        ("/api/v1/runs", "[]", refused(422, "wrong_shape", &[""])),
+        ("/api/v1/runs", "{\"session\": {}}", refused(422, "wrong_shape", &["/session"])),
+        ("/api/v1/runs", deep.as_str(), refused(400, "too_deep", &[])),
+        ("/api/v1/runs", large.as_str(), refused(413, "body_too_large", &[])),
+        ("/sessions", large.as_str(), refused(413, "body_too_large", &[])),
+        ("/sessions", "{\"sessionId\": [1]}", refused(422, "wrong_shape", &["/sessionId"])),
+    ] {
+        let answer = house.post_text(path, body).await;
+        assert_eq!(answer.refusal(), expected, "{path} {body}: {answer:?}");
+    }
+    let malformed = house.post_text("/api/v1/runs", "{\n  \"planId\" 7}").await;
+    assert!(text(&malformed.body["hint"]).starts_with("look at line 2, column"), "{malformed:?}");
+    // A body that does not say how long it is is cut off at the limit.
+    let chunks = (0..200).map(|_| Ok::<_, std::io::Error>("{\"sessionId\":".to_owned()));
+    let body = Body::from_stream(futures::stream::iter(chunks));
+    let endless = house.send(request(Method::POST, "/sessions", body)).await;
+    assert_eq!(endless.refusal(), refused(413, "body_too_large", &[]));
+    assert_eq!(house.get("/api/v1/sessions").await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods_are_told_with_a_hint() {
+    let house = House::demo().await;
+    let near = house.get("/api/v1/sesions").await;
+    assert_eq!(near.refusal(), refused(404, "not_found", &[]));
+    assert_eq!(near.header("content-type"), "application/problem+json");
+    assert_eq!(near.body["hint"], "did you mean `/api/v1/sessions`?");
+    assert_eq!(house.get("/").await.status, 404);
+    let seed = house.get("/sessions/a/b/c").await;
+    assert_eq!(seed.status, 404);
+    assert!(seed.body["error"].is_string(), "{seed:?}");
+    let method = house.delete("/livez").await;
+    assert_eq!(method.refusal(), refused(405, "method_not_allowed", &[]));
+    assert_eq!(method.body["hint"], "use GET");
+    assert!(method.header("allow").contains("GET"), "{method:?}");
+    let put = house.send(request(Method::PUT, "/api/v1/asks/x", Body::empty())).await;
+    assert_eq!(put.body["hint"], "use GET or POST");
+}
+
+#[tokio::test]
+async fn every_route_of_the_table_is_wired() {
+    let house = House::demo().await;
+    for (method, pattern) in server::routes() {
+        let parts =
+            pattern.split('/').map(|part| if part.starts_with('{') { "nope" } else { part });
+        let path = parts.collect::<Vec<_>>().join("/");
+        let method: Method = method.parse().unwrap();
+        let answer = house.send(request(method.clone(), &path, Body::empty())).await;
+        assert_ne!(answer.status, 405, "{method} {path}");
+        let told = text(&answer.body["detail"]) + &text(&answer.body["error"]);
+        assert!(!told.starts_with("there is no route"), "{method} {path}: {answer:?}");
+        assert!(answer.status < 500, "{method} {path}: {answer:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! `/api/v1/sessions`.
+
+use crate::house::{House, encoded, refused, text};
+use serde_json::{Value, json};
+
+async fn completed(house: &House, key: &str) -> Value {
+    let input = json!({"a": 2, "b": 3});
+    house.run(json!({"planId": "math::conditional_add", "input": input, "session": key})).await
+}
+
+fn keys(page: &Value) -> Vec<String> {
+    page["items"].as_array().unwrap().iter().map(|item| text(&item["key"])).collect()
+}
+
+#[tokio::test]
+async fn sessions_are_listed_newest_first_and_by_page() {
+    let house = House::demo().await;
+    for key in ["a", "b", "c"] {
+        completed(&house, key).await;
+    }
+    house.run(json!({"planId": "interaction::greeting", "session": "d"})).await;
+    let all = house.get("/api/v1/sessions").await;
+    assert_eq!(keys(&all.body), ["d", "c", "b", "a"]);
+    assert_eq!(all.body["nextCursor"], Value::Null);
+    let first = house.get("/api/v1/sessions?limit=3").await;
+    assert_eq!(keys(&first.body), ["d", "c", "b"]);
+    let cursor = encoded(&first.body["nextCursor"]);
+    let second = house.get(&format!("/api/v1/sessions?limit=3&cursor={cursor}")).await;
+    assert_eq!(keys(&second.body), ["a"]);
+    let waiting = house.get("/api/v1/sessions?status=waiting").await;
+    assert_eq!(keys(&waiting.body), ["d"]);
+    assert_eq!(waiting.body["items"][0]["asks"].as_array().unwrap().len(), 1);
+    let by_plan = house.get("/api/v1/sessions?plan=math::conditional_add&space=session").await;
+    assert_eq!(keys(&by_plan.body), ["c", "b", "a"]);
+    let none = house.get("/api/v1/sessions?space=call").await;
+    assert_eq!(none.body["items"], json!([]));
+    let wrong = house.get("/api/v1/sessions?status=waitin").await;
+    assert_eq!(wrong.refusal(), refused(400, "bad_query", &[]));
+    assert_eq!(wrong.body["hint"], "did you mean `waiting`?");
+}
+
+#[tokio::test]
+async fn a_session_is_shown_by_id_and_by_key() {
+    let house = House::demo().await;
+    let made = completed(&house, "order 7/b").await;
+    let id = text(&made["session"]["id"]);
+    let by_id = house.get(&format!("/api/v1/sessions/{id}")).await;
+    let by_key = house.get("/api/v1/sessions/order%207%2Fb").await;
+    let by_space = house.get("/api/v1/sessions/order%207%2Fb?space=session").await;
+    assert_eq!(by_id.status, 200, "{by_id:?}");
+    assert_eq!(by_id.body, by_key.body);
+    assert_eq!(by_id.body, by_space.body);
+    assert_eq!(by_id.body["plan"], "math::conditional_add");
+    let elsewhere = house.get("/api/v1/sessions/order%207%2Fb?space=thread").await;
+    assert_eq!(elsewhere.refusal(), refused(404, "not_found", &[]));
+}
+
+#[tokio::test]
+async fn history_is_newest_first_and_context_is_what_was_saved() {
+    let house = House::demo().await;
+    completed(&house, "a").await;
+    let history = house.get("/api/v1/sessions/a/history").await.body;
+    let steps: Vec<String> =
+        history["items"].as_array().unwrap().iter().map(|item| text(&item["step"])).collect();
+    assert_eq!(steps, ["validate", "add"]);
+    let newest = &history["items"][0];
+    assert_eq!(newest["tool"], "validate::is_positive");
+    assert_eq!(newest["arguments"], json!({"num": 5}));
+    assert_eq!(newest["output"], true);
+    let page = house.get("/api/v1/sessions/a/history?limit=1").await.body;
+    let cursor = encoded(&page["nextCursor"]);
+    let rest = house.get(&format!("/api/v1/sessions/a/history?limit=1&cursor={cursor}")).await.body;
+    assert_eq!(rest["items"][0]["step"], "add");
+    assert_eq!(rest["nextCursor"], Value::Null);
+    let context = house.get("/api/v1/sessions/a/context").await.body;
+    assert_eq!(context["context"]["sum"], 5);
+    assert_eq!(context["context"]["finalResponse"], "The sum 5 is positive.");
+}
+
+#[tokio::test]
+async fn a_session_is_removed_once_it_does_not_move() {
+    let house = House::demo().await;
+    completed(&house, "a").await;
+    assert_eq!(house.delete("/api/v1/sessions/a").await.status, 204);
+    assert_eq!(house.get("/api/v1/sessions/a").await.status, 404);
+    assert_eq!(house.delete("/api/v1/sessions/a").await.status, 404);
+    let waiting = house.greeting().await;
+    let path = format!("/api/v1/sessions/{}", text(&waiting["session"]["id"]));
+    assert_eq!(house.delete(&path).await.refusal(), refused(409, "run_active", &[]));
+}
+
+#[tokio::test]
+async fn no_session_is_no_session_at_every_route() {
+    let house = House::demo().await;
+    for path in ["", "/history", "/context", "/events"] {
+        let answer = house.get(&format!("/api/v1/sessions/nope{path}")).await;
+        assert_eq!(answer.refusal(), refused(404, "not_found", &[]), "{path}");
+    }
+}

@@ -1,0 +1,208 @@
+//! Which hosts may be talked to, and which addresses are nobody's business. A name is looked up
+//! after it was allowed, so the address it leads to is judged on its own.
+
+use reqwest::Url;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Whom `http::request` may talk to; nobody by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpSettings {
+    allow: Vec<Allowed>,
+}
+
+/// One entry of the list: a host on every port, or on one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Allowed {
+    place: Place,
+    port: Option<u16>,
+}
+
+/// A host as it stands in a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Name(String),
+    Address(IpAddr),
+}
+
+/// An entry of the list that names no host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a host; write `example.com`, `example.com:8443`, `10.0.0.7` or `[::1]:80`")]
+pub struct BadHost(pub String);
+
+impl HttpSettings {
+    /// The settings of a list of `host` (any port) and `host:port`. An address that is private,
+    /// loopback or link-local is reached only if it is listed itself; `localhost` counts as such.
+    pub fn new<T: AsRef<str>>(allow: &[T]) -> Result<Self, BadHost> {
+        let allow = allow.iter().map(|entry| Allowed::read(entry.as_ref()));
+        Ok(Self { allow: allow.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether this URL's host and port are listed.
+    pub(super) fn permits(&self, url: &Url) -> bool {
+        let Some(place) = url.host_str().map(Place::read) else {
+            return false;
+        };
+        let port = url.port_or_known_default();
+        self.allow.iter().any(|allowed| {
+            allowed.place == place && (allowed.port.is_none() || allowed.port == port)
+        })
+    }
+
+    /// Whether a listed name may lead to this address.
+    pub(super) fn permits_address(&self, name: &str, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let name = name.trim_end_matches('.');
+        let local = name.eq_ignore_ascii_case("localhost") && address.is_loopback();
+        // The port is not known here, so an address listed with a port does not count.
+        let listed =
+            |allowed: &Allowed| allowed.port.is_none() && allowed.place == Place::Address(address);
+        local || is_public(address) || self.allow.iter().any(listed)
+    }
+}
+
+impl Allowed {
+    fn read(entry: &str) -> Result<Self, BadHost> {
+        let bad = || BadHost(entry.to_owned());
+        let (host, port) = match entry.rsplit_once(':') {
+            // An address of version 6 has colons of its own and stands in brackets.
+            Some((host, port)) if !port.ends_with(']') => {
+                (host, Some(port.parse::<u16>().map_err(|_| bad())?))
+            }
+            _ => (entry, None),
+        };
+        let plain = !host.is_empty() && !host.contains(['/', '?', '#', '@', '*', '\\', ' ']);
+        let url = Url::parse(&format!("http://{host}/")).ok().filter(|_| plain);
+        let place = url.as_ref().and_then(Url::host_str).map(Place::read);
+        Ok(Self { place: place.ok_or_else(bad)?, port })
+    }
+}
+
+impl Place {
+    /// `host` as a parsed URL spells it: lower case, version 6 in brackets.
+    fn read(host: &str) -> Self {
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        match bare.parse::<IpAddr>() {
+            Ok(address) => Place::Address(address.to_canonical()),
+            Err(_) => Place::Name(bare.trim_end_matches('.').to_owned()),
+        }
+    }
+}
+
+/// Whether an address is one that anybody on the internet could have.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let reserved = matches!(
+        (a, b, c),
+        (0, _, _)
+            | (240..=255, _, _)
+            // Shared by carriers, for protocol assignments, for benchmarks.
+            | (100, 64..=127, _)
+            | (192, 0, 0)
+            | (198, 18..=19, _)
+    );
+    !(reserved
+        || address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_multicast()
+        || address.is_documentation())
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    // Each of these carries an address of version 4 that a gateway would take out.
+    let tunnelled = matches!(
+        address.segments(),
+        [0, 0, 0, 0, 0, 0, ..] | [0x64, 0xff9b, ..] | [0x2001, 0, ..] | [0x2002, ..]
+    );
+    !(tunnelled
+        || address.is_unique_local()
+        || address.is_unicast_link_local()
+        || address.is_multicast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(allow: &[&str]) -> HttpSettings {
+        HttpSettings::new(allow).unwrap()
+    }
+
+    fn permits(allow: &[&str], url: &str) -> bool {
+        settings(allow).permits(&Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn only_what_is_listed_is_permitted() {
+        let allow = ["Example.com", "api.test:8443", "10.0.0.7", "[::1]:80"];
+        for url in [
+            "http://example.com/a",
+            "https://example.com:9000",
+            "https://EXAMPLE.com./",
+            "https://api.test:8443/",
+            "http://10.0.0.7:1/",
+            "http://0xA.0.0.7/",
+            "http://[::1]/",
+        ] {
+            assert!(permits(&allow, url), "{url}");
+        }
+        for url in [
+            "http://example.com.evil.test/",
+            "http://www.example.com/",
+            "https://api.test/",
+            "http://[::1]:81/",
+            "http://10.0.0.8/",
+            "http://example.com@evil.test/",
+        ] {
+            assert!(!permits(&allow, url), "{url}");
+        }
+        assert!(!permits(&[], "http://example.com/"));
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        for entry in ["", "*", "*.a.test", "a.test/x", "http://a.test", "a.test:no", "a b", "u@a"] {
+            assert_eq!(HttpSettings::new(&[entry]), Err(BadHost(entry.to_owned())), "{entry}");
+        }
+    }
+
+    #[test]
+    fn a_name_leads_to_private_addresses_only_when_they_are_listed() {
+        let plain = settings(&["internal.test", "localhost"]);
+        let listed = settings(&["internal.test", "10.0.0.7", "10.0.0.8:80"]);
+        let private = [
+            "10.0.0.7",
+            "127.0.0.1",
+            "169.254.169.254",
+            "192.168.1.1",
+            "100.64.0.1",
+            "0.0.0.0",
+            "::1",
+            "::ffff:10.0.0.7",
+            "fe80::1",
+            "fd00::1",
+            "64:ff9b::a00:7",
+            "2002:a00:7::1",
+        ];
+        for address in private {
+            let address: IpAddr = address.parse().unwrap();
+            assert!(!plain.permits_address("internal.test", address), "{address}");
+        }
+        for address in ["93.184.216.34", "2606:2800:220:1::1"] {
+            let address: IpAddr = address.parse().unwrap();
+            assert!(plain.permits_address("internal.test", address), "{address}");
+        }
+        let (seven, eight) = ("10.0.0.7".parse().unwrap(), "10.0.0.8".parse().unwrap());
+        assert!(listed.permits_address("internal.test", seven));
+        assert!(!listed.permits_address("internal.test", eight));
+        assert!(plain.permits_address("localhost", "127.0.0.1".parse().unwrap()));
+        assert!(!plain.permits_address("localhost", seven));
+    }
+}

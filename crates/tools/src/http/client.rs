@@ -1,0 +1,109 @@
+//! The one client that all calls share: keep-alive connections, no redirects, no proxy, no retries
+//! of its own, and name lookups that lead only where the settings permit.
+
+use super::allow::HttpSettings;
+use kernel::call::ToolError;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
+use std::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Shorter than the five seconds after which common servers close an idle connection: a write sent
+/// into a closing connection has an unknown outcome.
+const IDLE_MAX: Duration = Duration::from_secs(4);
+const IDLE_PER_HOST_MAX: usize = 256;
+
+/// Makes ring the process's TLS provider, unless one is installed already. Anything that builds a
+/// client calls this first.
+pub fn install_tls() {
+    // Another provider may be there already; then that one is used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The client, made when it is first needed: reading the machine's certificates takes time and
+/// memory that a server without outbound calls need not spend.
+pub(super) struct Outbound {
+    settings: Arc<HttpSettings>,
+    client: OnceLock<Result<Client, String>>,
+}
+
+impl Outbound {
+    /// A client for these settings.
+    pub(super) fn new(settings: Arc<HttpSettings>) -> Self {
+        Self { settings, client: OnceLock::new() }
+    }
+
+    /// Whom it may talk to.
+    pub(super) fn settings(&self) -> &HttpSettings {
+        &self.settings
+    }
+
+    /// The client.
+    pub(super) fn client(&self) -> Result<&Client, ToolError> {
+        let made = self.client.get_or_init(|| build(&self.settings));
+        made.as_ref().map_err(|why| {
+            ToolError::not_sent("ClientFailed", format!("cannot make an HTTP client: {why}"))
+        })
+    }
+}
+
+fn build(settings: &Arc<HttpSettings>) -> Result<Client, String> {
+    install_tls();
+    match builder(settings).build() {
+        Ok(client) => Ok(client),
+        // A machine without any CA certificate can still speak plain http.
+        Err(_) => {
+            builder(settings).tls_certs_only(Vec::new()).build().map_err(|error| error.to_string())
+        }
+    }
+}
+
+fn builder(settings: &Arc<HttpSettings>) -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .referer(false)
+        .no_proxy()
+        .retry(reqwest::retry::never())
+        .tcp_nodelay(true)
+        .pool_idle_timeout(IDLE_MAX)
+        .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
+        .dns_resolver(Guarded(settings.clone()))
+}
+
+/// A name that leads only to addresses that it may not lead to.
+#[derive(Debug, thiserror::Error)]
+#[error("`{name}` leads to `{address}`, which is not a public address and is not listed itself")]
+pub(super) struct AddressNotAllowed {
+    name: String,
+    address: IpAddr,
+}
+
+/// Looks names up and keeps only permitted addresses. What it returns is what is connected to, so
+/// a name cannot lead elsewhere after it was judged.
+struct Guarded(Arc<HttpSettings>);
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(look_up(self.0.clone(), name))
+    }
+}
+
+async fn look_up(settings: Arc<HttpSettings>, name: Name) -> Result<Addrs, BoxError> {
+    let name = name.as_str();
+    let found: Vec<SocketAddr> = tokio::net::lookup_host((name, 0)).await?.collect();
+    let permits = |address: &SocketAddr| settings.permits_address(name, address.ip());
+    let (permitted, refused): (Vec<_>, Vec<_>) = found.into_iter().partition(permits);
+    match refused.first() {
+        Some(refused) if permitted.is_empty() => {
+            let (name, address) = (name.to_owned(), refused.ip());
+            Err(AddressNotAllowed { name, address }.into())
+        }
+        _ => Ok(Box::new(permitted.into_iter())),
+    }
+}

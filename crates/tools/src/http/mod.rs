@@ -1,0 +1,21 @@
+//! Requests to other servers. Nobody is talked to who is not listed: a plan, or a model that writes
+//! arguments, must not reach what the operator did not name.
+
+mod allow;
+mod wanted;
+mod client;
+mod answer;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use kernel::contracts::Tool;
+use std::sync::Arc;
+
+pub use allow::{BadHost, HttpSettings};
+pub use client::install_tls;
+
+/// The family.
+pub(crate) fn all(settings: HttpSettings) -> Vec<Arc<dyn Tool>> {
+    vec![Arc::new(request::Request::new(settings))]
+}

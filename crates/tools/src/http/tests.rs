@@ -1,0 +1,176 @@
+//! `http::request` against a peer of our own: one listener that answers what the test says.
+#![allow(clippy::disallowed_methods, reason = "the peer runs beside the test")]
+
+use super::HttpSettings;
+use super::request::Request;
+use kernel::call::{Call, Caller, HowFar, Reach, ToolError, ToolOutput};
+use kernel::contracts::Tool;
+use kernel::ids::CallId;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// Takes one connection, reads one request and answers with these bytes; gives back what it read.
+async fn peer(answer: &'static str) -> (SocketAddr, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let handle = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut read = Vec::new();
+        while !is_whole(&read) {
+            let mut part = [0u8; 4096];
+            let count = stream.read(&mut part).await.unwrap();
+            assert!(count > 0, "the request broke off");
+            read.extend_from_slice(&part[..count]);
+        }
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        String::from_utf8(read).unwrap()
+    });
+    (address, handle)
+}
+
+fn is_whole(read: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(read);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    length.is_none_or(|length| body.len() >= length.parse::<usize>().unwrap())
+}
+
+fn tool(allow: &[String]) -> Request {
+    Request::new(HttpSettings::new(allow).unwrap())
+}
+
+async fn call(tool: &Request, arguments: Value) -> Result<ToolOutput, ToolError> {
+    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+    let call = Call {
+        id: CallId(7),
+        tool: "http::request".into(),
+        arguments: Arc::new(arguments),
+        timeout_ms: 5_000,
+        output_bytes_max: 1_000,
+    };
+    tool.call(&caller, &call).await
+}
+
+fn told(error: &ToolError) -> (HowFar, &str) {
+    (error.how, error.fault.name.as_str())
+}
+
+#[tokio::test]
+async fn a_write_carries_its_key_and_brings_json_back() {
+    let (address, peer) = peer(
+        "HTTP/1.1 201 Created\r\ncontent-type: application/json; charset=utf-8\r\n\
+         content-length: 11\r\n\r\n{\"ok\":true}",
+    )
+    .await;
+    let tool = tool(&[address.to_string()]);
+    let url = format!("http://{address}/effects?x=1");
+    let output = call(&tool, json!({"method": "POST", "url": url, "body": {"n": 1}})).await;
+    let output = output.unwrap().value;
+    assert_eq!(output["status"], json!(201));
+    assert_eq!(output["body"], json!({"ok": true}));
+    assert_eq!(output["headers"]["content-length"], json!("11"));
+    let sent = peer.await.unwrap();
+    assert!(sent.starts_with("POST /effects?x=1 HTTP/1.1\r\n"), "{sent}");
+    assert!(sent.contains(&format!("idempotency-key: {}\r\n", CallId(7))), "{sent}");
+    assert!(sent.contains("content-type: application/json\r\n"), "{sent}");
+    assert!(sent.ends_with("\r\n\r\n{\"n\":1}"), "{sent}");
+}
+
+#[tokio::test]
+async fn a_redirect_is_returned_and_not_followed() {
+    let (address, _peer) =
+        peer("HTTP/1.1 302 Found\r\nlocation: http://elsewhere.test/\r\ncontent-length: 0\r\n\r\n")
+            .await;
+    let tool = tool(&[address.to_string()]);
+    let output = call(&tool, json!({"url": format!("http://{address}/")})).await.unwrap().value;
+    assert_eq!(output["status"], json!(302));
+    assert_eq!(output["headers"]["location"], json!("http://elsewhere.test/"));
+    assert_eq!(output["body"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_other_side_is_a_failure_with_its_words() {
+    let (address, _peer) = peer("HTTP/1.1 409 Conflict\r\ncontent-length: 5\r\n\r\ntaken").await;
+    let tool = tool(&[address.to_string()]);
+    let arguments = json!({"method": "PUT", "url": format!("http://{address}/")});
+    let error = call(&tool, arguments).await.unwrap_err();
+    assert_eq!(told(&error), (HowFar::Failed, "HttpStatus"));
+    assert_eq!(error.fault.message, "the other side answered 409 Conflict: taken");
+}
+
+#[tokio::test]
+async fn a_gateway_that_got_no_answer_knows_no_outcome() {
+    let answer = "HTTP/1.1 504 Gateway Timeout\r\ncontent-length: 0\r\n\r\n";
+    for (method, how) in [("POST", HowFar::Unknown), ("GET", HowFar::Failed)] {
+        let (address, _peer) = peer(answer).await;
+        let tool = tool(&[address.to_string()]);
+        let arguments = json!({"method": method, "url": format!("http://{address}/")});
+        let error = call(&tool, arguments).await.unwrap_err();
+        assert_eq!(told(&error), (how, "HttpStatus"), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_never_comes_is_unknown_for_a_write() {
+    for (method, how) in [("POST", HowFar::Unknown), ("GET", HowFar::Failed)] {
+        let (address, _peer) = peer("").await;
+        let tool = tool(&[address.to_string()]);
+        let arguments = json!({"method": method, "url": format!("http://{address}/")});
+        let error = call(&tool, arguments).await.unwrap_err();
+        assert_eq!(told(&error), (how, "AnswerLost"), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_has_happened_all_the_same() {
+    let answer: &'static str =
+        Box::leak(format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(2_000)).into_boxed_str());
+    let (address, _peer) = peer(answer).await;
+    let tool = tool(&[address.to_string()]);
+    let arguments = json!({"method": "POST", "url": format!("http://{address}/")});
+    let error = call(&tool, arguments).await.unwrap_err();
+    assert_eq!(told(&error), (HowFar::Unknown, "OutputTooLarge"));
+}
+
+#[tokio::test]
+async fn nobody_at_the_other_end_means_nothing_was_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let tool = tool(&[address.to_string()]);
+    let arguments = json!({"method": "POST", "url": format!("http://{address}/")});
+    let error = call(&tool, arguments).await.unwrap_err();
+    assert_eq!(told(&error), (HowFar::NotSent, "ConnectFailed"));
+}
+
+#[tokio::test]
+async fn who_is_not_listed_is_not_talked_to() {
+    let tool = tool(&["127.0.0.1:1".to_owned()]);
+    let url = "http://127.0.0.1:2/";
+    let error = tool.check(&json!({"url": url})).unwrap_err();
+    assert_eq!(told(&error), (HowFar::NotSent, "HostNotAllowed"));
+    let error = call(&tool, json!({"url": url})).await.unwrap_err();
+    assert_eq!(told(&error), (HowFar::NotSent, "HostNotAllowed"));
+}
+
+#[tokio::test]
+async fn a_name_for_loopback_is_followed_only_by_its_own_name() {
+    let (address, _peer) = peer("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
+    let port = address.port();
+    let tool = tool(&[format!("localhost:{port}")]);
+    let output = call(&tool, json!({"url": format!("http://localhost:{port}/")})).await;
+    assert_eq!(output.unwrap().value["body"], json!("hi"));
+}
+
+#[test]
+fn reach_follows_the_method() {
+    let tool = tool(&[]);
+    assert_eq!(tool.reach(&json!({"method": "GET"})), (Reach::Reads, true));
+    assert_eq!(tool.reach(&json!({"method": "DELETE"})), (Reach::Writes, false));
+}

@@ -1,0 +1,196 @@
+//! What a call of `http::request` wants, read from its arguments before anything is sent.
+
+use super::allow::HttpSettings;
+use crate::arguments::{kind, misfit};
+use kernel::call::ToolError;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde_json::Value;
+
+/// The methods that a call may use.
+pub(super) const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+/// Headers that are the connection's, or ours: a call cannot set them.
+const OURS: [&str; 11] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "idempotency-key",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// A request that may be sent.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    body: Option<&'a Value>,
+}
+
+/// Whether a call with these arguments only reads.
+pub(super) fn reads(arguments: &Value) -> bool {
+    matches!(method_name(arguments), Some("GET" | "HEAD"))
+}
+
+impl<'a> Wanted<'a> {
+    /// Reads the arguments; what is wrong with them, or not allowed, is told before anything is
+    /// sent.
+    pub(super) fn read(arguments: &'a Value, settings: &HttpSettings) -> Result<Self, ToolError> {
+        let method = method(arguments)?;
+        let url = url(arguments)?;
+        if !settings.permits(&url) {
+            return Err(not_allowed(&url));
+        }
+        let mut headers = headers(arguments)?;
+        let body = arguments.get("body").filter(|body| !body.is_null());
+        if body.is_some() && reads(arguments) {
+            return Err(misfit(format!("a `{method}` request has no `body`")));
+        }
+        if let Some(body) = body {
+            let guess =
+                if body.is_string() { "text/plain; charset=utf-8" } else { "application/json" };
+            headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(guess));
+        }
+        Ok(Self { method, url, headers, body })
+    }
+
+    /// The body's bytes: a string as it is, anything else as JSON.
+    pub(super) fn body(&self) -> Option<Vec<u8>> {
+        self.body.map(|body| match body {
+            Value::String(text) => text.clone().into_bytes(),
+            other => other.to_string().into_bytes(),
+        })
+    }
+}
+
+fn method_name(arguments: &Value) -> Option<&str> {
+    match arguments.get("method") {
+        None => Some("GET"),
+        Some(method) => method.as_str(),
+    }
+}
+
+fn method(arguments: &Value) -> Result<Method, ToolError> {
+    let name = method_name(arguments).filter(|name| METHODS.contains(name));
+    name.and_then(|name| Method::from_bytes(name.as_bytes()).ok())
+        .ok_or_else(|| misfit(format!("`method` must be one of {}", METHODS.join(", "))))
+}
+
+fn url(arguments: &Value) -> Result<Url, ToolError> {
+    let Some(text) = arguments.get("url").and_then(Value::as_str) else {
+        return Err(misfit("`url` must be a string"));
+    };
+    let url = Url::parse(text).map_err(|error| misfit(format!("`url` is no URL: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(misfit(format!("`url` must be http or https, not `{}`", url.scheme())));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(misfit("`url` must not hold a user or password")
+            .hint("send them in an `authorization` header"));
+    }
+    Ok(url)
+}
+
+fn headers(arguments: &Value) -> Result<HeaderMap, ToolError> {
+    let mut headers = HeaderMap::new();
+    let given = match arguments.get("headers") {
+        None | Some(Value::Null) => return Ok(headers),
+        Some(Value::Object(given)) => given,
+        Some(other) => {
+            return Err(misfit(format!("`headers` must be an object, not {}", kind(other))));
+        }
+    };
+    for (name, value) in given {
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| misfit(format!("`{name}` is not the name of a header")))?;
+        if OURS.contains(&key.as_str()) {
+            return Err(misfit(format!("header `{name}` cannot be set by a call")));
+        }
+        let value = value.as_str().and_then(|value| HeaderValue::from_str(value).ok());
+        let value = value.ok_or_else(|| {
+            misfit(format!("header `{name}` must be a string of visible characters"))
+        })?;
+        headers.append(key, value);
+    }
+    Ok(headers)
+}
+
+fn not_allowed(url: &Url) -> ToolError {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    ToolError::not_sent("HostNotAllowed", format!("`{host}:{port}` is not in `[tools.http] allow`"))
+        .hint(format!("add `\"{host}:{port}\"` to `allow` of `[tools.http]` in waypost.toml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::call::HowFar;
+    use serde_json::json;
+
+    fn read(arguments: &Value) -> Result<(String, String, Option<Vec<u8>>), ToolError> {
+        let settings = HttpSettings::new(&["a.test"]).unwrap();
+        let wanted = Wanted::read(arguments, &settings)?;
+        let line = format!("{} {}", wanted.method, wanted.url);
+        let mut headers: Vec<String> = wanted
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))
+            .collect();
+        headers.sort();
+        Ok((line, headers.join(";"), wanted.body()))
+    }
+
+    #[test]
+    fn arguments_become_a_request() {
+        let get = read(&json!({"url": "http://a.test/x?y=1"})).unwrap();
+        assert_eq!(get, ("GET http://a.test/x?y=1".to_owned(), String::new(), None));
+        let post = json!({"method": "POST", "url": "http://a.test", "body": {"n": 1},
+            "headers": {"X-One": "1"}});
+        let json = (
+            "POST http://a.test/".to_owned(),
+            "content-type=application/json;x-one=1".to_owned(),
+            Some(b"{\"n\":1}".to_vec()),
+        );
+        assert_eq!(read(&post).unwrap(), json);
+        let text = json!({"method": "PUT", "url": "http://a.test", "body": "hi",
+            "headers": {"content-type": "text/csv"}});
+        let (_, headers, body) = read(&text).unwrap();
+        assert_eq!((headers.as_str(), body), ("content-type=text/csv", Some(b"hi".to_vec())));
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_told_before_anything_is_sent() {
+        for (arguments, name) in [
+            (json!({}), "InputValidationError"),
+            (json!({"url": "nowhere"}), "InputValidationError"),
+            (json!({"url": "file:///etc/passwd"}), "InputValidationError"),
+            (json!({"url": "http://u:p@a.test"}), "InputValidationError"),
+            (json!({"url": "http://a.test", "method": "TRACE"}), "InputValidationError"),
+            (json!({"url": "http://a.test", "method": 7}), "InputValidationError"),
+            (json!({"url": "http://a.test", "body": 1}), "InputValidationError"),
+            (json!({"url": "http://a.test", "headers": {"Host": "b"}}), "InputValidationError"),
+            (json!({"url": "http://a.test", "headers": {"x": "a\r\nb"}}), "InputValidationError"),
+            (json!({"url": "http://b.test"}), "HostNotAllowed"),
+        ] {
+            let error = read(&arguments).unwrap_err();
+            assert_eq!((error.how, error.fault.name.as_str()), (HowFar::NotSent, name));
+        }
+    }
+
+    #[test]
+    fn only_get_and_head_read() {
+        assert!(reads(&json!({"url": "http://a.test"})));
+        assert!(reads(&json!({"method": "HEAD"})));
+        assert!(!reads(&json!({"method": "POST"})));
+        assert!(!reads(&json!({"method": "get"})));
+        assert!(!reads(&json!({"method": null})));
+    }
+}

@@ -1,0 +1,243 @@
+//! Asks and the replies to them, by kind.
+
+use super::problem::Fault;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The five kinds of ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskKind {
+    /// A question.
+    Clarify,
+    /// Whether calls may run.
+    Approve,
+    /// A form.
+    Fill,
+    /// A URL to open.
+    Authorize,
+    /// A failed step.
+    Fix,
+}
+
+impl AskKind {
+    /// All of them.
+    pub const ALL: [AskKind; 5] =
+        [AskKind::Clarify, AskKind::Approve, AskKind::Fill, AskKind::Authorize, AskKind::Fix];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            AskKind::Clarify => "clarify",
+            AskKind::Approve => "approve",
+            AskKind::Fill => "fill",
+            AskKind::Authorize => "authorize",
+            AskKind::Fix => "fix",
+        }
+    }
+}
+
+/// Where an ask stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskStatus {
+    /// Waits for a reply.
+    Open,
+    /// A reply won.
+    Decided,
+    /// Nobody answered in time.
+    Expired,
+    /// The run ended first.
+    Withdrawn,
+}
+
+/// One question to a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ask {
+    /// `ask_..`.
+    pub id: String,
+    /// Its kind.
+    pub kind: AskKind,
+    /// The session that asks.
+    pub session: AskSession,
+    /// The run that asks.
+    pub run: String,
+    /// The step that asks.
+    pub step: String,
+    /// One line for an inbox.
+    pub title: String,
+    /// What is asked, in words.
+    pub body: String,
+    /// Approve: the calls. Fix: the call that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<AskedCall>,
+    /// Fill: JSON Schema of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// Authorize: the URL to open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Fix: what went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+    /// Fix: how far the call got: `not_sent`, `failed` or `unknown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
+    /// Fix: what can be done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<FixAction>,
+    /// sha256 over exactly what is asked.
+    pub digest: String,
+    /// Who may answer; `*` is everyone who sees it.
+    pub may_answer: Vec<String>,
+    /// When it was raised.
+    pub created_at: String,
+    /// When it expires; null for never.
+    #[serde(default)]
+    pub expires_at: Option<String>,
+    /// Where it stands.
+    pub status: AskStatus,
+    /// The reply that won.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+}
+
+/// The session of an ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskSession {
+    /// `ses_..`.
+    pub id: String,
+    /// The door family it belongs to.
+    pub space: String,
+    /// The client's own key.
+    pub key: String,
+}
+
+/// A call inside an ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedCall {
+    /// `call_..`.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Exactly the arguments that would be, or were, sent.
+    pub arguments: Value,
+}
+
+/// A reply that won: who, when, what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Who answered.
+    pub by: String,
+    /// When.
+    pub at: String,
+    /// What, with its `kind`.
+    pub reply: Value,
+}
+
+/// What can be done about a failed step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FixAction {
+    /// Once more, as it was.
+    Retry,
+    /// Once more, with other arguments.
+    Edit,
+    /// Go on without it.
+    Skip,
+    /// End the run as failed.
+    Abort,
+    /// It did happen; here is its result.
+    Settle,
+}
+
+/// `POST /asks/{id}` to a question.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClarifyReply {
+    /// `decline` to give no answer; `accept` is understood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<FillAction>,
+    /// The answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+}
+
+/// `POST /asks/{id}` to an approval: one decision for each call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApproveReply {
+    /// The decisions.
+    pub decisions: Vec<CallDecision>,
+}
+
+/// One call's decision inside an approval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CallDecision {
+    /// `call_..`.
+    pub call_id: String,
+    /// Whether it may run.
+    pub approve: bool,
+    /// The person's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// The whole edited arguments, if the person changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+}
+
+/// What a person does with a form or a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FillAction {
+    /// Answers it.
+    Accept,
+    /// Does not.
+    Decline,
+}
+
+/// `POST /asks/{id}` to a form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FillReply {
+    /// Whether it is answered.
+    pub action: FillAction,
+    /// The answer, by the ask's schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Value>,
+}
+
+/// What a person does with a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuthorizeAction {
+    /// It is done.
+    Done,
+    /// It will not be done.
+    Decline,
+}
+
+/// `POST /asks/{id}` to a URL to open.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthorizeReply {
+    /// Whether it was done.
+    pub action: AuthorizeAction,
+}
+
+/// `POST /asks/{id}` to a failed step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixReply {
+    /// What to do.
+    pub action: FixAction,
+    /// The whole edited arguments, for `edit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// The output, for `skip` and `settle`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+}

@@ -1,0 +1,109 @@
+//! Tools and plans, and direct calls.
+
+use super::ask::Ask;
+use super::run::{Run, Session};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A tool of the catalog.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// Its stable name.
+    pub name: String,
+    /// A short title for people.
+    pub title: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: Value,
+    /// JSON Schema of its output, if it promises one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// What it does to the world: `reads`, `writes` or `runs`.
+    pub reach: String,
+    /// Whether a repeat with the same key has no further effect.
+    pub idempotent: bool,
+    /// Words to find it by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+}
+
+/// `POST /tools/{name}/call`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallBody {
+    /// The arguments, `{}` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+}
+
+/// A call that is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallAnswer {
+    /// The tool's output.
+    pub result: Value,
+}
+
+/// A call that waits for a person or goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PendingCall {
+    /// The one-step run that carries the call.
+    pub run: Run,
+    /// Its session.
+    pub session: Session,
+    /// What a person is asked, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Ask>,
+}
+
+/// A plan in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanSummary {
+    /// Its id.
+    pub id: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its input, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Value>,
+    /// JSON Schema of its answer, if it promises one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Hash of what it does.
+    pub hash: String,
+}
+
+/// `GET /plans/{id}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanAnswer {
+    /// What a list shows of it.
+    #[serde(flatten)]
+    pub summary: PlanSummary,
+    /// The plan as JSON.
+    pub plan: Value,
+}
+
+/// `POST /plans/validate`: 200 either way, for the question was answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanCheck {
+    /// Whether it can be run.
+    pub valid: bool,
+    /// What must be mended.
+    pub errors: Vec<PlanMistake>,
+    /// What has no effect.
+    pub warnings: Vec<PlanMistake>,
+}
+
+/// One mistake in a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanMistake {
+    /// JSON Pointer to the faulty value; empty for the whole.
+    pub pointer: String,
+    /// What is wrong.
+    pub detail: String,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}

@@ -1,0 +1,55 @@
+//! Bodies of `/api/v1`: camelCase, RFC 3339 times, ids as text. A request with an unknown key is
+//! refused; an answer may grow, so clients read past what they do not know.
+
+mod problem;
+mod ask;
+mod run;
+mod catalog;
+
+pub use ask::{
+    ApproveReply, Ask, AskKind, AskSession, AskStatus, AskedCall, AuthorizeAction, AuthorizeReply,
+    CallDecision, ClarifyReply, Decision, FillAction, FillReply, FixAction, FixReply,
+};
+pub use catalog::{
+    CallAnswer, CallBody, PendingCall, PlanAnswer, PlanCheck, PlanMistake, PlanSummary, Tool,
+};
+pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
+pub use run::{
+    ContextAnswer, Cost, Health, HistoryEntry, Page, ReplyAnswer, Run, RunAnswer, RunBody, Session,
+    Status, StreamEnd,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_problem_keeps_what_it_does_not_know() {
+        let told = json!({
+            "type": "urn:waypost:problem:ask_decided", "title": "Conflict", "status": 409,
+            "detail": "it is decided", "code": "ask_decided", "traceId": "0f",
+            "decision": {"by": "ann"},
+        });
+        let problem: Problem = serde_json::from_value(told.clone()).unwrap();
+        assert_eq!(problem.more["decision"], json!({"by": "ann"}));
+        assert_eq!(serde_json::to_value(problem).unwrap(), told);
+    }
+
+    #[test]
+    fn a_request_with_an_unknown_key_is_refused() {
+        let body = json!({"planId": "a", "inputs": {}});
+        let error = serde_json::from_value::<RunBody>(body).unwrap_err().to_string();
+        assert!(error.starts_with("unknown field `inputs`"), "{error}");
+    }
+
+    #[test]
+    fn names_are_the_names_in_json() {
+        for kind in AskKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), json!(kind.name()));
+        }
+        for status in [Status::Running, Status::Stuck, Status::Cancelled] {
+            assert_eq!(serde_json::to_value(status).unwrap(), json!(status.name()));
+        }
+    }
+}

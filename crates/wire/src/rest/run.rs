@@ -1,0 +1,208 @@
+//! Runs, sessions and what lists of them look like.
+
+use super::ask::Ask;
+use super::problem::Fault;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// `POST /runs`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunBody {
+    /// A plan that comes with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Value>,
+    /// A plan of the catalog; either this or `plan`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<String>,
+    /// The run's input, `{}` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// The session: `ses_..`, or the client's own key, made if there is none; a new one if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Something moves.
+    Running,
+    /// A person is asked.
+    Waiting,
+    /// A step failed and a person is asked.
+    Stuck,
+    /// Someone paused it.
+    Paused,
+    /// Over, with an answer.
+    Completed,
+    /// Over, without.
+    Failed,
+    /// Over, because someone said so.
+    Cancelled,
+}
+
+impl Status {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Waiting => "waiting",
+            Status::Stuck => "stuck",
+            Status::Paused => "paused",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+            Status::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether the run is over for good.
+    pub fn is_over(self) -> bool {
+        matches!(self, Status::Completed | Status::Failed | Status::Cancelled)
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    /// `run_..`.
+    pub id: String,
+    /// Its session, `ses_..`.
+    pub session: String,
+    /// Its plan.
+    pub plan: String,
+    /// Where it stands.
+    pub status: Status,
+    /// The step it is at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// Its answer, once completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Fault>,
+    /// Its open asks.
+    pub asks: Vec<Ask>,
+    /// When it began.
+    pub started_at: String,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// What a run cost; empty until models are called.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {}
+
+/// One session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    /// `ses_..`.
+    pub id: String,
+    /// Whose it is.
+    pub realm: String,
+    /// The door family it belongs to.
+    pub space: String,
+    /// The client's own key, or its id where the client chose none.
+    pub key: String,
+    /// The status of its latest run; `running` before the first.
+    pub status: Status,
+    /// Its latest run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// That run's plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Where that run stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// What went wrong there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Fault>,
+    /// The ids of its open asks.
+    pub asks: Vec<String>,
+    /// When it began.
+    pub created_at: String,
+    /// When its last event was recorded.
+    pub updated_at: String,
+}
+
+/// A run with its session: what `POST /runs` and the routes of one run answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunAnswer {
+    /// The run.
+    pub run: Run,
+    /// Its session.
+    pub session: Session,
+}
+
+/// What a reply answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplyAnswer {
+    /// The ask with the decision.
+    pub ask: Ask,
+    /// The run, once it ended or paused again.
+    pub run: Run,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Page<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Where the next page begins: opaque; null on the last page.
+    #[serde(default)]
+    pub next_cursor: Option<String>,
+}
+
+/// A finished tool call in a session's history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// `call_..`.
+    pub call: String,
+    /// The run that made it.
+    pub run: String,
+    /// The step that made it.
+    pub step: String,
+    /// The tool.
+    pub tool: String,
+    /// What it was given.
+    pub arguments: Value,
+    /// Its output, if it succeeded; a large one as a blob's URI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Why it failed, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+    /// When it finished.
+    pub finished_at: String,
+}
+
+/// `GET /sessions/{id}/context`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContextAnswer {
+    /// Key to value; large values as blob URIs.
+    pub context: Map<String, Value>,
+}
+
+/// The data of the last event of a stream, `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamEnd {
+    /// How the latest run ended.
+    pub status: Status,
+}
+
+/// What `/livez` and `/readyz` answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// `live` or `ready`.
+    pub status: String,
+}
