@@ -1,0 +1,283 @@
+//! The way to a running server: `/api/v1` over HTTP. A problem that the server tells becomes a
+//! failure with its words, its hint and the exit code that fits.
+
+use crate::exit::{Exit, Failure};
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::Duration;
+use wire::rest::Page;
+
+/// Where the server listens unless told otherwise.
+pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:8420";
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long an answer may take beyond the time that the server was asked to wait.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// The largest page that a server gives.
+const PAGE_ITEMS_MAX: usize = 200;
+
+/// A client of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: Url,
+}
+
+/// One request: a path below `/api/v1`, each segment as it is before encoding.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Request<'a> {
+    path: Vec<&'a str>,
+    query: Vec<(&'static str, String)>,
+    wait: Duration,
+}
+
+impl<'a> Request<'a> {
+    /// A request for this path.
+    pub(crate) fn to(path: &[&'a str]) -> Self {
+        Self { path: path.to_vec(), ..Self::default() }
+    }
+
+    /// The same with a query parameter, where there is a value.
+    pub(crate) fn with(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
+        self.query.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
+    /// The same, answered once the run ends or pauses, at the latest after so many seconds.
+    pub(crate) fn waiting(mut self, seconds: u64) -> Self {
+        self.wait = Duration::from_secs(seconds);
+        self.with("wait", Some(seconds))
+    }
+}
+
+impl Client {
+    /// A client of the server at this address.
+    pub(crate) fn new(server: &str) -> Result<Self, Failure> {
+        let base = Url::parse(server)
+            .ok()
+            .filter(|url| url.has_host() && ["http", "https"].contains(&url.scheme()));
+        let base = base.ok_or_else(|| {
+            Failure::usage(format!("`{server}` is not the address of a server"))
+                .hint(format!("give it as `--server {DEFAULT_SERVER}`"))
+        })?;
+        tools::http::install_tls();
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(CONNECT_LIMIT)
+            .redirect(reqwest::redirect::Policy::none());
+        if base.scheme() == "http" {
+            // Reading the machine's certificates takes time, and a machine may have none.
+            builder = builder.tls_certs_only(Vec::new());
+        }
+        if is_loopback(&base) {
+            // A proxy of this network cannot reach our own machine's loopback.
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|error| {
+            Failure::new(Exit::Failed, "client", format!("cannot start a client: {error}"))
+        })?;
+        Ok(Self { http, base })
+    }
+
+    /// Reads.
+    pub(crate) async fn get(&self, request: Request<'_>) -> Result<Value, Failure> {
+        let builder = self.builder(Method::GET, &request).timeout(ANSWER_LIMIT + request.wait);
+        self.answer(builder).await
+    }
+
+    /// Changes something.
+    pub(crate) async fn post(&self, request: Request<'_>, body: &Value) -> Result<Value, Failure> {
+        let builder = self
+            .builder(Method::POST, &request)
+            .timeout(ANSWER_LIMIT + request.wait)
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+        self.answer(builder).await
+    }
+
+    /// Reads a list, page by page, until it holds so many items: `{items, nextCursor}`.
+    pub(crate) async fn list(&self, request: Request<'_>, limit: usize) -> Result<Value, Failure> {
+        let mut items: Vec<Value> = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let size = (limit - items.len()).min(PAGE_ITEMS_MAX);
+            let page = request.clone().with("limit", Some(size)).with("cursor", cursor.as_ref());
+            let page: Page<Value> = read(&self.get(page).await?)?;
+            let is_empty = page.items.is_empty();
+            items.extend(page.items);
+            cursor = page.next_cursor;
+            if items.len() >= limit || cursor.is_none() || is_empty {
+                return Ok(json!({"items": items, "nextCursor": cursor}));
+            }
+        }
+    }
+
+    /// Opens an event stream, after this event where one is named.
+    pub(crate) async fn stream(
+        &self,
+        request: Request<'_>,
+        last_event_id: Option<&str>,
+    ) -> Result<Response, Failure> {
+        let mut builder = self.builder(Method::GET, &request).header(ACCEPT, "text/event-stream");
+        if let Some(id) = last_event_id {
+            builder = builder.header("Last-Event-ID", id);
+        }
+        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(self.refused(response).await)
+    }
+
+    fn builder(&self, method: Method, request: &Request<'_>) -> RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(&request.path);
+        }
+        if !request.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&request.query);
+        }
+        self.http.request(method, url)
+    }
+
+    async fn answer(&self, builder: RequestBuilder) -> Result<Value, Failure> {
+        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let what = format!("{} answered something else than JSON: {error}", self.base);
+            Failure::new(Exit::Upstream, "not_json", what)
+                .hint("is this a Waypost server? see `--server`")
+        })
+    }
+
+    async fn refused(&self, response: Response) -> Failure {
+        let status = response.status().as_u16();
+        let bytes = response.bytes().await.unwrap_or_default();
+        problem(status, serde_json::from_slice(&bytes).ok())
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let server = self.base.as_str().trim_end_matches('/');
+        if error.is_timeout() && !error.is_connect() {
+            let what = format!("`{server}` did not answer in time");
+            return Failure::new(Exit::Timeout, "timeout", what)
+                .hint("it may still be at work: see `waypost session ls`");
+        }
+        let why = innermost(error);
+        Failure::new(Exit::Unreachable, "unreachable", format!("no server at `{server}`: {why}"))
+            .hint("start one with `waypost up`, or name another with `--server URL`")
+    }
+}
+
+/// An answer as what it should be.
+pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
+    T::deserialize(body).map_err(|error| {
+        let what = format!("the server's answer reads differently than expected: {error}");
+        Failure::new(Exit::Upstream, "answer", what)
+            .hint("is the server of another release? `--json` shows the answer as it is")
+    })
+}
+
+/// What the server refused, in its own words.
+fn problem(status: u16, body: Option<Value>) -> Failure {
+    let text = |name: &str| {
+        let value = body.as_ref().and_then(|body| body.get(name));
+        value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let message = text("detail").or_else(|| text("error")).or_else(|| text("title"));
+    let message = message.unwrap_or_else(|| format!("the server answered {status}"));
+    let code = text("code").unwrap_or_else(|| format!("http_{status}"));
+    let errors = body.as_ref().and_then(|body| body["errors"].as_array());
+    let lines = errors.into_iter().flatten().filter_map(faulty_value).collect();
+    let mut failure = Failure::new(exit_of(status), &code, message).lines(lines);
+    failure.hint = text("hint");
+    failure.problem = body.map(Box::new);
+    failure
+}
+
+/// `/a: must be a number` out of one entry of a problem's `errors`.
+fn faulty_value(error: &Value) -> Option<String> {
+    let detail = error["detail"].as_str()?;
+    match error["pointer"].as_str() {
+        None | Some("") => Some(detail.to_owned()),
+        Some(pointer) => Some(format!("{pointer}: {detail}")),
+    }
+}
+
+fn exit_of(status: u16) -> Exit {
+    match status {
+        400 | 413 | 415 | 422 => Exit::Usage,
+        401 => Exit::Auth,
+        403 => Exit::Denied,
+        408 | 504 => Exit::Timeout,
+        502 => Exit::Upstream,
+        _ => Exit::Failed,
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The cause that a person can act on stands at the end of the chain: `Connection refused`.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn url(server: &str, request: &Request<'_>) -> String {
+        let client = Client::new(server).unwrap();
+        client.builder(Method::GET, request).build().unwrap().url().to_string()
+    }
+
+    #[test]
+    fn segments_and_values_are_encoded() {
+        let request = Request::to(&["plans", "math/other ü"]).with("status", Some("a&b"));
+        assert_eq!(
+            url("http://127.0.0.1:1/", &request),
+            "http://127.0.0.1:1/api/v1/plans/math%2Fother%20%C3%BC?status=a%26b"
+        );
+        let request = Request::to(&["tools"]).with("cursor", None::<&str>);
+        assert_eq!(url("http://host/prefix", &request), "http://host/prefix/api/v1/tools");
+    }
+
+    #[test]
+    fn what_is_no_server_is_refused() {
+        for server in ["127.0.0.1:8420", "ftp://host", "", "http://"] {
+            assert_eq!(Client::new(server).unwrap_err().exit, Exit::Usage, "{server}");
+        }
+    }
+
+    #[test]
+    fn a_problem_keeps_the_servers_words() {
+        let body = json!({
+            "detail": "the input does not fit",
+            "code": "wrong_shape",
+            "hint": "see the schema",
+            "errors": [{"pointer": "/a", "detail": "is no number"}],
+        });
+        let failure = problem(422, Some(body));
+        assert_eq!(
+            failure.to_string(),
+            "error: the input does not fit\n  /a: is no number\nhint: see the schema"
+        );
+        assert_eq!((failure.exit, failure.code.as_str()), (Exit::Usage, "wrong_shape"));
+        assert_eq!(problem(500, None).message, "the server answered 500");
+    }
+}

@@ -1,0 +1,346 @@
+//! `waypost inbox`: what people are asked, and their answers.
+
+use crate::client::{Client, Request, read};
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::input;
+use crate::outcome;
+use crate::output::Fields;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use wire::rest::{
+    ApproveReply, Ask, AskKind, AskStatus, AskedCall, AuthorizeAction, AuthorizeReply,
+    CallDecision, ClarifyReply, FillAction, FillReply, FixAction, FixReply, Page, ReplyAnswer,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost inbox ls
+  waypost inbox show ask_..
+  waypost inbox answer ask_.. Ada                               # a question
+  waypost inbox answer ask_.. name=Ada age=36                   # a form
+  waypost inbox answer ask_.. --json-input @form.json           # a form from a file
+  waypost inbox answer ask_.. --action retry                    # a failed step
+  waypost inbox answer ask_.. --action edit --arguments '{\"a\": 1, \"b\": 2}'
+  waypost inbox approve ask_..
+  waypost inbox reject ask_.. --feedback 'not before Monday'";
+
+/// What `waypost inbox` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct InboxArgs {
+    #[command(subcommand)]
+    command: InboxCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum InboxCommand {
+    /// List open asks, oldest first
+    Ls {
+        /// Only those of this session: ses_.. or the client's own key
+        #[arg(long)]
+        session: Option<String>,
+        /// How many at most
+        #[arg(long, default_value_t = 50, value_parser = super::limit)]
+        limit: usize,
+    },
+    /// Show one ask with all that it asks
+    Show {
+        /// The ask's id
+        ask: String,
+    },
+    /// Answer a question, a form or a failed step
+    Answer(AnswerArgs),
+    /// Let the calls of an ask run
+    Approve(ApproveArgs),
+    /// Do not let the calls of an ask run
+    Reject(RejectArgs),
+}
+
+#[derive(Debug, Args)]
+struct AnswerArgs {
+    /// The ask's id
+    ask: String,
+    /// The answer to a question as text; to a form `key=value ..`, a JSON text or @file
+    #[arg(conflicts_with_all = ["json_input", "action"])]
+    text: Vec<String>,
+    /// The answer as JSON
+    #[arg(long, value_name = "JSON|@FILE", conflicts_with = "action")]
+    json_input: Option<String>,
+    /// What to do about a failed step, or `decline`, or `done` for a URL that was opened
+    #[arg(long, value_enum)]
+    action: Option<Action>,
+    /// For `--action edit`: the whole edited arguments
+    #[arg(long, value_name = "JSON|@FILE", requires = "action")]
+    arguments: Option<String>,
+    /// For `--action skip` and `settle`: what stands for the step's output
+    #[arg(long, value_name = "JSON|@FILE", requires = "action")]
+    output: Option<String>,
+    /// How many seconds to wait for the run to end or pause again
+    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
+    wait: u64,
+}
+
+#[derive(Debug, Args)]
+struct ApproveArgs {
+    /// The ask's id
+    ask: String,
+    /// Approve only this call; the other calls of the ask are rejected
+    #[arg(long = "call", value_name = "CALL")]
+    calls: Vec<String>,
+    /// How many seconds to wait for the run to end or pause again
+    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
+    wait: u64,
+}
+
+#[derive(Debug, Args)]
+struct RejectArgs {
+    /// The ask's id
+    ask: String,
+    /// Why: whoever asked is told
+    #[arg(long, value_name = "TEXT")]
+    feedback: String,
+    /// How many seconds to wait for the run to end or pause again
+    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
+    wait: u64,
+}
+
+/// What can be said instead of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Action {
+    /// A failed step: once more, as it was
+    Retry,
+    /// A failed step: once more, with --arguments
+    Edit,
+    /// A failed step: go on without it
+    Skip,
+    /// A failed step: end the run as failed
+    Abort,
+    /// A failed step: it did happen, --output is its result
+    Settle,
+    /// A URL: it was opened and done
+    Done,
+    /// A question, a form or a URL: no
+    Decline,
+}
+
+/// Runs `waypost inbox`.
+pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit, Failure> {
+    let client = context.client()?;
+    match args.command {
+        InboxCommand::Ls { session, limit } => list(context, &client, session, limit).await,
+        InboxCommand::Show { ask } => show(context, &client, &ask).await,
+        InboxCommand::Answer(args) => {
+            let ask = open_ask(&client, &args.ask).await?;
+            let reply = answer(&ask, &args)?;
+            send(context, &client, (&ask, &reply), args.wait).await
+        }
+        InboxCommand::Approve(args) => {
+            let ask = open_ask(&client, &args.ask).await?;
+            let reply = approval(&ask, &args.calls)?;
+            send(context, &client, (&ask, &reply), args.wait).await
+        }
+        InboxCommand::Reject(args) => {
+            let ask = open_ask(&client, &args.ask).await?;
+            let reply = rejection(&ask, &args.feedback)?;
+            send(context, &client, (&ask, &reply), args.wait).await
+        }
+    }
+}
+
+async fn list(
+    context: &Context,
+    client: &Client,
+    session: Option<String>,
+    limit: usize,
+) -> Result<Exit, Failure> {
+    let request = Request::to(&["asks"]).with("status", Some("open")).with("session", session);
+    let body = client.list(request, limit).await?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let page: Page<Ask> = read(&body)?;
+    if page.items.is_empty() {
+        context.output.talk("nobody is asked anything");
+        return Ok(Exit::Ok);
+    }
+    context.output.text(&outcome::asks_table(&page.items))?;
+    Ok(Exit::Ok)
+}
+
+async fn show(context: &Context, client: &Client, ask: &str) -> Result<Exit, Failure> {
+    let body = client.get(Request::to(&["asks", ask])).await?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let ask: Ask = read(&body)?;
+    context.output.text(&fields(&ask).text())?;
+    if ask.status == AskStatus::Open {
+        context.output.talk(&format!("answer with\n  {}", outcome::answer_command(&ask)));
+    }
+    Ok(Exit::Ok)
+}
+
+fn fields(ask: &Ask) -> Fields {
+    let mut fields = Fields::default();
+    fields.add("ask", ask.id.as_str());
+    fields.add("kind", ask.kind.name());
+    fields.add("status", plain_name(&json!(ask.status)));
+    fields.add("session", format!("{} ({})", ask.session.id, ask.session.key));
+    fields.add("run", ask.run.as_str());
+    fields.add("step", ask.step.as_str());
+    fields.add("created", ask.created_at.as_str());
+    fields.add("expires", ask.expires_at.as_deref().unwrap_or("never"));
+    fields.add("title", ask.title.as_str());
+    fields.add("asks", ask.body.as_str());
+    if let Some(fault) = &ask.fault {
+        fields.add("error", format!("{}: {}", fault.name, fault.message));
+        fields.add("got", ask.how.as_deref().unwrap_or_default());
+    }
+    let actions: Vec<String> =
+        ask.actions.iter().map(|action| plain_name(&json!(action))).collect();
+    fields.add("actions", actions.join(", "));
+    fields.add("url", ask.url.as_deref().unwrap_or_default());
+    for AskedCall { call_id, tool, arguments } in &ask.calls {
+        fields.add("call", format!("{call_id} {tool} {arguments}"));
+    }
+    fields.add("schema", ask.schema.as_ref().map(outcome::pretty).unwrap_or_default());
+    if let Some(decision) = &ask.decision {
+        fields.add("decided", format!("by {} at {}", decision.by, decision.at));
+        fields.add("decision", outcome::pretty(&decision.reply));
+    }
+    fields
+}
+
+/// A word out of its JSON form, without the quotes.
+fn plain_name(word: &Value) -> String {
+    word.as_str().unwrap_or_default().to_owned()
+}
+
+/// The ask as it is now: its kind says what a reply must look like.
+async fn open_ask(client: &Client, ask: &str) -> Result<Ask, Failure> {
+    read(&client.get(Request::to(&["asks", ask])).await?)
+}
+
+async fn send(
+    context: &Context,
+    client: &Client,
+    (ask, reply): (&Ask, &Value),
+    wait: u64,
+) -> Result<Exit, Failure> {
+    let request = Request::to(&["asks", &ask.id]).waiting(wait);
+    let body = client.post(request, reply).await?;
+    let answer: ReplyAnswer = read(&body)?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(outcome::exit_of(answer.run.status));
+    }
+    outcome::tell(context.output, &answer.run)
+}
+
+fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
+    match (ask.kind, args.action) {
+        (AskKind::Clarify, None) => {
+            let answer = Some(clarification(ask, args)?);
+            Ok(json!(ClarifyReply { action: None, answer }))
+        }
+        (AskKind::Clarify, Some(Action::Decline)) => {
+            let action = Some(FillAction::Decline);
+            Ok(json!(ClarifyReply { action, answer: None }))
+        }
+        (AskKind::Fill, None) => {
+            let content = Some(form(ask, args)?);
+            Ok(json!(FillReply { action: FillAction::Accept, content }))
+        }
+        (AskKind::Fill, Some(Action::Decline)) => {
+            Ok(json!(FillReply { action: FillAction::Decline, content: None }))
+        }
+        (AskKind::Authorize, Some(Action::Done)) => {
+            Ok(json!(AuthorizeReply { action: AuthorizeAction::Done }))
+        }
+        (AskKind::Authorize, Some(Action::Decline)) => {
+            Ok(json!(AuthorizeReply { action: AuthorizeAction::Decline }))
+        }
+        (AskKind::Fix, Some(action)) => fix(ask, action, args),
+        (AskKind::Approve, _) => Err(misfit(ask, "needs a decision")),
+        (AskKind::Clarify | AskKind::Fill | AskKind::Authorize, Some(_)) => {
+            Err(misfit(ask, "does not take this action"))
+        }
+        (AskKind::Authorize | AskKind::Fix, None) => Err(misfit(ask, "needs an action")),
+    }
+}
+
+fn clarification(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
+    match &args.json_input {
+        Some(text) => input::text_or_file(text),
+        None if args.text.is_empty() => Err(misfit(ask, "needs an answer")),
+        None => Ok(json!(args.text.join(" "))),
+    }
+}
+
+fn form(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
+    if let Some(text) = &args.json_input {
+        return input::text_or_file(text);
+    }
+    if args.text.is_empty() {
+        return Err(misfit(ask, "needs an answer"));
+    }
+    let wants_text = ask.schema.as_ref().is_some_and(|schema| schema["type"] == "string");
+    if wants_text {
+        return Ok(json!(args.text.join(" ")));
+    }
+    input::words(&args.text)
+}
+
+fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value, Failure> {
+    let action = match action {
+        Action::Retry => FixAction::Retry,
+        Action::Edit => FixAction::Edit,
+        Action::Skip => FixAction::Skip,
+        Action::Abort => FixAction::Abort,
+        Action::Settle => FixAction::Settle,
+        Action::Done | Action::Decline => return Err(misfit(ask, "does not take this action")),
+    };
+    let value = |text: &Option<String>| text.as_deref().map(input::text_or_file).transpose();
+    let (arguments, output) = (value(&args.arguments)?, value(&args.output)?);
+    Ok(json!(FixReply { action, arguments, output }))
+}
+
+fn approval(ask: &Ask, only: &[String]) -> Result<Value, Failure> {
+    if let Some(unknown) = only.iter().find(|id| !ask.calls.iter().any(|call| call.call_id == **id))
+    {
+        return Err(Failure::usage(format!("call `{unknown}` is not part of {}", ask.id))
+            .hint(format!("`waypost inbox show {}` lists its calls", ask.id)));
+    }
+    decisions(ask, |call| {
+        let approve = only.is_empty() || only.contains(&call.call_id);
+        let feedback = (!approve).then(|| "not approved".to_owned());
+        (approve, feedback)
+    })
+}
+
+fn rejection(ask: &Ask, feedback: &str) -> Result<Value, Failure> {
+    decisions(ask, |_| (false, Some(feedback.to_owned())))
+}
+
+/// One decision for every call of the ask: a reply must cover the whole ask.
+fn decisions(
+    ask: &Ask,
+    decide: impl Fn(&AskedCall) -> (bool, Option<String>),
+) -> Result<Value, Failure> {
+    if ask.kind != AskKind::Approve {
+        return Err(misfit(ask, "is not about calls"));
+    }
+    let decision = |call: &AskedCall| {
+        let (approve, feedback) = decide(call);
+        CallDecision { call_id: call.call_id.clone(), approve, feedback, arguments: None }
+    };
+    Ok(json!(ApproveReply { decisions: ask.calls.iter().map(decision).collect() }))
+}
+
+fn misfit(ask: &Ask, why: &str) -> Failure {
+    Failure::usage(format!("{} is a `{}`: it {why}", ask.id, ask.kind.name()))
+        .hint(outcome::answer_command(ask))
+}

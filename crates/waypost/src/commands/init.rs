@@ -1,0 +1,138 @@
+//! `waypost init`: writes a small project that runs as it is. Works offline and never overwrites.
+
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use clap::Args;
+use serde_json::json;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost init                 # a project in this folder
+  waypost init shop            # in a new folder
+  waypost plan test shop       # runs the new plan's examples, offline
+  waypost up shop              # serves it";
+
+/// What `waypost init` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct InitArgs {
+    /// The project's folder; made if it is not there
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+}
+
+const FILES: [(&str, &str); 2] = [("waypost.toml", SETTINGS), ("plans/hello/greet.yaml", GREET)];
+
+const SETTINGS: &str = r#"# A Waypost project: `waypost up` runs this folder. Every key is optional.
+
+[tools.http]
+# Hosts that `http::request` may reach, such as "api.example.com" or "127.0.0.1:9000".
+allow = []
+
+[limits]
+# How long one tool call may take.
+call_timeout_ms = 30000
+"#;
+
+const GREET: &str = r#"# The plan's id is `hello/greet`, after its folder and its file.
+description: Asks for a name and a number, then greets with the number's successor
+parameters:
+  type: object
+  properties:
+    number: {type: number}
+startStepId: ask
+steps:
+  - id: ask
+    type: human_in_the_loop
+    message: What is your name?
+    nextStepIdOnInput: next
+  - id: next
+    type: tool_call
+    toolId: "math::add"
+    arguments: {a: {jsonPath: $.promptInput.number, default: 41}, b: 1}
+    saveAs: successor
+    nextStepId: greet
+  - id: greet
+    type: final_response
+    message: "Hello, {{ context.human_input }}! Your number is {{ context.successor }}."
+# `waypost plan test` runs these.
+examples:
+  - name: greets by name
+    input: {number: 1}
+    replies: [{answer: Ada}]
+    expect: {status: completed, answer: "Hello, Ada! Your number is 2."}
+  - name: waits until someone answers
+    expect: {status: paused_on_human}
+"#;
+
+/// The data folder of `waypost up` holds state, not source.
+const IGNORED: &str = ".waypost/";
+
+/// Writes the project.
+pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
+    let dir = &args.dir;
+    let present: Vec<String> = FILES
+        .iter()
+        .map(|(path, _)| dir.join(path))
+        .filter(|path| path.symlink_metadata().is_ok())
+        .map(|path| path.display().to_string())
+        .collect();
+    if !present.is_empty() {
+        return Err(Failure::usage("these files exist already; nothing was written")
+            .lines(present)
+            .hint("choose another folder, or run what is here with `waypost up`"));
+    }
+    let mut created = Vec::new();
+    for (path, text) in FILES {
+        let path = dir.join(path);
+        write_new(&path, text)?;
+        created.push(path.display().to_string());
+    }
+    if ignore(&dir.join(".gitignore"))? {
+        created.push(dir.join(".gitignore").display().to_string());
+    }
+    let place = dir.display();
+    if output.is_json() {
+        output.document(&json!({"created": created}))?;
+    } else {
+        output.text(&created.join("\n"))?;
+        output.talk(&format!("now try: waypost plan test {place}\n         waypost up {place}"));
+    }
+    Ok(Exit::Ok)
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
+        // Refuses a file that came in between: nothing is ever overwritten.
+        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        file.write_all(text.as_bytes())
+    });
+    written.map_err(|error| unwritable(path, &error))
+}
+
+/// Adds the data folder to `.gitignore`; whether there was anything to add.
+fn ignore(path: &Path) -> Result<bool, Failure> {
+    let present = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(unwritable(path, &error)),
+    };
+    let entry = IGNORED.trim_end_matches('/');
+    if present.lines().any(|line| line.trim().trim_matches('/') == entry) {
+        return Ok(false);
+    }
+    let gap = if present.is_empty() || present.ends_with('\n') { "" } else { "\n" };
+    let appended = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(format!("{gap}{IGNORED}\n").as_bytes()));
+    appended.map(|()| true).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+}

@@ -1,0 +1,224 @@
+//! `waypost plan`: what plans there are, whether they are right, what they look like, and runs of
+//! them. Checking, drawing and testing need no server.
+
+use crate::client::{Request, read};
+use crate::context::Context;
+use crate::examples;
+use crate::exit::{Exit, Failure};
+use crate::input;
+use crate::outcome;
+use crate::output::{Output, Table};
+use crate::plans::{Checked, Selection};
+use clap::{Args, Subcommand};
+use kernel::plan::graph::mermaid;
+use kernel::plan::mistake::Mistake;
+use serde_json::json;
+use std::path::PathBuf;
+use wire::rest::{Page, PlanAnswer, PlanSummary, RunAnswer, RunBody};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost plan ls
+  waypost plan run math::conditional_add --input a=2 b=3
+  waypost plan run hello/greet --session my-session --wait 5
+  waypost plan validate                            # all plans of this project, offline
+  waypost plan test plans/hello/greet.yaml         # runs a plan's examples, offline
+  waypost plan graph plans/hello/greet.yaml        # as Mermaid text";
+
+/// What `waypost plan` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct PlanArgs {
+    #[command(subcommand)]
+    command: PlanCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PlanCommand {
+    /// List the server's plans
+    Ls {
+        /// How many at most
+        #[arg(long, default_value_t = 200, value_parser = super::limit)]
+        limit: usize,
+    },
+    /// Show one plan as the server has it
+    Show {
+        /// The plan's id
+        id: String,
+    },
+    /// Check plans and say what is wrong, with file, line and column; offline
+    Validate {
+        /// Plan files, or one project folder [default: this folder's project]
+        #[arg(value_name = "FILES|DIR")]
+        paths: Vec<PathBuf>,
+    },
+    /// Draw a plan as Mermaid text; offline
+    Graph {
+        /// The plan's file
+        file: PathBuf,
+    },
+    /// Run the examples that plans carry; offline
+    Test {
+        /// Plan files, or one project folder [default: this folder's project]
+        #[arg(value_name = "FILES|DIR")]
+        paths: Vec<PathBuf>,
+    },
+    /// Run a plan and print its answer
+    Run(RunArgs),
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The plan's id
+    id: String,
+    /// The input: `key=value ..` (JSON where it reads as JSON, else text), a JSON text or @file
+    #[arg(long, value_name = "KEY=VALUE..|JSON|@FILE", num_args = 1..)]
+    input: Vec<String>,
+    /// The session to run in, ses_.. or your own key; a new one if absent
+    #[arg(long, value_name = "KEY")]
+    session: Option<String>,
+    /// How many seconds to wait for the run to end or pause
+    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
+    wait: u64,
+}
+
+/// Runs `waypost plan`.
+pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failure> {
+    match args.command {
+        PlanCommand::Ls { limit } => list(context, limit).await,
+        PlanCommand::Show { id } => show(context, &id).await,
+        PlanCommand::Validate { paths } => validate(context.output, &paths),
+        PlanCommand::Graph { file } => graph(context.output, file),
+        PlanCommand::Test { paths } => test(context.output, &paths).await,
+        PlanCommand::Run(args) => start(context, args).await,
+    }
+}
+
+async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
+    let body = context.client()?.list(Request::to(&["plans"]), limit).await?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let page: Page<PlanSummary> = read(&body)?;
+    let mut table = Table::new(&["plan", "description"]);
+    for plan in page.items {
+        table.row(vec![plan.id, plan.description]);
+    }
+    context.output.text(&table.text())?;
+    Ok(Exit::Ok)
+}
+
+async fn show(context: &Context, id: &str) -> Result<Exit, Failure> {
+    let body = context.client()?.get(Request::to(&["plans", id])).await?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let answer: PlanAnswer = read(&body)?;
+    context.output.text(&outcome::pretty(&answer.plan))?;
+    Ok(Exit::Ok)
+}
+
+async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
+    let body = json!(RunBody {
+        plan: None,
+        plan_id: Some(args.id),
+        input: Some(input::words(&args.input)?),
+        session: args.session,
+    });
+    let request = Request::to(&["runs"]).waiting(args.wait);
+    let body = context.client()?.post(request, &body).await?;
+    let answer: RunAnswer = read(&body)?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(outcome::exit_of(answer.run.status));
+    }
+    outcome::tell(context.output, &answer.run)
+}
+
+fn validate(output: Output, paths: &[PathBuf]) -> Result<Exit, Failure> {
+    let all = Selection::read(paths)?.check();
+    let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
+    let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
+    if output.is_json() {
+        let file = |checked: &Checked| {
+            json!({
+                "file": checked.file,
+                "plan": checked.plan.as_ref().map(|plan| &plan.id),
+                "mistakes": checked.mistakes,
+            })
+        };
+        let files: Vec<_> = all.iter().map(file).collect();
+        output.document(&json!({"valid": errors == 0, "files": files}))?;
+    } else {
+        for mistake in &mistakes {
+            output.text(&mistake.to_string())?;
+        }
+        let warnings = mistakes.len() - errors;
+        output.talk(&format!("{} plans, {errors} errors, {warnings} warnings", all.len()));
+    }
+    Ok(if errors == 0 { Exit::Ok } else { Exit::Failed })
+}
+
+fn graph(output: Output, file: PathBuf) -> Result<Exit, Failure> {
+    if file.is_dir() {
+        return Err(Failure::usage(format!("`{}` is a folder", file.display()))
+            .hint("name one plan's file"));
+    }
+    for checked in Selection::read(&[file])?.check() {
+        let Some(plan) = checked.plan else {
+            return Err(faulty(&checked.mistakes));
+        };
+        let drawing = mermaid(&plan);
+        if output.is_json() {
+            output.document(&json!({"plan": plan.id, "mermaid": drawing}))?;
+        } else {
+            output.text(drawing.trim_end())?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn test(output: Output, paths: &[PathBuf]) -> Result<Exit, Failure> {
+    let selection = Selection::read(paths)?;
+    let mut plans = Vec::new();
+    let mut mistakes = Vec::new();
+    for checked in selection.check() {
+        mistakes.extend(checked.mistakes.into_iter().filter(Mistake::is_error));
+        plans.extend(checked.plan);
+    }
+    if !mistakes.is_empty() {
+        return Err(faulty(&mistakes));
+    }
+    let results = examples::run(selection.project, &plans).await?;
+    let failed = results.iter().filter(|result| result.difference.is_some()).count();
+    let passed = results.len() - failed;
+    for result in &results {
+        let (plan, name) = (&result.plan, &result.name);
+        if output.is_json() {
+            output.document(&json!({
+                "plan": plan,
+                "example": name,
+                "passed": result.difference.is_none(),
+                "difference": result.difference,
+            }))?;
+            continue;
+        }
+        match &result.difference {
+            None => output.text(&format!("ok      {plan}: {name}"))?,
+            Some(difference) => output.text(&format!("FAILED  {plan}: {name}: {difference}"))?,
+        }
+    }
+    if !output.is_json() {
+        output.text(&format!("{passed} passed, {failed} failed"))?;
+    }
+    Ok(if failed == 0 { Exit::Ok } else { Exit::Failed })
+}
+
+/// Plans that cannot be drawn or tested before their mistakes are mended.
+fn faulty(mistakes: &[Mistake]) -> Failure {
+    let errors = mistakes.iter().filter(|mistake| mistake.is_error());
+    let lines: Vec<String> = errors.map(Mistake::to_string).collect();
+    Failure::new(Exit::Failed, "invalid_plan", "there are mistakes in the plans").lines(lines)
+}

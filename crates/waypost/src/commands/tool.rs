@@ -1,0 +1,119 @@
+//! `waypost tool`: the catalog as this caller sees it, and direct calls.
+
+use crate::client::{Request, read};
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::input;
+use crate::outcome;
+use crate::output::{Fields, Table};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use wire::rest::{CallAnswer, Page, PendingCall, Tool};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost tool ls
+  waypost tool show math::add
+  waypost tool call math::add a=1 b=2
+  waypost tool call http::request @request.json";
+
+/// What `waypost tool` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct ToolArgs {
+    #[command(subcommand)]
+    command: ToolCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ToolCommand {
+    /// List the tools
+    Ls {
+        /// How many at most
+        #[arg(long, default_value_t = 200, value_parser = super::limit)]
+        limit: usize,
+    },
+    /// Show one tool with its schemas
+    Show {
+        /// Its name, such as math::add
+        name: String,
+    },
+    /// Call a tool and print its output
+    Call {
+        /// Its name, such as math::add
+        name: String,
+        /// `key=value ..` (JSON where it reads as JSON, else text), a JSON text or @file
+        arguments: Vec<String>,
+    },
+}
+
+/// Runs `waypost tool`.
+pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit, Failure> {
+    match args.command {
+        ToolCommand::Ls { limit } => list(context, limit).await,
+        ToolCommand::Show { name } => show(context, &name).await,
+        ToolCommand::Call { name, arguments } => call(context, &name, &arguments).await,
+    }
+}
+
+async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
+    let body = context.client()?.list(Request::to(&["tools"]), limit).await?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let page: Page<Tool> = read(&body)?;
+    let mut table = Table::new(&["tool", "reach", "description"]);
+    for tool in page.items {
+        table.row(vec![tool.name, tool.reach, tool.description]);
+    }
+    context.output.text(&table.text())?;
+    Ok(Exit::Ok)
+}
+
+async fn show(context: &Context, name: &str) -> Result<Exit, Failure> {
+    let body = context.client()?.get(Request::to(&["tools", name])).await?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let tool: Tool = read(&body)?;
+    let mut fields = Fields::default();
+    fields.add("name", tool.name);
+    fields.add("title", tool.title);
+    fields.add("description", tool.description);
+    fields.add("reach", tool.reach);
+    fields.add("idempotent", if tool.idempotent { "yes" } else { "no" });
+    fields.add("tags", tool.tags.join(", "));
+    fields.add("input", outcome::pretty(&tool.input_schema));
+    fields.add("output", tool.output_schema.as_ref().map(outcome::pretty).unwrap_or_default());
+    context.output.text(&fields.text())?;
+    Ok(Exit::Ok)
+}
+
+async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exit, Failure> {
+    let body = json!({"arguments": input::words(arguments)?});
+    let request = Request::to(&["tools", name, "call"]);
+    let answer = context.client()?.post(request, &body).await?;
+    let output = context.output;
+    if answer.get("result").is_none() {
+        return pending(context, &answer);
+    }
+    if output.is_json() {
+        output.document(&answer)?;
+    } else {
+        let answer: CallAnswer = read(&answer)?;
+        output.text(&outcome::value_text(&answer.result))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// A person is asked first, or it takes longer than we waited.
+fn pending(context: &Context, answer: &Value) -> Result<Exit, Failure> {
+    let call: PendingCall = read(answer)?;
+    if context.output.is_json() {
+        context.output.document(answer)?;
+        return Ok(outcome::exit_of(call.run.status));
+    }
+    outcome::tell(context.output, &call.run)
+}

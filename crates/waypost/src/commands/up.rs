@@ -1,0 +1,256 @@
+//! `waypost up`: serves a project, or the demo, until it is told to stop.
+
+use crate::assembly::assemble;
+use crate::client::DEFAULT_SERVER;
+use crate::exit::{Exit, Failure};
+use crate::folder::TemporaryFolder;
+use crate::logs::LogFormat;
+use crate::output::Output;
+use crate::plans::{load_project, project_folder};
+use clap::Args;
+use server::project::Project;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost up --demo                       # examples in a folder of their own, gone at the end
+  waypost up                              # this folder's project; its data is in .waypost/
+  waypost up shop --port 0 --log json     # another project, a free port, logs for programs
+  waypost up --data /var/lib/waypost      # its data elsewhere";
+
+/// What `waypost up` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct UpArgs {
+    /// The project: this folder, or the nearest one above it with a waypost.toml [default: .]
+    #[arg(conflicts_with = "demo")]
+    dir: Option<PathBuf>,
+    /// The port to listen on; 0 takes a free one [default: waypost.toml, else 8420]
+    #[arg(long, env = "WAYPOST_PORT", hide_env_values = true)]
+    port: Option<u16>,
+    /// The address to listen on, a loopback one [default: waypost.toml, else 127.0.0.1]
+    #[arg(long, env = "WAYPOST_HOST", hide_env_values = true)]
+    host: Option<String>,
+    /// Where the data is kept [default: .waypost in the project]
+    #[arg(long, value_name = "DIR", conflicts_with = "ephemeral")]
+    data: Option<PathBuf>,
+    /// Keep the data in a private temporary folder, removed at the end
+    #[arg(long)]
+    ephemeral: bool,
+    /// Serve the embedded examples; ephemeral unless --data is given
+    #[arg(long)]
+    demo: bool,
+    /// How log lines on standard error look; LOG_LEVEL says how many there are
+    #[arg(long, value_enum, default_value = "text")]
+    log: LogFormat,
+}
+
+impl UpArgs {
+    /// How log lines look.
+    pub(crate) fn log(&self) -> LogFormat {
+        self.log
+    }
+}
+
+/// Where the data is.
+enum Data {
+    /// In a folder that stays.
+    Kept(PathBuf),
+    /// In one that goes with this process.
+    Temporary(TemporaryFolder),
+}
+
+impl Data {
+    fn path(&self) -> &Path {
+        match self {
+            Data::Kept(path) => path,
+            Data::Temporary(folder) => folder.path(),
+        }
+    }
+}
+
+/// A stop may take this long, by the promise to end within 10 seconds of a signal.
+const STOP_LIMIT: Duration = Duration::from_secs(9);
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) async fn run(args: UpArgs, output: Output) -> Result<Exit, Failure> {
+    // Listened to from here on: a signal during the start must not leave a temporary folder behind.
+    let (mut stop, stop_again) = (Signals::listen()?, Signals::listen()?);
+    let (project, data) = sources(&args)?;
+    let listener = bind(&args, &project).await?;
+    let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
+    let assembled = tokio::select! {
+        assembled = assemble(project, data.path().to_path_buf(), address) => assembled?,
+        () = stop.next() => return Ok(Exit::Ok),
+    };
+    for warning in &assembled.warnings {
+        tracing::warn!("{warning}");
+    }
+    if output.text(&format!("waypost listening on http://{address}")).is_err() {
+        // Whoever closed standard output still wants the server.
+        tracing::warn!("nobody reads standard output");
+    }
+    tracing::info!(%address, data = %data.path().display(), "serving");
+    // With `--log json` every line on standard error is JSON.
+    if args.demo && args.log == LogFormat::Text {
+        output.talk(&things_to_try(address));
+    }
+    let shutdown = async move {
+        stop.next().await;
+        tracing::info!("stopping");
+    };
+    tokio::select! {
+        () = server::serve(assembled, listener, shutdown) => tracing::info!("stopped"),
+        () = overdue(stop_again) => {}
+    }
+    drop(data);
+    Ok(Exit::Ok)
+}
+
+/// The project and where its data is.
+fn sources(args: &UpArgs) -> Result<(Project, Data), Failure> {
+    let folder = project_folder(args.dir.as_deref().unwrap_or(Path::new(".")));
+    let project = if args.demo { Project::demo() } else { load_project(&folder)? };
+    if project.plans.is_empty() {
+        let hint = "`waypost init` writes one, `waypost up --demo` shows some";
+        tracing::warn!(folder = %folder.display(), "the project has no plans; {hint}");
+    }
+    let data = match &args.data {
+        Some(data) => Data::Kept(data.clone()),
+        None if args.ephemeral || args.demo => Data::Temporary(TemporaryFolder::new()?),
+        None => Data::Kept(folder.join(".waypost")),
+    };
+    Ok((project, data))
+}
+
+async fn bind(args: &UpArgs, project: &Project) -> Result<TcpListener, Failure> {
+    let configured = &project.config.server;
+    let host = match args.host.as_deref() {
+        Some(host) => loopback(host)?,
+        None => configured.host,
+    };
+    let address = SocketAddr::new(host, args.port.unwrap_or(configured.port));
+    TcpListener::bind(address).await.map_err(|error| unbound(&error, Some(address)))
+}
+
+fn loopback(host: &str) -> Result<IpAddr, Failure> {
+    let address = match host {
+        "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        _ => host.trim_matches(['[', ']']).parse::<IpAddr>().ok(),
+    };
+    match address {
+        Some(address) if address.is_loopback() => Ok(address),
+        Some(_) => {
+            let what = "can be reached from other machines, and nobody is asked who they are";
+            Err(Failure::usage(format!("`--host {host}` {what}"))
+                .hint("listen on 127.0.0.1 and let a proxy with a login stand in front"))
+        }
+        None => Err(Failure::usage(format!("`--host {host}` is not an address"))
+            .hint("write `--host 127.0.0.1` or `--host ::1`")),
+    }
+}
+
+fn unbound(error: &std::io::Error, address: Option<SocketAddr>) -> Failure {
+    let place = address.map(|address| format!(" on {address}")).unwrap_or_default();
+    match (error.kind(), address) {
+        (ErrorKind::AddrInUse, Some(address)) => {
+            let what = format!("port {} is taken by another program", address.port());
+            Failure::new(Exit::Usage, "port_taken", format!("cannot listen{place}: {what}"))
+                .hint("`waypost up --port 0` takes a free port")
+        }
+        _ => Failure::new(Exit::Usage, "listen", format!("cannot listen{place}: {error}")),
+    }
+}
+
+fn things_to_try(address: SocketAddr) -> String {
+    let url = format!("http://{address}");
+    let server = if url == DEFAULT_SERVER { String::new() } else { format!(" --server {url}") };
+    format!(
+        "try this in another terminal:\n\
+         \x20 curl -s {url}/api/v1/plans\n\
+         \x20 waypost{server} plan run math::conditional_add --input a=2 b=3\n\
+         \x20 waypost{server} plan run interaction::greeting    # asks for a name\n\
+         \x20 waypost{server} inbox ls"
+    )
+}
+
+/// Done when a stop takes too long, or when someone who waits for it says so once more.
+async fn overdue(mut signals: Signals) {
+    signals.next().await;
+    tokio::select! {
+        () = tokio::time::sleep(STOP_LIMIT) => {
+            tracing::warn!(limit_s = STOP_LIMIT.as_secs(), "stopping took too long; ending anyway");
+        }
+        () = signals.next() => tracing::warn!("told to stop again; ending at once"),
+    }
+}
+
+/// SIGTERM and SIGINT, each delivered to every listener.
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                let what = format!("cannot listen for signals: {error}");
+                Failure::new(Exit::Failed, "signals", what)
+            })
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Ctrl-C: other systems have no SIGTERM.
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
+        // Without a handler there is nothing to wait for, and nothing ends us but the system.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_may_reach_us() {
+        for host in ["127.0.0.1", "localhost", "::1", "[::1]", "127.9.9.9"] {
+            assert!(loopback(host).is_ok(), "{host}");
+        }
+        for host in ["0.0.0.0", "::", "192.168.1.1", "example.com", ""] {
+            let failure = loopback(host).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage, "{host}");
+            assert!(failure.hint.is_some(), "{host}");
+        }
+    }
+}

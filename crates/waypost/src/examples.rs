@@ -1,0 +1,215 @@
+//! Runs the examples that plans carry, on the real engine over a store of its own, and says where
+//! a run comes out differently than told.
+
+use crate::assembly::assemble;
+use crate::exit::Failure;
+use crate::folder::TemporaryFolder;
+use engine::{Engine, Refusal, RunReport, RunRequest, RunSession, RunTarget};
+use kernel::ask::{Ask, AskBody, Reply};
+use kernel::call::Caller;
+use kernel::contracts::{AskFilter, Page};
+use kernel::ids::{PlanId, RealmId};
+use kernel::plan::{Example, Expect, Plan};
+use kernel::projection::RunRow;
+use kernel::reply::short_form;
+use kernel::schema::sentence;
+use kernel::session::RunStatus;
+use serde_json::{Map, Value};
+use server::auth::REALM;
+use server::project::Project;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// What came of one example.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ExampleResult {
+    /// The plan.
+    pub(crate) plan: PlanId,
+    /// The example's name.
+    pub(crate) name: String,
+    /// How it came out differently; none if it did not.
+    pub(crate) difference: Option<String>,
+}
+
+/// How long a run may take until it ends or pauses.
+const WAIT_MS: u64 = 60_000;
+
+/// Runs the examples of these plans of the project, one after the other, in order.
+pub(crate) async fn run(project: Project, plans: &[Plan]) -> Result<Vec<ExampleResult>, Failure> {
+    let folder = TemporaryFolder::new()?;
+    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let assembled = assemble(project, folder.path().to_path_buf(), nowhere).await?;
+    let stage = Stage {
+        engine: assembled.engine,
+        caller: Caller { realm: RealmId::from(REALM), subject: "local".into(), admin: false },
+    };
+    let mut results = Vec::new();
+    for plan in plans {
+        for example in &plan.examples {
+            results.push(ExampleResult {
+                plan: plan.id.clone(),
+                name: example.name.clone(),
+                difference: stage.play(plan, example).await.err(),
+            });
+        }
+    }
+    stage.engine.stop().await;
+    Ok(results)
+}
+
+/// Where examples are played.
+struct Stage {
+    engine: Engine,
+    caller: Caller,
+}
+
+impl Stage {
+    /// Plays one example; the error is the difference.
+    async fn play(&self, plan: &Plan, example: &Example) -> Result<(), String> {
+        // An example without input is a run without input.
+        let input = match &example.input {
+            Value::Null => Value::Object(Map::new()),
+            input => input.clone(),
+        };
+        let request = RunRequest {
+            target: RunTarget::Plan(plan.id.clone()),
+            input,
+            session: RunSession::New,
+        };
+        let started = self.engine.run(&self.caller, request, WAIT_MS).await;
+        let mut report = started.map_err(|refusal| told(&refusal))?;
+        for (index, given) in example.replies.iter().enumerate() {
+            let number = index + 1;
+            report = self
+                .answer(&report, given)
+                .await
+                .map_err(|why| format!("reply {number} is not taken: {why}"))?;
+        }
+        match differences(&example.expect, &report.run) {
+            found if found.is_empty() => Ok(()),
+            found => Err(found.join("; ")),
+        }
+    }
+
+    async fn answer(&self, report: &RunReport, given: &Value) -> Result<RunReport, String> {
+        let filter = AskFilter {
+            run: Some(report.run.id),
+            status: Some("open".to_owned()),
+            ..AskFilter::default()
+        };
+        let first = Page { cursor: None, limit: 1 };
+        // Listed oldest first: replies stand in the order of asking.
+        let open = self.engine.asks(&self.caller, &filter, &first).await;
+        let open = open.map_err(|refusal| told(&refusal))?;
+        let Some(ask) = open.items.into_iter().next().map(|found| found.row.ask) else {
+            return Err(format!("nobody is asked, the run is {}", standing(&report.run)));
+        };
+        let reply = reply_to(&ask, given)?;
+        let replied = self.engine.reply(&self.caller, ask.id, reply, WAIT_MS).await;
+        replied.map(|replied| replied.run).map_err(|refusal| told(&refusal))
+    }
+}
+
+/// The reply that a short form stands for: `{approve}`, `{answer}`, `{input}`, `{action, ..}`.
+fn reply_to(ask: &Ask, given: &Value) -> Result<Reply, String> {
+    let declines = given["action"] == "decline";
+    match &ask.body {
+        AskBody::Clarify { .. } if declines => return Ok(Reply::Clarify { answer: None }),
+        AskBody::Fill { .. } if declines => return Ok(Reply::Fill { content: None }),
+        AskBody::Authorize { .. } if declines => return Ok(Reply::Authorize { done: false }),
+        AskBody::Clarify { .. }
+        | AskBody::Fill { .. }
+        | AskBody::Authorize { .. }
+        | AskBody::Approve { .. }
+        | AskBody::Fix { .. } => {}
+    }
+    let input = given.get("answer").or(given.get("input")).unwrap_or(given);
+    short_form(ask, Some(input)).map_err(|bad| bad.to_string())
+}
+
+/// Where the run came out differently than expected.
+fn differences(expect: &Expect, run: &RunRow) -> Vec<String> {
+    let mut found = Vec::new();
+    if run.status.seed_name() != expect.status {
+        found.push(format!("expected status {}, got {}", expect.status, standing(run)));
+    }
+    let answer = run.answer.as_ref().unwrap_or(&Value::Null);
+    if let Some(expected) = expect.answer.as_ref().filter(|expected| *expected != answer) {
+        found.push(format!("expected answer {expected}, got {answer}"));
+    }
+    let error = run.last_error.as_ref().map(|fault| fault.name.as_str());
+    if let Some(expected) = &expect.error
+        && error != Some(expected.as_str())
+    {
+        found.push(format!("expected error {expected}, got {}", error.unwrap_or("none")));
+    }
+    found
+}
+
+fn standing(run: &RunRow) -> String {
+    let status = run.status.seed_name();
+    let fault = run.last_error.as_ref();
+    match run.status {
+        RunStatus::Running => format!("{status} after {} s", WAIT_MS / 1000),
+        RunStatus::Stuck | RunStatus::Failed | RunStatus::Cancelled => {
+            fault.map_or_else(|| status.to_owned(), |fault| format!("{status} ({fault})"))
+        }
+        RunStatus::Waiting | RunStatus::Paused | RunStatus::Completed => status.to_owned(),
+    }
+}
+
+fn told(refusal: &Refusal) -> String {
+    if refusal.errors.is_empty() {
+        return refusal.message.clone();
+    }
+    format!("{}: {}", refusal.message, sentence(&refusal.errors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::fault::Fault;
+    use kernel::ids::{Millis, RunId};
+    use serde_json::json;
+
+    fn run(status: RunStatus, answer: Option<Value>, error: Option<&str>) -> RunRow {
+        RunRow {
+            id: RunId(1),
+            no: 1,
+            plan: PlanId::from("a/b"),
+            status,
+            step: None,
+            answer,
+            last_error: error.map(|name| Fault::new(name, "why")),
+            started_at: Millis(0),
+            ended_at: None,
+        }
+    }
+
+    fn expect(expect: Value) -> Expect {
+        serde_json::from_value(expect).unwrap()
+    }
+
+    #[test]
+    fn what_comes_out_as_told_has_no_difference() {
+        let expected = expect(json!({"status": "completed", "answer": "x"}));
+        let done = run(RunStatus::Completed, Some(json!("x")), None);
+        assert_eq!(differences(&expected, &done), Vec::<String>::new());
+        let expected = expect(json!({"status": "paused_on_error", "error": "E"}));
+        let stuck = run(RunStatus::Stuck, None, Some("E"));
+        assert_eq!(differences(&expected, &stuck), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_difference_is_told() {
+        let expected = expect(json!({"status": "completed", "answer": 1, "error": "E"}));
+        let failed = run(RunStatus::Failed, None, Some("F"));
+        assert_eq!(
+            differences(&expected, &failed),
+            [
+                "expected status completed, got failed (F: why)",
+                "expected answer 1, got null",
+                "expected error E, got F",
+            ]
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! How a command ends: the exit codes, and a failure that says what, why and what to do now.
+
+use serde_json::{Value, json};
+use std::fmt;
+use std::process::ExitCode;
+
+/// The exit codes, for scripts and agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It worked.
+    Ok,
+    /// It did not.
+    Failed,
+    /// The command line, the project or the input is wrong.
+    Usage,
+    /// A run waits for a person.
+    Paused,
+    /// Not with these credentials.
+    Auth,
+    /// A tool or an upstream failed.
+    Upstream,
+    /// The server does not answer.
+    Unreachable,
+    /// Policy says no.
+    Denied,
+    /// It took longer than it may.
+    Timeout,
+    /// Someone pressed Ctrl-C.
+    Interrupted,
+}
+
+impl Exit {
+    /// All of them, in the order of their numbers.
+    pub(crate) const ALL: &'static [Exit] = &[
+        Exit::Ok,
+        Exit::Failed,
+        Exit::Usage,
+        Exit::Paused,
+        Exit::Auth,
+        Exit::Upstream,
+        Exit::Unreachable,
+        Exit::Denied,
+        Exit::Timeout,
+        Exit::Interrupted,
+    ];
+
+    /// The number that the shell sees.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Exit::Ok => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Paused => 3,
+            Exit::Auth => 4,
+            Exit::Upstream => 5,
+            Exit::Unreachable => 6,
+            Exit::Denied => 7,
+            Exit::Timeout => 124,
+            Exit::Interrupted => 130,
+        }
+    }
+
+    /// What it means, for `waypost help exit-codes`.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Exit::Ok => "it worked",
+            Exit::Failed => "it failed: the run, the test or the request",
+            Exit::Usage => "the command line, the project or the input is wrong",
+            Exit::Paused => "the run waits for a person: see `waypost inbox ls`",
+            Exit::Auth => "not with these credentials",
+            Exit::Upstream => "a tool or an upstream failed",
+            Exit::Unreachable => "the server does not answer",
+            Exit::Denied => "policy says no",
+            Exit::Timeout => "it took longer than it may; it may still be going on",
+            Exit::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit.number())
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// How the process ends.
+    pub(crate) exit: Exit,
+    /// A stable word for programs.
+    pub(crate) code: String,
+    /// What failed, where and why. Empty when there is nobody left to tell: a closed pipe.
+    pub(crate) message: String,
+    /// What to do: a command where one helps.
+    pub(crate) hint: Option<String>,
+    /// More for people, one line each: the faulty values.
+    pub(crate) lines: Vec<String>,
+    /// More for programs: the whole problem that the server sent.
+    pub(crate) problem: Option<Box<Value>>,
+}
+
+impl Failure {
+    /// A failure with a stable code.
+    pub(crate) fn new(exit: Exit, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code: code.to_owned(),
+            message: message.into(),
+            hint: None,
+            lines: Vec::new(),
+            problem: None,
+        }
+    }
+
+    /// The command line, the project or the input is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", message)
+    }
+
+    /// The reader of standard output went away: no failure of ours, and nobody to tell.
+    pub(crate) fn unread() -> Self {
+        Self::new(Exit::Ok, "unread", String::new())
+    }
+
+    /// The same with a hint.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with more lines for people.
+    pub(crate) fn lines(mut self, lines: Vec<String>) -> Self {
+        self.lines = lines;
+        self
+    }
+
+    /// The failure as the one line that `--json` writes to standard error.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut line = json!({
+            "error": self.message,
+            "code": self.code,
+            "exit": self.exit.number(),
+        });
+        if let Some(hint) = &self.hint {
+            line["hint"] = json!(hint);
+        }
+        if !self.lines.is_empty() {
+            line["details"] = json!(self.lines);
+        }
+        if let Some(problem) = &self.problem {
+            line["problem"] = (**problem).clone();
+        }
+        line
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        for line in &self.lines {
+            write!(f, "\n  {line}")?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_reads_the_same_to_people_and_programs() {
+        let failure = Failure::usage("`a` is twice there").hint("leave one out");
+        assert_eq!(failure.to_string(), "error: `a` is twice there\nhint: leave one out");
+        let expected = json!({
+            "error": "`a` is twice there",
+            "code": "usage",
+            "exit": 2,
+            "hint": "leave one out",
+        });
+        assert_eq!(failure.to_json(), expected);
+    }
+
+    #[test]
+    fn exit_codes_are_told_apart() {
+        let mut numbers: Vec<u8> = Exit::ALL.iter().map(|exit| exit.number()).collect();
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7, 124, 130]);
+        numbers.dedup();
+        assert_eq!(numbers.len(), Exit::ALL.len());
+    }
+}

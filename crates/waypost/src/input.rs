@@ -1,0 +1,98 @@
+//! What people type as data: `key=value ..`, a JSON text, `@file` or `@-` for standard input.
+
+use crate::exit::Failure;
+use serde_json::{Map, Value};
+use std::io::Read;
+
+/// Words of a command line as one JSON value: nothing is `{}`, `key=value ..` an object, one JSON
+/// text or `@file` is itself.
+pub(crate) fn words(words: &[String]) -> Result<Value, Failure> {
+    match words {
+        [] => Ok(Value::Object(Map::new())),
+        [word] if !is_pair(word) => text_or_file(word),
+        pairs => object(pairs),
+    }
+}
+
+/// A JSON text, `@file` or `@-`.
+pub(crate) fn text_or_file(word: &str) -> Result<Value, Failure> {
+    let (text, whence) = match word.strip_prefix('@') {
+        Some("-") => (standard_input()?, "standard input".to_owned()),
+        Some(path) => (file(path)?, format!("`{path}`")),
+        None => (word.to_owned(), format!("`{word}`")),
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(format!("{whence} is not JSON: {error}"))
+            .hint("give `key=value`, a JSON text such as '{\"a\": 1}', or `@file`")
+    })
+}
+
+fn object(pairs: &[String]) -> Result<Value, Failure> {
+    let mut object = Map::new();
+    for pair in pairs {
+        let split = pair.split_once('=').filter(|(key, _)| !key.is_empty());
+        let Some((key, value)) = split else {
+            return Err(Failure::usage(format!("`{pair}` is not `key=value`"))
+                .hint("several words must all be `key=value`"));
+        };
+        // What reads as JSON is JSON; everything else is text and needs no quotes.
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+        if object.insert(key.to_owned(), value).is_some() {
+            return Err(Failure::usage(format!("`{key}` is given twice")).hint("leave one out"));
+        }
+    }
+    Ok(Value::Object(object))
+}
+
+/// A JSON text may hold `=` as well, but never begins like a key.
+fn is_pair(word: &str) -> bool {
+    let begins_like_json = word.starts_with(['{', '[', '"', '@']);
+    !begins_like_json && word.contains('=')
+}
+
+fn file(path: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read `{path}`: {error}")))
+}
+
+fn standard_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(given: &[&str]) -> Result<Value, String> {
+        let given: Vec<String> = given.iter().map(|word| (*word).to_owned()).collect();
+        words(&given).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn pairs_make_an_object() {
+        let expected = json!({"a": 1, "name": "Ada L.", "ok": true, "list": [1], "eq": "x=y"});
+        let given = ["a=1", "name=Ada L.", "ok=true", "list=[1]", "eq=x=y"];
+        assert_eq!(read(&given), Ok(expected));
+        assert_eq!(read(&["a="]), Ok(json!({"a": ""})));
+        assert_eq!(read(&[]), Ok(json!({})));
+    }
+
+    #[test]
+    fn one_json_text_is_itself() {
+        assert_eq!(read(&[r#"{"a": "b=c"}"#]), Ok(json!({"a": "b=c"})));
+        assert_eq!(read(&["5"]), Ok(json!(5)));
+    }
+
+    #[test]
+    fn what_is_neither_is_refused() {
+        assert_eq!(read(&["a=1", "b"]), Err("`b` is not `key=value`".to_owned()));
+        assert_eq!(read(&["a=1", "a=2"]), Err("`a` is given twice".to_owned()));
+        assert!(read(&["hello"]).unwrap_err().starts_with("`hello` is not JSON"));
+        assert!(read(&["@/no/such/file"]).unwrap_err().starts_with("cannot read"));
+    }
+}

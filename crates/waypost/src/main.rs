@@ -1,0 +1,196 @@
+//! `waypost`: reads the command line, runs one command and ends with its exit code.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the binary starts the runtime, waits for signals and keeps the time of a client"
+)]
+
+mod exit;
+mod output;
+mod input;
+mod logs;
+mod folder;
+mod sse;
+mod client;
+mod outcome;
+mod context;
+mod plans;
+mod assembly;
+mod examples;
+mod commands;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+use client::DEFAULT_SERVER;
+use commands::{inbox, init, plan, session, tool, up};
+use context::Context;
+use exit::{Exit, Failure};
+use output::{Output, Table};
+use std::future::Future;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost up --demo                              # a server with examples, nothing else needed
+  waypost plan run interaction::greeting         # in another terminal: it asks for a name
+  waypost inbox ls                               # what people are asked
+  waypost init shop && waypost plan test shop    # a project of your own, offline";
+
+const MORE: &str = "\
+`waypost help COMMAND` says more about a command, `waypost help exit-codes` lists the exit codes.";
+
+/// Runs plans that survive crashes and ask people before it matters.
+#[derive(Debug, Parser)]
+#[command(name = "waypost", version, max_term_width = 100)]
+#[command(before_help = EXAMPLES, after_help = MORE)]
+#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+struct Cli {
+    /// Print JSON: a stream as one line per event, a failure as one line
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// The server to talk to
+    #[arg(long, global = true, value_name = "URL", default_value = DEFAULT_SERVER)]
+    #[arg(env = "WAYPOST_SERVER", hide_env_values = true)]
+    server: String,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve a project, or the demo
+    Up(up::UpArgs),
+    /// Write a small project that runs as it is
+    Init(init::InitArgs),
+    /// List, check, draw, test and run plans
+    Plan(plan::PlanArgs),
+    /// List, show, follow and cancel sessions
+    Session(session::SessionArgs),
+    /// What people are asked, and their answers
+    Inbox(inbox::InboxArgs),
+    /// List, show and call tools
+    Tool(tool::ToolArgs),
+    /// Say more about a command, or list the exit codes
+    Help {
+        /// A command, such as `plan run`, or `exit-codes`
+        topic: Vec<String>,
+    },
+}
+
+/// What still runs when a command is over gets this long; the store is closed by then.
+const RUNTIME_LIMIT: Duration = Duration::from_millis(500);
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let output = Output::new(cli.json);
+    match run(cli, output) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            output.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
+    let context = Context { output, server: cli.server };
+    match cli.command {
+        Command::Help { topic } => help(&topic, output),
+        Command::Init(args) => init::run(&args, output),
+        Command::Up(args) => {
+            logs::start(args.log(), "info")?;
+            on_runtime(up::run(args, output))
+        }
+        Command::Plan(args) => client_command(plan::run(args, &context)),
+        Command::Session(args) => client_command(session::run(args, &context)),
+        Command::Inbox(args) => client_command(inbox::run(args, &context)),
+        Command::Tool(args) => client_command(tool::run(args, &context)),
+    }
+}
+
+/// A command that says nothing but its result unless `LOG_LEVEL` asks for more.
+fn client_command(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    logs::start(logs::LogFormat::Text, "error")?;
+    on_runtime(async {
+        tokio::select! {
+            biased;
+            ended = command => ended,
+            Ok(()) = tokio::signal::ctrl_c() => {
+                Err(Failure::new(Exit::Interrupted, "interrupted", "interrupted"))
+            }
+        }
+    })
+}
+
+fn on_runtime(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(processors.max(2))
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| {
+        Failure::new(Exit::Failed, "runtime", format!("cannot start threads: {error}"))
+    })?;
+    let ended = runtime.block_on(command);
+    runtime.shutdown_timeout(RUNTIME_LIMIT);
+    ended
+}
+
+/// Help and version are answers; everything else is a mistake in the command line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    let is_mistake = error.use_stderr();
+    if is_mistake && wants_json {
+        let text = error.to_string();
+        let what = match error.kind() {
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a command is missing",
+            _ => text.lines().next().unwrap_or_default().trim_start_matches("error: "),
+        };
+        let failure = Failure::usage(what).hint("`waypost help` lists the commands");
+        Output::new(true).failure(&failure);
+    } else {
+        // Nobody is left to tell when even this cannot be written.
+        let _ = error.print();
+    }
+    let exit = if is_mistake { Exit::Usage } else { Exit::Ok };
+    exit.into()
+}
+
+fn help(topic: &[String], output: Output) -> Result<Exit, Failure> {
+    if topic == ["exit-codes"] {
+        let mut table = Table::new(&["code", "meaning"]);
+        for exit in Exit::ALL {
+            table.row(vec![exit.number().to_string(), exit.meaning().to_owned()]);
+        }
+        output.text(&table.text())?;
+        return Ok(Exit::Ok);
+    }
+    let mut command = Cli::command();
+    // Gives every command its full name and the global options.
+    command.build();
+    let mut found = &mut command;
+    for word in topic {
+        found = found.find_subcommand_mut(word).ok_or_else(|| {
+            Failure::usage(format!("there is no command `{}`", topic.join(" ")))
+                .hint("`waypost help` lists the commands")
+        })?;
+    }
+    let text = found.render_long_help().to_string();
+    output.text(text.trim_end())?;
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,122 @@
+//! What came of a run: told to people with the command that goes on, to scripts by exit code.
+
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, Table, printable};
+use serde_json::Value;
+use wire::rest::{Ask, AskKind, FixAction, Run, Status};
+
+/// How a command ends that started or moved a run of this status.
+pub(crate) fn exit_of(status: Status) -> Exit {
+    match status {
+        Status::Completed => Exit::Ok,
+        Status::Failed | Status::Cancelled => Exit::Failed,
+        Status::Waiting | Status::Stuck | Status::Paused => Exit::Paused,
+        Status::Running => Exit::Timeout,
+    }
+}
+
+/// Prints the answer or the open asks, and says what can be done now.
+pub(crate) fn tell(output: Output, run: &Run) -> Result<Exit, Failure> {
+    let Run { id, session, .. } = run;
+    match run.status {
+        Status::Completed => {
+            output.text(&value_text(run.answer.as_ref().unwrap_or(&Value::Null)))?;
+            output.talk(&format!("{id} completed in {session}"));
+        }
+        Status::Failed | Status::Cancelled => return Err(failed(run)),
+        Status::Waiting | Status::Stuck => {
+            output.text(&asks_table(&run.asks))?;
+            output.talk(&format!("{id} waits for a person; answer with"));
+            for ask in &run.asks {
+                output.talk(&format!("  {}", answer_command(ask)));
+            }
+        }
+        Status::Paused => output.talk(&format!(
+            "{id} was paused by someone; `waypost session show {session}` tells more"
+        )),
+        Status::Running => output
+            .talk(&format!("{id} is still running; `waypost session tail {session}` follows it")),
+    }
+    Ok(exit_of(run.status))
+}
+
+/// Asks in a list.
+pub(crate) fn asks_table(asks: &[Ask]) -> String {
+    let mut table = Table::new(&["ask", "kind", "session", "step", "created", "title"]);
+    for ask in asks {
+        table.row(vec![
+            ask.id.clone(),
+            ask.kind.name().to_owned(),
+            ask.session.key.clone(),
+            ask.step.clone(),
+            ask.created_at.clone(),
+            ask.title.clone(),
+        ]);
+    }
+    table.text()
+}
+
+/// The command that answers this ask.
+pub(crate) fn answer_command(ask: &Ask) -> String {
+    let id = &ask.id;
+    match ask.kind {
+        AskKind::Clarify => format!("waypost inbox answer {id} 'your answer'"),
+        AskKind::Fill => format!("waypost inbox answer {id} {}", blanks(ask.schema.as_ref())),
+        AskKind::Approve => format!("waypost inbox approve {id}"),
+        AskKind::Authorize => format!("waypost inbox answer {id} --action done"),
+        AskKind::Fix => {
+            // A retry is offered only where it cannot do a write twice.
+            let retry = ask.actions.contains(&FixAction::Retry) && ask.how.as_deref() != UNKNOWN;
+            let action = if retry { "retry" } else { "skip" };
+            format!("waypost inbox answer {id} --action {action}")
+        }
+    }
+}
+
+/// What a form wants: `name=.. age=..` where its schema names fields, else JSON.
+fn blanks(schema: Option<&Value>) -> String {
+    let schema = schema.unwrap_or(&Value::Null);
+    if schema["type"] == "string" {
+        return "'your answer'".to_owned();
+    }
+    let required = schema["required"].as_array();
+    let names = required.into_iter().flatten().filter_map(Value::as_str);
+    // A name that a shell would not take as it is belongs into JSON.
+    let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let blanks: Vec<String> = names.filter(is_plain).map(|name| format!("{name}=..")).collect();
+    if blanks.is_empty() { "--json-input '{..}'".to_owned() } else { blanks.join(" ") }
+}
+
+/// Nobody knows whether the call happened.
+const UNKNOWN: Option<&str> = Some("unknown");
+
+/// A value as data: a text as it is, anything else as JSON.
+pub(crate) fn value_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => printable(text),
+        Value::Object(_) | Value::Array(_) => pretty(value),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// JSON that a person reads.
+pub(crate) fn pretty(value: &Value) -> String {
+    // Cannot fail: the keys of a `Value` are texts.
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+fn failed(run: &Run) -> Failure {
+    let Run { id, status, .. } = run;
+    let status = status.name();
+    let mut failure = match &run.last_error {
+        Some(fault) => {
+            let what = format!("{id} {status}: {}: {}", fault.name, printable(&fault.message));
+            Failure::new(Exit::Failed, &fault.name, what)
+        }
+        None => Failure::new(Exit::Failed, status, format!("{id} {status}")),
+    };
+    let told = run.last_error.as_ref().and_then(|fault| fault.hint.clone());
+    let look = || format!("`waypost session show {}` shows what happened", run.session);
+    failure.hint = Some(told.unwrap_or_else(look));
+    failure
+}

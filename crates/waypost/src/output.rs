@@ -1,0 +1,198 @@
+//! What a command prints: data to standard output, talk to standard error. With `--json` data is
+//! one JSON document per line and a failure is one JSON line.
+
+use crate::exit::Failure;
+use serde_json::Value;
+use std::io::{self, ErrorKind, Write};
+
+/// How this process prints.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// Prints JSON or plain text.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether `--json` was given.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Prints a JSON document on one line, whatever `--json` says.
+    pub(crate) fn document(self, value: &Value) -> Result<(), Failure> {
+        self.text(&value.to_string())
+    }
+
+    /// Prints lines of text as they are, ended by a line break.
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        // One write and one flush: a reader of a stream sees whole lines as they come.
+        let written =
+            stdout.write_all(format!("{text}\n").as_bytes()).and_then(|()| stdout.flush());
+        written.map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => Failure::unread(),
+            _ => Failure::usage(format!("cannot write to standard output: {error}")),
+        })
+    }
+
+    /// Tells a person something; silent with `--json`, where standard error is for programs too.
+    pub(crate) fn talk(self, text: &str) {
+        if !self.json {
+            to_stderr(text);
+        }
+    }
+
+    /// Tells why the command failed.
+    pub(crate) fn failure(self, failure: &Failure) {
+        if failure.message.is_empty() {
+            return;
+        }
+        if self.json {
+            to_stderr(&failure.to_json().to_string());
+        } else {
+            to_stderr(&failure.to_string());
+        }
+    }
+}
+
+/// Nobody is left to tell when standard error is gone, so a failed write is no failure.
+fn to_stderr(text: &str) {
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Rows under a head, in aligned columns.
+#[derive(Debug)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+const GAP: &str = "  ";
+/// The last column ends here; the whole text is one `show` away.
+const CELL_CHARS_MAX: usize = 100;
+
+impl Table {
+    /// A table with these column heads.
+    pub(crate) fn new(heads: &[&str]) -> Self {
+        Self { rows: vec![heads.iter().map(|head| head.to_uppercase()).collect()] }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells.iter().map(|cell| one_line(cell)).collect());
+    }
+
+    /// The table as text, without trailing spaces.
+    pub(crate) fn text(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cells: Vec<String> =
+                row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
+            cells.join(GAP).trim_end().to_owned()
+        };
+        let lines: Vec<String> = self.rows.iter().map(line).collect();
+        lines.join("\n")
+    }
+}
+
+/// Names and values under each other, the values aligned; values of several lines are indented.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Fields {
+    /// Adds a field; an empty value is left out.
+    pub(crate) fn add(&mut self, name: &'static str, value: impl Into<String>) {
+        let value = printable(&value.into());
+        if !value.is_empty() {
+            self.fields.push((name, value));
+        }
+    }
+
+    /// The fields as text.
+    pub(crate) fn text(&self) -> String {
+        let width = self.fields.iter().map(|(name, _)| name.chars().count()).max();
+        let width = width.unwrap_or_default();
+        let line = |(name, value): &(&str, String)| {
+            if value.contains('\n') {
+                let indented: Vec<String> =
+                    value.lines().map(|line| format!("{GAP}{line}")).collect();
+                format!("{name}\n{}", indented.join("\n"))
+            } else {
+                format!("{name:width$}{GAP}{value}")
+            }
+        };
+        let lines: Vec<String> = self.fields.iter().map(line).collect();
+        lines.join("\n")
+    }
+}
+
+/// Text that cannot steer a terminal: whoever wrote a plan or an answer must not be able to
+/// repaint the screen of the person who reads it.
+pub(crate) fn printable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => safe.push(character),
+            _ if character.is_control() => safe.extend(character.escape_default()),
+            _ => safe.push(character),
+        }
+    }
+    safe
+}
+
+/// A text that fits a line: safe, without breaks, cut where it is too long.
+pub(crate) fn one_line(text: &str) -> String {
+    let line = printable(text).replace(['\n', '\t'], " ");
+    if line.chars().count() <= CELL_CHARS_MAX {
+        return line;
+    }
+    let kept: String = line.chars().take(CELL_CHARS_MAX - 1).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_lines_do_not_trail() {
+        let mut table = Table::new(&["name", "what"]);
+        table.row(vec!["math::add".to_owned(), "adds\ntwo".to_owned()]);
+        table.row(vec!["é".to_owned(), String::new()]);
+        assert_eq!(table.text(), "NAME       WHAT\nmath::add  adds two\né");
+    }
+
+    #[test]
+    fn a_long_cell_is_cut() {
+        let mut table = Table::new(&["a"]);
+        table.row(vec!["x".repeat(CELL_CHARS_MAX + 1)]);
+        let text = table.text();
+        assert_eq!(text.lines().nth(1).map(|line| line.chars().count()), Some(CELL_CHARS_MAX));
+        assert!(text.ends_with('…'));
+    }
+
+    #[test]
+    fn fields_leave_out_what_is_empty_and_indent_what_is_long() {
+        let mut fields = Fields::default();
+        fields.add("id", "a");
+        fields.add("step", "");
+        fields.add("status", "b");
+        fields.add("context", "{\n}");
+        assert_eq!(fields.text(), "id       a\nstatus   b\ncontext\n  {\n  }");
+    }
+
+    #[test]
+    fn a_terminal_cannot_be_steered() {
+        assert_eq!(printable("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\n");
+    }
+}

@@ -1,0 +1,207 @@
+//! Plans from files, found and checked as the server does it, without a server.
+
+use crate::exit::Failure;
+use engine::PlanFile;
+use engine::schema::JsonSchemas;
+use kernel::call::ToolSpec;
+use kernel::ids::{PlanId, ToolName};
+use kernel::plan::Plan;
+use kernel::plan::check::Surroundings;
+use kernel::plan::flow::load_text;
+use kernel::plan::mistake::Mistake;
+use kernel::plan::read::Origin;
+use kernel::plan::source::Node;
+use server::project::{CONFIG_FILE, Project, ProjectError};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A project and those of its plans that the command line names.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    /// The project: the plans that are not named are around the ones that are.
+    pub(crate) project: Project,
+    /// The files of the named plans.
+    named: Vec<String>,
+}
+
+/// A plan file and what is wrong with it.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// The file, as mistakes name it.
+    pub(crate) file: String,
+    /// The plan, if it can be used.
+    pub(crate) plan: Option<Plan>,
+    /// Errors and warnings.
+    pub(crate) mistakes: Vec<Mistake>,
+}
+
+/// The project folder that a folder belongs to: itself, or the nearest one above it with a
+/// `waypost.toml`. The search ends at the home folder and at the root of a git repository.
+pub(crate) fn project_folder(dir: &Path) -> PathBuf {
+    // A folder that is not there must be told, not replaced by one above it.
+    if dir.join("plans").is_dir() || !dir.is_dir() {
+        return dir.to_path_buf();
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.to_path_buf());
+    for folder in absolute.ancestors() {
+        if folder.join(CONFIG_FILE).is_file() {
+            // Shown as it was given where that is the same folder.
+            return if folder == absolute { dir.to_path_buf() } else { folder.to_path_buf() };
+        }
+        if folder.join(".git").exists() || home.as_deref() == Some(folder) {
+            break;
+        }
+    }
+    dir.to_path_buf()
+}
+
+/// A project that can be used, or what is wrong with its settings and files.
+pub(crate) fn load_project(folder: &Path) -> Result<Project, Failure> {
+    Project::load(folder).map_err(|error| match error {
+        ProjectError::Mistakes(mistakes) => {
+            let lines = mistakes.iter().map(Mistake::to_string).collect();
+            Failure::usage(format!("the project in `{}` has mistakes", folder.display()))
+                .lines(lines)
+        }
+        ProjectError::Unreadable { .. } => Failure::usage(error.to_string())
+            .hint("`waypost init DIR` writes a project that runs as it is"),
+    })
+}
+
+impl Selection {
+    /// What the command line names: a folder, or files; nothing is the present folder.
+    pub(crate) fn read(paths: &[PathBuf]) -> Result<Self, Failure> {
+        match paths {
+            [] => Self::folder(Path::new(".")),
+            [dir] if dir.is_dir() => Self::folder(dir),
+            files => Self::files(files),
+        }
+    }
+
+    fn folder(dir: &Path) -> Result<Self, Failure> {
+        let folder = project_folder(dir);
+        let project = shown_from_here(load_project(&folder)?, &folder);
+        if project.plans.is_empty() {
+            let what = format!("there are no plans in `{}`", folder.join("plans").display());
+            return Err(Failure::usage(what)
+                .hint("a plan is a file `plans/<domain>/<name>.yaml`; `waypost init` writes one"));
+        }
+        let named = project.plans.iter().map(|plan| plan.file.clone()).collect();
+        Ok(Self { project, named })
+    }
+
+    fn files(paths: &[PathBuf]) -> Result<Self, Failure> {
+        let folder = paths.iter().find_map(|path| project_around(path));
+        let mut project = match &folder {
+            Some(folder) => shown_from_here(load_project(folder)?, folder),
+            None => Project::default(),
+        };
+        let mut named = Vec::new();
+        for path in paths {
+            if path.is_dir() {
+                return Err(Failure::usage("give either one folder or files"));
+            }
+            let known = project.plans.iter().find(|plan| is_same(Path::new(&plan.file), path));
+            match known {
+                Some(plan) => named.push(plan.file.clone()),
+                None => {
+                    let plan = read_plan(path)?;
+                    named.push(plan.file.clone());
+                    project.plans.push(plan);
+                }
+            }
+        }
+        Ok(Self { project, named })
+    }
+
+    /// Checks the named plans.
+    pub(crate) fn check(&self) -> Vec<Checked> {
+        let config = &self.project.config;
+        let tools: BTreeMap<ToolName, Arc<ToolSpec>> = tools::builtin(config.http.clone())
+            .iter()
+            .map(|tool| (tool.spec().name.clone(), tool.spec().clone()))
+            .collect();
+        let ids: Vec<PlanId> = self.project.plans.iter().map(|plan| self.id_of(plan)).collect();
+        let schemas = JsonSchemas::default();
+        let around = Surroundings {
+            tools: &|name: &ToolName| tools.get(name).cloned(),
+            plans: &|id: &PlanId| ids.contains(id),
+            tool_names: &|| tools.keys().cloned().collect(),
+            schemas: &schemas,
+        };
+        let mut all = Vec::new();
+        for (index, (file, id)) in self.project.plans.iter().zip(&ids).enumerate() {
+            if !self.named.contains(&file.file) {
+                continue;
+            }
+            let mut checked = self.check_one(file, &around);
+            if let Some(first) = ids[..index].iter().position(|other| other == id) {
+                checked.mistakes.push(taken(id, file, &self.project.plans[first]));
+                checked.plan = None;
+            }
+            all.push(checked);
+        }
+        all
+    }
+
+    fn check_one(&self, plan: &PlanFile, around: &Surroundings<'_>) -> Checked {
+        let origin =
+            Origin { file: Some(plan.file.clone()), default_id: Some(plan.default_id.clone()) };
+        let file = plan.file.clone();
+        match load_text(&plan.text, &origin, &self.project.config.limits, around) {
+            Ok((plan, mistakes)) => Checked { file, plan: Some(plan), mistakes },
+            Err(mistakes) => Checked { file, plan: None, mistakes },
+        }
+    }
+
+    /// The id that the file's plan will have, as far as one can tell before it is checked.
+    fn id_of(&self, plan: &PlanFile) -> PlanId {
+        let node = Node::parse(&plan.text, &self.project.config.limits).ok();
+        let given = node.and_then(|node| node.get("planId")?.text().map(PlanId::from));
+        given.unwrap_or_else(|| plan.default_id.clone())
+    }
+}
+
+/// Names the plans' files as they can be opened from where we are.
+fn shown_from_here(mut project: Project, folder: &Path) -> Project {
+    for plan in &mut project.plans {
+        let path = folder.join(&plan.file);
+        let path = path.strip_prefix(".").unwrap_or(&path);
+        plan.file = path.display().to_string();
+    }
+    project
+}
+
+/// The project that a plan file is part of.
+fn project_around(path: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(path).ok()?;
+    let folder = absolute.parent()?.parent()?;
+    let project = (folder.file_name()? == "plans").then(|| folder.parent())??;
+    // The shorter way to say it, if the file was given from inside the project's folder.
+    let here = std::env::current_dir().ok();
+    Some(if here.as_deref() == Some(project) { PathBuf::from(".") } else { project.to_path_buf() })
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+fn read_plan(path: &Path) -> Result<PlanFile, Failure> {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read `{file}`: {error}")))?;
+    let default_id = Origin::of_file(&file).default_id.unwrap_or_else(|| PlanId::from("plan"));
+    Ok(PlanFile { file, text, default_id })
+}
+
+fn taken(id: &PlanId, file: &PlanFile, first: &PlanFile) -> Mistake {
+    let mut mistake = Mistake::error(format!("plan id `{id}` is taken by {}", first.file))
+        .hint("give one of them another planId");
+    mistake.file = Some(file.file.clone());
+    mistake
+}

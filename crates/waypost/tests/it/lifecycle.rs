@@ -1,0 +1,90 @@
+//! How a server begins and ends: one line on standard output, one process per data folder, a
+//! temporary folder that goes with it, and an orderly end within 10 seconds.
+
+use crate::process::{STOP_LIMIT, Server, waypost};
+use std::path::Path;
+
+#[test]
+fn a_demo_ends_in_good_order_and_leaves_nothing() {
+    let server = Server::demo();
+    let folders = server.temporary();
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    assert!(is_private(&folders[0]), "{folders:?}");
+    assert_ne!(server.port(), "0");
+    let line = format!("waypost listening on {}\n", server.url);
+
+    let (ended, left) = server.stop();
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    assert!(ended.took < STOP_LIMIT, "{ended:#?}");
+    assert_eq!(ended.stdout, line);
+    assert!(ended.stderr.contains("try this"), "{ended:#?}");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[cfg(unix)]
+fn is_private(folder: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(folder).unwrap().permissions().mode() & 0o777 == 0o700
+}
+
+#[cfg(not(unix))]
+fn is_private(folder: &Path) -> bool {
+    folder.is_dir()
+}
+
+#[test]
+fn a_stop_does_not_wait_for_people() {
+    let server = Server::demo();
+    server.run(&["plan", "run", "interaction::greeting", "--session", "open"]).code(3);
+    let (ended, left) = server.stop();
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_data_folder_has_one_holder() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let first = Server::start(&["--demo", "--data", data], &[]);
+    assert!(first.temporary().is_empty());
+
+    let second = waypost(folder.path(), &["up", "--demo", "--port", "0", "--data", data]).code(2);
+    let second = second.says(&first.pid().to_string()).says("hint: ");
+    assert_eq!(second.stdout, "");
+
+    // A kept folder is there after the end, and what it holds too.
+    first.run(&["plan", "run", "interaction::greeting", "--session", "kept"]).code(3);
+    assert_eq!(first.stop().0.code, Some(0));
+    let third = Server::start(&["--demo", "--data", data], &[]);
+    let shown = third.json(&["session", "show", "kept"]).code(0).json();
+    assert_eq!(shown["session"]["status"], "waiting");
+}
+
+#[test]
+fn what_cannot_be_served_is_told() {
+    let server = Server::demo();
+    let folder = tempfile::tempdir().unwrap();
+    waypost(folder.path(), &["up", "--demo", "--port", server.port()])
+        .code(2)
+        .says(server.port())
+        .says("hint: `waypost up --port 0`");
+    waypost(folder.path(), &["up", "--demo", "--host", "0.0.0.0"]).code(2).says("other machines");
+    waypost(folder.path(), &["up", "nowhere"]).code(2).says("nowhere");
+    let toml = folder.path().join("waypost.toml");
+    std::fs::write(toml, "[server]\nprot = 1\n").unwrap();
+    waypost(folder.path(), &["up", "--ephemeral"]).code(2).says("waypost.toml:2:1");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody listens on port 1, and nobody without rights can.
+    let nowhere = ["--server", "http://127.0.0.1:1"];
+    let ended = waypost(folder.path(), &[&nowhere[..], &["tool", "ls"]].concat()).code(6);
+    assert_eq!(ended.says("waypost up").stdout, "");
+    let ended = waypost(folder.path(), &[&nowhere[..], &["--json", "tool", "ls"]].concat()).code(6);
+    let line: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+    assert_eq!(line["code"], "unreachable");
+    waypost(folder.path(), &["--server", "nowhere", "tool", "ls"]).code(2).says("--server");
+}

@@ -1,0 +1,15 @@
+//! The binary as its users meet it: offline commands, a server in a process of its own, and the
+//! commands that talk to it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "for tests only: a failed step ends its test, and processes are waited for"
+)]
+
+mod process;
+mod help;
+mod offline;
+mod lifecycle;
+mod session;
+mod logs;

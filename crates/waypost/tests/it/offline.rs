@@ -1,0 +1,180 @@
+//! What needs no server: `init`, `plan validate`, `plan graph`, `plan test`.
+
+use crate::process::{waypost, write};
+use std::fs;
+
+const SPELLING: &str = r#"description: a tool that is not there
+startStepId: a
+steps:
+  - id: a
+    type: tool_call
+    toolId: "math::ad"
+    arguments: {a: 1, b: 2}
+    nextStepId: b
+  - {id: b, type: final_response, message: done}
+"#;
+
+const CALLER: &str = r#"description: calls the other plan and asks before it adds
+startStepId: sub
+steps:
+  - {id: sub, type: plan, planId: x/callee, arguments: {n: 1}, saveAs: two, nextStepId: add}
+  - id: add
+    type: tool_call
+    toolId: "math::add"
+    arguments: {a: {jsonPath: $.context.two}, b: 1}
+    saveAs: sum
+    approve: true
+    nextStepId: end
+  - {id: end, type: final_response, message: {jsonPath: $.context.sum}}
+examples:
+  - {name: approved, replies: [{approve: true}], expect: {status: completed, answer: 3}}
+  - {name: rejected, replies: [{approve: false}], expect: {status: failed, error: Rejected}}
+"#;
+
+const CALLEE: &str = r#"description: adds one
+startStepId: add
+steps:
+  - id: add
+    type: tool_call
+    toolId: "math::add"
+    arguments: {a: {jsonPath: $.promptInput.n}, b: 1}
+    saveAs: sum
+    nextStepId: end
+  - {id: end, type: final_response, message: {jsonPath: $.context.sum}}
+examples:
+  - {name: adds one, input: {n: 1}, expect: {status: completed, answer: 2}}
+"#;
+
+const FAILING: &str = r#"description: fails, and its examples are wrong about it
+startStepId: fail
+steps:
+  - {id: fail, type: tool_call, toolId: "test::always_fail", arguments: {}, nextStepId: end}
+  - {id: end, type: final_response, message: done}
+examples:
+  - {name: too hopeful, expect: {status: completed, answer: done}}
+  - {name: skipped, replies: [{action: skip}], expect: {status: completed, answer: done}}
+  - {name: too talkative, replies: [{action: skip}, {answer: x}], expect: {status: completed}}
+"#;
+
+#[test]
+fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = waypost(folder.path(), &["init", "shop"]).code(0);
+    assert_eq!(first.stdout, "shop/waypost.toml\nshop/plans/hello/greet.yaml\nshop/.gitignore\n");
+    let shop = folder.path().join("shop");
+    assert_eq!(fs::read_to_string(shop.join(".gitignore")).unwrap(), ".waypost/\n");
+
+    fs::write(shop.join("waypost.toml"), "# mine\n").unwrap();
+    let again = waypost(folder.path(), &["init", "shop"]).code(2);
+    let again = again.says("shop/waypost.toml").says("shop/plans/hello/greet.yaml");
+    assert_eq!(again.stdout, "");
+    assert_eq!(fs::read_to_string(shop.join("waypost.toml")).unwrap(), "# mine\n");
+
+    waypost(&shop, &["plan", "validate"]).code(0).says("1 plans, 0 errors, 0 warnings");
+    let tested = waypost(&shop, &["plan", "test"]).code(0);
+    assert!(tested.stdout.ends_with("2 passed, 0 failed\n"), "{tested:#?}");
+}
+
+#[test]
+fn init_keeps_what_a_gitignore_says() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[(".gitignore", "/target")]);
+    waypost(folder.path(), &["init"]).code(0);
+    let text = fs::read_to_string(folder.path().join(".gitignore")).unwrap();
+    assert_eq!(text, "/target\n.waypost/\n");
+}
+
+#[test]
+fn mistakes_are_shown_with_file_line_and_column() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("waypost.toml", ""), ("plans/x/bad.yaml", SPELLING)]);
+    let ended = waypost(folder.path(), &["plan", "validate"]).code(1).says("1 errors");
+    assert!(ended.stdout.starts_with("plans/x/bad.yaml:6:13: error: "), "{ended:#?}");
+    assert!(ended.stdout.contains("math::add"), "{ended:#?}");
+
+    let file = waypost(folder.path(), &["plan", "validate", "plans/x/bad.yaml"]).code(1);
+    assert_eq!(file.stdout, ended.stdout);
+
+    let report = waypost(folder.path(), &["--json", "plan", "validate"]).code(1).json();
+    assert_eq!(report["valid"], false);
+    assert_eq!(report["files"][0]["mistakes"][0]["line"], 6);
+
+    for command in ["graph", "test"] {
+        let ended = waypost(folder.path(), &["plan", command, "plans/x/bad.yaml"]).code(1);
+        assert_eq!(ended.says("plans/x/bad.yaml:6:13").stdout, "");
+    }
+    waypost(folder.path(), &["up", "--ephemeral", "--port", "0"])
+        .code(2)
+        .says("plans/x/bad.yaml:6:13");
+}
+
+#[test]
+fn a_plan_is_checked_with_the_plans_around_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let plans = [("plans/x/caller.yaml", CALLER), ("plans/x/callee.yaml", CALLEE)];
+    write(folder.path(), &plans);
+    waypost(folder.path(), &["plan", "validate", "plans/x/caller.yaml"])
+        .code(0)
+        .says("1 plans, 0 errors");
+    // Two plans cannot have one id.
+    let twin = format!("planId: x/callee\n{CALLEE}");
+    write(folder.path(), &[("plans/y/twin.yaml", twin.as_str())]);
+    let ended = waypost(folder.path(), &["plan", "validate"]).code(1);
+    assert!(ended.stdout.contains("plan id `x/callee` is taken by"), "{ended:#?}");
+}
+
+#[test]
+fn a_graph_is_mermaid_text() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("plans/x/callee.yaml", CALLEE)]);
+    let ended = waypost(folder.path(), &["plan", "graph", "plans/x/callee.yaml"]).code(0);
+    assert!(ended.stdout.starts_with("flowchart TD\n"), "{ended:#?}");
+    assert!(ended.stdout.contains("math::add"), "{ended:#?}");
+}
+
+#[test]
+fn examples_run_on_the_real_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let plans = [("plans/x/caller.yaml", CALLER), ("plans/x/callee.yaml", CALLEE)];
+    write(folder.path(), &plans);
+    let ended = waypost(folder.path(), &["plan", "test", "."]).code(0);
+    assert_eq!(
+        ended.stdout,
+        "ok      x/callee: adds one\n\
+         ok      x/caller: approved\n\
+         ok      x/caller: rejected\n\
+         3 passed, 0 failed\n"
+    );
+    // Nothing is left in the project.
+    assert!(!folder.path().join(".waypost").exists());
+}
+
+#[test]
+fn an_example_that_comes_out_differently_is_told_with_the_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("plans/x/failing.yaml", FAILING)]);
+    let ended = waypost(folder.path(), &["plan", "test"]).code(1);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(
+        lines[0].starts_with(
+            "FAILED  x/failing: too hopeful: expected status completed, got paused_on_error"
+        ),
+        "{ended:#?}"
+    );
+    assert_eq!(lines[1], "ok      x/failing: skipped");
+    assert_eq!(
+        lines[2],
+        "FAILED  x/failing: too talkative: reply 2 is not taken: \
+         nobody is asked, the run is completed"
+    );
+    assert_eq!(lines[3], "1 passed, 2 failed");
+
+    let json = waypost(folder.path(), &["--json", "plan", "test"]).code(1);
+    let passed: Vec<bool> = json
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|line| line["passed"].as_bool().unwrap())
+        .collect();
+    assert_eq!(passed, [false, true, false]);
+}

@@ -1,0 +1,202 @@
+//! `waypost` as a child process: run to its end, or started, watched and stopped. Every wait has a
+//! limit and says what it waited for; no process outlives its test.
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use testkit::harness::wait_for;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_waypost");
+const BANNER: &str = "waypost listening on ";
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_secs(30);
+pub const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// Settings of whoever runs the tests are not ours.
+const VARIABLES: [&str; 6] = [
+    "WAYPOST_SERVER",
+    "WAYPOST_PORT",
+    "WAYPOST_HOST",
+    "WAYPOST_ADMIN_KEY",
+    "LOG_LEVEL",
+    "NO_COLOR",
+];
+
+/// A command that ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub took: Duration,
+}
+
+impl Ended {
+    /// Panics with all that the command said unless it ended with this code.
+    #[track_caller]
+    pub fn code(self, expected: i32) -> Self {
+        assert_eq!(self.code, Some(expected), "{self:#?}");
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
+    /// Panics unless standard error holds this.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "no `{text}` in {self:#?}");
+        self
+    }
+}
+
+/// Runs `waypost` in a folder to its end.
+pub fn waypost(folder: &Path, arguments: &[&str]) -> Ended {
+    Running::start(folder, arguments, &[]).end(COMMAND_LIMIT)
+}
+
+/// Stops a process by its id, as a service manager does it.
+fn terminate(pid: u32) {
+    let pid = pid.to_string();
+    let sent = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &pid]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "cannot send SIGTERM to {pid}");
+}
+
+/// A `waypost` process; killed when dropped.
+struct Running {
+    child: Child,
+    said: TempDir,
+    what: String,
+    begun: Instant,
+}
+
+impl Running {
+    fn start(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let said = tempfile::tempdir().unwrap();
+        let mut command = Command::new(BINARY);
+        command.args(arguments).current_dir(folder).stdin(Stdio::null());
+        command.stdout(File::create(said.path().join("stdout")).unwrap());
+        command.stderr(File::create(said.path().join("stderr")).unwrap());
+        for variable in VARIABLES {
+            command.env_remove(variable);
+        }
+        command.env("COLUMNS", "100").envs(variables.iter().copied());
+        let what = format!("`waypost {}`", arguments.join(" "));
+        let begun = Instant::now();
+        let child = command.spawn().unwrap_or_else(|error| panic!("{what}: {error}"));
+        Self { child, said, what, begun }
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.said.path().join(name)).unwrap()
+    }
+
+    fn end(mut self, limit: Duration) -> Ended {
+        let what = format!("{} to end", self.what);
+        let status = wait_for(&what, limit, || self.child.try_wait().unwrap());
+        Ended {
+            code: status.code(),
+            stdout: self.read("stdout"),
+            stderr: self.read("stderr"),
+            took: self.begun.elapsed(),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when the process is gone already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server; killed when dropped.
+pub struct Server {
+    running: Running,
+    folder: TempDir,
+    pub url: String,
+}
+
+impl Server {
+    /// `waypost up --demo` on a free port, in an empty folder.
+    pub fn demo() -> Self {
+        Self::start(&["--demo"], &[])
+    }
+
+    /// `waypost up` with these arguments on a free port, in an empty folder.
+    pub fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let temporary = folder.path().join("tmp");
+        fs::create_dir(&temporary).unwrap();
+        let mut all = vec!["up", "--port", "0"];
+        all.extend(arguments);
+        let mut variables = variables.to_vec();
+        variables.push(("TMPDIR", temporary.to_str().unwrap()));
+        let mut running = Running::start(folder.path(), &all, &variables);
+        let what = format!("{} to listen", running.what);
+        let url = wait_for(&what, START_LIMIT, || {
+            if let Some(status) = running.child.try_wait().unwrap() {
+                panic!("it ended with {status}: {}", running.read("stderr"));
+            }
+            let stdout = running.read("stdout");
+            let line = stdout.strip_suffix('\n')?;
+            line.strip_prefix(BANNER).map(str::to_owned)
+        });
+        Self { running, folder, url }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.running.child.id()
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> &str {
+        self.url.rsplit(':').next().unwrap()
+    }
+
+    /// The temporary folders that it has now.
+    pub fn temporary(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.path().join("tmp")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// Runs a command against this server.
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        let mut all = vec!["--server", self.url.as_str()];
+        all.extend(arguments);
+        waypost(self.folder.path(), &all)
+    }
+
+    /// The same with `--json`.
+    pub fn json(&self, arguments: &[&str]) -> Ended {
+        let mut all = vec!["--json"];
+        all.extend(arguments);
+        self.run(&all)
+    }
+
+    /// SIGTERM, then what it said until its end, and what is left of its temporary folders.
+    pub fn stop(self) -> (Ended, Vec<PathBuf>) {
+        let Self { mut running, folder, .. } = self;
+        running.begun = Instant::now();
+        terminate(running.child.id());
+        let ended = running.end(STOP_LIMIT);
+        let left = fs::read_dir(folder.path().join("tmp")).unwrap();
+        (ended, left.map(|entry| entry.unwrap().path()).collect())
+    }
+}
+
+/// Writes files below a folder.
+pub fn write(folder: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+//! The commands that talk to a server, end to end over the demo's plans.
+
+use crate::process::Server;
+use serde_json::Value;
+
+/// The one open ask of a session.
+fn open_ask(server: &Server, session: &str) -> String {
+    let asks = server.json(&["inbox", "ls", "--session", session]).code(0).json();
+    assert_eq!(asks["items"].as_array().map(Vec::len), Some(1), "{asks}");
+    asks["items"][0]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn tools_are_listed_shown_and_called() {
+    let server = Server::demo();
+    let tools = server.run(&["tool", "ls"]).code(0);
+    assert!(tools.stdout.starts_with("TOOL"), "{tools:#?}");
+    assert!(tools.stdout.contains("\nmath::add "), "{tools:#?}");
+    let tool = server.json(&["tool", "show", "math::add"]).code(0).json();
+    assert_eq!(tool["reach"], "reads");
+    server.run(&["tool", "show", "math::ad"]).code(1).says("math::add");
+
+    assert_eq!(server.run(&["tool", "call", "math::add", "a=1", "b=2"]).code(0).stdout, "3\n");
+    let called = server.json(&["tool", "call", "math::add", r#"{"a": 1, "b": 2}"#]).code(0).json();
+    assert_eq!(called["result"], 3);
+    server.run(&["tool", "call", "math::add", "a=one", "b=2"]).code(2).says("/a");
+    server.run(&["tool", "call", "test::always_fail"]).code(5).says("error: ");
+    let failed = server.json(&["tool", "call", "test::always_fail"]).code(5);
+    let line: Value = serde_json::from_str(&failed.stderr).unwrap();
+    assert_eq!((failed.stdout.as_str(), &line["exit"]), ("", &Value::from(5)));
+}
+
+#[test]
+fn plans_are_listed_shown_and_run() {
+    let server = Server::demo();
+    let plans = server.run(&["plan", "ls"]).code(0);
+    assert!(plans.stdout.contains("\ninteraction::greeting "), "{plans:#?}");
+    let plan = server.json(&["plan", "show", "math::conditional_add"]).code(0).json();
+    assert_eq!(plan["plan"]["startStepId"], "add");
+
+    let run = ["plan", "run", "math::conditional_add", "--input", "a=2", "b=3"];
+    assert_eq!(server.run(&run).code(0).stdout, "The sum 5 is positive.\n");
+    let answer = server.json(&run).code(0).json();
+    assert_eq!(answer["run"]["answer"], "The sum 5 is positive.");
+    let fanned = server.run(&["plan", "run", "math::fan_out", "--input", "items=[1,2]"]).code(0);
+    let fanned: Value = serde_json::from_str(&fanned.stdout).unwrap();
+    assert_eq!(fanned["items"], serde_json::json!([11, 12]));
+
+    let wrong = ["plan", "run", "math::conditional_add", "--input", "a=two", "b=3"];
+    server.run(&wrong).code(2).says("/a: ");
+    server.run(&["plan", "run", "math::nothing"]).code(1).says("hint: ");
+}
+
+#[test]
+fn a_question_is_answered_once() {
+    let server = Server::demo();
+    let asked = server.run(&["plan", "run", "interaction::greeting", "--session", "ada"]).code(3);
+    let ask = open_ask(&server, "ada");
+    assert!(asked.stdout.contains(&ask), "{asked:#?}");
+    let asked = asked.says(&format!("waypost inbox answer {ask} name=.."));
+    assert!(asked.stdout.contains("What is your name?"), "{asked:#?}");
+
+    let shown = server.run(&["inbox", "show", &ask]).code(0);
+    assert!(shown.stdout.contains("minLength"), "{shown:#?}");
+    // Off its schema: refused, and still open.
+    server.run(&["inbox", "answer", &ask, "name="]).code(2).says("/");
+    server.run(&["inbox", "approve", &ask]).code(2).says("it is not about calls");
+    assert_eq!(open_ask(&server, "ada"), ask);
+
+    let answered = server.run(&["inbox", "answer", &ask, "name=Ada"]).code(0);
+    assert_eq!(answered.stdout, "Hello, Ada!\n");
+    server.run(&["inbox", "answer", &ask, "name=Eve"]).code(1).says("error: ");
+    let shown = server.json(&["inbox", "show", &ask]).code(0).json();
+    assert_eq!(shown["decision"]["reply"]["content"]["name"], "Ada");
+    let empty = server.json(&["inbox", "ls"]).code(0).json();
+    assert_eq!(empty["items"], serde_json::json!([]));
+}
+
+#[test]
+fn a_session_is_listed_shown_and_followed() {
+    let server = Server::demo();
+    let run = ["plan", "run", "math::conditional_add", "--session", "sum", "--input", "a=2", "b=3"];
+    server.run(&run).code(0);
+    server.run(&["plan", "run", "interaction::greeting", "--session", "open"]).code(3);
+
+    let waiting = server.run(&["session", "ls", "--status", "waiting"]).code(0);
+    assert!(waiting.stdout.contains("interaction::greeting"), "{waiting:#?}");
+    assert!(!waiting.stdout.contains("math::conditional_add"), "{waiting:#?}");
+    server.run(&["session", "ls", "--status", "wating"]).code(2).says("waiting");
+    let shown = server.run(&["session", "show", "sum"]).code(0);
+    for part in ["completed", "validate::is_positive", "\"sum\": 5"] {
+        assert!(shown.stdout.contains(part), "no `{part}` in {shown:#?}");
+    }
+    server.run(&["session", "show", "nobody"]).code(1).says("nobody");
+
+    let tail = server.json(&["session", "tail", "sum"]).code(0);
+    let lines: Vec<Value> =
+        tail.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!((types[0], types[types.len() - 1]), ("snapshot", "end"));
+    let started = types.iter().position(|kind| *kind == "run.started").unwrap();
+    let after = lines[started]["seq"].to_string();
+    let rest = server.run(&["session", "tail", "sum", "--after", &after]).code(0);
+    assert!(!rest.stdout.contains("run.started"), "{rest:#?}");
+    assert!(rest.stdout.contains("run.ended"), "{rest:#?}");
+    assert_eq!(rest.stdout.lines().count(), types.len() - started - 2, "{rest:#?}");
+}
+
+#[test]
+fn a_failed_step_is_fixed_or_cancelled() {
+    let server = Server::demo();
+    let run = ["plan", "run", "test::plan_that_fails", "--session"];
+    server.run(&[&run[..], &["fixed"]].concat()).code(3).says("--action retry");
+    let ask = open_ask(&server, "fixed");
+    server.run(&["inbox", "answer", &ask]).code(2).says("it needs an action");
+    let fixed = server.run(&["inbox", "answer", &ask, "--action", "skip"]).code(0);
+    assert_eq!(fixed.stdout, "This is only said when a person skipped the step.\n");
+
+    server.run(&[&run[..], &["aborted"]].concat()).code(3);
+    let ask = open_ask(&server, "aborted");
+    let aborted = server.run(&["inbox", "answer", &ask, "--action", "abort"]).code(1);
+    assert_eq!(aborted.says("failed").stdout, "");
+
+    server.run(&[&run[..], &["cancelled"]].concat()).code(3);
+    let ask = open_ask(&server, "cancelled");
+    let cancelled = server.run(&["session", "cancel", "cancelled"]).code(0);
+    assert!(cancelled.stdout.ends_with(" cancelled\n"), "{cancelled:#?}");
+    server.run(&["inbox", "answer", &ask, "--action", "skip"]).code(1);
+    server.run(&["session", "cancel", "cancelled"]).code(1).says("no active run");
+}
