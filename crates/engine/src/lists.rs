@@ -1,8 +1,8 @@
 //! What doors may read: committed state only.
 
-use crate::drive::replay;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::request::{Inspection, RunReport};
+use crate::rest::Rested;
 use crate::shared::Engine;
 use kernel::call::Caller;
 use kernel::contracts::{
@@ -42,11 +42,10 @@ impl Engine {
         session: &SessionRef,
     ) -> Result<Inspection, Refusal> {
         let row = self.session(caller, session).await?;
-        let stored = self.shared.store.load(&row.key).await?;
-        let Some(stored) = stored else {
+        let read = self.shared.read_session(&row.key).await?;
+        let Some(Rested { session: state, .. }) = read else {
             return Err(Refusal::not_found("session", &row.key.id));
         };
-        let state = replay(&row.key, &stored)?;
         let context = state.shown_context();
         let context =
             context.iter().map(|(key, datum)| (key.to_string(), datum.to_value())).collect();

@@ -91,6 +91,17 @@ impl Datum {
         }
     }
 
+    /// Whether a blob is part of it: then it must stay made of references, or pointers could no
+    /// longer go into that blob.
+    pub fn holds_blob(&self) -> bool {
+        match &self.held {
+            Held::Value(_) => false,
+            Held::Blob(_) => true,
+            Held::Object(fields) => fields.values().any(|field| field.holds_blob()),
+            Held::Array(items) => items.iter().any(|item| item.holds_blob()),
+        }
+    }
+
     /// Moves an inline value that is larger than `bytes_max` out: gives its JSON text, to be put
     /// into a blob, and leaves the reference.
     pub fn spill(&mut self, bytes_max: usize) -> Option<Vec<u8>> {

@@ -1,5 +1,6 @@
 //! What went wrong, in words that a person can act on. A fault is data: it is journaled and shown.
 
+use crate::ids::CallId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,6 +27,16 @@ impl Fault {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same fault, naming calls whose outcome nobody knows.
+    #[must_use]
+    pub fn with_unknown(self, calls: &[CallId]) -> Self {
+        if calls.is_empty() {
+            return self;
+        }
+        let calls: Vec<String> = calls.iter().map(ToString::to_string).collect();
+        self.hint(format!("nobody knows whether these calls happened: {}", calls.join(", ")))
     }
 }
 

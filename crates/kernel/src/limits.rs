@@ -27,8 +27,6 @@ limits! {
     context_inline_bytes_max: usize = 16 * 1024;
     /// How many keys a context may hold.
     context_keys_max: usize = 1_000;
-    /// How many of the newest history entries a frame keeps at hand.
-    history_recent_max: usize = 16;
     /// How many entries a history query looks at.
     history_query_max: usize = 1_000;
     /// How often one step may be entered by jumps in one frame.

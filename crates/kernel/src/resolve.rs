@@ -110,15 +110,15 @@ impl<'s> FrameView<'s> {
 
     /// The value of an expression that must be there.
     pub fn required(&self, expr: &Expr, what: &str) -> Result<Value, Stop> {
-        self.value(expr, &mut Notes::default())?.ok_or_else(|| {
-            let pointer = match expr {
-                Expr::Pointer(pointing) => pointing.pointer.text.as_str(),
-                _ => "it",
-            };
-            let message = format!("`{what}` has no value: `{pointer}` selects nothing");
-            let hint = "give it a `default`, or look at the session's context";
-            Stop::Fault(Fault::new("PointerError", message).hint(hint))
-        })
+        self.value(expr, &mut Notes::default())?.ok_or_else(|| nothing_selected(expr, what))
+    }
+
+    /// The same, with a whole blob opened.
+    pub fn required_opened(&self, expr: &Expr, what: &str) -> Result<Value, Stop> {
+        let Expr::Pointer(pointing) = expr else { return self.required(expr, what) };
+        let selected = pointing.pointer.resolve_opened(self)?.map(|selected| selected.value);
+        let default = || pointing.default.as_ref().map(|value| (**value).clone());
+        selected.or_else(default).ok_or_else(|| nothing_selected(expr, what))
     }
 
     /// A message.
@@ -177,6 +177,16 @@ impl<'s> FrameView<'s> {
             _ => Ok(datum.to_value()),
         }
     }
+}
+
+fn nothing_selected(expr: &Expr, what: &str) -> Stop {
+    let pointer = match expr {
+        Expr::Pointer(pointing) => pointing.pointer.text.as_str(),
+        _ => "it",
+    };
+    let message = format!("`{what}` has no value: `{pointer}` selects nothing");
+    let hint = "give it a `default`, or look at the session's context";
+    Stop::Fault(Fault::new("PointerError", message).hint(hint))
 }
 
 impl View for FrameView<'_> {

@@ -23,7 +23,6 @@ mod report;
 mod commands;
 
 use state::{Done, Driver};
-pub(crate) use wake::replay;
 
 /// How many decisions are taken before other tasks get their turn.
 const DECISIONS_PER_TURN: u32 = 64;

@@ -57,8 +57,11 @@ impl Driver {
         let frames = self.session.as_ref().map(|session| &session.frames);
         let state = frames.and_then(|frames| frames.get(&frame)).map(|frame| &frame.state);
         let Some(FrameState::Joining(join)) = state else { return Ok(None) };
-        let joined = Datum::joined(join.value()).to_value();
-        match Datum::inline(joined, Origin::Join).spill(bytes_max) {
+        let joined = Datum::joined(join.value());
+        if joined.holds_blob() {
+            return Ok(None);
+        }
+        match Datum::inline(joined.to_value(), Origin::Join).spill(bytes_max) {
             Some(bytes) => Ok(Some(self.shared.blobs.put(&self.key.realm, bytes).await?)),
             None => Ok(None),
         }
@@ -119,7 +122,7 @@ impl Driver {
 
     fn snapshot(&mut self, bytes_max: usize) {
         let Some(session) = &self.session else { return };
-        let Ok(body) = serde_json::to_string(session) else { return };
+        let Ok(body) = session.to_snapshot() else { return };
         if body.len() > bytes_max {
             return;
         }

@@ -3,12 +3,13 @@
 use super::effects::unreadable;
 use super::state::{Driver, Sight};
 use crate::refusal::Refusal;
+use crate::rest::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
 use kernel::call::HowFar;
-use kernel::contracts::{HistoryFilter, Page, Stored};
-use kernel::event::{self, Fact};
+use kernel::contracts::{HistoryFilter, Page};
+use kernel::event::{self, Event, Fact};
 use kernel::fault::Fault;
-use kernel::ids::{CallId, ContentHash, PlanId, RealmId, RunId, SessionKey, StepId};
+use kernel::ids::{CallId, ContentHash, PlanId, RealmId, RunId, SessionId, SessionKey, StepId};
 use kernel::plan::flow::reload;
 use kernel::plan::{Closure, ClosureText};
 use kernel::session::{CallState, Phase, RunStatus, Session};
@@ -28,11 +29,11 @@ impl Driver {
                 rested.session
             }
             None => {
-                let stored = self.shared.store.load(&self.key).await?;
-                let Some(stored) = stored else { return Ok(false) };
-                self.snapshot_bytes = stored.snapshot_bytes;
-                self.tail_bytes = stored.tail.iter().map(String::len).sum();
-                replay(&self.key, &stored)?
+                let Some(read) = self.shared.read_session(&self.key).await? else {
+                    return Ok(false);
+                };
+                (self.tail_bytes, self.snapshot_bytes) = (read.tail_bytes, read.snapshot_bytes);
+                read.session
             }
         };
         for run in session.runs.values() {
@@ -162,25 +163,55 @@ impl Driver {
     }
 }
 
-/// The session that a snapshot and its tail add up to.
-pub(crate) fn replay(key: &SessionKey, stored: &Stored) -> Result<Session, Refusal> {
-    let mut session = match &stored.snapshot {
-        // A snapshot is a cache of this release's state.
-        Some(snapshot) => serde_json::from_str(snapshot)
-            .map_err(|error| unreadable(&format!("the snapshot of `{key}` ({error})")))?,
-        None => Session::new(stored.id, key.clone()),
-    };
-    for row in &stored.tail {
-        let events = event::read(row).map_err(|error| unreadable(&error.to_string()))?;
-        let known = session.seq;
-        for event in events.iter().filter(|event| event.seq > known) {
-            session.apply(event);
-        }
+/// How many events are read at once when a journal is read from its start.
+const EVENTS_PER_READ: usize = 1_000;
+
+fn read_events(row: &str) -> Result<Vec<Event>, Refusal> {
+    event::read(row).map_err(|error| unreadable(&error.to_string()))
+}
+
+fn apply_all(session: &mut Session, events: &[Event]) {
+    let known = session.seq;
+    for event in events.iter().filter(|event| event.seq > known) {
+        session.apply(event);
     }
-    Ok(session)
 }
 
 impl Shared {
+    /// A session out of the store: what its snapshot and tail add up to, or its whole journal
+    /// where the snapshot is of another release.
+    pub(crate) async fn read_session(&self, key: &SessionKey) -> Result<Option<Rested>, Refusal> {
+        let Some(stored) = self.store.load(key).await? else { return Ok(None) };
+        let snapshot_bytes = stored.snapshot_bytes;
+        let tail_bytes = stored.tail.iter().map(String::len).sum();
+        let start = match &stored.snapshot {
+            Some(snapshot) => Session::from_snapshot(snapshot),
+            None => Some(Session::new(stored.id, key.clone())),
+        };
+        let session = match start {
+            Some(mut session) => {
+                for row in &stored.tail {
+                    apply_all(&mut session, &read_events(row)?);
+                }
+                session
+            }
+            None => self.replay_whole(key, stored.id).await?,
+        };
+        Ok(Some(Rested { session, tail_bytes, snapshot_bytes }))
+    }
+
+    async fn replay_whole(&self, key: &SessionKey, id: SessionId) -> Result<Session, Refusal> {
+        let mut session = Session::new(id, key.clone());
+        loop {
+            let rows = self.store.events(key, session.seq, EVENTS_PER_READ).await?;
+            if rows.is_empty() {
+                return Ok(session);
+            }
+            let texts: Vec<&str> = rows.iter().map(|(_, text)| text.as_str()).collect();
+            apply_all(&mut session, &read_events(&format!("[{}]", texts.join(",")))?);
+        }
+    }
+
     /// The closure that a stored run pins.
     pub(super) async fn pinned(
         &self,

@@ -27,6 +27,18 @@ const LARGE: &str = "planId: large\nsteps: [{id: make, type: tool_call, toolId: 
     {id: use, type: tool_call, toolId: 'slow::read', arguments: {whole: {jsonPath: $.context.big}}, \
     saveAs: used, nextStepId: end}, {id: end, type: final_response, message: {jsonPath: $.context.used}}]";
 
+const BLOBS: &str = "planId: blobs\nsteps: [{id: make, type: tool_call, toolId: 'slow::read', \
+    arguments: {items: {jsonPath: $.promptInput.items}}, saveAs: big, nextStepId: each}, \
+    {id: each, type: loop_over_items, collectionPath: {jsonPath: $.context.big.got.items}, \
+    itemAlias: item, loopPlan: [{id: one, type: tool_call, toolId: 'slow::read', arguments: \
+    {item: {jsonPath: $.context.item}}}], nextStepId: again}, \
+    {id: again, type: loop_over_items, collectionPath: {jsonPath: $.context.each}, itemAlias: item, \
+    concurrency: 4, loopPlan: [{id: two, type: tool_call, toolId: 'slow::read', arguments: \
+    {item: {jsonPath: $.context.item.got.item}}}], nextStepId: look}, \
+    {id: look, type: tool_call, toolId: 'slow::read', arguments: {many: {jsonPath: \
+    \"$.history[?(@.planStepId=='make')].result.output.got.items[*]\"}}, saveAs: seen, nextStepId: end}, \
+    {id: end, type: final_response, message: {jsonPath: '$.context.again[299].got.item'}}]";
+
 fn fix(action: FixAction, output: Option<Value>) -> Reply {
     Reply::Fix { action, arguments: None, output }
 }
@@ -179,6 +191,21 @@ async fn large_values_go_to_blobs_and_pointers_find_them() {
     assert_eq!(bytes.len(), 100_002, "a JSON string with its quotes");
     let context = world.engine.inspect(&caller(), &key("s")).await.unwrap().context;
     assert_eq!(context["big"], json!(given));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_pointer_selects_does_not_depend_on_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { context_inline_bytes_max: 256, ..Limits::default() };
+    let world = World::with_limits(folder.path(), &[BLOBS], limits).await;
+    world.permits.add_permits(2_000);
+    let items: Vec<u32> = (0..300).collect();
+    let report = world.run("blobs", json!({"items": items}), "s").await;
+    assert_eq!(report.run.status.name(), "completed", "{:?}", report.run.last_error);
+    assert_eq!(report.run.answer, Some(json!(299)));
+    let sent = world.ledger.0.lock().unwrap();
+    let (_, looked) = sent.last().unwrap();
+    assert_eq!(looked["many"].as_array().unwrap().len(), 300);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -37,7 +37,7 @@ impl At<'_> {
     }
 
     pub(super) fn looping(&self, step: &Step, looping: &Loop) -> Decided {
-        let items = self.view().required(&looping.collection, "collectionPath")?;
+        let items = self.view().required_opened(&looping.collection, "collectionPath")?;
         let Value::Array(elements) = &items else {
             let message = format!("`collectionPath` of `{}` is not an array", step.id);
             let hint = "point it at an array, such as {jsonPath: $.promptInput.items}";

@@ -200,10 +200,11 @@ impl At<'_> {
         let unknown = matches!(call.state, CallState::Failed(HowFar::Unknown, _));
         let same = unknown && arguments.is_none();
         request.replaces = Some(call.request.call);
+        // An approval is good for one start: whoever retries is asked again where one is needed.
+        request.grant = grant;
         if !same {
             request.try_no += 1;
             request.call = self.call_id(&request.step, request.try_no);
-            request.grant = grant;
         }
         if let Some(arguments) = arguments {
             request.arguments = arguments;

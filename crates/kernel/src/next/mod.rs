@@ -5,7 +5,7 @@ use crate::call::HowFar;
 use crate::datum::Datum;
 use crate::event::{Closing, Fact, Outcome};
 use crate::fault::Fault;
-use crate::ids::{ContentHash, FrameId, Millis, StepId};
+use crate::ids::{CallId, ContentHash, FrameId, Millis, StepId};
 use crate::limits::Limits;
 use crate::plan::{Closure, Plan, Step, StepKind};
 use crate::pointer::Want;
@@ -80,17 +80,15 @@ fn close(session: &Session, run: &Run) -> Option<Fact> {
     if run.in_flight > 0 {
         return None;
     }
+    let unknown: Vec<CallId> = session
+        .calls
+        .iter()
+        .filter(|(_, call)| call.run == run.id && call.must_be_known())
+        .map(|(id, _)| *id)
+        .collect();
     let outcome = match closing {
-        Closing::Failed(fault) => Outcome::Failed { fault: fault.clone() },
-        Closing::Cancelled(by) => Outcome::Cancelled {
-            by: by.clone(),
-            unknown: session
-                .calls
-                .iter()
-                .filter(|(_, call)| call.run == run.id && call.must_be_known())
-                .map(|(id, _)| *id)
-                .collect(),
-        },
+        Closing::Failed(fault) => Outcome::Failed { fault: fault.clone().with_unknown(&unknown) },
+        Closing::Cancelled(by) => Outcome::Cancelled { by: by.clone(), unknown },
     };
     Some(Fact::RunEnded { run: run.id, outcome })
 }

@@ -41,8 +41,8 @@ pub enum Target {
 pub enum Rest {
     /// One node, by names and indexes.
     One(Vec<Segment>),
-    /// Any number of nodes: always an array.
-    Many(Box<JsonPath>),
+    /// Any number of nodes below that one: always an array.
+    Many(Vec<Segment>, Box<JsonPath>),
 }
 
 /// One name or index.
@@ -150,36 +150,44 @@ impl Pointer {
 
     /// The value, `None` when it is absent, or what must be fetched first.
     pub fn resolve(&self, view: &dyn View) -> Result<Option<Selected>, Want> {
-        match &self.target {
-            Target::ContextKey(key) => match view.context(key) {
-                Some(datum) => self.rest.select(&datum, view),
-                None => Ok(self.rest.of_nothing()),
-            },
-            Target::Context => self.rest.select(&view.whole_context(), view),
-            Target::Input => self.rest.select(&view.input(), view),
+        let datum = match self.place(view)? {
+            Some(datum) => datum,
+            None => return Ok(self.rest.of_nothing()),
+        };
+        self.rest.select(&datum, view)
+    }
+
+    /// The same, with a whole blob opened: for whoever needs what is inside.
+    pub fn resolve_opened(&self, view: &dyn View) -> Result<Option<Selected>, Want> {
+        match (&self.rest, self.place(view)?) {
+            (Rest::One(segments), Some(datum)) => select_one(&datum, segments, Blob::Opened, view),
+            (rest, Some(datum)) => rest.select(&datum, view),
+            (rest, None) => Ok(rest.of_nothing()),
+        }
+    }
+
+    /// What the pointer selects from, if it is there.
+    fn place(&self, view: &dyn View) -> Result<Option<Arc<Datum>>, Want> {
+        let inline = |value: Value| Arc::new(Datum::inline(value, Origin::Join));
+        Ok(match &self.target {
+            Target::ContextKey(key) => view.context(key),
+            Target::Context => Some(Arc::new(view.whole_context())),
+            Target::Input => Some(view.input()),
             Target::Recent(index) => match view.recent(*index) {
-                Recent::Entry(entry) => self.rest.select(&entry.datum(), view),
-                Recent::Absent => Ok(self.rest.of_nothing()),
+                Recent::Entry(entry) => Some(Arc::new(entry.datum())),
+                Recent::Absent => None,
                 Recent::Stored => {
                     let history = view.history(None).ok_or(Want::History(None))?;
-                    match history.get(*index) {
-                        Some(entry) => {
-                            self.rest.select(&Datum::inline(entry.clone(), Origin::Join), view)
-                        }
-                        None => Ok(self.rest.of_nothing()),
-                    }
+                    history.get(*index).cloned().map(inline)
                 }
             },
-            Target::Step(step) => match view.latest(step) {
-                Some(entry) => self.rest.select(&entry.datum(), view),
-                None => Ok(self.rest.of_nothing()),
-            },
+            Target::Step(step) => view.latest(step).map(|entry| Arc::new(entry.datum())),
             Target::History(step) => {
                 let history =
                     view.history(step.as_ref()).ok_or_else(|| Want::History(step.clone()))?;
-                self.rest.select(&Datum::inline((*history).clone(), Origin::Join), view)
+                Some(inline((*history).clone()))
             }
-        }
+        })
     }
 }
 
@@ -246,39 +254,41 @@ impl Rest {
         if outside_quotes(left).any(|char| char == '$') {
             return Err("a filter may look only at `@`, not at `$`".to_owned());
         }
-        let mut path = String::from("$");
-        for segment in segments {
-            match segment {
-                Segment::Name(name) => path.push_str(&format!("[{}]", Value::from(name.as_str()))),
-                Segment::Index(index) => path.push_str(&format!("[{index}]")),
-            }
-        }
-        path.push_str(left);
-        JsonPath::parse(&path).map(|path| Rest::Many(Box::new(path))).map_err(|e| e.to_string())
+        let path = JsonPath::parse(&format!("${left}")).map_err(|error| error.to_string())?;
+        Ok(Rest::Many(segments.to_vec(), Box::new(path)))
     }
 
     /// What this selects where there is nothing: no value, or an empty array.
     fn of_nothing(&self) -> Option<Selected> {
         match self {
             Rest::One(_) => None,
-            Rest::Many(_) => Some(Selected { value: Value::Array(Vec::new()), from: Origin::Plan }),
+            Rest::Many(..) => {
+                Some(Selected { value: Value::Array(Vec::new()), from: Origin::Plan })
+            }
         }
     }
 
     fn select(&self, datum: &Datum, view: &dyn View) -> Result<Option<Selected>, Want> {
         match self {
-            Rest::One(segments) => select_one(datum, segments, view),
-            Rest::Many(path) => {
-                let value = match &datum.held {
-                    Held::Blob(blob) => fetched(blob, view)?,
-                    Held::Value(value) => value.clone(),
-                    Held::Object(_) | Held::Array(_) => Arc::new(datum.to_value()),
+            Rest::One(segments) => select_one(datum, segments, Blob::Named, view),
+            Rest::Many(segments, path) => {
+                let Some(found) = select_one(datum, segments, Blob::Opened, view)? else {
+                    return Ok(self.of_nothing());
                 };
-                let nodes = path.query(&value).all().into_iter().cloned().collect();
-                Ok(Some(Selected { value: Value::Array(nodes), from: datum.from.clone() }))
+                let nodes = path.query(&found.value).all().into_iter().cloned().collect();
+                Ok(Some(Selected { value: Value::Array(nodes), from: found.from }))
             }
         }
     }
+}
+
+/// What a whole blob yields.
+#[derive(Clone, Copy)]
+enum Blob {
+    /// Its URI: whoever wants the value can fetch it.
+    Named,
+    /// Its value, because something goes into it.
+    Opened,
 }
 
 fn fetched(blob: &BlobRef, view: &dyn View) -> Result<Arc<Value>, Want> {
@@ -288,10 +298,15 @@ fn fetched(blob: &BlobRef, view: &dyn View) -> Result<Arc<Value>, Want> {
 fn select_one(
     datum: &Datum,
     segments: &[Segment],
+    whole: Blob,
     view: &dyn View,
 ) -> Result<Option<Selected>, Want> {
     let Some((first, deeper)) = segments.split_first() else {
-        return Ok(Some(Selected { value: datum.to_value(), from: datum.from.clone() }));
+        let value = match (&datum.held, whole) {
+            (Held::Blob(blob), Blob::Opened) => (*fetched(blob, view)?).clone(),
+            _ => datum.to_value(),
+        };
+        return Ok(Some(Selected { value, from: datum.from.clone() }));
     };
     match &datum.held {
         Held::Value(value) => Ok(inside(value, segments)
@@ -303,14 +318,14 @@ fn select_one(
         }
         Held::Object(fields) => match first {
             Segment::Name(name) => match fields.get(name) {
-                Some(field) => select_one(field, deeper, view),
+                Some(field) => select_one(field, deeper, whole, view),
                 None => Ok(None),
             },
             Segment::Index(_) => Ok(None),
         },
         Held::Array(items) => match first {
             Segment::Index(index) => match nth(items, *index) {
-                Some(item) => select_one(item, deeper, view),
+                Some(item) => select_one(item, deeper, whole, view),
                 None => Ok(None),
             },
             Segment::Name(_) => Ok(None),

@@ -411,12 +411,7 @@ impl Session {
 }
 
 fn cancelled_fault(by: &str, unknown: &[CallId]) -> Fault {
-    let fault = Fault::new("Cancelled", format!("`{by}` cancelled the run"));
-    if unknown.is_empty() {
-        return fault;
-    }
-    let calls: Vec<String> = unknown.iter().map(ToString::to_string).collect();
-    fault.hint(format!("nobody knows whether these calls happened: {}", calls.join(", ")))
+    Fault::new("Cancelled", format!("`{by}` cancelled the run")).with_unknown(unknown)
 }
 
 /// A frame that has not entered a step yet.

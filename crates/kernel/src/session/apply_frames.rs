@@ -1,8 +1,8 @@
 //! How frames fork, end and join.
 
 use super::apply::{item_context, new_frame};
-use super::frame::{Join, JoinKind, LoopState};
-use super::{Frame, FrameKind, FrameState, Session};
+use super::frame::{Join, JoinKind, LoopState, Remains};
+use super::{Context, Frame, FrameKind, FrameState, Session};
 use crate::datum::{BlobRef, Datum, Held, Origin};
 use crate::entry::{Mode, PathSegment};
 use crate::event::{BranchStart, Fact, LoopStart, PlanEntry};
@@ -116,13 +116,25 @@ impl Session {
         let (Some(parent), FrameKind::Item { index, .. }) = (frame.parent, &frame.kind) else {
             return;
         };
+        let (parent, index) = (parent, *index);
+        // What it wrote is void; what it called is history all the same.
+        let remains = Remains { context: Context::new(), ..frame.remains(None) };
         let error = Datum::inline(json!({"error": fault}), Origin::Join);
+        let mut merge_now = None;
         if let Some(join) = self.join_mut(parent) {
             join.live.remove(&id);
             if let JoinKind::Loop(state) = &mut join.kind {
                 state.ended += 1;
-                state.results.insert(*index, Arc::new(error));
+                state.results.insert(index, Arc::new(error));
+                if state.concurrency == 1 {
+                    merge_now = Some(remains);
+                } else {
+                    join.left.insert(index, remains);
+                }
             }
+        }
+        if let Some(remains) = merge_now {
+            self.with_frame(parent, |frame| frame.merge(remains));
         }
         self.look_at_join(parent);
     }

@@ -18,6 +18,7 @@ pub mod frame;
 pub mod apply;
 mod apply_asks;
 mod apply_frames;
+mod snapshot;
 
 pub use frame::{Frame, FrameKind, FrameState, Join, JoinKind};
 

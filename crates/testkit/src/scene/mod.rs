@@ -421,6 +421,10 @@ impl Stage {
         }
         if let Some(fault) = &run.last_error {
             text.push_str(&format!(" {fault}"));
+            // Ids are left out: a hint may name calls.
+            let words = fault.hint.iter().flat_map(|hint| hint.split(' '));
+            let words = words.map(|word| if word.starts_with("call_") { "<call>" } else { word });
+            words.for_each(|word| text.push_str(&format!(" {word}")));
         }
         format!("{text}\nhistory: {}\ncontext:\n{}", history.join(" "), context.concat())
     }

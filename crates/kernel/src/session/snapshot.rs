@@ -1,0 +1,56 @@
+//! Snapshots: a cache of the state, so that a long journal need not be read from its start. One
+//! that this release cannot read is as good as none.
+
+use super::Session;
+use serde::{Deserialize, Serialize};
+
+/// The version of the state's shape; a change of `Session` or what it holds changes it.
+const STATE_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Written<'s> {
+    v: u32,
+    state: &'s Session,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+#[derive(Deserialize)]
+struct Read {
+    state: Session,
+}
+
+impl Session {
+    /// The state as text.
+    pub fn to_snapshot(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&Written { v: STATE_VERSION, state: self })
+    }
+
+    /// The state out of a text, if it is of this release's shape.
+    pub fn from_snapshot(text: &str) -> Option<Self> {
+        let version: Version = serde_json::from_str(text).ok()?;
+        if version.v != STATE_VERSION {
+            return None;
+        }
+        serde_json::from_str::<Read>(text).ok().map(|read| read.state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{SessionId, SessionKey, Space};
+
+    #[test]
+    fn a_snapshot_of_another_shape_is_as_good_as_none() {
+        let key = SessionKey { realm: "r".into(), space: Space::session(), id: "s".into() };
+        let session = Session::new(SessionId(1), key);
+        let text = session.to_snapshot().unwrap();
+        assert_eq!(Session::from_snapshot(&text), Some(session));
+        assert_eq!(Session::from_snapshot(&text.replacen("\"v\":1", "\"v\":2", 1)), None);
+        assert_eq!(Session::from_snapshot("{}"), None);
+    }
+}
