@@ -1,6 +1,7 @@
 //! The engine over the real store: pauses, cancels, crashes, large values, long histories.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests wait with deadlines")]
 
+mod gate;
 mod world;
 
 use kernel::ask::{AskBody, FixAction, Reply};

@@ -2,10 +2,10 @@
 
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::schema::JsonSchemas;
-use engine::{AllowAll, Engine, Parts, PlanFile, RunRequest, RunSession, RunTarget};
+use engine::{Engine, Parts, PlanFile, RunRequest, RunSession, RunTarget};
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
-use kernel::contracts::Tool;
+use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
+use kernel::contracts::{Policy, Store, Tool};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ fn held(name: &str, reach: Reach, ledger: &Arc<Ledger>, permits: &Arc<Semaphore>
             title: name.into(),
             description: name.into(),
             input_schema: Arc::new(json!({"type": "object"})),
-            output_schema: None,
+            output_schema: name.ends_with("promised").then(|| Arc::new(json!({"type": "string"}))),
             reach,
             idempotent: false,
             tags: Vec::new(),
@@ -67,9 +67,22 @@ fn held(name: &str, reach: Reach, ledger: &Arc<Ledger>, permits: &Arc<Semaphore>
     })
 }
 
+/// Nobody but `root` sees the tools called `secret::..`.
+struct Secretive;
+
+impl Policy for Secretive {
+    fn visible(&self, caller: &Caller, spec: &ToolSpec) -> bool {
+        &*caller.subject == "root" || !spec.name.as_str().starts_with("secret::")
+    }
+    fn decide(&self, _caller: &Caller, _spec: &ToolSpec, _arguments: &Value) -> Verdict {
+        Verdict::Allow
+    }
+}
+
 /// One process's worth of engine; drop it and open another on the same folder for a restart.
 pub struct World {
     pub engine: Engine,
+    pub store: Arc<dyn Store>,
     pub ledger: Arc<Ledger>,
     /// Calls wait for these; a new world has none.
     pub permits: Arc<Semaphore>,
@@ -96,6 +109,7 @@ impl World {
         };
         let opened = stores::open(&stores::Place::Folder(folder.to_owned()), parts).unwrap();
         let (ledger, permits) = (Arc::new(Ledger::default()), Arc::new(Semaphore::new(0)));
+        let store = opened.store.clone();
         let engine = Engine::start(Parts {
             store: opened.store,
             definitions: opened.definitions,
@@ -103,8 +117,11 @@ impl World {
             tools: vec![
                 held("slow::read", Reach::Reads, &ledger, &permits),
                 held("slow::write", Reach::Writes, &ledger, &permits),
+                held("read::promised", Reach::Reads, &ledger, &permits),
+                held("write::promised", Reach::Writes, &ledger, &permits),
+                held("secret::write", Reach::Writes, &ledger, &permits),
             ],
-            policy: Arc::new(AllowAll),
+            policy: Arc::new(Secretive),
             schemas: Arc::new(JsonSchemas::default()),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
@@ -118,7 +135,7 @@ impl World {
         };
         let files = plans.iter().enumerate().map(file).collect();
         engine.load_plans(&RealmId::from("default"), files).unwrap();
-        Self { engine, ledger, permits }
+        Self { engine, store, ledger, permits }
     }
 
     /// Starts a run in a named session.

@@ -1,0 +1,78 @@
+//! The gate: what is not listed cannot be called, calls end in time, outputs are as promised.
+
+use crate::world::{World, caller};
+use engine::CallReport;
+use kernel::ask::AskBody;
+use kernel::call::{Caller, HowFar};
+use kernel::ids::{SessionKey, Space};
+use kernel::limits::Limits;
+use serde_json::json;
+
+const SECRET: &str = "planId: secret\nsteps: [{id: call, type: tool_call, toolId: 'secret::write', \
+    arguments: {}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
+    arguments: {n: 1}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[SECRET]).await;
+    world.permits.add_permits(10);
+    let root = Caller { subject: "root".into(), ..caller() };
+    let listed = |who: &Caller| {
+        let tools = world.engine.tools_for(who);
+        tools.iter().any(|spec| spec.name.as_str() == "secret::write")
+    };
+    assert!(listed(&root) && !listed(&caller()));
+    assert!(world.engine.tool_for(&caller(), "secret::write").is_none());
+    let hidden = world.engine.call(&caller(), &"secret::write".into(), json!({}), 100).await;
+    let absent = world.engine.call(&caller(), &"secret::wrote".into(), json!({}), 100).await;
+    let (hidden, absent) = (hidden.unwrap_err(), absent.unwrap_err());
+    assert_eq!(hidden.message.replace("write", "wrote"), absent.message);
+    assert_eq!((hidden.kind, hidden.code), (absent.kind, absent.code));
+
+    let report = world.run("secret", json!({}), "s").await;
+    assert_eq!(report.run.last_error.unwrap().name, "ToolNotFoundError");
+    assert_eq!(world.sent(), 0, "a plan got at a tool that its caller does not see");
+    let done = world.engine.call(&root, &"secret::write".into(), json!({}), 5_000).await.unwrap();
+    assert!(matches!(done, CallReport::Done(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_ends_in_time_and_its_output_is_as_promised() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { call_timeout_ms: 50, ..Limits::default() };
+    let world = World::with_limits(folder.path(), &[], limits).await;
+    let how = async |tool: &'static str| {
+        let called = world.engine.call(&caller(), &tool.into(), json!({}), 5_000).await;
+        let Ok(CallReport::Pending(report)) = called else { panic!("{tool} is not asked about") };
+        let AskBody::Fix { how, fault, .. } = report.asks[0].row.ask.body.clone() else {
+            panic!("not a fix")
+        };
+        (how, fault.name)
+    };
+    assert_eq!(how("slow::write").await, (HowFar::Unknown, "Timeout".to_owned()));
+    world.permits.add_permits(2);
+    // The write happened, whatever it answered: nobody may take it for undone.
+    let (how_far, name) = how("write::promised").await;
+    assert_eq!((how_far, name.as_str()), (HowFar::Unknown, "OutputValidationError"));
+    let read = world.engine.call(&caller(), &"read::promised".into(), json!({}), 5_000).await;
+    assert!(read.unwrap_err().message.contains("OutputValidationError"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_does_not_grow_with_its_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { snapshot_floor_bytes: 0, ..Limits::default() };
+    let world = World::with_limits(folder.path(), &[READ], limits).await;
+    world.permits.add_permits(1_000);
+    let key = SessionKey { realm: "default".into(), space: Space::session(), id: "s".into() };
+    let mut sizes = Vec::new();
+    for run in 1..=120 {
+        world.run("read", json!({}), "s").await;
+        if run == 20 || run == 120 {
+            sizes.push(world.store.load(&key).await.unwrap().unwrap().snapshot_bytes);
+        }
+    }
+    assert!(sizes[1] < sizes[0] + 64, "the state grows with the session: {sizes:?} bytes");
+}
