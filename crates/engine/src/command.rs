@@ -1,8 +1,10 @@
 //! What doors send to the driver of a session.
 
+use crate::once::Claim;
 use crate::refusal::Refusal;
 use crate::request::{ReplyReport, Resume, RunReport};
 use kernel::ask::Reply;
+use kernel::event::Event;
 use kernel::ids::{AskId, RunId, SessionId};
 use kernel::plan::Closure;
 use kernel::projection::SessionRow;
@@ -28,12 +30,14 @@ pub(crate) enum Presence {
 pub(crate) enum Command {
     /// Make the session.
     Create { id: SessionId, answer: Answer<SessionRow> },
+    /// Make the session out of these events.
+    Adopt { id: SessionId, events: Vec<Event>, answer: Answer<SessionRow> },
     /// Start a run.
     Run { start: StartRun, answer: Answer<RunReport> },
     /// A reply to one ask.
-    Reply { ask: AskId, reply: Reply, by: Arc<str>, answer: Answer<ReplyReport> },
+    Reply { ask: AskId, reply: Reply, by: Replier, answer: Answer<ReplyReport> },
     /// A reply that names the session.
-    Resume { resume: Resume, by: Arc<str>, answer: Answer<RunReport> },
+    Resume { resume: Resume, by: Replier, answer: Answer<RunReport> },
     /// Stop at the next step.
     Pause { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// Go on.
@@ -42,8 +46,18 @@ pub(crate) enum Command {
     Cancel { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// The run as it is now, once that is durable.
     Report { run: RunId, answer: Answer<RunReport> },
+    /// The run once it ended or paused.
+    Await { run: RunId, answer: Answer<RunReport> },
     /// Drive what should move: recovery or a timer.
     Wake,
+}
+
+/// Who replies, and under which key.
+pub(crate) struct Replier {
+    /// Who.
+    pub(crate) by: Arc<str>,
+    /// The key that the request holds, if it has one.
+    pub(crate) claim: Option<Claim>,
 }
 
 /// A run to start.
@@ -60,20 +74,25 @@ pub(crate) struct StartRun {
     pub(crate) input: Value,
     /// Who starts it.
     pub(crate) by: Arc<str>,
+    /// The key that the request holds, if it has one.
+    pub(crate) claim: Option<Claim>,
 }
 
 impl Command {
     /// Refuses the command.
     pub(crate) fn refuse(self, refusal: Refusal) {
         match self {
-            Command::Create { answer, .. } => drop(answer.send(Err(refusal))),
+            Command::Create { answer, .. } | Command::Adopt { answer, .. } => {
+                drop(answer.send(Err(refusal)));
+            }
             Command::Reply { answer, .. } => drop(answer.send(Err(refusal))),
             Command::Run { answer, .. }
             | Command::Resume { answer, .. }
             | Command::Pause { answer, .. }
             | Command::Continue { answer, .. }
             | Command::Cancel { answer, .. }
-            | Command::Report { answer, .. } => drop(answer.send(Err(refusal))),
+            | Command::Report { answer, .. }
+            | Command::Await { answer, .. } => drop(answer.send(Err(refusal))),
             Command::Wake => {}
         }
     }

@@ -3,8 +3,9 @@
 
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::Sending;
+use crate::once::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalKind};
-use crate::request::CallReport;
+use crate::request::{CallReport, Once, RunReport};
 use crate::shared::Engine;
 use kernel::call::{Caller, Judgement, Reach, Verdict};
 use kernel::ids::{CallId, PlanId, RunId, SessionId, SessionKey, Space, ToolName};
@@ -23,6 +24,19 @@ impl Engine {
         caller: &Caller,
         tool: &ToolName,
         arguments: Value,
+        wait_ms: u64,
+    ) -> Result<CallReport, Refusal> {
+        self.call_once(caller, tool, arguments, None, wait_ms).await
+    }
+
+    /// The same under a key: a repeat gets what came of the first, and calls nothing. A read has
+    /// no run that a key could stand for: it is simply read again.
+    pub async fn call_once(
+        &self,
+        caller: &Caller,
+        tool: &ToolName,
+        arguments: Value,
+        once: Option<Once>,
         wait_ms: u64,
     ) -> Result<CallReport, Refusal> {
         let gate = &self.shared.gate;
@@ -48,7 +62,16 @@ impl Engine {
             Judgement::Admitted { verdict: Verdict::Allow, pins } if pins.reach == Reach::Reads => {
                 self.call_unrecorded(caller, tool, arguments).await
             }
-            Judgement::Admitted { .. } => self.call_as_run(caller, tool, arguments, wait_ms).await,
+            Judgement::Admitted { .. } => {
+                let claim = match self.turn(caller, once.as_ref()).await? {
+                    Some(Turn::Repeat(row)) => {
+                        return self.repeated_run(caller, &row, wait_ms).await.map(called);
+                    }
+                    Some(Turn::First(claim)) => Some(claim),
+                    None => None,
+                };
+                self.call_as_run(caller, tool, arguments, claim, wait_ms).await
+            }
         }
     }
 
@@ -65,7 +88,7 @@ impl Engine {
             arguments: Arc::new(arguments),
             reach: Reach::Reads,
         };
-        match self.shared.gate.start(sending).await {
+        match self.shared.gate.clone().start(sending).await.result {
             Ok(output) => Ok(CallReport::Done(output.value)),
             Err(error) => {
                 let message = error.fault.to_string();
@@ -83,6 +106,7 @@ impl Engine {
         caller: &Caller,
         tool: &ToolName,
         arguments: Value,
+        claim: Option<Claim>,
         wait_ms: u64,
     ) -> Result<CallReport, Refusal> {
         let closure = self.one_step(tool)?;
@@ -100,13 +124,10 @@ impl Engine {
             closure,
             input: arguments,
             by: caller.subject.clone(),
+            claim,
         };
         let command = |answer| Command::Run { start, answer };
-        let report = self.wait_for(&key, run, wait_ms, command).await?;
-        match report.run.status {
-            RunStatus::Completed => Ok(CallReport::Done(report.run.answer.unwrap_or(Value::Null))),
-            _ => Ok(CallReport::Pending(Box::new(report))),
-        }
+        self.wait_for(&key, run, wait_ms, command).await.map(called)
     }
 
     /// The plan of a direct call: the tool, then its output as the answer.
@@ -130,5 +151,12 @@ impl Engine {
         let plan = Arc::new(plan);
         let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
         Ok(Arc::new(Closure::new(plan, plans)))
+    }
+}
+
+fn called(report: RunReport) -> CallReport {
+    match report.run.status {
+        RunStatus::Completed => CallReport::Done(report.run.answer.unwrap_or(Value::Null)),
+        _ => CallReport::Pending(Box::new(report)),
     }
 }

@@ -2,14 +2,17 @@
 
 use crate::catalog::invalid_plan;
 use crate::clock::timeout;
-use crate::command::{Answer, Command, Presence, StartRun};
+use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::drive::drive;
+use crate::once::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalKind};
-use crate::request::{ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget};
+use crate::request::{
+    Once, RegisteredPlan, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget,
+};
 use crate::shared::{Engine, Shared, lock, stopping};
 use kernel::ask::Reply;
 use kernel::call::Caller;
-use kernel::contracts::{Definition, SessionRef};
+use kernel::contracts::{Definition, SessionRef, StoreError};
 use kernel::ids::{AskId, PlanId, RealmId, RunId, SessionId, SessionKey, Space};
 use kernel::plan::Closure;
 use kernel::projection::SessionRow;
@@ -38,11 +41,34 @@ impl Engine {
         self.shared.ask(&key, |answer| Command::Create { id, answer }).await
     }
 
-    /// Starts a run and waits until it ends or pauses, at most so long.
+    /// Starts a run and waits until it ends or pauses, at most so long. A repeat under the same
+    /// key gets that run and starts none.
     pub async fn run(
         &self,
         caller: &Caller,
+        mut request: RunRequest,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let once = request.once.take();
+        let claim = match self.turn(caller, once.as_ref()).await? {
+            Some(Turn::Repeat(row)) => return self.repeated_run(caller, &row, wait_ms).await,
+            Some(Turn::First(claim)) => Some(claim),
+            None => None,
+        };
+        match self.start_run(caller, request, claim, wait_ms).await {
+            Err(refusal) => {
+                let row = self.winner(caller, once.as_ref(), refusal).await?;
+                self.repeated_run(caller, &row, wait_ms).await
+            }
+            report => report,
+        }
+    }
+
+    async fn start_run(
+        &self,
+        caller: &Caller,
         request: RunRequest,
+        claim: Option<Claim>,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
         let closure = self.shared.closure_of(&caller.realm, request.target)?;
@@ -63,6 +89,7 @@ impl Engine {
             closure,
             input: request.input,
             by: caller.subject.clone(),
+            claim,
         };
         self.wait_for(&key, run, wait_ms, |answer| Command::Run { start, answer }).await
     }
@@ -116,23 +143,49 @@ impl Engine {
         self.shared.ask(key, |answer| Command::Report { run, answer }).await
     }
 
-    /// Answers one ask and waits until its run ends or pauses again, at most so long.
+    /// Answers one ask and waits until its run ends or pauses again, at most so long. A repeat
+    /// under the same key gets what came of the first.
     pub async fn reply(
         &self,
         caller: &Caller,
         ask: AskId,
         reply: Reply,
+        once: Option<Once>,
+        wait_ms: u64,
+    ) -> Result<ReplyReport, Refusal> {
+        let claim = match self.turn(caller, once.as_ref()).await? {
+            Some(Turn::Repeat(row)) => {
+                return self.repeated_reply(caller, ask, &row, wait_ms).await;
+            }
+            Some(Turn::First(claim)) => Some(claim),
+            None => None,
+        };
+        let by = Replier { by: caller.subject.clone(), claim };
+        match self.send_reply(caller, ask, reply, by, wait_ms).await {
+            Err(refusal) => {
+                let row = self.winner(caller, once.as_ref(), refusal).await?;
+                self.repeated_reply(caller, ask, &row, wait_ms).await
+            }
+            report => report,
+        }
+    }
+
+    async fn send_reply(
+        &self,
+        caller: &Caller,
+        ask: AskId,
+        reply: Reply,
+        by: Replier,
         wait_ms: u64,
     ) -> Result<ReplyReport, Refusal> {
         let found = self.ask(caller, ask).await?;
-        let by = caller.subject.clone();
         let answered =
             self.shared.ask(&found.key, |answer| Command::Reply { ask, reply, by, answer });
         match timeout(self.shared.clock.as_ref(), wait_ms, answered).await {
             Some(report) => report,
             None => {
                 let run = self.report_now(&found.key, found.row.ask.run).await?;
-                Ok(ReplyReport { ask: self.ask(caller, ask).await?, run })
+                Ok(ReplyReport { ask: self.ask(caller, ask).await?, run, replayed: false })
             }
         }
     }
@@ -142,15 +195,31 @@ impl Engine {
         &self,
         caller: &Caller,
         session: &SessionRef,
-        resume: Resume,
+        mut resume: Resume,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
+        let once = resume.once.take();
         let row = self.session(caller, session).await?;
-        let by = caller.subject.clone();
+        let key = &row.key;
+        let claim = match self.turn(caller, once.as_ref()).await? {
+            Some(Turn::Repeat(row)) => {
+                return self.repeated_resume(caller, key, &row, wait_ms).await;
+            }
+            Some(Turn::First(claim)) => Some(claim),
+            None => None,
+        };
+        let by = Replier { by: caller.subject.clone(), claim };
         let command = |answer| Command::Resume { resume, by, answer };
-        match row.run {
-            Some(run) => self.wait_for(&row.key, run, wait_ms, command).await,
-            None => self.shared.ask(&row.key, command).await,
+        let resumed = match row.run {
+            Some(run) => self.wait_for(key, run, wait_ms, command).await,
+            None => self.shared.ask(key, command).await,
+        };
+        match resumed {
+            Err(refusal) => {
+                let row = self.winner(caller, once.as_ref(), refusal).await?;
+                self.repeated_resume(caller, key, &row, wait_ms).await
+            }
+            report => report,
         }
     }
 
@@ -182,8 +251,14 @@ impl Engine {
         self.wait_for(&found.key, run, self.shared.limits.run_wait_ms, command).await
     }
 
-    /// Stores a plan and adds it to the catalog.
-    pub async fn register_plan(&self, caller: &Caller, source: Value) -> Result<PlanId, Refusal> {
+    /// Stores a plan and adds it to the catalog, if `expected` is the newest version now (0: there
+    /// is none) or nothing is expected.
+    pub async fn register_plan(
+        &self,
+        caller: &Caller,
+        source: Value,
+        expected: Option<u64>,
+    ) -> Result<RegisteredPlan, Refusal> {
         let realm = &caller.realm;
         let (plan, _) =
             self.shared.catalog.read(realm, &source, &[]).map_err(|found| invalid_plan(&found))?;
@@ -194,10 +269,17 @@ impl Engine {
             body: (*plan.source).clone(),
             updated_at: self.shared.clock.now(),
         };
-        self.shared.definitions.put(realm, definition, None).await?;
+        let stored = self.shared.definitions.put(realm, definition, expected).await;
+        let version = stored.map_err(|error| not_stored(&plan.id, error))?.version;
         let id = plan.id.clone();
         self.shared.catalog.insert(realm, std::iter::once(plan));
-        Ok(id)
+        Ok(RegisteredPlan { id, version })
+    }
+
+    /// The newest version of a stored plan; none for a plan of the project's files.
+    pub async fn plan_version(&self, caller: &Caller, id: &PlanId) -> Result<Option<u64>, Refusal> {
+        let stored = self.shared.definitions.get(&caller.realm, PLAN, id.as_str()).await?;
+        Ok(stored.map(|definition| definition.version))
     }
 
     /// Adds the realm's stored plans to the catalog. One that no longer fits is left out and
@@ -233,6 +315,17 @@ impl Engine {
 }
 
 const PLAN: &str = "plan";
+
+fn not_stored(id: &PlanId, error: StoreError) -> Refusal {
+    match error {
+        StoreError::Conflict(_) => {
+            let message = format!("plan `{id}` was stored in another version meanwhile");
+            Refusal::new(RefusalKind::Conflict, "version_conflict", message)
+                .hint("read it again and send its `ETag`")
+        }
+        other => other.into(),
+    }
+}
 
 impl Shared {
     /// Sends a command to a session's driver and waits for its answer.

@@ -12,9 +12,11 @@ pub(crate) struct Feed {
     watched: Mutex<HashMap<SessionKey, watch::Sender<u64>>>,
     /// How many are in the map, so that a commit nobody watches costs one load.
     size: AtomicUsize,
+    /// Counts all commits, for those who watch every session.
+    all: watch::Sender<u64>,
 }
 
-/// Wakes after commits of one session.
+/// Wakes after commits of one session, or of all.
 #[derive(Debug)]
 pub struct Watch {
     changes: watch::Receiver<u64>,
@@ -40,7 +42,14 @@ impl Feed {
         Watch { changes }
     }
 
+    pub(crate) fn watch_all(&self) -> Watch {
+        Watch { changes: self.all.subscribe() }
+    }
+
     pub(crate) fn committed(&self, keys: &[SessionKey]) {
+        if self.all.receiver_count() > 0 {
+            self.all.send_modify(|commits| *commits += 1);
+        }
         if self.size.load(Ordering::Acquire) == 0 {
             return;
         }

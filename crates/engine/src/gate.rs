@@ -3,7 +3,8 @@
 //! its output's schema and size. Listing and calling use the same filter.
 
 use crate::catalog::{Catalog, Listed};
-use crate::clock::timeout;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Either, select};
 use kernel::call::{
     Call, Caller, HowFar, Judgement, Pins, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
 };
@@ -15,7 +16,7 @@ use kernel::limits::Limits;
 use kernel::schema::{Misfit, Schemas, sentence};
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Everyone may do everything: local mode, until policies arrive.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,6 +50,23 @@ pub(crate) struct Sending {
     pub(crate) tool: ToolName,
     pub(crate) arguments: Arc<Value>,
     pub(crate) reach: Reach,
+}
+
+/// What came of a call that was sent.
+pub(crate) struct Started {
+    pub(crate) result: Result<ToolOutput, ToolError>,
+    /// A call that took too long: it may still come back.
+    pub(crate) late: Option<Late>,
+}
+
+/// A call that took too long.
+pub(crate) type Late = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+impl Started {
+    /// It failed, and nothing will come of it.
+    pub(crate) fn failed(error: ToolError) -> Self {
+        Self { result: Err(error), late: None }
+    }
 }
 
 impl Gate {
@@ -103,20 +121,51 @@ impl Gate {
         Ok(listed)
     }
 
-    /// The second half: sends the call.
-    pub(crate) async fn start(&self, sending: Sending) -> Result<ToolOutput, ToolError> {
-        let Some(listed) = self.find(&sending.caller, sending.tool.as_str()) else {
-            let message = format!("tool `{}` is gone", sending.tool);
-            return Err(ToolError::not_sent("ToolNotFoundError", message));
+    /// The second half: sends the call. One that takes too long fails, and is handed on.
+    pub(crate) async fn start(self: Arc<Self>, sending: Sending) -> Started {
+        let permit = match self.may_start(&sending).await {
+            Ok(permit) => permit,
+            Err(error) => return Started::failed(error),
         };
+        let (clock, ms) = (self.clock.clone(), self.limits.call_timeout_ms);
+        let message = format!("`{}` did not answer within {ms} ms", sending.tool);
+        let calling = self.send(sending, permit).boxed();
+        match select(calling, clock.sleep_until(clock.now().plus_ms(ms))).await {
+            Either::Left((result, _)) => Started { result, late: None },
+            Either::Right(((), calling)) => {
+                let error = ToolError::unknown("Timeout", message)
+                    .hint("raise `call_timeout_ms` in [limits], or look at the other side");
+                Started { result: Err(error), late: Some(calling) }
+            }
+        }
+    }
+
+    /// Still visible and not denied, and a free place among the calls.
+    async fn may_start(&self, sending: &Sending) -> Result<OwnedSemaphorePermit, ToolError> {
+        let listed = self.still_there(sending)?;
         let spec = listed.tool.spec();
         if let Verdict::Deny(why) = self.policy.decide(&sending.caller, spec, &sending.arguments) {
             let message = format!("policy refuses `{}`: {why}", sending.tool);
             return Err(ToolError::not_sent("PolicyDenied", message));
         }
-        let Ok(_permit) = self.calls.acquire().await else {
-            return Err(ToolError::not_sent("Stopping", "the server is stopping"));
-        };
+        let permit = self.calls.clone().acquire_owned().await;
+        permit.map_err(|_| ToolError::not_sent("Stopping", "the server is stopping"))
+    }
+
+    fn still_there(&self, sending: &Sending) -> Result<&Listed, ToolError> {
+        self.find(&sending.caller, sending.tool.as_str()).ok_or_else(|| {
+            let message = format!("tool `{}` is gone", sending.tool);
+            ToolError::not_sent("ToolNotFoundError", message)
+        })
+    }
+
+    /// Sends it, with a place of its own until it comes back.
+    async fn send(
+        self: Arc<Self>,
+        sending: Sending,
+        _permit: OwnedSemaphorePermit,
+    ) -> Result<ToolOutput, ToolError> {
+        let listed = self.still_there(&sending)?;
         let call = Call {
             id: sending.call,
             tool: sending.tool.clone(),
@@ -124,16 +173,8 @@ impl Gate {
             timeout_ms: self.limits.call_timeout_ms,
             output_bytes_max: self.limits.call_output_bytes_max,
         };
-        let calling = listed.tool.call(&sending.caller, &call);
-        match timeout(self.clock.as_ref(), call.timeout_ms, calling).await {
-            Some(Ok(output)) => self.check_output(spec, &sending, output),
-            Some(Err(error)) => Err(error),
-            None => Err(ToolError::unknown(
-                "Timeout",
-                format!("`{}` did not answer within {} ms", sending.tool, call.timeout_ms),
-            )
-            .hint("raise `call_timeout_ms` in [limits], or look at the other side")),
-        }
+        let output = listed.tool.call(&sending.caller, &call).await?;
+        self.check_output(listed.tool.spec(), &sending, output)
     }
 
     fn check_output(

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod schema;
 pub mod refusal;
 pub mod request;
+mod once;
 pub mod counts;
 pub mod feed;
 pub mod catalog;
@@ -15,6 +16,9 @@ mod shared;
 mod drive;
 mod doors;
 mod lists;
+mod repeat;
+mod retry;
+mod keep;
 mod recover;
 mod direct;
 
@@ -23,8 +27,10 @@ pub use clock::timeout;
 pub use counts::Counts;
 pub use feed::Watch;
 pub use gate::AllowAll;
+pub use keep::Pruned;
 pub use refusal::{Refusal, RefusalKind};
 pub use request::{
-    CallReport, Inspection, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget,
+    CallReport, Inspection, Once, RegisteredPlan, ReplyReport, Resume, RunReport, RunRequest,
+    RunSession, RunTarget,
 };
 pub use shared::{Engine, Parts};

@@ -6,10 +6,14 @@ use crate::rest::Rested;
 use crate::shared::Engine;
 use kernel::call::Caller;
 use kernel::contracts::{
-    AskFilter, HistoryFilter, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
+    AskFilter, FeedRow, HistoryFilter, Page, Paged, SessionAsk, SessionFilter, SessionRef,
+    SessionRun,
 };
 use kernel::ids::{AskId, ContentHash, RunId};
 use kernel::projection::{HistoryItem, SessionRow};
+
+/// The consumer whose place says up to where retention has removed rows of the feed.
+pub(crate) const RETENTION: &str = "retention";
 
 impl Engine {
     /// One session's row.
@@ -70,7 +74,7 @@ impl Engine {
             AskFilter { run: Some(run), status: Some("open".to_owned()), ..AskFilter::default() };
         let page = Page { cursor: None, limit: self.shared.limits.page_items_max };
         let asks = self.asks(caller, &filter, &page).await?;
-        Ok(RunReport { run: found.row, session, asks: asks.items })
+        Ok(RunReport { run: found.row, session, asks: asks.items, replayed: false })
     }
 
     /// One ask.
@@ -112,6 +116,23 @@ impl Engine {
     ) -> Result<Vec<(u64, String)>, Refusal> {
         let row = self.session(caller, session).await?;
         Ok(self.shared.store.events(&row.key, after, limit).await?)
+    }
+
+    /// The feed of the caller's realm after a cursor: one row for the events of one append.
+    pub async fn feed(
+        &self,
+        caller: &Caller,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<FeedRow>, Refusal> {
+        Ok(self.shared.store.feed(&caller.realm, after, limit).await?)
+    }
+
+    /// How far the feed is kept: rows up to the first cursor may be gone by retention, and the
+    /// second is the newest.
+    pub async fn feed_bounds(&self, caller: &Caller) -> Result<(u64, u64), Refusal> {
+        let (store, realm) = (&self.shared.store, &caller.realm);
+        Ok((store.consumer(realm, RETENTION).await?, store.feed_end().await?))
     }
 
     /// Removes a session that does not move, with all that belongs to it.

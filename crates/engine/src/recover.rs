@@ -2,7 +2,13 @@
 
 use crate::command::Command;
 use crate::shared::{Engine, lock};
+use kernel::ids::Millis;
 use std::sync::atomic::Ordering;
+
+/// How often old sessions are looked for.
+const PRUNE_INTERVAL_MS: u64 = 60_000;
+/// How soon recovery looks again when there was more to wake than it takes at once.
+const LOOK_AGAIN_MS: u64 = 20;
 
 impl Engine {
     /// Starts looking for sessions that should move, until the engine stops.
@@ -10,26 +16,49 @@ impl Engine {
         let engine = self.clone();
         let task = async move {
             let shared = &engine.shared;
+            let mut prune_at = shared.clock.now();
             while !shared.stopping.load(Ordering::Acquire) {
-                engine.recover_once().await;
-                let clock = &shared.clock;
-                clock.sleep_until(clock.now().plus_ms(shared.limits.recover_interval_ms)).await;
+                let (found, woken) = engine.recover_batch().await;
+                if shared.clock.now() >= prune_at {
+                    engine.prune_expired().await;
+                    prune_at = shared.clock.now().plus_ms(PRUNE_INTERVAL_MS);
+                }
+                let more = found >= shared.limits.recover_batch_max && woken > 0;
+                let then = engine.next_look(more).await;
+                shared.clock.sleep_until(then).await;
             }
         };
         self.shared.spawn.task("recover", Box::pin(task));
     }
 
+    /// When to look next: at the nearest time that a session waits for, and often anyway.
+    async fn next_look(&self, more: bool) -> Millis {
+        let now = self.shared.clock.now();
+        if more {
+            return now.plus_ms(LOOK_AGAIN_MS);
+        }
+        let often = now.plus_ms(self.shared.limits.recover_interval_ms);
+        let nearest = self.shared.store.next_wake(now).await.ok().flatten();
+        nearest.map_or(often, |nearest| nearest.min(often))
+    }
+
     /// Wakes the sessions that should move now and that nobody drives; how many.
     pub async fn recover_once(&self) -> usize {
+        self.recover_batch().await.1
+    }
+
+    /// The same: how many should move, and how many of them were woken.
+    async fn recover_batch(&self) -> (usize, usize) {
         let shared = &self.shared;
         let limit = shared.limits.recover_batch_max;
         let leases = match shared.store.claim(shared.clock.now(), limit).await {
             Ok(leases) => leases,
             Err(error) => {
                 tracing::warn!(%error, "sessions that should move cannot be listed");
-                return 0;
+                return (0, 0);
             }
         };
+        let found = leases.len();
         let mut woken = 0;
         for lease in leases {
             let driven = lock(&shared.driven).contains_key(&lease.key);
@@ -37,6 +66,6 @@ impl Engine {
                 woken += 1;
             }
         }
-        woken
+        (found, woken)
     }
 }

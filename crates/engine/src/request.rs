@@ -1,7 +1,7 @@
 //! What doors ask of the engine and what they get back.
 
 use kernel::contracts::SessionAsk;
-use kernel::ids::{AskId, PlanId, StepId};
+use kernel::ids::{AskId, ContentHash, PlanId, StepId};
 use kernel::projection::{RunRow, SessionRow};
 use serde_json::{Map, Value};
 
@@ -25,6 +25,17 @@ pub enum RunSession {
     Existing(kernel::contracts::SessionRef),
 }
 
+/// A key by which a client repeats a request without repeating what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Once {
+    /// The door: method and path, ids in it included.
+    pub route: String,
+    /// The client's key.
+    pub key: String,
+    /// The hash of the request's body: another body under the same key is refused.
+    pub digest: ContentHash,
+}
+
 /// A run to start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRequest {
@@ -34,6 +45,8 @@ pub struct RunRequest {
     pub input: Value,
     /// Where.
     pub session: RunSession,
+    /// The request's key, if it has one.
+    pub once: Option<Once>,
 }
 
 /// A reply that names a session instead of an ask.
@@ -45,6 +58,8 @@ pub struct Resume {
     pub ask: Option<AskId>,
     /// The step, beside or instead of the ask.
     pub step: Option<StepId>,
+    /// The request's key, if it has one.
+    pub once: Option<Once>,
 }
 
 /// A run as a door may show it: everything in it is durable.
@@ -56,6 +71,8 @@ pub struct RunReport {
     pub session: SessionRow,
     /// Its open asks.
     pub asks: Vec<SessionAsk>,
+    /// An earlier request with the same key did it; this one did nothing.
+    pub replayed: bool,
 }
 
 /// What came of a direct call.
@@ -74,6 +91,17 @@ pub struct ReplyReport {
     pub ask: SessionAsk,
     /// The run, once it ended or paused again.
     pub run: RunReport,
+    /// An earlier request with the same key gave it; this one did nothing.
+    pub replayed: bool,
+}
+
+/// A plan that is stored now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegisteredPlan {
+    /// Its id.
+    pub id: PlanId,
+    /// Its version, from 1.
+    pub version: u64,
 }
 
 /// A session as a door shows it: committed state.

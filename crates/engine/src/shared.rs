@@ -5,6 +5,7 @@ use crate::command::Command;
 use crate::counts::{Counters, Counts};
 use crate::feed::{Feed, Watch};
 use crate::gate::Gate;
+use crate::once::Keys;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::rest::Rest;
 use kernel::call::{Caller, ToolSpec};
@@ -67,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) driven: Mutex<HashMap<SessionKey, mpsc::Sender<Command>>>,
     /// Sessions that nobody drives, a few of them.
     pub(crate) rest: Rest,
+    /// Keyed requests that are under way.
+    pub(crate) keys: Arc<Keys>,
     /// Closures of runs that came out of the store.
     pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
     /// Closures that are known to be in the store.
@@ -112,6 +115,7 @@ impl Engine {
                 feed,
                 counters: Counters::default(),
                 rest: Rest::new(limits.sessions_rested_max, limits.session_rested_bytes_max),
+                keys: Arc::default(),
                 driven: Mutex::default(),
                 closures: Mutex::default(),
                 stored_closures: Mutex::default(),
@@ -177,6 +181,11 @@ impl Engine {
     /// Wakes after commits of this session.
     pub fn watch(&self, key: &SessionKey) -> Watch {
         self.shared.feed.watch(key)
+    }
+
+    /// Wakes after commits of any session.
+    pub fn watch_all(&self) -> Watch {
+        self.shared.feed.watch_all()
     }
 
     /// Whether work can be taken.

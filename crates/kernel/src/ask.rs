@@ -1,10 +1,13 @@
 //! Asks and replies: all that a person can be asked, and what they can answer.
 
 use crate::call::HowFar;
+use crate::canonical;
 use crate::fault::Fault;
-use crate::ids::{AskId, CallId, ContentHash, FrameId, Millis, RunId, StepId, ToolName};
+use crate::ids::{
+    AskId, CallId, ContentHash, FrameId, Millis, RealmId, RunId, SessionId, StepId, ToolName,
+};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// One question to a person: durable, shown and answerable from the moment it is raised.
@@ -30,6 +33,25 @@ pub struct Ask {
     /// When it expires, if ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
+}
+
+/// sha256 over exactly what is asked: where, what, on whose behalf. `more` is what the body does
+/// not show, such as the hash of a tool's spec.
+pub fn digest(
+    (realm, session, run, step): (&RealmId, SessionId, RunId, &StepId),
+    body: &AskBody,
+    more: &[u8],
+    by: &str,
+) -> ContentHash {
+    canonical::digest(&json!({
+        "realm": realm,
+        "session": session,
+        "run": run,
+        "step": step,
+        "ask": body,
+        "more": String::from_utf8_lossy(more),
+        "onBehalfOf": by,
+    }))
 }
 
 /// The five kinds of ask.

@@ -6,7 +6,7 @@ use crate::datum::BlobRef;
 use crate::ids::{
     AskId, ContentHash, Millis, PlanId, RealmId, RunId, SessionId, SessionKey, Space, StepId,
 };
-use crate::projection::{Append, AskRow, HistoryItem, RunRow, SessionRow};
+use crate::projection::{Append, AskRow, HistoryItem, OnceRow, RunRow, SessionRow};
 use crate::session::RunStatus;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -255,6 +255,9 @@ pub trait Store: Send + Sync {
     /// those of dead processes first.
     fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<Lease>>;
 
+    /// The nearest time after this one at which a session should be driven.
+    fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>>;
+
     /// Prolongs a lease.
     fn renew<'a>(&'a self, lease: &'a Lease) -> Read<'a, Lease>;
 
@@ -294,6 +297,15 @@ pub trait Store: Send + Sync {
         page: &'a Page,
     ) -> Read<'a, Paged<SessionAsk>>;
 
+    /// What came of a keyed request.
+    fn once<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        subject: &'a str,
+        route: &'a str,
+        key: &'a str,
+    ) -> Read<'a, Option<OnceRow>>;
+
     /// A session's history, newest first; of one run and one step if named.
     fn history<'a>(
         &'a self,
@@ -313,6 +325,9 @@ pub trait Store: Send + Sync {
     /// The feed of a realm after a cursor.
     fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>>;
 
+    /// The feed's newest cursor, of any realm; 0 before the first. It never goes back.
+    fn feed_end(&self) -> Read<'_, u64>;
+
     /// How far a named consumer has read.
     fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64>;
 
@@ -322,6 +337,18 @@ pub trait Store: Send + Sync {
     /// Removes a session and all that belongs to it; durable on return.
     fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()>;
 
+    /// Removes one slice of the old sessions: those that are over, or never had a run, and were
+    /// last changed before this; those in `but` stay. The slice begins after a row's number (0 for
+    /// the first) and looks at so many. After the last one, keys of requests that are as old and
+    /// whose runs are gone are removed as well. Durable on return.
+    fn prune<'a>(
+        &'a self,
+        realm: Option<&'a RealmId>,
+        before: Millis,
+        but: &'a [SessionKey],
+        slice: (u64, usize),
+    ) -> Read<'a, PrunedSlice>;
+
     /// Calls `woken` after every commit, with the sessions that it changed.
     fn on_commit(&self, woken: OnCommit);
 
@@ -330,6 +357,17 @@ pub trait Store: Send + Sync {
 
     /// Ends the writer after what is queued; durable on return.
     fn close(&self) -> Read<'_, ()>;
+}
+
+/// What one slice of a removal removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PrunedSlice {
+    /// The sessions.
+    pub removed: Vec<SessionKey>,
+    /// How many rows, of all kinds.
+    pub rows: u64,
+    /// Where the next slice begins, if there is one.
+    pub next: Option<u64>,
 }
 
 /// Which history entries.

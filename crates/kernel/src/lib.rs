@@ -21,6 +21,7 @@ pub mod event;
 pub mod session;
 pub mod resolve;
 pub mod next;
+pub mod fork;
 pub mod reply;
 pub mod projection;
 pub mod contracts;

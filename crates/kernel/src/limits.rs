@@ -91,6 +91,12 @@ limits! {
     page_items_max: usize = 200;
     /// The length of an id that a client chooses.
     client_id_chars_max: usize = 200;
+    /// How many events a session may have to be forked or exported.
+    export_events_max: usize = 100_000;
+    /// Sessions that are over and that nobody touched for so long are removed; 0 keeps them.
+    session_ttl_ms: u64 = 0;
+    /// How many sessions one slice of a removal takes.
+    prune_batch_max: usize = 64;
     /// How many event streams are open at the same time.
     streams_max: usize = 1_024;
 }

@@ -6,7 +6,7 @@ use crate::entry::EntryResult;
 pub use crate::entry::HistoryRow;
 use crate::event::{Event, Fact};
 use crate::fault::Fault;
-use crate::ids::{AskId, Millis, PlanId, RunId, SessionId, SessionKey, StepId};
+use crate::ids::{AskId, ContentHash, Millis, PlanId, RunId, SessionId, SessionKey, StepId};
 use crate::session::{Run, RunStatus, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -113,13 +113,34 @@ pub struct Append {
     pub history: Vec<HistoryRow>,
     /// A closure that a run of this append pins, if the store may not have it yet.
     pub closure: Option<Arc<StoredClosure>>,
+    /// The keyed request that this append answers; a key that is taken is a conflict.
+    pub once: Option<OnceRow>,
+}
+
+/// A request that came with a key of its client's, and what came of it: a repeat finds this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnceRow {
+    /// Who asked.
+    pub subject: Arc<str>,
+    /// Of which door: method and path.
+    pub route: String,
+    /// The client's key.
+    pub key: String,
+    /// The hash of the request's body.
+    pub digest: ContentHash,
+    /// The run that it started, or whose ask it answered.
+    pub run: Option<RunId>,
+    /// The ask that it answered.
+    pub ask: Option<AskId>,
+    /// When.
+    pub at: Millis,
 }
 
 /// A closure's text under its hash.
 #[derive(Debug)]
 pub struct StoredClosure {
     /// Its hash.
-    pub hash: crate::ids::ContentHash,
+    pub hash: ContentHash,
     /// Its JSON text.
     pub body: String,
 }
@@ -152,6 +173,7 @@ impl Append {
             asks,
             history,
             closure: None,
+            once: None,
         })
     }
 }

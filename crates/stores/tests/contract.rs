@@ -19,7 +19,9 @@ use kernel::ids::{
     SessionKey, Space, StepId, ToolName,
 };
 use kernel::limits::Limits;
-use kernel::projection::{Append, AskChange, HistoryRow, RunRow, SessionRow, StoredClosure};
+use kernel::projection::{
+    Append, AskChange, HistoryRow, OnceRow, RunRow, SessionRow, StoredClosure,
+};
 use kernel::session::RunStatus;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -185,6 +187,7 @@ impl Driver {
             asks: Vec::new(),
             history: Vec::new(),
             closure: None,
+            once: None,
         }
     }
 
@@ -890,4 +893,102 @@ fn a_blob_is_whole_or_refused() {
     block_on(blobs.delete(&realm(), &blob.hash)).unwrap();
     block_on(blobs.delete(&realm(), &blob.hash)).unwrap();
     assert_eq!(get("r"), Ok(None));
+}
+
+#[test]
+fn a_key_is_written_with_what_it_stands_for_and_only_once() {
+    let scene = Scene::new();
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let once = |run: RunId| OnceRow {
+        subject: "ann".into(),
+        route: "POST /runs".to_owned(),
+        key: "k".to_owned(),
+        digest: ContentHash::of(b"body"),
+        run: Some(run),
+        ask: None,
+        at: Millis(10),
+    };
+    let found = |realm: &str, subject: &str| {
+        block_on(scene.store().once(&realm.into(), subject, "POST /runs", "k"))
+    };
+    let mut first = a.created();
+    first.once = Some(once(a.run_row(1).id));
+    done(scene.store().append(first));
+    assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
+    assert_eq!(found("r", "eve"), Ok(None));
+    assert_eq!(found("other", "ann"), Ok(None));
+    let mut second = b.created();
+    second.once = Some(once(b.run_row(1).id));
+    let taken = block_on(scene.store().append(second));
+    assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
+    assert_eq!(block_on(scene.store().load(b.key())), Ok(None), "half of it was written");
+    assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
+}
+
+#[test]
+fn the_next_wake_is_the_nearest_one_after_now() {
+    let scene = Scene::new();
+    for (id, wake_at) in [("a", Some(50)), ("b", Some(90)), ("c", None), ("d", Some(70))] {
+        let mut driver = Driver::new("r", id);
+        driver.row.wake_at = wake_at.map(Millis);
+        done(scene.store().append(driver.created()));
+    }
+    assert_eq!(block_on(scene.store().next_wake(Millis(50))), Ok(Some(Millis(70))));
+    assert_eq!(block_on(scene.store().next_wake(Millis(90))), Ok(None));
+}
+
+#[test]
+fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too() {
+    let scene = Scene::new();
+    let key = |run: RunId, at: i64| OnceRow {
+        subject: "ann".into(),
+        route: "POST /runs".to_owned(),
+        key: at.to_string(),
+        digest: ContentHash::of(b"body"),
+        run: Some(run),
+        ask: None,
+        at: Millis(at),
+    };
+    let mut drivers: Vec<Driver> = Vec::new();
+    for (id, status, updated_at) in [
+        ("over", RunStatus::Completed, 10),
+        ("moves", RunStatus::Running, 10),
+        ("held", RunStatus::Failed, 10),
+        ("young", RunStatus::Completed, 200),
+        ("also over", RunStatus::Cancelled, 10),
+    ] {
+        let mut driver = Driver::new("r", id);
+        let run = driver.run_row(1);
+        (driver.row.status, driver.row.run) = (status, Some(run.id));
+        driver.row.updated_at = Millis(updated_at);
+        let mut created = driver.created();
+        created.once = Some(key(run.id, 10 + drivers.len() as i64));
+        created.runs = vec![run];
+        done(scene.store().append(created));
+        drivers.push(driver);
+    }
+    let (before, but) = (Millis(100), [drivers[2].key().clone()]);
+    let prune = |after, limit| block_on(scene.store().prune(None, before, &but, (after, limit)));
+    let first = prune(0, 2).unwrap();
+    assert_eq!(first.removed, [drivers[0].key().clone()]);
+    let second = prune(first.next.unwrap(), 2).unwrap();
+    assert_eq!((second.removed, second.next), (vec![drivers[4].key().clone()], None));
+    assert_eq!(first.rows, 3, "the session, its journal and its run");
+    let left: Vec<bool> = drivers
+        .iter()
+        .map(|driver| block_on(scene.store().load(driver.key())).unwrap().is_some())
+        .collect();
+    assert_eq!(left, [false, true, true, true, false]);
+    let kept: Vec<bool> = (10..15)
+        .map(|at: i64| {
+            let (realm, key) = (realm(), at.to_string());
+            let found = scene.store().once(&realm, "ann", "POST /runs", &key);
+            block_on(found).unwrap().is_some()
+        })
+        .collect();
+    assert_eq!(kept, [false, true, true, true, false]);
+    assert_eq!(
+        block_on(scene.store().prune(Some(&"o".into()), before, &[], (0, 9))).unwrap().rows,
+        0
+    );
 }

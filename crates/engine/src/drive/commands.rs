@@ -1,7 +1,7 @@
 //! Obeying commands: create, run, reply, resume, pause, continue, cancel.
 
 use super::state::{Driver, Waiter};
-use crate::command::{Answer, Command, Presence, StartRun};
+use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::request::{Resume, RunReport};
 use kernel::ask::{Ask, AskBody, Decision, Reply};
@@ -28,9 +28,21 @@ impl Driver {
             command.refuse(refusal.clone());
             return Err(refusal);
         }
+        // Before the command: a reply that comes after its ask's end must find it expired.
+        if let Err(refusal) = self.keep_time().await {
+            command.refuse(refusal.clone());
+            return Err(refusal);
+        }
         match command {
             Command::Create { id, answer } => {
                 let made = self.create(id).await;
+                told(answer, made)
+            }
+            Command::Adopt { id, events, answer } => {
+                let made = match self.session {
+                    Some(_) => Ok(Err(exists(&self.key.id))),
+                    None => self.adopt(id, events).await.map(Ok),
+                };
                 told(answer, made)
             }
             Command::Run { start, answer } => self.run(start, answer).await,
@@ -68,6 +80,10 @@ impl Driver {
                 let durable = self.durable().await;
                 let report = durable.map(|()| self.report(run));
                 told(answer, report)
+            }
+            Command::Await { run, answer } => {
+                self.waiters.push(Waiter::Run(run, answer));
+                Ok(())
             }
             Command::Wake => Ok(()),
         }
@@ -113,6 +129,7 @@ impl Driver {
         self.closures.insert(start.closure.hash.clone(), start.closure.clone());
         self.new_closure = Some(start.closure.clone());
         self.waiters.push(Waiter::Run(start.run, answer));
+        self.keep_key(start.claim, start.run, None);
         self.record(Fact::RunStarted {
             run: start.run,
             plan: main.id.clone(),
@@ -153,7 +170,7 @@ impl Driver {
     }
 
     /// Decides the ask that a resume means; gives its run.
-    async fn resume(&mut self, resume: Resume, by: Arc<str>) -> Obeyed<RunId> {
+    async fn resume(&mut self, resume: Resume, by: Replier) -> Obeyed<RunId> {
         let found = match self.asked(&resume).await? {
             Ok(ask) => short_form(&ask, resume.input.as_ref())
                 .map(|reply| (ask.id, reply))
@@ -244,7 +261,7 @@ impl Driver {
         &mut self,
         id: AskId,
         reply: Reply,
-        by: Arc<str>,
+        by: Replier,
     ) -> Obeyed<(Ask, Decision)> {
         let open = self.session.as_ref().and_then(|session| session.asks.get(&id));
         let ask = match open {
@@ -257,7 +274,8 @@ impl Driver {
         if let Err(refusal) = self.check_edits(&ask, &reply) {
             return Ok(Err(refusal));
         }
-        let decision = Decision { by, at: self.shared.clock.now(), reply };
+        let decision = Decision { by: by.by, at: self.shared.clock.now(), reply };
+        self.keep_key(by.claim, ask.run, Some(id));
         self.record(Fact::AskDecided { ask: id, decision: Box::new(decision.clone()) }).await?;
         Ok(Ok((ask, decision)))
     }

@@ -3,11 +3,11 @@
 use super::record::no_session;
 use super::state::{Done, Driver, Effect, Sight};
 use crate::counts::count;
-use crate::gate::Sending;
+use crate::gate::{Sending, Started};
 use crate::refusal::{Refusal, RefusalKind};
 use futures::FutureExt;
 use futures::future::abortable;
-use kernel::call::{Caller, HowFar, Reach, ToolError, ToolOutput};
+use kernel::call::{Caller, HowFar, Reach, ToolError};
 use kernel::datum::{Datum, Origin};
 use kernel::event::Fact;
 use kernel::fault::Fault;
@@ -84,7 +84,7 @@ impl Driver {
                 && let Err(error) = ticket.await
             {
                 let message = format!("the start could not be recorded: {error}");
-                return Err(ToolError::not_sent("StoreError", message));
+                return Started::failed(ToolError::not_sent("StoreError", message));
             }
             gate.start(sending).await
         };
@@ -148,8 +148,10 @@ impl Driver {
     /// Takes in what arrived.
     pub(super) async fn finish(&mut self, done: Done) -> Result<(), Refusal> {
         match done {
-            Done::Call(call, Some(result)) => self.called(call, result).await,
-            Done::Call(_, None) => Ok(()),
+            Done::Call(call, Some(started)) => self.called(call, started).await,
+            Done::Late(call, Some(result)) => self.came_late(call, result).await,
+            Done::Call(_, None) | Done::Late(_, None) | Done::Kept(Ok(())) => Ok(()),
+            Done::Kept(Err(error)) => Err(error.into()),
             Done::GraceOver(run) => {
                 for (call, _) in self.started_calls(run) {
                     self.give_up(call, "it was cancelled while under way").await?;
@@ -176,12 +178,12 @@ impl Driver {
         }
     }
 
-    async fn called(
-        &mut self,
-        call: CallId,
-        result: Result<ToolOutput, ToolError>,
-    ) -> Result<(), Refusal> {
+    async fn called(&mut self, call: CallId, started: Started) -> Result<(), Refusal> {
+        let Started { result, late } = started;
         self.aborts.remove(&call);
+        if let Some(late) = late {
+            self.wait_longer(call, late);
+        }
         let started = self.session.as_ref().and_then(|session| session.calls.get(&call));
         let expected = started.is_some_and(|open| matches!(open.state, CallState::Started));
         let from = Origin::Call(call);

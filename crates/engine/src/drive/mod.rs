@@ -16,10 +16,14 @@ use std::task::Poll;
 use tokio::sync::mpsc;
 
 mod state;
+mod key;
 mod record;
+mod time;
+mod late;
 mod effects;
 mod wake;
 mod report;
+mod adopt;
 mod commands;
 
 use state::{Done, Driver};
@@ -57,6 +61,7 @@ pub(crate) async fn drive(
 enum Happened {
     Command(Option<Command>),
     Done(Done),
+    Alarm,
 }
 
 impl Driver {
@@ -70,6 +75,10 @@ impl Driver {
             Happened::Command(Some(command)) => self.obey(command).await,
             Happened::Command(None) => Ok(()),
             Happened::Done(done) => self.finish(done).await,
+            Happened::Alarm => {
+                self.alarm = None;
+                self.keep_time().await
+            }
         }
     }
 
@@ -136,6 +145,8 @@ impl Driver {
     }
 
     async fn wait(&mut self, commands: &mut mpsc::Receiver<Command>) -> Happened {
+        self.set_alarm();
+        let alarm = &mut self.alarm;
         let in_flight: &mut FuturesUnordered<_> = &mut self.in_flight;
         poll_fn(|context| {
             if !in_flight.is_empty()
@@ -143,14 +154,20 @@ impl Driver {
             {
                 return Poll::Ready(Happened::Done(done));
             }
+            if let Some(alarm) = alarm.as_mut()
+                && alarm.rings.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready(Happened::Alarm);
+            }
             commands.poll_recv(context).map(Happened::Command)
         })
         .await
     }
 
-    /// Whether there is nothing to wait for but commands.
+    /// Whether nothing is left to write and there is nothing to wait for but commands.
     fn is_idle(&self) -> bool {
         let moving = self.session.as_ref().is_some_and(|session| session.phase() == Phase::Moving);
-        self.in_flight.is_empty() && self.waiters.is_empty() && !moving
+        let waits = !self.in_flight.is_empty() || !self.waiters.is_empty();
+        self.pending.is_empty() && !waits && !moving
     }
 }

@@ -13,7 +13,7 @@ use kernel::session::FrameState;
 use std::sync::Arc;
 
 /// How many events one journal row holds at most.
-const EVENTS_PER_APPEND: usize = 128;
+pub(super) const EVENTS_PER_APPEND: usize = 128;
 
 impl Driver {
     /// Records a fact and performs the effect that it names.
@@ -83,10 +83,17 @@ impl Driver {
                 return;
             }
         };
-        let append = self.with_closure(append);
+        let mut append = self.with_closure(append);
+        let claim = self.with_key(&mut append);
+        if self.asleep {
+            append.session.wake_at = None;
+        }
         self.tail_bytes += append.body.len();
         count(&self.shared.counters.appends);
         self.ticket = Some(self.shared.store.append(append).shared());
+        if let Some(claim) = claim {
+            self.let_key_go(claim);
+        }
         self.keep_snapshot();
     }
 

@@ -1,6 +1,5 @@
 //! Telling those who wait, once what they are told is durable.
 
-use super::record::no_session;
 use super::state::{Driver, Waiter};
 use crate::refusal::Refusal;
 use crate::request::{ReplyReport, RunReport};
@@ -37,7 +36,8 @@ impl Driver {
             match waiter {
                 Waiter::Run(_, answer) => drop(answer.send(report)),
                 Waiter::Reply(_, ask, answer) => {
-                    drop(answer.send(report.map(|run| ReplyReport { ask: *ask, run })));
+                    let reply = |run| ReplyReport { ask: *ask, run, replayed: false };
+                    drop(answer.send(report.map(reply)));
                 }
             }
         }
@@ -67,7 +67,7 @@ impl Driver {
     /// A run as doors show it.
     pub(super) fn report(&self, run: RunId) -> Result<RunReport, Refusal> {
         let Some(session) = &self.session else {
-            return Err(no_session());
+            return Err(Refusal::not_found("run", run));
         };
         let Some(found) = session.run(run) else {
             return Err(Refusal::not_found("run", run));
@@ -76,6 +76,7 @@ impl Driver {
             run: run_row(found),
             session: session_row(session, session.updated_at),
             asks: session.open_asks(run).map(|ask| self.shown_ask(ask.clone(), None)).collect(),
+            replayed: false,
         })
     }
 

@@ -1,6 +1,8 @@
 //! What a driver holds between two turns.
 
 use crate::command::Answer;
+use crate::gate::Started;
+use crate::once::Claim;
 use crate::refusal::Refusal;
 use crate::request::{ReplyReport, RunReport};
 use crate::rest::Rested;
@@ -11,9 +13,10 @@ use kernel::call::{ToolError, ToolOutput};
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
 use kernel::entry::{FramePath, HistoryRow};
 use kernel::event::{Event, Fact};
-use kernel::ids::{CallId, ContentHash, FrameId, RunId, SessionKey};
+use kernel::ids::{CallId, ContentHash, FrameId, Millis, RunId, SessionKey};
 use kernel::plan::Closure;
 use kernel::pointer::Want;
+use kernel::projection::OnceRow;
 use kernel::resolve::Fetched;
 use kernel::session::Session;
 use serde_json::Value;
@@ -52,11 +55,15 @@ impl Effect {
 /// Something that was on its way and arrived.
 pub(super) enum Done {
     /// A call came back; `None` when it was aborted.
-    Call(CallId, Option<Result<ToolOutput, ToolError>>),
+    Call(CallId, Option<Started>),
+    /// A call that took too long came back after all, or did not.
+    Late(CallId, Option<Result<ToolOutput, ToolError>>),
     /// A blob or a history came.
     Fetched(FrameId, Want, Result<Value, Refusal>),
     /// A closing run's calls had time enough.
     GraceOver(RunId),
+    /// A request's key is in the store, or it is not.
+    Kept(Result<(), StoreError>),
 }
 
 /// Someone who waits for a run to end or pause.
@@ -82,6 +89,13 @@ impl Waiter {
     }
 }
 
+/// A session's next deadline.
+pub(super) struct Alarm {
+    pub(super) at: Millis,
+    /// Comes then.
+    pub(super) rings: BoxFuture<'static, ()>,
+}
+
 /// From where a frame looks at the history.
 pub(super) struct Sight {
     pub(super) path: FramePath,
@@ -99,6 +113,8 @@ pub(super) struct Driver {
     pub(super) session: Option<Session>,
     /// Its name was made up for the request that made it.
     pub(super) fresh: bool,
+    /// It is being made out of another one: nobody may wake it yet.
+    pub(super) asleep: bool,
     /// Events that are applied and not yet queued.
     pub(super) pending: Vec<Event>,
     pub(super) history: Vec<HistoryRow>,
@@ -106,6 +122,8 @@ pub(super) struct Driver {
     pub(super) closures: HashMap<ContentHash, Arc<Closure>>,
     /// A closure that the next append has to bring along.
     pub(super) new_closure: Option<Arc<Closure>>,
+    /// A request's key that the next append has to write down.
+    pub(super) new_key: Option<(OnceRow, Claim)>,
     /// What was fetched for decisions, and for which frames more is on its way.
     pub(super) fetched: Fetched,
     pub(super) fetching: BTreeSet<FrameId>,
@@ -115,6 +133,8 @@ pub(super) struct Driver {
     /// Calls, fetches and timers on their way.
     pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     pub(super) aborts: BTreeMap<CallId, AbortHandle>,
+    /// The session's next deadline. It keeps nobody here: recovery wakes whoever sleeps.
+    pub(super) alarm: Option<Alarm>,
     /// The last append: when it is durable, all before it are.
     pub(super) ticket: Option<SharedFuture<Ticket>>,
     /// Who waits for a run to end or pause.
@@ -131,16 +151,19 @@ impl Driver {
             key,
             session: None,
             fresh: false,
+            asleep: false,
             pending: Vec::new(),
             history: Vec::new(),
             closures: HashMap::new(),
             new_closure: None,
+            new_key: None,
             fetched: Fetched::default(),
             fetching: BTreeSet::new(),
             to_judge: Vec::new(),
             to_close: Vec::new(),
             in_flight: FuturesUnordered::new(),
             aborts: BTreeMap::new(),
+            alarm: None,
             ticket: None,
             waiters: Vec::new(),
             tail_bytes: 0,

@@ -2,6 +2,9 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests wait with deadlines")]
 
 mod gate;
+mod expiry;
+mod keep;
+mod keys;
 mod world;
 
 use kernel::ask::{AskBody, FixAction, Reply};
@@ -60,7 +63,7 @@ async fn a_write_under_way_at_a_crash_is_asked_about_and_never_repeated() {
     assert_eq!(world.sent(), 0, "the write was sent a second time");
     let ask = report.asks[0].row.ask.id;
     let reply = fix(FixAction::Settle, Some(json!("it did")));
-    let report = world.engine.reply(&caller(), ask, reply, 10_000).await.unwrap();
+    let report = world.engine.reply(&caller(), ask, reply, None, 10_000).await.unwrap();
     assert_eq!(report.run.run.status.name(), "completed");
     assert_eq!(world.sent(), 0);
 }
@@ -144,7 +147,7 @@ async fn cancel_withdraws_asks_and_lists_writes_of_unknown_outcome() {
     let report = world.engine.cancel(&caller(), asking.run.id).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
     let reply = Reply::Clarify { answer: Some(json!("too late")) };
-    let refusal = world.engine.reply(&caller(), ask, reply, 1_000).await.unwrap_err();
+    let refusal = world.engine.reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
     assert_eq!(refusal.code, "withdrawn");
     let again = world.engine.cancel(&caller(), asking.run.id).await.unwrap_err();
     assert_eq!(again.code, "run_over");
@@ -172,9 +175,9 @@ async fn one_run_at_a_time_and_asks_survive_a_restart() {
     let ask = first.asks[0].row.ask.id;
     let reply = Reply::Clarify { answer: Some(json!("Ann")) };
     // The catalog of this process has no plan at all: the run has its own.
-    let report = world.engine.reply(&caller(), ask, reply.clone(), 10_000).await.unwrap();
+    let report = world.engine.reply(&caller(), ask, reply.clone(), None, 10_000).await.unwrap();
     assert_eq!(report.run.run.answer, Some(json!("Ann")));
-    let refusal = world.engine.reply(&caller(), ask, reply, 1_000).await.unwrap_err();
+    let refusal = world.engine.reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
     assert_eq!(refusal.code, "ask_decided");
     assert_eq!(refusal.detail.unwrap()["decision"]["reply"]["answer"], json!("Ann"));
 }
@@ -243,7 +246,7 @@ async fn another_realm_sees_nothing() {
     let ask = run.asks[0].row.ask.id;
     assert_eq!(engine.ask(&stranger, ask).await.unwrap_err().code, "not_found");
     let reply = Reply::Clarify { answer: Some(json!("mine")) };
-    assert_eq!(engine.reply(&stranger, ask, reply, 100).await.unwrap_err().code, "not_found");
+    assert_eq!(engine.reply(&stranger, ask, reply, None, 100).await.unwrap_err().code, "not_found");
     assert_eq!(engine.cancel(&stranger, run.run.id).await.unwrap_err().code, "not_found");
     assert!(engine.plans_for(&stranger).is_empty());
 }

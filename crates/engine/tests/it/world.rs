@@ -144,6 +144,7 @@ impl World {
             target: RunTarget::Plan(PlanId::from(plan)),
             input,
             session: RunSession::Named(session.to_owned()),
+            once: None,
         }
     }
 

@@ -1,9 +1,8 @@
 //! A failed step becomes a `Fix` ask; replies of every kind are acted upon here.
 
 use super::{At, Decided};
-use crate::ask::{Ask, AskBody, AskedCall, CallDecision, FixAction, Reply};
+use crate::ask::{Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
 use crate::call::HowFar;
-use crate::canonical;
 use crate::datum::{Datum, Origin};
 use crate::event::Fact;
 use crate::fault::Fault;
@@ -11,7 +10,7 @@ use crate::ids::{AskId, CallId, ContextKey, StepId};
 use crate::plan::{Step, StepKind};
 use crate::resolve::Stop;
 use crate::session::{CallState, OpenAsk, OpenCall};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 impl At<'_> {
@@ -55,26 +54,19 @@ impl At<'_> {
     /// A new ask of this frame. Its id is a hash of where it stands and of what was asked before,
     /// so that a replay gives the same one.
     pub(super) fn ask(&self, step: StepId, title: String, body: AskBody, more: Vec<u8>) -> Ask {
-        let digest = canonical::digest(&json!({
-            "realm": self.session.key.realm,
-            "session": self.session.id,
-            "run": self.run.id,
-            "step": step,
-            "ask": body,
-            "more": ContentOf(&more),
-            "onBehalfOf": self.run.by,
-        }));
+        let place = (&self.session.key.realm, self.session.id, self.run.id, &step);
+        let digest = digest(place, &body, &more, &self.run.by);
         let seq = self.session.seq.to_be_bytes();
         Ask {
             id: AskId::of(&[&self.place(), &seq, body.kind().as_bytes()]),
             run: self.run.id,
             frame: self.frame.id,
+            expires_at: self.expires_at(&step, &body),
             step,
             title,
             body,
             digest,
             created_at: self.env.now,
-            expires_at: None,
         }
     }
 
@@ -245,14 +237,5 @@ fn where_to(step: &Step) -> (Option<ContextKey>, Option<StepId>) {
         StepKind::Match { default, .. } => (None, default.clone()),
         StepKind::Conditional { on_false, .. } => (None, on_false.clone()),
         StepKind::Final { .. } => (None, None),
-    }
-}
-
-/// Bytes in a digest, as text.
-struct ContentOf<'a>(&'a [u8]);
-
-impl serde::Serialize for ContentOf<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&String::from_utf8_lossy(self.0))
     }
 }

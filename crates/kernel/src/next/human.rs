@@ -4,6 +4,7 @@ use super::{At, Decided};
 use crate::ask::{Ask, AskBody};
 use crate::datum::{Datum, Origin};
 use crate::event::Fact;
+use crate::ids::{Millis, StepId};
 use crate::plan::{Step, StepKind, Text};
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,6 +30,19 @@ impl At<'_> {
         };
         let ask = self.ask(step.id.clone(), title, body, Vec::new());
         Ok(Some(Fact::AskOpened(Box::new(ask))))
+    }
+
+    /// Until when an ask of this step waits. A failed step waits for as long as it takes.
+    pub(super) fn expires_at(&self, step: &StepId, body: &AskBody) -> Option<Millis> {
+        let expires_ms = match (&self.plan.step(step)?.kind, body) {
+            (
+                StepKind::Human { expires_ms, .. },
+                AskBody::Clarify { .. } | AskBody::Fill { .. },
+            ) => *expires_ms,
+            (StepKind::ToolCall(call), AskBody::Approve { .. }) => call.expires_ms,
+            _ => None,
+        };
+        Some(self.env.now.plus_ms(expires_ms?))
     }
 
     /// A person's answer becomes input.

@@ -115,6 +115,8 @@ pub enum StepKind {
         next: Option<StepId>,
         /// Where to go when the person declines.
         on_declined: Option<StepId>,
+        /// How long the ask stays open.
+        expires_ms: Option<u64>,
     },
     /// Runs another plan with a context of its own; only its answer comes back.
     Plan {
@@ -149,6 +151,8 @@ pub struct ToolCall {
     pub next: Option<StepId>,
     /// Where to go when the person says no.
     pub on_rejected: Option<StepId>,
+    /// How long an approval stays open.
+    pub expires_ms: Option<u64>,
 }
 
 /// A `loop_over_items` step.

@@ -355,6 +355,19 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// How long an ask stays open, `expiresIn: 30m`.
+    pub(crate) fn expires(&mut self, spot: &Spot<'_>) -> Option<u64> {
+        let field = spot.field("expiresIn")?;
+        let text = self.text(&field)?;
+        let ms = duration_ms(text);
+        if ms.is_none() {
+            let mistake = Mistake::error(format!("`expiresIn` cannot be `{text}`"));
+            let hint = "write a whole number from 1 and `s`, `m`, `h` or `d`, such as `30m`";
+            self.note(&field, mistake.hint(hint));
+        }
+        ms
+    }
+
     pub(crate) fn collects(&mut self, spot: &Spot<'_>) -> Option<bool> {
         let both = spot.field("on_error").is_some() && spot.field("onError").is_some();
         if both {
@@ -408,4 +421,22 @@ fn holds_pointer(node: &Node) -> bool {
             entries.iter().any(|(key, field)| key.text == POINTER_KEY || holds_pointer(field))
         }
     }
+}
+
+/// `90s`, `30m`, `2h` or `7d` in milliseconds; at most 100 years.
+fn duration_ms(text: &str) -> Option<u64> {
+    const MAX_MS: u64 = 100 * 365 * 86_400_000;
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit_ms = match unit {
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
+    (1..=MAX_MS).contains(&ms).then_some(ms)
 }

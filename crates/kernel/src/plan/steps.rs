@@ -23,7 +23,10 @@ const PLAN_KEYS: &[&str] = &[
 
 /// Every step type and its own keys; `id`, `type` and `description` come first in each.
 const STEP_TYPES: &[(&str, &[&str])] = &[
-    ("tool_call", &["toolId", "arguments", "saveAs", "approve", "nextStepId", "onRejected"]),
+    (
+        "tool_call",
+        &["toolId", "arguments", "saveAs", "approve", "expiresIn", "nextStepId", "onRejected"],
+    ),
     ("match", &["value", "cases", "default"]),
     ("conditional_branch", &["condition", "onTrue", "onFalse"]),
     ("parallel_branch", &["branches", "nextStepId"]),
@@ -41,7 +44,14 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
     ),
     (
         "human_in_the_loop",
-        &["message", "expectedInputSchema", "nextStepIdOnInput", "nextStepId", "onDeclined"],
+        &[
+            "message",
+            "expectedInputSchema",
+            "expiresIn",
+            "nextStepIdOnInput",
+            "nextStepId",
+            "onDeclined",
+        ],
     ),
     ("plan", &["planId", "arguments", "saveAs", "nextStepId"]),
     ("final_response", &["message"]),
@@ -244,6 +254,7 @@ impl Steps<'_> {
         let approve = spot.field("approve").and_then(|field| self.reader.flag(&field));
         let next = self.next(spot, "nextStepId", scope);
         let on_rejected = self.way(spot, "onRejected", scope);
+        let expires_ms = self.reader.expires(spot);
         let tool = tool?;
         Some(StepKind::ToolCall(ToolCall {
             tool: ToolName::from(tool),
@@ -252,6 +263,7 @@ impl Steps<'_> {
             approve: approve.unwrap_or(false),
             next,
             on_rejected,
+            expires_ms,
         }))
     }
 
@@ -349,7 +361,9 @@ impl Steps<'_> {
             self.reader.note(spot, mistake.hint("keep one of the two"));
         }
         let on_declined = self.way(spot, "onDeclined", scope);
-        Some(StepKind::Human { message: message?, schema, next: on_input.or(next), on_declined })
+        let expires_ms = self.reader.expires(spot);
+        let next = on_input.or(next);
+        Some(StepKind::Human { message: message?, schema, next, on_declined, expires_ms })
     }
 
     fn sub_plan(&mut self, spot: &Spot<'_>, scope: &Scope<'_>) -> Option<StepKind> {

@@ -292,6 +292,16 @@ fn a_wrong_tool_call_is_refused() {
         "expected a map for `onRejected`, found a text",
     );
     bad_call("toolId: test::always_fail, onRejected: «{}", "`nextStepId` is missing");
+    bad_call(
+        "toolId: test::always_fail, expiresIn: «soon",
+        "`expiresIn` cannot be `soon`; \
+         hint: write a whole number from 1 and `s`, `m`, `h` or `d`, such as `30m`",
+    );
+    bad_call(
+        "toolId: test::always_fail, expiresIn: «0s",
+        "`expiresIn` cannot be `0s`; \
+         hint: write a whole number from 1 and `s`, `m`, `h` or `d`, such as `30m`",
+    );
     bad_call("toolId: «math::ad", "there is no tool `math::ad`; hint: did you mean `math::add`?");
     bad_call("toolId: «shell", "there is no tool `shell`; hint: `waypost tool ls` lists the tools");
     bad_call("toolId: math::add, arguments: «{a: 1}", "tool `math::add` needs the argument `b`");

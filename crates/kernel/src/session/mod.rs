@@ -4,7 +4,7 @@
 use crate::ask::{Ask, Decision};
 use crate::call::{HowFar, Judgement, Pins};
 use crate::datum::Datum;
-use crate::event::{CallRequest, Closing, Outcome};
+use crate::event::{CallRequest, Closing, Fact, Outcome};
 use crate::fault::Fault;
 use crate::ids::{
     AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
@@ -329,12 +329,30 @@ impl Session {
         self.last_run.as_ref().filter(|run| run.id == id)
     }
 
-    /// When it should be driven: now, at its nearest timer, or when someone comes.
+    /// When it should be driven: now, at its next deadline, or when someone comes.
     pub fn wake_at(&self, now: Millis) -> Option<Millis> {
         match self.phase() {
             Phase::Moving => Some(now),
-            Phase::Waiting | Phase::Stuck | Phase::Done => self.timers.values().min().copied(),
+            Phase::Waiting | Phase::Stuck | Phase::Done => self.next_deadline(),
         }
+    }
+
+    /// The nearest of its timers and of its open asks' ends.
+    pub fn next_deadline(&self) -> Option<Millis> {
+        let asks = self.asks.values().filter(|open| open.is_open());
+        let ends = asks.filter_map(|open| open.ask.expires_at);
+        self.timers.values().copied().chain(ends).min()
+    }
+
+    /// What time says has happened by now: an ask that nobody answered, or a timer.
+    pub fn due(&self, now: Millis) -> Option<Fact> {
+        let is_due =
+            |open: &&OpenAsk| open.is_open() && open.ask.expires_at.is_some_and(|end| end <= now);
+        if let Some(open) = self.asks.values().find(is_due) {
+            return Some(Fact::AskExpired { ask: open.ask.id });
+        }
+        let timer = self.timers.iter().find(|(_, at)| **at <= now)?;
+        Some(Fact::TimerFired { timer: timer.0.clone() })
     }
 
     /// The context as doors show it: what ended runs left and the latest active run's root wrote.

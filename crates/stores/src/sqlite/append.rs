@@ -2,6 +2,7 @@
 //! append leaves nothing behind in the transaction that it shares with others.
 
 use super::columns::{integer, to_json};
+use super::keys;
 use super::trouble::Trouble;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
@@ -54,6 +55,9 @@ pub(crate) fn write_append(
         return Err(Trouble::Refused(StoreError::Failed(why)));
     }
     check_asks(connection, append)?;
+    if let Some(once) = &append.once {
+        keys::check(connection, &row.key.realm, once)?;
+    }
     let session = if append.creates {
         create(connection, append, epoch)?
     } else {
@@ -83,6 +87,9 @@ pub(crate) fn write_append(
     if let Some(closure) = &append.closure {
         let params = params![row.key.realm.as_str(), closure.hash.as_str(), closure.body];
         connection.prepare_cached(CLOSURE)?.execute(params)?;
+    }
+    if let Some(once) = &append.once {
+        keys::write(connection, &row.key.realm, once)?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod lock;
 mod connect;
 mod schema;
 mod columns;
+mod keys;
 mod append;
 mod poison;
 mod queue;
@@ -13,6 +14,7 @@ mod writer;
 mod readers;
 mod history;
 mod read;
+mod prune;
 mod definitions;
 
 use crate::files::{make_folder, sync_folder};
@@ -20,15 +22,15 @@ use crate::parts::{OpenError, Parts};
 use columns::integer;
 use definitions::SqliteDefinitions;
 use kernel::contracts::{
-    AskFilter, Delivery, FeedRow, HistoryFilter, Lease, Page, Paged, Read, SessionAsk,
+    AskFilter, Delivery, FeedRow, HistoryFilter, Lease, Page, Paged, PrunedSlice, Read, SessionAsk,
     SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
 };
 use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
-use kernel::projection::{Append, HistoryItem, SessionRow};
+use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
 use lock::FolderLock;
 use queue::{Shared, Writes};
 use readers::Readers;
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use std::path::Path;
 use std::sync::Arc;
 use writer::Writer;
@@ -69,6 +71,30 @@ pub(crate) struct SqliteStore {
     readers: Readers,
 }
 
+impl SqliteStore {
+    /// Removes old keys whose runs are gone, slice by slice; how many.
+    async fn prune_keys(
+        &self,
+        realm: Option<RealmId>,
+        before: Millis,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let mut rows = 0;
+        loop {
+            let of = realm.clone();
+            let look = move |connection: &Connection| {
+                prune::old_keys(connection, of.as_ref(), before, limit)
+            };
+            let keys = self.readers.read(look).await?;
+            if keys.is_empty() {
+                return Ok(rows);
+            }
+            let remove = move |connection: &Connection| prune::remove_keys(connection, &keys);
+            rows += self.writes.perform(remove).await?;
+        }
+    }
+}
+
 impl Store for SqliteStore {
     fn load<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<Stored>> {
         Box::pin(async move {
@@ -95,6 +121,10 @@ impl Store for SqliteStore {
     fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<Lease>> {
         let epoch = self.writes.shared().epoch;
         self.readers.read(move |connection| read::due(connection, now, epoch, limit))
+    }
+
+    fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>> {
+        self.readers.read(move |connection| read::next_wake(connection, after))
     }
 
     fn renew<'a>(&'a self, lease: &'a Lease) -> Read<'a, Lease> {
@@ -154,6 +184,19 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| read::asks(connection, &realm, &filter, &page))
     }
 
+    fn once<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        subject: &'a str,
+        route: &'a str,
+        key: &'a str,
+    ) -> Read<'a, Option<OnceRow>> {
+        let (subject, route, key) = (subject.to_owned(), route.to_owned(), key.to_owned());
+        let realm = realm.clone();
+        self.readers
+            .read(move |connection| keys::find(connection, &realm, (&subject, &route, &key)))
+    }
+
     fn history<'a>(
         &'a self,
         key: &'a SessionKey,
@@ -182,6 +225,10 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| read::feed(connection, &realm, after, limit))
     }
 
+    fn feed_end(&self) -> Read<'_, u64> {
+        self.readers.read(read::feed_end)
+    }
+
     fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64> {
         let (realm, consumer) = (realm.clone(), consumer.to_owned());
         self.readers.read(move |connection| read::consumer(connection, &realm, &consumer))
@@ -206,6 +253,35 @@ impl Store for SqliteStore {
             let params = params![key.realm.as_str(), key.id, key.space.as_str()];
             connection.prepare_cached(sql)?.execute(params)?;
             Ok(())
+        })
+    }
+
+    fn prune<'a>(
+        &'a self,
+        realm: Option<&'a RealmId>,
+        before: Millis,
+        but: &'a [SessionKey],
+        (after, limit): (u64, usize),
+    ) -> Read<'a, PrunedSlice> {
+        Box::pin(async move {
+            let looked = (integer(after), i64::try_from(limit).unwrap_or(i64::MAX));
+            let of = realm.cloned();
+            let look = move |connection: &Connection| {
+                prune::old_sessions(connection, of.as_ref(), before, looked)
+            };
+            let mut old = self.readers.read(look).await?;
+            let next = old.last().filter(|_| old.len() >= limit).map(|(number, _)| *number as u64);
+            old.retain(|(_, key)| !but.contains(key));
+            let (mut removed, mut rows) = (Vec::new(), 0);
+            if !old.is_empty() {
+                let remove =
+                    move |connection: &Connection| prune::remove_sessions(connection, &old, before);
+                (removed, rows) = self.writes.perform(remove).await?;
+            }
+            if next.is_none() {
+                rows += self.prune_keys(realm.cloned(), before, looked.1).await?;
+            }
+            Ok(PrunedSlice { removed, rows, next })
         })
     }
 

@@ -92,6 +92,13 @@ pub(crate) fn due(
     })
 }
 
+/// The nearest time after this one at which a session should be driven.
+pub(crate) fn next_wake(connection: &Connection, after: Millis) -> Result<Option<Millis>, Trouble> {
+    let sql = "SELECT min(wake_at) FROM sessions WHERE wake_at > ?1";
+    let nearest = one(connection, sql, params![after.0], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
+    Ok(nearest.flatten().map(Millis))
+}
+
 /// A pinned closure's text.
 pub(crate) fn closure(
     connection: &Connection,
@@ -255,6 +262,13 @@ pub(crate) fn feed(
     many(connection, FEED, params, |row| {
         Ok(FeedRow { cursor: count(row, 0)?, session: SessionId(bits(row, 1)?), body: row.get(2)? })
     })
+}
+
+/// The newest cursor that was ever given: a removed row's number counts too.
+pub(crate) fn feed_end(connection: &Connection) -> Result<u64, Trouble> {
+    let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'journal'";
+    let newest = one(connection, sql, params![], |row| count(row, 0))?;
+    Ok(newest.unwrap_or(0))
 }
 
 /// How far a named consumer has read.

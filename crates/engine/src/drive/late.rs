@@ -1,0 +1,63 @@
+//! Calls that took too long and come back after all. A late success settles the open `Fix` ask of
+//! its call; anything else is recorded and changes nothing.
+
+use super::state::{Done, Driver};
+use crate::clock::timeout;
+use crate::gate::Late;
+use crate::refusal::Refusal;
+use futures::FutureExt;
+use kernel::ask::AskBody;
+use kernel::call::{HowFar, ToolError, ToolOutput};
+use kernel::datum::{Datum, Origin};
+use kernel::event::Fact;
+use kernel::ids::{AskId, CallId};
+use kernel::session::CallState;
+use std::sync::Arc;
+
+impl Driver {
+    /// Waits as long again for a call that took too long.
+    pub(super) fn wait_longer(&mut self, call: CallId, late: Late) {
+        let clock = self.shared.clock.clone();
+        let ms = self.shared.limits.call_timeout_ms;
+        let waiting = async move { Done::Late(call, timeout(clock.as_ref(), ms, late).await) };
+        self.in_flight.push(waiting.boxed());
+    }
+
+    /// Takes in what came late.
+    pub(super) async fn came_late(
+        &mut self,
+        call: CallId,
+        result: Result<ToolOutput, ToolError>,
+    ) -> Result<(), Refusal> {
+        let output = |output: ToolOutput| Arc::new(Datum::inline(output.value, Origin::Call(call)));
+        match (result, self.open_fix(call)) {
+            (Ok(came), Some(ask)) => {
+                // Both in one append: an ask that is withdrawn alone would leave its frame waiting.
+                self.flush();
+                self.record(Fact::AskWithdrawn { ask }).await?;
+                let settled = Some(ask);
+                self.record(Fact::CallFinished { call, output: output(came), settled }).await
+            }
+            (result, _) => {
+                let result = result.map(output).map_err(|error| error.fault);
+                self.record(Fact::CallLate { call, result }).await
+            }
+        }
+    }
+
+    /// The open ask about this call, if its outcome is still what nobody knows.
+    fn open_fix(&self, call: CallId) -> Option<AskId> {
+        let session = self.session.as_ref()?;
+        let open = session.calls.get(&call)?;
+        let closing = session.runs.get(&open.run).is_none_or(|run| run.closing.is_some());
+        if closing || !matches!(open.state, CallState::Failed(HowFar::Unknown, _)) {
+            return None;
+        }
+        let about = |body: &AskBody| match body {
+            AskBody::Fix { call: Some(asked), .. } => asked.call_id == call,
+            _ => false,
+        };
+        let mut asks = session.asks.values().filter(|open| open.is_open());
+        asks.find(|open| about(&open.ask.body)).map(|open| open.ask.id)
+    }
+}

@@ -1,0 +1,157 @@
+//! Sessions as a whole: forked, exported, removed when they are old.
+
+use crate::command::Command;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::shared::{Engine, lock};
+use kernel::call::Caller;
+use kernel::contracts::{Page, SessionRef};
+use kernel::event::{self, Event, Fact};
+use kernel::fork::fork;
+use kernel::ids::{Millis, RealmId, RunId, SessionId, SessionKey};
+use kernel::projection::SessionRow;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// How many events are read at once.
+const EVENTS_PER_READ: usize = 1_000;
+
+/// What a removal of old sessions removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// Whole sessions.
+    pub sessions: u64,
+    /// Rows of the store, these sessions' own included.
+    pub rows: u64,
+}
+
+impl Engine {
+    /// Makes a new session that begins as a copy of another, up to one of its events (default: the
+    /// last). It goes on by itself from there if it has something to do.
+    pub async fn fork(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+        at: Option<u64>,
+    ) -> Result<SessionRow, Refusal> {
+        let row = self.session(caller, session).await?;
+        let at = at.unwrap_or(row.seq);
+        if at == 0 || at > row.seq {
+            let message = format!("session `{}` has the events 1 to {}", row.key.id, row.seq);
+            return Err(Refusal::new(RefusalKind::WrongShape, "bad_fork_point", message)
+                .hint("`at` is the sequence of one of its events; leave it out for the last"));
+        }
+        let events = self.journal(&row.key, at).await?;
+        let mut runs = BTreeMap::new();
+        for event in &events {
+            if let Fact::RunStarted { run, .. } = &event.fact {
+                runs.insert(*run, RunId(self.shared.id_bits()));
+            }
+        }
+        let id = SessionId(self.shared.id_bits());
+        let key = SessionKey { id: id.to_string().into(), ..row.key };
+        let new_run = |run: RunId| runs.get(&run).copied().unwrap_or(run);
+        let events = fork(&events, (id, &key), self.shared.clock.now(), &new_run);
+        self.shared.ask(&key, |answer| Command::Adopt { id, events, answer }).await
+    }
+
+    /// A session's events up to a sequence; refused if there are too many of them.
+    async fn journal(&self, key: &SessionKey, until: u64) -> Result<Vec<Event>, Refusal> {
+        let mut events = Vec::new();
+        for text in self.journal_texts(key, until).await? {
+            let read = event::read(&format!("[{text}]")).map_err(|error| {
+                Refusal::new(RefusalKind::Failed, "unreadable", error.to_string())
+                    .hint("a newer release wrote this session: run that release")
+            })?;
+            events.extend(read);
+        }
+        Ok(events)
+    }
+
+    async fn journal_texts(&self, key: &SessionKey, until: u64) -> Result<Vec<String>, Refusal> {
+        let max = self.shared.limits.export_events_max;
+        if usize::try_from(until).is_ok_and(|until| until > max) {
+            let message = format!("session `{}` has {until} events, more than {max}", key.id);
+            return Err(Refusal::new(RefusalKind::TooLarge, "export_events_max", message)
+                .hint("raise `export_events_max` in [limits]"));
+        }
+        let mut texts = Vec::new();
+        let mut after = 0;
+        while after < until {
+            let read = self.shared.store.events(key, after, EVENTS_PER_READ).await?;
+            let Some((last, _)) = read.last() else { break };
+            after = *last;
+            texts.extend(read.into_iter().filter(|(seq, _)| *seq <= until).map(|(_, text)| text));
+        }
+        Ok(texts)
+    }
+
+    /// The whole session as JSON: its row, its journal, and its history newest first.
+    pub async fn export(&self, caller: &Caller, session: &SessionRef) -> Result<Value, Refusal> {
+        let row = self.session(caller, session).await?;
+        let mut events = Vec::new();
+        for text in self.journal_texts(&row.key, row.seq).await? {
+            // Texts, not events: what this release cannot read is exported all the same.
+            events.push(serde_json::from_str::<Value>(&text).unwrap_or(Value::String(text)));
+        }
+        let mut history = Vec::new();
+        let mut page = Page { cursor: None, limit: self.shared.limits.page_items_max };
+        loop {
+            let paged = self.history(caller, &SessionRef::Id(row.id), &page).await?;
+            history.extend(paged.items.iter().map(|item| item.entry.datum().to_value()));
+            match paged.next_cursor {
+                Some(cursor) => page.cursor = Some(cursor),
+                None => break,
+            }
+        }
+        Ok(json!({"session": row, "events": events, "history": history}))
+    }
+
+    /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
+    /// nobody touched for so long; with them the keys of requests that are as old. Blobs stay.
+    pub async fn prune(&self, caller: &Caller, older_than_ms: u64) -> Result<Pruned, Refusal> {
+        let now = self.shared.clock.now();
+        let age = i64::try_from(older_than_ms).unwrap_or(i64::MAX);
+        self.prune_before(Some(&caller.realm), Millis(now.0.saturating_sub(age))).await
+    }
+
+    /// The same for every realm, by `session_ttl_ms`.
+    pub(crate) async fn prune_expired(&self) {
+        let ttl_ms = self.shared.limits.session_ttl_ms;
+        if ttl_ms == 0 {
+            return;
+        }
+        let age = i64::try_from(ttl_ms).unwrap_or(i64::MAX);
+        let before = Millis(self.shared.clock.now().0.saturating_sub(age));
+        match self.prune_before(None, before).await {
+            Ok(Pruned { sessions: 0, .. }) => {}
+            Ok(Pruned { sessions, rows }) => tracing::info!(sessions, rows, "old sessions removed"),
+            Err(refusal) => tracing::warn!("old sessions cannot be removed: {}", refusal.message),
+        }
+    }
+
+    /// In slices, so that a large removal never holds up a run.
+    async fn prune_before(
+        &self,
+        realm: Option<&RealmId>,
+        before: Millis,
+    ) -> Result<Pruned, Refusal> {
+        let shared = &self.shared;
+        let mut pruned = Pruned::default();
+        let mut after = 0;
+        loop {
+            // Whoever drives a session may be about to start a run in it.
+            let driven: Vec<SessionKey> = lock(&shared.driven).keys().cloned().collect();
+            let limit = shared.limits.prune_batch_max;
+            let slice = shared.store.prune(realm, before, &driven, (after, limit)).await?;
+            for key in &slice.removed {
+                drop(shared.rest.take(key));
+            }
+            pruned.sessions += slice.removed.len() as u64;
+            pruned.rows += slice.rows;
+            match slice.next {
+                Some(next) => after = next,
+                None => return Ok(pruned),
+            }
+        }
+    }
+}

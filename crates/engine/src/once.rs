@@ -1,0 +1,117 @@
+//! Keyed requests that are under way. A repeat waits until the first one is durable or refused and
+//! then finds it in the store; the store refuses a key that is taken, so this only saves work.
+
+use crate::refusal::{Refusal, RefusalKind};
+use crate::request::Once;
+use kernel::contracts::Store;
+use kernel::ids::{AskId, Millis, RealmId, RunId};
+use kernel::projection::OnceRow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// Whose key of which door.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Name {
+    realm: RealmId,
+    subject: Arc<str>,
+    route: String,
+    key: String,
+}
+
+/// The keys of requests that are neither durable nor refused.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    held: Mutex<HashMap<Name, watch::Receiver<()>>>,
+}
+
+/// A key that one request holds. Dropping it lets repeats go on.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    keys: Arc<Keys>,
+    name: Name,
+    once: Once,
+    /// Closed with the claim: that is what repeats wait for.
+    _held: watch::Sender<()>,
+}
+
+impl Claim {
+    /// What is written in the commit of what the request did.
+    pub(crate) fn row(&self, run: RunId, ask: Option<AskId>, at: Millis) -> OnceRow {
+        OnceRow {
+            subject: self.name.subject.clone(),
+            route: self.once.route.clone(),
+            key: self.once.key.clone(),
+            digest: self.once.digest.clone(),
+            run: Some(run),
+            ask,
+            at,
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut held = self.keys.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.remove(&self.name);
+    }
+}
+
+/// Whether a keyed request is the first of its key.
+pub(crate) enum Turn {
+    /// It is: it holds the key.
+    First(Claim),
+    /// An earlier one did this.
+    Repeat(OnceRow),
+}
+
+impl Keys {
+    /// Takes the key, or finds what came of it. Waits for a request that holds it.
+    pub(crate) async fn turn(
+        self: &Arc<Self>,
+        store: &dyn Store,
+        realm: &RealmId,
+        subject: &Arc<str>,
+        once: &Once,
+    ) -> Result<Turn, Refusal> {
+        let (route, key) = (once.route.clone(), once.key.clone());
+        let name = Name { realm: realm.clone(), subject: subject.clone(), route, key };
+        let claim = loop {
+            match self.take(&name, once) {
+                Ok(claim) => break claim,
+                // Nothing is ever sent: this ends when the claim is dropped.
+                Err(mut other) => drop(other.changed().await),
+            }
+        };
+        // The claim is held while the store is asked: nobody gets in between.
+        match store.once(realm, subject, &name.route, &name.key).await? {
+            None => Ok(Turn::First(claim)),
+            Some(row) if row.digest == claim.once.digest => Ok(Turn::Repeat(row)),
+            Some(row) => Err(mismatch(&row)),
+        }
+    }
+
+    fn take(self: &Arc<Self>, name: &Name, once: &Once) -> Result<Claim, watch::Receiver<()>> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = held.get(name) {
+            return Err(other.clone());
+        }
+        let (sender, receiver) = watch::channel(());
+        held.insert(name.clone(), receiver);
+        Ok(Claim { keys: self.clone(), name: name.clone(), once: once.clone(), _held: sender })
+    }
+}
+
+/// The key was used for something else.
+pub(crate) fn mismatch(row: &OnceRow) -> Refusal {
+    let message = format!("key `{}` was used for another request", row.key);
+    Refusal::new(RefusalKind::WrongShape, "idempotency_mismatch", message)
+        .hint("send the same body again, or choose a new Idempotency-Key")
+}
+
+/// What the key did is gone.
+pub(crate) fn removed(row: &OnceRow) -> Refusal {
+    let message = format!("what key `{}` did was removed with its session", row.key);
+    Refusal::new(RefusalKind::Gone, "gone", message)
+        .hint("nothing was done again; choose a new Idempotency-Key to do it once more")
+}

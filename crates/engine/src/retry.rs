@@ -1,0 +1,45 @@
+//! Trying again, without looking the ask up first.
+
+use crate::refusal::{Refusal, RefusalKind};
+use crate::request::RunReport;
+use crate::shared::Engine;
+use kernel::ask::{Ask, AskBody, FixAction, Reply};
+use kernel::call::Caller;
+use kernel::ids::RunId;
+use serde_json::{Value, json};
+
+impl Engine {
+    /// Answers the one open `Fix` of a run with `retry`, and waits like `reply`.
+    pub async fn retry(
+        &self,
+        caller: &Caller,
+        run: RunId,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let report = self.run_report(caller, run).await?;
+        let asks = report.asks.iter().map(|open| &open.row.ask);
+        let fixes: Vec<&Ask> = asks.filter(|ask| matches!(ask.body, AskBody::Fix { .. })).collect();
+        match fixes.as_slice() {
+            [one] => {
+                let reply = Reply::Fix { action: FixAction::Retry, arguments: None, output: None };
+                Ok(self.reply(caller, one.id, reply, None, wait_ms).await?.run)
+            }
+            [] => {
+                let status = report.run.status.name();
+                let message = format!("run `{run}` has nothing to try again: it is {status}");
+                Err(Refusal::new(RefusalKind::Conflict, "no_open_ask", message)
+                    .hint("only a failed step can be tried again")
+                    .detail(json!({"run": run, "status": status})))
+            }
+            several => {
+                let shown =
+                    |ask: &&Ask| json!({"askId": ask.id, "stepId": ask.step, "title": ask.title});
+                let list: Vec<Value> = several.iter().map(shown).collect();
+                let message = format!("run `{run}` has {} failed steps", several.len());
+                Err(Refusal::new(RefusalKind::Conflict, "ask_ambiguous", message)
+                    .hint("answer each of them")
+                    .detail(json!({"asks": list})))
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Requests with a key: a repeat gets what came of the first, and nothing happens twice.
+
+use crate::world::{World, caller};
+use engine::{Once, RunRequest, RunSession, RunTarget};
+use kernel::ask::Reply;
+use kernel::contracts::{Page, SessionRef};
+use kernel::ids::ContentHash;
+use serde_json::{Value, json};
+
+const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
+    arguments: {n: 1}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+const ASK: &str = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, message: go on?, \
+    nextStepIdOnInput: end}, \
+    {id: end, type: final_response, message: '{{ context.human_input }}'}]";
+
+fn once(route: &str, body: &Value) -> Option<Once> {
+    let digest = ContentHash::of(body.to_string().as_bytes());
+    Some(Once { route: route.to_owned(), key: "k1".to_owned(), digest })
+}
+
+fn run(plan: &str, input: Value) -> RunRequest {
+    let once = once("POST /runs", &input);
+    RunRequest { target: RunTarget::Plan(plan.into()), input, session: RunSession::New, once }
+}
+
+async fn sessions(world: &World) -> usize {
+    let page = Page { cursor: None, limit: 50 };
+    let found = world.engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
+    found.items.len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[WRITE]).await;
+    world.permits.add_permits(10);
+    let mut requests = Vec::new();
+    for _ in 0..8 {
+        let engine = world.engine.clone();
+        let request = run("write", json!({}));
+        requests.push(tokio::spawn(async move { engine.run(&caller(), request, 10_000).await }));
+    }
+    let mut reports = Vec::new();
+    for request in requests {
+        reports.push(request.await.unwrap().unwrap());
+    }
+    let first = reports[0].run.id;
+    assert!(reports.iter().all(|report| report.run.id == first), "two runs for one key");
+    assert_eq!(reports.iter().filter(|report| !report.replayed).count(), 1);
+    assert!(reports.iter().all(|report| report.run.status.name() == "completed"));
+    assert_eq!((world.sent(), sessions(&world).await), (1, 1));
+    world.crash().await;
+
+    let world = World::open(folder.path(), &[]).await;
+    // The plan is gone by now; what it did is not.
+    let again = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap();
+    assert_eq!((again.run.id, again.replayed), (first, true));
+    let other = world.engine.run(&caller(), run("write", json!({"n": 2})), 0).await.unwrap_err();
+    assert_eq!(other.code, "idempotency_mismatch");
+    let eve = kernel::call::Caller { subject: "eve".into(), ..caller() };
+    let refusal = world.engine.run(&eve, run("write", json!({})), 0).await.unwrap_err();
+    assert_ne!(refusal.code, "idempotency_mismatch", "a key belongs to who sent it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_under_way_is_given_to_a_repeat_and_a_refused_request_keeps_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[WRITE]).await;
+    let refused = world.engine.run(&caller(), run("no/such", json!({})), 0).await.unwrap_err();
+    assert_eq!(refused.code, "not_found");
+    let first = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap();
+    let again = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap();
+    assert_eq!((again.run.id, again.replayed), (first.run.id, true));
+    assert_eq!(again.run.status.name(), "running");
+    world.permits.add_permits(1);
+    let waited = world.engine.run(&caller(), run("write", json!({})), 10_000).await.unwrap();
+    assert_eq!((waited.run.id, waited.run.status.name()), (first.run.id, "completed"));
+    assert_eq!(world.sent(), 1);
+    let session = SessionRef::Id(first.session.id);
+    world.engine.remove_session(&caller(), &session).await.unwrap();
+    let gone = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap_err();
+    assert_eq!(gone.code, "gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_reply_gets_what_came_of_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[ASK]).await;
+    let asking = world.run("ask", json!({}), "s").await;
+    let ask = asking.asks[0].row.ask.id;
+    let route = format!("POST /asks/{ask}");
+    let reply = |words: &str| Reply::Clarify { answer: Some(json!(words)) };
+    let send = |words: &'static str| {
+        let (engine, once, reply) =
+            (world.engine.clone(), once(&route, &json!(words)), reply(words));
+        async move { engine.reply(&caller(), ask, reply, once, 10_000).await }
+    };
+    let first = send("Ann").await.unwrap();
+    let again = send("Ann").await.unwrap();
+    assert!(!first.replayed && again.replayed);
+    assert_eq!(again.run.run.answer, Some(json!("Ann")));
+    assert_eq!(again.ask.row.decision, first.ask.row.decision);
+    assert_eq!(send("Eve").await.unwrap_err().code, "idempotency_mismatch");
+    let late = world.engine.reply(&caller(), ask, reply("Ann"), None, 1_000).await.unwrap_err();
+    assert_eq!(late.code, "ask_decided", "without the key it is a second reply");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_direct_write_is_sent_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[]).await;
+    world.permits.add_permits(2);
+    let arguments = json!({"n": 1});
+    for _ in 0..2 {
+        let once = once("POST /tools/slow::write/call", &arguments);
+        let tool = "slow::write".into();
+        let done = world.engine.call_once(&caller(), &tool, arguments.clone(), once, 10_000).await;
+        assert_eq!(done, Ok(engine::CallReport::Done(json!({"got": {"n": 1}}))));
+    }
+    assert_eq!(world.sent(), 1);
+}

@@ -1,0 +1,397 @@
+//! Forking: a session that begins as a copy of another, up to one of its events. Everything in the
+//! copy has ids of its own, so that no reply, approval or idempotency key reaches from one session
+//! into the other. What was under way is not known here: a fork repeats no write by itself.
+
+use crate::ask::{Ask, AskBody, Reply, digest};
+use crate::call::{HowFar, Judgement};
+use crate::datum::{Datum, Held, Origin};
+use crate::event::{CallRequest, Event, Fact, Outcome, VERSION};
+use crate::fault::Fault;
+use crate::ids::{AskId, CallId, ContentHash, Millis, RunId, SessionId, SessionKey};
+use crate::session::{CallState, Session};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The journal of a new session that begins where these events end. `new_run` gives each run its
+/// new id. Unconsumed decisions about calls are asked again, calls under way that must not be
+/// repeated are of unknown outcome, timers and claims are not copied.
+pub fn fork(
+    events: &[Event],
+    (id, key): (SessionId, &SessionKey),
+    now: Millis,
+    new_run: &dyn Fn(RunId) -> RunId,
+) -> Vec<Event> {
+    let mut source = Session::new(id, key.clone());
+    events.iter().for_each(|event| drop(source.apply(event)));
+    let mut copy = Copying::new((id, key), &source, now, new_run);
+    let mut from = SessionId(0);
+    let mut facts = Vec::with_capacity(events.len() + 1);
+    for event in events {
+        let mut at = event.at;
+        if let Fact::SessionCreated { id, .. } = &event.fact {
+            (from, at) = (*id, now);
+        }
+        if copy.keeps(&event.fact) {
+            let mut fact = event.fact.clone();
+            copy.note(&fact);
+            copy.rename(&mut fact);
+            facts.push((at, fact));
+        }
+    }
+    // Last: what stands before it happened elsewhere, and the copy is as young as it is.
+    facts.push((now, Fact::SessionForked { from, at: source.seq }));
+    facts.extend(copy.unknown_calls(&source).map(|fact| (now, fact)));
+    (1..).zip(facts).map(|(seq, (at, fact))| Event { seq, at, v: VERSION, fact }).collect()
+}
+
+struct Copying<'a> {
+    session: SessionId,
+    key: &'a SessionKey,
+    now: Millis,
+    new_run: &'a dyn Fn(RunId) -> RunId,
+    /// Asks that wait for a reply in the copy.
+    open: BTreeSet<AskId>,
+    /// Decisions that nobody acted upon and that must be asked again.
+    undecided: BTreeSet<AskId>,
+    /// Calls that are not over: an approval that covers one was given elsewhere.
+    unsettled: BTreeSet<CallId>,
+    /// The pinned spec of each judged call, and on whose behalf each run acts, for digests.
+    specs: BTreeMap<CallId, ContentHash>,
+    by: BTreeMap<RunId, Arc<str>>,
+}
+
+impl<'a> Copying<'a> {
+    fn new(
+        (session, key): (SessionId, &'a SessionKey),
+        source: &Session,
+        now: Millis,
+        new_run: &'a dyn Fn(RunId) -> RunId,
+    ) -> Self {
+        let about_calls = |body: &AskBody| match body {
+            AskBody::Approve { .. } | AskBody::Fix { .. } => true,
+            AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => false,
+        };
+        let held = || source.asks.iter();
+        let undecided: BTreeSet<AskId> = held()
+            .filter(|(_, open)| open.decision.is_some() && about_calls(&open.ask.body))
+            .map(|(id, _)| *id)
+            .collect();
+        let open = held().filter(|(_, open)| open.is_open()).map(|(id, _)| *id);
+        Self {
+            session,
+            key,
+            now,
+            new_run,
+            open: open.chain(undecided.iter().copied()).collect(),
+            undecided,
+            unsettled: source.calls.keys().copied().collect(),
+            specs: BTreeMap::new(),
+            by: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the copy has this fact too.
+    fn keeps(&self, fact: &Fact) -> bool {
+        match fact {
+            Fact::SessionForked { .. }
+            | Fact::RunClaimed { .. }
+            | Fact::TimerSet { .. }
+            | Fact::TimerFired { .. } => false,
+            Fact::AskDecided { ask, .. } => !self.undecided.contains(ask),
+            _ => true,
+        }
+    }
+
+    /// What later digests need.
+    fn note(&mut self, fact: &Fact) {
+        match fact {
+            Fact::RunStarted { run, by, .. } => {
+                self.by.insert(*run, by.clone());
+            }
+            Fact::CallJudged { call, judgement: Judgement::Admitted { pins, .. } } => {
+                self.specs.insert(*call, pins.spec.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn ask(&self, id: AskId) -> AskId {
+        AskId::of(&[&self.session.0.to_be_bytes(), &id.0.to_be_bytes()])
+    }
+
+    fn call(&self, id: CallId) -> CallId {
+        CallId::of(&[&self.session.0.to_be_bytes(), &id.0.to_be_bytes()])
+    }
+
+    /// Gives all that the fact names its new id.
+    fn rename(&self, fact: &mut Fact) {
+        if let Some(datum) = fact.data_mut() {
+            *datum = self.datum(datum);
+        }
+        match fact {
+            Fact::SessionCreated { id, key } => (*id, *key) = (self.session, self.key.clone()),
+            Fact::RunStarted { run, .. }
+            | Fact::RunClaimed { run, .. }
+            | Fact::RunPaused { run, .. }
+            | Fact::RunContinued { run, .. }
+            | Fact::RunClosing { run, .. } => *run = (self.new_run)(*run),
+            Fact::RunEnded { run, outcome } => {
+                *run = (self.new_run)(*run);
+                if let Outcome::Cancelled { unknown, .. } = outcome {
+                    unknown.iter_mut().for_each(|call| *call = self.call(*call));
+                }
+            }
+            Fact::CallRequested(request) => self.rename_request(request),
+            Fact::CallStarted { call, grant: ask }
+            | Fact::CallFinished { call, settled: ask, .. } => {
+                *call = self.call(*call);
+                *ask = ask.map(|ask| self.ask(ask));
+            }
+            Fact::CallJudged { call, .. }
+            | Fact::CallFailed { call, .. }
+            | Fact::CallLate { call, .. } => *call = self.call(*call),
+            Fact::AskOpened(ask) => self.rename_ask(ask),
+            Fact::AskDecided { ask, decision } => {
+                *ask = self.ask(*ask);
+                if let Reply::Approve { decisions } = &mut decision.reply {
+                    decisions.iter_mut().for_each(|one| one.call_id = self.call(one.call_id));
+                }
+            }
+            Fact::AskExpired { ask } | Fact::AskWithdrawn { ask } => *ask = self.ask(*ask),
+            Fact::BaseSet { context, .. } => {
+                context.values_mut().for_each(|datum| *datum = self.datum(datum));
+            }
+            Fact::SessionForked { .. }
+            | Fact::StepChosen { .. }
+            | Fact::StepFailed { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepDiverted { .. }
+            | Fact::StepRetried { .. }
+            | Fact::InputGiven { .. }
+            | Fact::BranchesStarted { .. }
+            | Fact::LoopStarted(_)
+            | Fact::ItemStarted { .. }
+            | Fact::ItemFailing { .. }
+            | Fact::ItemFailed { .. }
+            | Fact::FrameWaits { .. }
+            | Fact::FrameEnded { .. }
+            | Fact::FrameCancelled { .. }
+            | Fact::FramesJoined { .. }
+            | Fact::PlanEntered(_)
+            | Fact::PlanReturned { .. }
+            | Fact::AnswerGiven { .. }
+            | Fact::TimerSet { .. }
+            | Fact::TimerFired { .. } => {}
+        }
+    }
+
+    /// An approval covers the call that it was given for, in the session it was given in.
+    fn rename_request(&self, request: &mut CallRequest) {
+        let covered = request.grant.filter(|_| !self.unsettled.contains(&request.call));
+        request.grant = covered.map(|ask| self.ask(ask));
+        request.call = self.call(request.call);
+        request.replaces = request.replaces.map(|call| self.call(call));
+        for source in request.sources.values_mut().flatten() {
+            source.from = self.origin(&source.from);
+        }
+    }
+
+    fn rename_ask(&self, ask: &mut Ask) {
+        if self.open.contains(&ask.id) {
+            // It is asked anew, so its time begins anew.
+            let asked_for = |end: Millis| end.0.saturating_sub(ask.created_at.0).max(0) as u64;
+            ask.expires_at = ask.expires_at.map(|end| self.now.plus_ms(asked_for(end)));
+        }
+        let more = match &mut ask.body {
+            AskBody::Approve { calls } => {
+                let spec = calls.first().and_then(|call| self.specs.get(&call.call_id));
+                calls.iter_mut().for_each(|call| call.call_id = self.call(call.call_id));
+                spec.map_or(Vec::new(), |spec| spec.as_str().as_bytes().to_vec())
+            }
+            AskBody::Fix { call, .. } => {
+                call.iter_mut().for_each(|call| call.call_id = self.call(call.call_id));
+                Vec::new()
+            }
+            AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => {
+                Vec::new()
+            }
+        };
+        let by = self.by.get(&ask.run).map_or("", |by| &**by);
+        ask.id = self.ask(ask.id);
+        ask.run = (self.new_run)(ask.run);
+        let place = (&self.key.realm, self.session, ask.run, &ask.step);
+        ask.digest = digest(place, &ask.body, &more, by);
+    }
+
+    fn datum(&self, datum: &Datum) -> Arc<Datum> {
+        let held = match &datum.held {
+            Held::Value(_) | Held::Blob(_) => datum.held.clone(),
+            Held::Object(fields) => {
+                let renamed =
+                    |(key, datum): (&String, &Arc<Datum>)| (key.clone(), self.datum(datum));
+                Held::Object(fields.iter().map(renamed).collect())
+            }
+            Held::Array(items) => Held::Array(items.iter().map(|item| self.datum(item)).collect()),
+        };
+        Arc::new(Datum { held, from: self.origin(&datum.from), labels: datum.labels.clone() })
+    }
+
+    fn origin(&self, origin: &Origin) -> Origin {
+        match origin {
+            Origin::Call(call) => Origin::Call(self.call(*call)),
+            Origin::Reply(ask) => Origin::Reply(self.ask(*ask)),
+            Origin::Input | Origin::Plan | Origin::Turn(_) | Origin::Join => origin.clone(),
+        }
+    }
+
+    /// Calls that were under way and must not be repeated: nobody here knows how they end.
+    fn unknown_calls(&self, source: &Session) -> impl Iterator<Item = Fact> {
+        let started = source
+            .calls
+            .iter()
+            .filter(|(_, open)| matches!(open.state, CallState::Started) && !open.repeatable());
+        started.map(move |(id, open)| {
+            let message = format!(
+                "the session was forked while `{}` was under way: it may have happened",
+                open.request.tool
+            );
+            let fault = Fault::new("OutcomeUnknown", message)
+                .hint("look at the other session, then settle, retry, skip or abort");
+            Fact::CallFailed { call: self.call(*id), how: HowFar::Unknown, fault }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ask::{AskedCall, CallDecision, Decision};
+    use crate::call::{Pins, Reach, Verdict};
+    use crate::ids::{FrameId, RealmId, Space};
+    use crate::session::Phase;
+    use serde_json::json;
+
+    const CALL: CallId = CallId(3);
+    const ASK: AskId = AskId(4);
+
+    fn key(id: &str) -> SessionKey {
+        SessionKey { realm: RealmId::from("r"), space: Space::session(), id: id.into() }
+    }
+
+    fn request() -> CallRequest {
+        CallRequest {
+            call: CALL,
+            frame: FrameId(1),
+            step: "pay".into(),
+            try_no: 1,
+            tool: "write::pay".into(),
+            arguments: Arc::new(json!({"to": "call_00000000000000000000000000000003"})),
+            sources: BTreeMap::new(),
+            save_as: "paid".into(),
+            next: None,
+            approve: true,
+            grant: None,
+            replaces: None,
+        }
+    }
+
+    fn approval() -> Ask {
+        let call =
+            AskedCall { call_id: CALL, tool: "write::pay".into(), arguments: request().arguments };
+        Ask {
+            id: ASK,
+            run: RunId(2),
+            frame: FrameId(1),
+            step: "pay".into(),
+            title: "approve".to_owned(),
+            body: AskBody::Approve { calls: vec![call] },
+            digest: ContentHash::of(b"elsewhere"),
+            created_at: Millis(100),
+            expires_at: Some(Millis(160)),
+        }
+    }
+
+    /// A write that was requested, judged, asked about, approved and started.
+    fn journal() -> Vec<Event> {
+        let pins = Pins { spec: ContentHash::of(b"spec"), reach: Reach::Writes, idempotent: false };
+        let decisions =
+            vec![CallDecision { call_id: CALL, approve: true, feedback: None, arguments: None }];
+        let reply = Reply::Approve { decisions };
+        let decision = Box::new(Decision { by: "eve".into(), at: Millis(110), reply });
+        let facts = vec![
+            Fact::SessionCreated { id: SessionId(1), key: key("a") },
+            Fact::RunStarted {
+                run: RunId(2),
+                plan: "p".into(),
+                closure: ContentHash::of(b"closure"),
+                input: Arc::new(Datum::inline(json!({}), Origin::Input)),
+                by: "ann".into(),
+                frame: FrameId(1),
+                start: "pay".into(),
+            },
+            Fact::CallRequested(Box::new(request())),
+            Fact::CallJudged {
+                call: CALL,
+                judgement: Judgement::Admitted { verdict: Verdict::Allow, pins },
+            },
+            Fact::AskOpened(Box::new(approval())),
+            Fact::AskDecided { ask: ASK, decision },
+            Fact::CallStarted { call: CALL, grant: Some(ASK) },
+        ];
+        let event = |(seq, fact)| Event { seq, at: Millis(100), v: VERSION, fact };
+        (1..).zip(facts).map(event).collect()
+    }
+
+    fn forked(events: &[Event]) -> (Vec<Event>, Session) {
+        let (id, key) = (SessionId(9), key("b"));
+        let events = fork(events, (id, &key), Millis(1_000), &|run| RunId(run.0 + 100));
+        let mut session = Session::new(id, key);
+        events.iter().for_each(|event| drop(session.apply(event)));
+        (events, session)
+    }
+
+    #[test]
+    fn an_approval_that_was_not_consumed_is_asked_again_under_a_new_id() {
+        for cut in 5..=6 {
+            let (events, session) = forked(&journal()[..cut]);
+            assert!(!events.iter().any(|event| matches!(event.fact, Fact::AskDecided { .. })));
+            let open: Vec<&Ask> = session.open_asks(RunId(102)).collect();
+            assert_eq!(open.len(), 1, "cut after {cut}");
+            assert_ne!((open[0].id, &open[0].digest), (ASK, &approval().digest));
+            assert_eq!(open[0].expires_at, Some(Millis(1_060)));
+            assert_eq!((session.phase(), session.updated_at), (Phase::Waiting, Millis(1_000)));
+            let last = events.last().map(|event| &event.fact);
+            let at = cut as u64;
+            assert_eq!(last, Some(&Fact::SessionForked { from: SessionId(1), at }));
+        }
+    }
+
+    #[test]
+    fn a_call_under_way_is_unknown_and_has_an_id_of_its_own() {
+        let (_, session) = forked(&journal());
+        let (id, open) = session.calls.first_key_value().unwrap();
+        assert_ne!(*id, CALL);
+        assert!(matches!(open.state, CallState::Failed(HowFar::Unknown, _)), "{:?}", open.state);
+        // A value that looks like an id is a value.
+        assert_eq!(open.request.arguments, request().arguments);
+        assert!(!session.runs.contains_key(&RunId(2)));
+    }
+
+    #[test]
+    fn a_grant_is_not_carried_over_and_a_fork_of_a_fork_names_its_own_source() {
+        let mut events = journal();
+        events.truncate(3);
+        if let Fact::CallRequested(request) = &mut events[2].fact {
+            request.grant = Some(ASK);
+        }
+        let (events, session) = forked(&events);
+        assert!(session.calls.values().all(|open| open.request.grant.is_none()));
+        let (again, _) = forked(&events);
+        let forks: Vec<&Fact> = again
+            .iter()
+            .map(|event| &event.fact)
+            .filter(|fact| matches!(fact, Fact::SessionForked { .. }))
+            .collect();
+        assert_eq!(forks, [&Fact::SessionForked { from: SessionId(9), at: 4 }]);
+    }
+}
