@@ -9,6 +9,7 @@
 mod shell;
 mod processes;
 mod tidy;
+mod api;
 mod test;
 mod bench;
 mod budget;

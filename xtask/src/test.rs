@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::api;
 use crate::processes;
 use crate::shell::{self, Failure};
 use crate::tidy;
@@ -24,6 +25,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: clippy },
     Step { name: "build", run: build },
     Step { name: "test", run: test },
+    Step { name: "api", run: described_api },
     Step { name: "leftovers", run: leftovers },
     Step { name: "doc", run: doc },
 ];
@@ -37,8 +39,8 @@ struct Context {
 }
 
 /// Programs the build and the tests call, and the Debian packages that bring them.
-const PROGRAMS: &[&str] = &["cc", "curl"];
-const PACKAGES: &[&str] = &["gcc", "libc6-dev", "curl"];
+const PROGRAMS: &[&str] = &["cc", "curl", "python3"];
+const PACKAGES: &[&str] = &["gcc", "libc6-dev", "curl", "python3", "python3-venv"];
 
 /// A killed server may take a moment to be gone.
 const LEFTOVERS_WAIT: Duration = Duration::from_secs(2);
@@ -122,6 +124,11 @@ fn test(context: &Context) -> Result<(), Failure> {
             .env("WAYPOST_BIN", programs.join("waypost"))
             .env("WAYPOST_RECEIVER_BIN", programs.join("receiver")),
     )
+}
+
+/// The real server does what `/openapi.json` says.
+fn described_api(context: &Context) -> Result<(), Failure> {
+    api::run(&context.target)
 }
 
 fn leftovers(context: &Context) -> Result<(), Failure> {

@@ -42,10 +42,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for Maybe<T> {
 
     async fn from_request(request: Request, doors: &Shared) -> Result<Self, Failure> {
         let bytes = read(doors, request.into_body()).await?;
-        if bytes.trim_ascii().is_empty() {
-            return Ok(Self(T::default()));
-        }
-        parse(&bytes, doors.limits().body_depth_max).map(Self)
+        parse_maybe(&bytes, doors.limits().body_depth_max).map(Self)
     }
 }
 
@@ -79,6 +76,14 @@ async fn read(doors: &Doors, body: Body) -> Result<Bytes, Failure> {
         }
         None => Err(too_slow()),
     }
+}
+
+/// Reads a JSON object of this shape, or nothing.
+pub(crate) fn parse_maybe<T: DeserializeOwned + Default>(
+    bytes: &[u8],
+    depth_max: usize,
+) -> Result<T, Failure> {
+    if bytes.trim_ascii().is_empty() { Ok(T::default()) } else { parse(bytes, depth_max) }
 }
 
 /// Reads a JSON object of this shape.

@@ -12,12 +12,15 @@ mod doors;
 mod frame;
 mod body;
 mod params;
+mod once;
 mod shown;
+mod openapi;
 mod http;
 mod routes;
 mod assemble;
 mod serve;
 
 pub use assemble::{AssembleError, Assembled, Setup, assemble};
+pub use openapi::document as openapi;
 pub use routes::routes;
 pub use serve::serve;

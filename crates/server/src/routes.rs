@@ -4,13 +4,13 @@
 use crate::doors::Shared;
 use crate::error::Failure;
 use crate::frame::frame;
-use crate::http::{asks, blobs, events, ops, plans, runs, seed004, sessions, tools};
+use crate::http::{asks, blobs, events, feed, ops, plans, runs, seed004, sessions, tools};
 use crate::params::short;
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use engine::refusal::{Refusal, RefusalKind};
 use kernel::plan::mistake::meant;
 
@@ -35,17 +35,22 @@ const TABLE: &[Route] = &[
     route("POST", "/api/v1/runs/{id}/cancel", || post(runs::cancel)),
     route("POST", "/api/v1/runs/{id}/pause", || post(runs::pause)),
     route("POST", "/api/v1/runs/{id}/continue", || post(runs::go_on)),
+    route("POST", "/api/v1/runs/{id}/retry", || post(runs::retry)),
     route("GET", "/api/v1/sessions", || get(sessions::list)),
     route("GET", "/api/v1/sessions/{id}", || get(sessions::show)),
     route("DELETE", "/api/v1/sessions/{id}", || delete(sessions::remove)),
     route("GET", "/api/v1/sessions/{id}/history", || get(sessions::history)),
     route("GET", "/api/v1/sessions/{id}/context", || get(sessions::context)),
     route("GET", "/api/v1/sessions/{id}/events", || get(events::follow)),
+    route("POST", "/api/v1/sessions/{id}/fork", || post(sessions::fork)),
+    route("GET", "/api/v1/sessions/{id}/export", || get(sessions::export)),
+    route("GET", "/api/v1/events", || get(feed::follow)),
     route("GET", "/api/v1/asks", || get(asks::list)),
     route("GET", "/api/v1/asks/{id}", || get(asks::show)),
     route("POST", "/api/v1/asks/{id}", || post(asks::reply)),
     route("GET", "/api/v1/plans", || get(plans::list)),
     route("GET", "/api/v1/plans/{id}", || get(plans::show)),
+    route("PUT", "/api/v1/plans/{id}", || put(plans::store)),
     route("POST", "/api/v1/plans/validate", || post(plans::validate)),
     route("GET", "/api/v1/tools", || get(tools::list)),
     route("GET", "/api/v1/tools/{name}", || get(tools::show)),
@@ -61,6 +66,7 @@ const TABLE: &[Route] = &[
     route("GET", "/livez", || get(ops::livez)),
     route("GET", "/readyz", || get(ops::readyz)),
     route("GET", "/metrics", || get(ops::metrics)),
+    route("GET", "/openapi.json", || get(ops::openapi)),
 ];
 
 /// Method and path of every route, as the table lists them.
@@ -131,6 +137,15 @@ mod tests {
             TABLE.iter().filter_map(|route| like(route.path, given)).collect();
         let hint = meant(given, candidates.iter().map(String::as_str));
         assert_eq!(hint.unwrap(), "did you mean `/api/v1/sessions/a/history`?");
+    }
+
+    #[test]
+    fn every_route_is_described_and_nothing_else() {
+        let mut served: Vec<_> = routes().collect();
+        let mut described: Vec<_> = crate::openapi::operations().collect();
+        served.sort_unstable();
+        described.sort_unstable();
+        assert_eq!(served, described);
     }
 
     #[test]

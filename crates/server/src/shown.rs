@@ -17,7 +17,7 @@ use wire::rest;
 
 /// A run with its session.
 pub(crate) fn run_answer(report: RunReport) -> rest::RunAnswer {
-    let RunReport { run: row, session, asks } = report;
+    let RunReport { run: row, session, asks, .. } = report;
     let ids = asks.iter().map(|ask| ask.row.ask.id.to_string()).collect();
     rest::RunAnswer { run: run(row, &session, asks), session: self::session(session, ids) }
 }
@@ -59,7 +59,7 @@ pub(crate) fn session(row: SessionRow, asks: Vec<String>) -> rest::Session {
 
 /// An ask with the decision, and its run.
 pub(crate) fn reply_answer(report: ReplyReport) -> rest::ReplyAnswer {
-    let RunReport { run: row, session, asks } = report.run;
+    let RunReport { run: row, session, asks, .. } = report.run;
     rest::ReplyAnswer { ask: ask(report.ask), run: run(row, &session, asks) }
 }
 

@@ -3,10 +3,12 @@
 use crate::body::{Raw, parse};
 use crate::doors::{Doors, Shared};
 use crate::error::Failure;
+use crate::once::{Key, replayed};
 use crate::params::{Named, Params, Wait, page, session_ref};
 use crate::shown;
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::AskFilter;
 use kernel::ids::{BadId, CallId, RunId, SessionId, StepId};
@@ -59,15 +61,17 @@ pub(crate) async fn reply(
     State(doors): State<Shared>,
     name: Named,
     Params(wait): Params<Wait>,
+    key: Key,
     Raw(body): Raw,
-) -> Result<Json<rest::ReplyAnswer>, Failure> {
+) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
     let id = name.ask()?;
     let ask = doors.engine.ask(doors.caller(), id).await?;
     let reply = read(&ask.row.ask.body, &body, doors.limits().body_depth_max)?;
-    let report = doors.engine.reply(doors.caller(), id, reply, wait_ms).await;
+    let report = doors.engine.reply(doors.caller(), id, reply, key.once(&body), wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
-    Ok(Json(shown::reply_answer(report)))
+    let again = report.replayed;
+    Ok(replayed(Json(shown::reply_answer(report)).into_response(), again))
 }
 
 async fn filter(doors: &Doors, query: InboxQuery) -> Result<AskFilter, Failure> {

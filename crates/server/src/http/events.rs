@@ -3,33 +3,22 @@
 //! sent is durable: it is read from the store, and the engine's feed only says when to look.
 
 use super::sessions;
-use crate::doors::{Closing, Doors, Shared};
+use super::stream::{LAST_EVENT_ID, Pulse, RETRY, Woken, answer, broken, heartbeat, permit, told};
+use crate::doors::Shared;
 use crate::error::Failure;
 use crate::params::{Named, Params, session_ref};
 use crate::shown;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::sse::{Event, Sse};
-use axum::response::{IntoResponse, Response};
-use engine::Watch;
-use engine::refusal::{Refusal, RefusalKind};
-use futures::future::{Either, select};
+use axum::response::Response;
+use axum::response::sse::Event;
 use futures::stream;
 use kernel::contracts::SessionRef;
 use kernel::projection::SessionRow;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::pin::pin;
-use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use wire::rest;
-
-const HEARTBEAT_MS: u64 = 15_000;
-/// How soon a client that lost the stream comes back.
-const RETRY: Duration = Duration::from_millis(2_000);
-const LAST_EVENT_ID: &str = "last-event-id";
 
 /// `?space=&after=`.
 #[derive(Debug, Default, Deserialize)]
@@ -47,12 +36,11 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let after = after(&query, &headers)?;
-    let permit = doors.streams.clone().try_acquire_owned().map_err(|_| too_many(&doors))?;
+    let permit = permit(&doors)?;
     let wanted = session_ref(&name, query.space.as_deref());
     let row = doors.engine.session(doors.caller(), &wanted).await?;
     let tail = Tail {
-        watch: doors.engine.watch(&row.key),
-        closing: doors.closing(),
+        pulse: Pulse::new(doors.engine.watch(&row.key), &doors),
         session: SessionRef::Id(row.id),
         stage: Stage::Begun(Box::new(row)),
         waiting: VecDeque::new(),
@@ -60,11 +48,10 @@ pub(crate) async fn follow(
         doors,
         _permit: permit,
     };
-    let events = stream::unfold(tail, |mut tail| async move {
+    Ok(answer(stream::unfold(tail, |mut tail| async move {
         let event = tail.next().await?;
-        Some((Ok::<Event, Infallible>(event), tail))
-    });
-    Ok(([("x-accel-buffering", "no")], Sse::new(events)).into_response())
+        Some((event, tail))
+    })))
 }
 
 /// A client that comes back says in the header what it saw last; that is later than what its URL
@@ -83,26 +70,11 @@ fn after(query: &StreamQuery, headers: &HeaderMap) -> Result<u64, Failure> {
     })
 }
 
-fn too_many(doors: &Doors) -> Failure {
-    let max = doors.limits().streams_max;
-    let message = format!("{max} event streams are open, and no more are allowed");
-    let refusal = Refusal::new(RefusalKind::TooMany, "too_many_streams", message)
-        .hint("close one, or raise `streams_max` in `[limits]`");
-    refusal.into()
-}
-
 /// How far a stream is.
 enum Stage {
     Begun(Box<SessionRow>),
     Following,
     Over,
-}
-
-/// Why a wait ended.
-enum Woken {
-    Commit,
-    Heartbeat,
-    Closing,
 }
 
 /// One client's place in a session's journal.
@@ -114,8 +86,7 @@ struct Tail {
     waiting: VecDeque<(u64, String)>,
     /// The last sequence that was sent.
     after: u64,
-    watch: Watch,
-    closing: Closing,
+    pulse: Pulse,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -136,9 +107,9 @@ impl Tail {
                 Ok(None) => {}
                 Err(failure) => return Some(self.broken(&failure)),
             }
-            match self.wait().await {
+            match self.pulse.next(&self.doors).await {
                 Woken::Commit => {}
-                Woken::Heartbeat => return Some(Event::default().comment("still here")),
+                Woken::Heartbeat => return Some(heartbeat()),
                 // Without `end`: the client comes back when the server does.
                 Woken::Closing => return None,
             }
@@ -179,18 +150,8 @@ impl Tail {
         }
     }
 
-    async fn wait(&mut self) -> Woken {
-        let clock = self.doors.engine.clock().as_ref();
-        let changed = engine::timeout(clock, HEARTBEAT_MS, self.watch.changed());
-        match select(pin!(changed), pin!(self.closing.begun())).await {
-            Either::Left((Some(()), _)) => Woken::Commit,
-            Either::Left((None, _)) => Woken::Heartbeat,
-            Either::Right(((), _)) => Woken::Closing,
-        }
-    }
-
     fn broken(&mut self, failure: &Failure) -> Event {
-        self.over(told("error", &json!({"code": failure.code(), "detail": failure.message()})))
+        self.over(broken(failure))
     }
 
     /// The last event of the stream.
@@ -198,10 +159,4 @@ impl Tail {
         self.stage = Stage::Over;
         event
     }
-}
-
-fn told(name: &str, body: &impl Serialize) -> Event {
-    // These bodies are plain data; writing them as JSON cannot fail.
-    let text = serde_json::to_string(body).unwrap_or_default();
-    Event::default().event(name).data(text)
 }

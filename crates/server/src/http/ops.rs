@@ -1,7 +1,8 @@
-//! Operations: `/livez`, `/readyz`, `/metrics`.
+//! Operations: `/livez`, `/readyz`, `/metrics`, `/openapi.json`.
 
 use crate::doors::Shared;
 use crate::error::Failure;
+use crate::openapi::document;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -14,6 +15,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use serde_json::Value;
 use std::fmt;
 use wire::rest::Health;
 
@@ -31,6 +33,11 @@ pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>, 
         // Whatever the reason, a load balancer must hear 503.
         Err(refusal) => Err(Refusal { kind: RefusalKind::Unavailable, ..refusal }.into()),
     }
+}
+
+/// `GET /openapi.json`.
+pub(crate) async fn openapi() -> Json<Value> {
+    Json(document())
 }
 
 /// `GET /metrics`.

@@ -1,17 +1,20 @@
-//! `/api/v1/plans`: the plans of the catalog, and whether another one would be taken.
+//! `/api/v1/plans`: the plans of the catalog, storing one, and whether one would be taken.
 
 use super::tools::{PageQuery, paged};
 use crate::body::Posted;
-use crate::doors::Shared;
+use crate::doors::{Administrator, Doors, Shared};
 use crate::error::Failure;
 use crate::params::{Named, Params, short};
 use crate::shown;
 use axum::Json;
 use axum::extract::State;
-use engine::refusal::Refusal;
+use axum::http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::refusal::{Refusal, RefusalKind};
 use kernel::ids::PlanId;
 use kernel::plan::mistake::{Mistake, meant};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::rest::{Page, PlanAnswer, PlanCheck, PlanSummary};
 
 /// `GET /plans`, by id.
@@ -31,20 +34,107 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     State(doors): State<Shared>,
     Named(name): Named,
-) -> Result<Json<PlanAnswer>, Failure> {
+) -> Result<Response, Failure> {
     let id = PlanId::from(name.as_str());
-    match doors.engine.plan_for(doors.caller(), &id) {
-        Some(plan) => Ok(Json(PlanAnswer {
-            summary: shown::plan_summary(&plan),
-            plan: (*plan.source).clone(),
-        })),
-        None => {
-            let plans = doors.engine.plans_for(doors.caller());
-            let hint = meant(&name, plans.iter().map(|plan| plan.id.as_str()))
-                .unwrap_or_else(|| "`GET /api/v1/plans` lists the plans".to_owned());
-            Err(Refusal::not_found("plan", short(&name)).hint(hint).into())
-        }
+    let version = doors.engine.plan_version(doors.caller(), &id).await?;
+    shown_plan(&doors, &id, version)
+}
+
+/// `PUT /plans/{id}`: the body is the plan. 201 for the first version, 200 for the next ones.
+pub(crate) async fn store(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Named(name): Named,
+    headers: HeaderMap,
+    Posted(mut plan): Posted<Map<String, Value>>,
+) -> Result<(StatusCode, Response), Failure> {
+    let id = PlanId::from(name.as_str());
+    named_by_path(&mut plan, &name)?;
+    let expected = match condition(&headers)? {
+        Condition::None => None,
+        Condition::Absent => Some(0),
+        Condition::Version(version) => Some(version),
+        Condition::Any => match doors.engine.plan_version(&caller, &id).await? {
+            Some(version) => Some(version),
+            None => return Err(stale(format!("plan `{}` is not stored", short(&name)))),
+        },
+    };
+    let stored = doors.engine.register_plan(&caller, Value::Object(plan), expected).await;
+    let stored = stored.map_err(|refusal| match refusal.code {
+        "version_conflict" => Failure::with_status(StatusCode::PRECONDITION_FAILED, refusal),
+        _ => refusal.into(),
+    })?;
+    let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, shown_plan(&doors, &id, Some(stored.version))?))
+}
+
+/// A plan with its version, if it has one.
+fn shown_plan(doors: &Doors, id: &PlanId, version: Option<u64>) -> Result<Response, Failure> {
+    let Some(plan) = doors.engine.plan_for(doors.caller(), id) else {
+        let plans = doors.engine.plans_for(doors.caller());
+        let hint = meant(id.as_str(), plans.iter().map(|plan| plan.id.as_str()))
+            .unwrap_or_else(|| "`GET /api/v1/plans` lists the plans".to_owned());
+        return Err(Refusal::not_found("plan", short(id.as_str())).hint(hint).into());
+    };
+    let summary = shown::plan_summary(&plan);
+    let mut response = Json(PlanAnswer { summary, plan: (*plan.source).clone() }).into_response();
+    if let Some(version) = version {
+        // A number in quotes is plain ASCII; nothing in it can be refused.
+        let tag = HeaderValue::try_from(format!("\"{version}\""));
+        response.headers_mut().insert(ETAG, tag.unwrap_or(HeaderValue::from_static("\"\"")));
     }
+    Ok(response)
+}
+
+/// A plan is stored under the id in its path; one without an id gets it from there.
+fn named_by_path(plan: &mut Map<String, Value>, name: &str) -> Result<(), Failure> {
+    match plan.get("planId") {
+        None => {
+            plan.insert("planId".to_owned(), Value::from(name));
+            Ok(())
+        }
+        Some(Value::String(id)) if id == name => Ok(()),
+        Some(_) => Err(Failure::wrong_value("/planId", "`planId` is not the id in the path")
+            .hint("leave it out, or use the same")),
+    }
+}
+
+/// What must be true of the stored plan.
+enum Condition {
+    None,
+    /// There is none.
+    Absent,
+    /// There is one.
+    Any,
+    /// This is its version.
+    Version(u64),
+}
+
+fn condition(headers: &HeaderMap) -> Result<Condition, Failure> {
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    match (text(IF_MATCH), text(IF_NONE_MATCH)) {
+        (None, None) => Ok(Condition::None),
+        (Some("*"), None) => Ok(Condition::Any),
+        (None, Some("*")) => Ok(Condition::Absent),
+        (Some(tag), None) => version(tag).map(Condition::Version).ok_or_else(|| {
+            Failure::bad_request("bad_if_match", "`If-Match` is no `ETag` of a plan")
+                .hint("send the `ETag` of `GET /api/v1/plans/{id}` as it is, or `*`")
+        }),
+        (_, Some(_)) => Err(Failure::bad_request(
+            "bad_if_none_match",
+            "`If-None-Match` can only be `*` here, and without `If-Match`",
+        )),
+    }
+}
+
+fn version(tag: &str) -> Option<u64> {
+    tag.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
+}
+
+fn stale(message: String) -> Failure {
+    let refusal = Refusal::new(RefusalKind::Conflict, "version_conflict", message)
+        .hint("read it again and send its `ETag`");
+    Failure::with_status(StatusCode::PRECONDITION_FAILED, refusal)
 }
 
 /// `POST /plans/validate`: the body is the plan.

@@ -1,8 +1,9 @@
 //! `/api/v1/runs`: starts a run, and what can be done with one.
 
-use crate::body::Posted;
+use crate::body::{Raw, parse};
 use crate::doors::Shared;
 use crate::error::Failure;
+use crate::once::{Key, replayed};
 use crate::params::{Named, Params, Wait};
 use crate::shown;
 use axum::Json;
@@ -23,13 +24,16 @@ const PLACES: &[(&str, &str)] =
 pub(crate) async fn start(
     State(doors): State<Shared>,
     Params(wait): Params<Wait>,
-    Posted(body): Posted<RunBody>,
+    key: Key,
+    Raw(sent): Raw,
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
+    let body: RunBody = parse(&sent, doors.limits().body_depth_max)?;
     let request = RunRequest {
         target: target(body.plan, body.plan_id)?,
         input: input(body.input),
         session: body.session.map_or(RunSession::New, RunSession::Named),
+        once: key.once(&sent),
     };
     let report = doors.engine.run(doors.caller(), request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
@@ -69,6 +73,17 @@ pub(crate) async fn go_on(
     Ok(Json(shown::run_answer(report)))
 }
 
+/// `POST /runs/{id}/retry`: tries the run's failed step again.
+pub(crate) async fn retry(
+    State(doors): State<Shared>,
+    name: Named,
+    Params(wait): Params<Wait>,
+) -> Result<Response, Failure> {
+    let wait_ms = wait.ms(&doors)?;
+    let report = doors.engine.retry(doors.caller(), name.run()?, wait_ms).await?;
+    Ok(settled_or_not(report))
+}
+
 /// What a run executes: exactly one of the two.
 pub(super) fn target(plan: Option<Value>, id: Option<String>) -> Result<RunTarget, Failure> {
     match (plan, id) {
@@ -97,10 +112,12 @@ pub(super) fn location(run: RunId) -> HeaderValue {
 /// 200 for a run that is over, else 202 and where to look.
 fn settled_or_not(report: RunReport) -> Response {
     let id = report.run.id;
-    let over = report.run.status.is_over();
+    let (over, again) = (report.run.status.is_over(), report.replayed);
     let body = Json(shown::run_answer(report));
-    if over {
-        return body.into_response();
-    }
-    (StatusCode::ACCEPTED, [(LOCATION, location(id))], body).into_response()
+    let response = if over {
+        body.into_response()
+    } else {
+        (StatusCode::ACCEPTED, [(LOCATION, location(id))], body).into_response()
+    };
+    replayed(response, again)
 }

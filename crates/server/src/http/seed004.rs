@@ -2,14 +2,16 @@
 //! `/api/v1` does, in the seed's spelling and with its statuses.
 
 use super::runs::{input, target};
-use crate::body::{Maybe, Posted};
+use crate::body::{Maybe, Posted, Raw, parse, parse_maybe};
 use crate::doors::{Administrator, Shared};
 use crate::error::Failure;
+use crate::once::{Key, replayed};
 use crate::params::{Named, Params, page, session_ref};
 use crate::shown;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use engine::{Resume, RunReport, RunRequest, RunSession};
 use kernel::call::ToolSpec;
 use kernel::contracts::SessionRef;
@@ -76,12 +78,15 @@ pub(crate) async fn show(
 pub(crate) async fn execute(
     State(doors): State<Shared>,
     Named(name): Named,
-    Posted(body): Posted<ExecutePlan>,
-) -> Result<(StatusCode, Json<SessionStatus>), Failure> {
+    key: Key,
+    Raw(sent): Raw,
+) -> Result<Response, Failure> {
+    let body: ExecutePlan = parse(&sent, doors.limits().body_depth_max)?;
     let request = RunRequest {
         target: target(body.plan, body.plan_id)?,
         input: input(body.initial_args),
         session: RunSession::Existing(named(&name)),
+        once: key.once(&sent),
     };
     let wait_ms = doors.limits().execute_wait_ms;
     let report = doors.engine.run(doors.caller(), request, wait_ms).await;
@@ -93,11 +98,14 @@ pub(crate) async fn execute(
 pub(crate) async fn resume(
     State(doors): State<Shared>,
     Named(name): Named,
-    Maybe(body): Maybe<ResumeBody>,
-) -> Result<(StatusCode, Json<SessionStatus>), Failure> {
+    key: Key,
+    Raw(sent): Raw,
+) -> Result<Response, Failure> {
+    let body: ResumeBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
     let ask = body.ask_id.as_deref().map(str::parse::<AskId>).transpose();
     let ask = ask.map_err(|bad: BadId| Failure::wrong_value("/askId", bad.to_string()))?;
-    let resume = Resume { input: body.input, ask, step: body.step_id.map(StepId::from) };
+    let step = body.step_id.map(StepId::from);
+    let resume = Resume { input: body.input, ask, step, once: key.once(&sent) };
     let wait_ms = doors.limits().execute_wait_ms;
     let report = doors.engine.resume(doors.caller(), &named(&name), resume, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, RESUME_PLACES))?;
@@ -158,9 +166,9 @@ pub(crate) async fn register(
                 .hint("a registered plan is called by its `planId`"))
         }
         CapabilityType::Plan => {
-            let id = doors.engine.register_plan(&caller, body.definition).await;
-            let id = id.map_err(|refusal| Failure::placed(refusal, REGISTER_PLACES))?;
-            let (id, status) = (id.as_str().to_owned(), "registered".to_owned());
+            let stored = doors.engine.register_plan(&caller, body.definition, None).await;
+            let stored = stored.map_err(|refusal| Failure::placed(refusal, REGISTER_PLACES))?;
+            let (id, status) = (stored.id.as_str().to_owned(), "registered".to_owned());
             Ok((StatusCode::CREATED, Json(Registered { id, status })))
         }
     }
@@ -171,12 +179,12 @@ fn named(name: &str) -> SessionRef {
     session_ref(name, Some("session"))
 }
 
-fn accepted(report: RunReport) -> (StatusCode, Json<SessionStatus>) {
+fn accepted(report: RunReport) -> Response {
     let status = SessionStatus {
         session_id: report.session.key.id.to_string(),
         status: report.run.status.seed_name().to_owned(),
     };
-    (StatusCode::ACCEPTED, Json(status))
+    replayed((StatusCode::ACCEPTED, Json(status)).into_response(), report.replayed)
 }
 
 fn session_core(row: SessionRow) -> SessionCore {

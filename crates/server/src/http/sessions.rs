@@ -1,5 +1,6 @@
-//! `/api/v1/sessions`: lists, one session, its history and its context.
+//! `/api/v1/sessions`: lists, one session, its history and its context; copies of it.
 
+use crate::body::Maybe;
 use crate::doors::{Doors, Shared};
 use crate::error::Failure;
 use crate::params::{InSpace, Named, Params, page, session_ref};
@@ -7,6 +8,8 @@ use crate::shown;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
 use futures::future::try_join_all;
 use kernel::contracts::{AskFilter, Page, SessionFilter};
 use kernel::ids::{PlanId, Space};
@@ -14,7 +17,11 @@ use kernel::plan::mistake::meant;
 use kernel::projection::SessionRow;
 use kernel::session::RunStatus;
 use serde::Deserialize;
+use serde_json::Value;
 use wire::rest;
+
+/// Where in the body stood what the engine refuses.
+const FORK_PLACES: &[(&str, &str)] = &[("bad_fork_point", "/at")];
 
 /// `?status=&plan=&space=&limit=&cursor=`.
 #[derive(Debug, Default, Deserialize)]
@@ -96,6 +103,31 @@ pub(crate) async fn remove(
     let wanted = session_ref(&name, query.space.as_deref());
     doors.engine.remove_session(doors.caller(), &wanted).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /sessions/{id}/fork`: a new session that begins as a copy.
+pub(crate) async fn fork(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Params(query): Params<InSpace>,
+    Maybe(body): Maybe<rest::ForkBody>,
+) -> Result<Response, Failure> {
+    let wanted = session_ref(&name, query.space.as_deref());
+    let row = doors.engine.fork(doors.caller(), &wanted, body.at).await;
+    let row = row.map_err(|refusal| Failure::placed(refusal, FORK_PLACES))?;
+    let location = [(LOCATION, format!("/api/v1/sessions/{}", row.id))];
+    let session = Json(session(&doors, row).await?);
+    Ok((StatusCode::CREATED, location, session).into_response())
+}
+
+/// `GET /sessions/{id}/export`: the session with its whole journal and history.
+pub(crate) async fn export(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Params(query): Params<InSpace>,
+) -> Result<Json<Value>, Failure> {
+    let wanted = session_ref(&name, query.space.as_deref());
+    Ok(Json(doors.engine.export(doors.caller(), &wanted).await?))
 }
 
 /// A session with the ids of its open asks.

@@ -1,9 +1,10 @@
 //! `/api/v1/tools`: the catalog as the caller sees it, and direct calls.
 
 use super::runs::{input, location};
-use crate::body::Maybe;
+use crate::body::{Raw, parse_maybe};
 use crate::doors::Shared;
 use crate::error::Failure;
+use crate::once::{Key, replayed};
 use crate::params::{Named, Params, Wait, page, short};
 use crate::shown;
 use axum::Json;
@@ -61,23 +62,27 @@ pub(crate) async fn call(
     State(doors): State<Shared>,
     Named(name): Named,
     Params(wait): Params<Wait>,
-    Maybe(body): Maybe<CallBody>,
+    key: Key,
+    Raw(sent): Raw,
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
+    let body: CallBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
     if doors.engine.tool_for(doors.caller(), &name).is_none() {
         return Err(no_tool(&doors, &name));
     }
     let tool = ToolName::from(name);
     let arguments = input(body.arguments);
-    let report = doors.engine.call(doors.caller(), &tool, arguments, wait_ms).await;
+    let once = key.once(&sent);
+    let report = doors.engine.call_once(doors.caller(), &tool, arguments, once, wait_ms).await;
     match report.map_err(|refusal| Failure::placed(refusal, PLACES))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
         CallReport::Pending(report) => {
-            let location = location(report.run.id);
+            let (location, again) = (location(report.run.id), report.replayed);
             let RunAnswer { run, session } = shown::run_answer(*report);
             let ask = run.asks.first().cloned();
             let body = Json(PendingCall { run, session, ask });
-            Ok((StatusCode::ACCEPTED, [(LOCATION, location)], body).into_response())
+            let response = (StatusCode::ACCEPTED, [(LOCATION, location)], body).into_response();
+            Ok(replayed(response, again))
         }
     }
 }

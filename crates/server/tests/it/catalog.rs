@@ -112,3 +112,67 @@ async fn a_large_value_is_shown_as_a_blob_and_can_be_read() {
         assert_eq!(answer.refusal(), refused(404, "not_found", &[]), "{hash}");
     }
 }
+
+#[tokio::test]
+async fn a_plan_is_stored_by_version() {
+    let house = House::demo().await;
+    let path = "/api/v1/plans/it%2Fquestion";
+    let plan = |about: &str| {
+        let mut plan = question();
+        plan["description"] = json!(about);
+        plan
+    };
+    let first = house.put(path, &[("if-none-match", "*")], plan("one")).await;
+    assert_eq!((first.status, first.header("etag")), (201, "\"1\""), "{first:?}");
+    let twice = house.put(path, &[("if-none-match", "*")], plan("two")).await;
+    assert_eq!(twice.refusal(), refused(412, "version_conflict", &[]));
+    let next = house.put(path, &[("if-match", "\"1\"")], plan("two")).await;
+    assert_eq!((next.status, next.header("etag")), (200, "\"2\""), "{next:?}");
+    let late = house.put(path, &[("if-match", "\"1\"")], plan("three")).await;
+    assert_eq!(late.refusal(), refused(412, "version_conflict", &[]));
+    assert!(text(&late.body["hint"]).contains("ETag"), "{late:?}");
+    let shown = house.get(path).await;
+    assert_eq!((shown.header("etag"), &shown.body["description"]), ("\"2\"", &json!("two")));
+    assert_eq!(shown.body, next.body);
+    let any = house.put(path, &[("if-match", "*")], plan("four")).await;
+    assert_eq!(any.header("etag"), "\"3\"");
+    assert_eq!(house.put(path, &[], plan("five")).await.header("etag"), "\"4\"");
+    let run = house.run(json!({"planId": "it/question"})).await;
+    assert_eq!(run["run"]["status"], "waiting");
+}
+
+#[tokio::test]
+async fn a_plan_that_is_stored_fits_its_path_and_its_conditions() {
+    let house = House::demo().await;
+    let path = "/api/v1/plans/it%2Fother";
+    let named = house.put(path, &[], question()).await;
+    assert_eq!(named.refusal(), refused(422, "wrong_shape", &["/planId"]));
+    let mut unnamed = question();
+    unnamed.as_object_mut().unwrap().remove("planId");
+    let absent = house.put(path, &[("if-match", "*")], unnamed.clone()).await;
+    assert_eq!(absent.refusal(), refused(412, "version_conflict", &[]));
+    for (name, value, code) in [
+        ("if-match", "1", "bad_if_match"),
+        ("if-match", "W/\"1\"", "bad_if_match"),
+        ("if-none-match", "\"1\"", "bad_if_none_match"),
+    ] {
+        let answer = house.put(path, &[(name, value)], unnamed.clone()).await;
+        assert_eq!(answer.refusal(), refused(400, code, &[]), "{name}: {value}");
+    }
+    let wrong = house.put(path, &[], json!({"description": "x", "steps": 7})).await;
+    assert_eq!((wrong.status, text(&wrong.body["code"])), (422, "invalid_plan".to_owned()));
+    assert_eq!(house.get(path).await.status, 404);
+    let stored = house.put(path, &[], unnamed).await;
+    assert_eq!((stored.status, &stored.body["id"]), (201, &json!("it/other")), "{stored:?}");
+    let of_a_file = house.get("/api/v1/plans/math%3A%3Afan_out").await;
+    assert_eq!(of_a_file.header("etag"), "");
+}
+
+#[tokio::test]
+async fn only_administrators_store_plans() {
+    let house = House::build(server::project::Project::demo(), Some("secret")).await;
+    let path = "/api/v1/plans/it%2Fquestion";
+    assert_eq!(house.put(path, &[], question()).await.status, 401);
+    let key = [("authorization", "Bearer secret")];
+    assert_eq!(house.put(path, &key, question()).await.status, 201);
+}

@@ -1,5 +1,6 @@
 //! A server of the test's own, and how a test talks to it.
 
+use crate::contract;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
@@ -58,8 +59,12 @@ impl House {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
+    /// An answer to its end; it is as `/openapi.json` says.
     pub async fn send(&self, request: Request<Body>) -> Answer {
-        read(self.open(request).await).await
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let answer = read(self.open(request).await).await;
+        contract::hold(&method, &path, &answer);
+        answer
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -72,6 +77,19 @@ impl House {
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {
         self.send(request(Method::POST, path, Body::from(body.to_string()))).await
+    }
+
+    pub async fn put(&self, path: &str, headers: &[(&'static str, &str)], body: Value) -> Answer {
+        self.send(with(Method::PUT, path, headers, &body)).await
+    }
+
+    pub async fn post_with(
+        &self,
+        path: &str,
+        headers: &[(&'static str, &str)],
+        body: Value,
+    ) -> Answer {
+        self.send(with(Method::POST, path, headers, &body)).await
     }
 
     pub async fn post_text(&self, path: &str, body: &str) -> Answer {
@@ -120,6 +138,20 @@ pub fn request(method: Method, path: &str, body: Body) -> Request<Body> {
         .header("content-type", "application/json")
         .body(body)
         .unwrap()
+}
+
+/// The same with headers.
+fn with(
+    method: Method,
+    path: &str,
+    headers: &[(&'static str, &str)],
+    body: &Value,
+) -> Request<Body> {
+    let mut request = request(method, path, Body::from(body.to_string()));
+    for (name, value) in headers {
+        request.headers_mut().append(*name, value.parse().unwrap());
+    }
+    request
 }
 
 pub async fn read(response: Response<Body>) -> Answer {

@@ -1,12 +1,16 @@
 //! The doors in process: a whole server over a temporary data folder, one module per surface.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, reason = "tests")]
 
+mod contract;
 mod house;
 mod runs;
 mod sessions;
 mod asks;
 mod catalog;
 mod events;
+mod feed;
+mod keys;
+mod openapi;
 mod seed004;
 mod refusals;
 mod ops;

@@ -98,7 +98,13 @@ async fn every_route_of_the_table_is_wired() {
             pattern.split('/').map(|part| if part.starts_with('{') { "nope" } else { part });
         let path = parts.collect::<Vec<_>>().join("/");
         let method: Method = method.parse().unwrap();
-        let answer = house.send(request(method.clone(), &path, Body::empty())).await;
+        let request = request(method.clone(), &path, Body::empty());
+        if path == "/api/v1/events" {
+            // It has no end.
+            assert_eq!(house.open(request).await.status().as_u16(), 200);
+            continue;
+        }
+        let answer = house.send(request).await;
         assert_ne!(answer.status, 405, "{method} {path}");
         let told = text(&answer.body["detail"]) + &text(&answer.body["error"]);
         assert!(!told.starts_with("there is no route"), "{method} {path}: {answer:?}");

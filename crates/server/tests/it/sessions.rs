@@ -92,8 +92,42 @@ async fn a_session_is_removed_once_it_does_not_move() {
 #[tokio::test]
 async fn no_session_is_no_session_at_every_route() {
     let house = House::demo().await;
-    for path in ["", "/history", "/context", "/events"] {
+    for path in ["", "/history", "/context", "/events", "/export"] {
         let answer = house.get(&format!("/api/v1/sessions/nope{path}")).await;
         assert_eq!(answer.refusal(), refused(404, "not_found", &[]), "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_session_is_forked_and_exported() {
+    let house = House::demo().await;
+    let made = completed(&house, "a").await;
+    let fork = house.post("/api/v1/sessions/a/fork", json!({})).await;
+    assert_eq!((fork.status, &fork.body["status"]), (201, &json!("completed")), "{fork:?}");
+    assert_ne!(fork.body["id"], made["session"]["id"]);
+    assert_ne!(fork.body["run"], made["run"]["id"]);
+    let location = fork.header("location").to_owned();
+    assert_eq!(house.get(&location).await.body, fork.body);
+    let early = house.post("/api/v1/sessions/a/fork", json!({"at": 1})).await;
+    assert_eq!((early.status, &early.body["run"]), (201, &Value::Null), "{early:?}");
+    let late = house.post("/api/v1/sessions/a/fork", json!({"at": 10_000})).await;
+    assert_eq!(late.refusal(), refused(422, "bad_fork_point", &["/at"]));
+    let export = house.get("/api/v1/sessions/a/export").await;
+    assert_eq!(export.status, 200);
+    assert_eq!(export.body["events"][0]["type"], "session.created");
+    assert_eq!(export.body["history"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_failed_step_is_tried_again() {
+    let house = House::demo().await;
+    let stuck = house.run(json!({"planId": "test::plan_that_fails"})).await;
+    assert_eq!(stuck["run"]["status"], "stuck", "{stuck}");
+    let path = format!("/api/v1/runs/{}/retry", text(&stuck["run"]["id"]));
+    let again = house.post_text(&path, "").await;
+    assert_eq!((again.status, &again.body["run"]["status"]), (202, &json!("stuck")), "{again:?}");
+    assert_ne!(again.body["run"]["asks"][0]["id"], stuck["run"]["asks"][0]["id"]);
+    let done = completed(&house, "done").await;
+    let path = format!("/api/v1/runs/{}/retry", text(&done["run"]["id"]));
+    assert_eq!(house.post_text(&path, "").await.refusal(), refused(409, "no_open_ask", &[]));
 }

@@ -5,6 +5,7 @@ mod problem;
 mod ask;
 mod run;
 mod catalog;
+mod stream;
 
 pub use ask::{
     ApproveReply, Ask, AskKind, AskSession, AskStatus, AskedCall, AuthorizeAction, AuthorizeReply,
@@ -15,9 +16,10 @@ pub use catalog::{
 };
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
 pub use run::{
-    ContextAnswer, Cost, Health, HistoryEntry, Page, ReplyAnswer, Run, RunAnswer, RunBody, Session,
-    Status, StreamEnd,
+    ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Page, ReplyAnswer, Run, RunAnswer,
+    RunBody, Session, Status,
 };
+pub use stream::{FeedEvent, FeedSnapshot, StreamEnd};
 
 #[cfg(test)]
 mod tests {

@@ -193,11 +193,13 @@ pub struct ContextAnswer {
     pub context: Map<String, Value>,
 }
 
-/// The data of the last event of a stream, `end`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamEnd {
-    /// How the latest run ended.
-    pub status: Status,
+/// `POST /sessions/{id}/fork`; the body may be absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForkBody {
+    /// The sequence of the last event to copy; the newest if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
 }
 
 /// What `/livez` and `/readyz` answer.

@@ -1,0 +1,14 @@
+//! `/openapi.json`: the doors as OpenAPI 3.1. A table says for each route what it takes and what it
+//! answers; schemas and parameters are written once and referred to by name. A test in `routes.rs`
+//! holds the table against the routes that are served.
+
+mod schemas;
+mod parameters;
+mod operation;
+mod rest;
+mod seed;
+mod spec;
+
+pub use spec::document;
+#[cfg(test)]
+pub(crate) use spec::operations;

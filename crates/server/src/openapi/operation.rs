@@ -1,0 +1,209 @@
+//! What the table says of one route, and how that reads in OpenAPI.
+
+use serde_json::{Map, Value, json};
+use wire::rest::PROBLEM_TYPE;
+
+/// One route: what it takes and what it answers.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) method: &'static str,
+    pub(super) path: &'static str,
+    /// Its name in generated clients.
+    pub(super) id: &'static str,
+    /// What it does, in one line.
+    pub(super) summary: &'static str,
+    /// Names of `parameters`.
+    pub(super) parameters: &'static [&'static str],
+    pub(super) body: Body,
+    pub(super) answers: &'static [Answer],
+    /// The statuses of its refusals, in groups.
+    pub(super) refusals: &'static [&'static [u16]],
+}
+
+/// What a route takes as its body.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Body {
+    /// Nothing.
+    None,
+    /// JSON of this schema.
+    Json(&'static str),
+    /// The same, or nothing.
+    Maybe(&'static str),
+}
+
+/// A route's answer when all went well.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) about: &'static str,
+    pub(super) content: Content,
+    /// Names of `headers`.
+    pub(super) headers: &'static [&'static str],
+}
+
+/// What an answer carries.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Content {
+    /// Nothing.
+    None,
+    /// JSON of this schema.
+    Json(&'static str),
+    /// JSON of any shape.
+    AnyJson,
+    /// Server-sent events.
+    Events,
+    /// Text of this type.
+    Text(&'static str),
+}
+
+/// An answer of JSON without headers of its own.
+pub(super) const fn json_answer(status: u16, schema: &'static str, about: &'static str) -> Answer {
+    Answer { status, about, content: Content::Json(schema), headers: &[] }
+}
+
+/// What can go wrong at any door before its handler is asked.
+const FRAME: &[u16] = &[403];
+/// What can go wrong with a body.
+pub(super) const BODY: &[u16] = &[400, 408, 413, 422];
+/// What can go wrong when the store is read.
+pub(super) const READ: &[u16] = &[429, 500, 503];
+/// What can go wrong when something is written.
+pub(super) const WRITE: &[u16] = &[429, 500, 503, 507];
+
+/// How a door tells its errors: the name of the schema, and the content type.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Refusals {
+    pub(super) prefix: &'static str,
+    pub(super) schema: &'static str,
+    pub(super) content_type: &'static str,
+}
+
+/// RFC 9457.
+pub(super) const PROBLEM: Refusals =
+    Refusals { prefix: "problem", schema: "Problem", content_type: PROBLEM_TYPE };
+/// The session doors' own object.
+pub(super) const SEED: Refusals =
+    Refusals { prefix: "error", schema: "SeedError", content_type: "application/json" };
+
+impl Refusals {
+    /// The named answers of this shape, for all statuses there are.
+    pub(super) fn responses(self) -> impl Iterator<Item = (String, Value)> {
+        STATUSES.iter().map(move |(status, about)| {
+            let mut response = json!({
+                "description": about,
+                "content": {(self.content_type): {"schema": schema(self.schema)}}
+            });
+            if let Some(header) = header_of(*status) {
+                response["headers"] = references("headers", &[header]);
+            }
+            (self.name(*status), response)
+        })
+    }
+
+    fn name(self, status: u16) -> String {
+        if status == 0 {
+            format!("{}Default", self.prefix)
+        } else {
+            format!("{}{status}", self.prefix)
+        }
+    }
+}
+
+/// All refusals there are; 0 is any other.
+const STATUSES: &[(u16, &str)] = &[
+    (0, "any other refusal"),
+    (400, "cannot be parsed, or contradicts itself"),
+    (401, "not with these credentials"),
+    (403, "not for this host or origin, or policy says no"),
+    (404, "there is none, or it is another realm's"),
+    (408, "the body did not come in time"),
+    (409, "contradicts the present state; the body says which state, and who won"),
+    (410, "it is gone for good"),
+    (412, "another version is stored"),
+    (413, "too large"),
+    (422, "parses, but has the wrong shape"),
+    (429, "too many at once"),
+    (500, "the server failed"),
+    (502, "a tool failed"),
+    (503, "not now"),
+    (507, "no room on the disk"),
+];
+
+fn header_of(status: u16) -> Option<&'static str> {
+    match status {
+        401 => Some("WWW-Authenticate"),
+        429 | 503 => Some("Retry-After"),
+        _ => None,
+    }
+}
+
+impl Operation {
+    /// The operation as OpenAPI writes it.
+    pub(super) fn shown(&self, refusals: Refusals) -> Value {
+        let parameters: Vec<Value> =
+            self.parameters.iter().map(|name| reference("parameters", name)).collect();
+        let mut shown = json!({
+            "operationId": self.id,
+            "summary": self.summary,
+            "parameters": parameters,
+            "responses": self.responses(refusals),
+        });
+        let body = match self.body {
+            Body::None => None,
+            Body::Json(name) => Some((name, true)),
+            Body::Maybe(name) => Some((name, false)),
+        };
+        if let Some((name, required)) = body {
+            shown["requestBody"] = json!({
+                "required": required,
+                "content": {"application/json": {"schema": schema(name)}}
+            });
+        }
+        shown
+    }
+
+    fn responses(&self, refusals: Refusals) -> Map<String, Value> {
+        let named = |status: u16| reference("responses", &refusals.name(status));
+        let mut responses = Map::new();
+        for answer in self.answers {
+            responses.insert(answer.status.to_string(), answer.shown());
+        }
+        for status in self.refusals.iter().copied().chain([FRAME]).flatten() {
+            responses.insert(status.to_string(), named(*status));
+        }
+        responses.insert("default".to_owned(), named(0));
+        responses
+    }
+}
+
+impl Answer {
+    fn shown(&self) -> Value {
+        let mut shown = json!({"description": self.about});
+        let content = match self.content {
+            Content::None => None,
+            Content::Json(name) => Some(("application/json", schema(name))),
+            Content::AnyJson => Some(("application/json", json!({}))),
+            Content::Events => Some(("text/event-stream", json!({"type": "string"}))),
+            Content::Text(content_type) => Some((content_type, json!({"type": "string"}))),
+        };
+        if let Some((content_type, schema)) = content {
+            shown["content"] = json!({content_type: {"schema": schema}});
+        }
+        if !self.headers.is_empty() {
+            shown["headers"] = references("headers", self.headers);
+        }
+        shown
+    }
+}
+
+fn schema(name: &str) -> Value {
+    reference("schemas", name)
+}
+
+fn reference(group: &str, name: &str) -> Value {
+    json!({"$ref": format!("#/components/{group}/{name}")})
+}
+
+fn references(group: &str, names: &[&str]) -> Value {
+    names.iter().map(|name| ((*name).to_owned(), reference(group, name))).collect()
+}

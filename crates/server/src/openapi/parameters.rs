@@ -1,0 +1,121 @@
+//! Parameters of paths, queries and headers, each written once.
+
+use serde_json::{Map, Value, json};
+
+/// All of them, by the name that the table calls them by.
+pub(super) fn all() -> Map<String, Value> {
+    let groups = [paths(), pages(), filters(), streams(), headers()];
+    groups.into_iter().flatten().map(|(name, body)| (name.to_owned(), body)).collect()
+}
+
+fn paths() -> Vec<(&'static str, Value)> {
+    vec![
+        ("runId", path("id", "`run_..`.", "run_01a1dd49285d7d15addd8dd2e207b65c")),
+        ("askId", path("id", "`ask_..`.", "ask_befb4088acd7c34cfd5df5df63e5663c")),
+        ("sessionId", path("id", "`ses_..`, or the client's own key.", "order-7")),
+        ("planId", path("id", "The plan's id; `/` in it is `%2F`.", "math::conditional_add")),
+        ("toolName", path("name", "The tool's name; `/` in it is `%2F`.", "math::add")),
+        (
+            "blobHash",
+            path(
+                "hash",
+                "The 64 hexadecimal digits after `blob://`.",
+                "c19f0695b711e8d46015f7e3cc9b92dd804cc0c604c51db44b4574da2b8a1125",
+            ),
+        ),
+    ]
+}
+
+fn pages() -> Vec<(&'static str, Value)> {
+    let limit = json!({"type": "integer", "minimum": 0});
+    vec![
+        ("limit", query("limit", "How many items at most; cut to the server's limit.", limit)),
+        ("cursor", query("cursor", "`nextCursor` of the page before.", text())),
+    ]
+}
+
+fn filters() -> Vec<(&'static str, Value)> {
+    let run_status = json!({"$ref": "#/components/schemas/Status"});
+    let ask_status = json!({
+        "type": "string",
+        "enum": ["open", "decided", "expired", "withdrawn", "any"],
+        "default": "open"
+    });
+    let seconds = json!({"type": "number", "minimum": 0});
+    vec![
+        ("wait", query("wait", "Seconds to wait for the run, 30 if absent.", seconds)),
+        ("space", query("space", "Where several spaces have the same key, which.", text())),
+        ("ofSpace", query("space", "Only of this space.", text())),
+        ("ofStatus", query("status", "Only of this status.", run_status)),
+        ("ofPlan", query("plan", "Only whose latest run is of this plan.", text())),
+        ("ofSession", query("session", "Only of this session.", text())),
+        ("ofRun", query("run", "Only of this run.", text())),
+        ("ofStep", query("step", "Only of this step.", text())),
+        (
+            "ofKind",
+            query("kind", "Only of this kind.", json!({"$ref": "#/components/schemas/AskKind"})),
+        ),
+        ("askStatus", query("status", "Only of this status.", ask_status)),
+    ]
+}
+
+fn streams() -> Vec<(&'static str, Value)> {
+    let seq = json!({"type": "integer", "minimum": 0});
+    vec![
+        ("after", query("after", "Only events after this sequence.", seq)),
+        ("afterCursor", query("after", "Only events after this one: its `id`.", text())),
+        (
+            "lastEventId",
+            header("Last-Event-ID", "The `id` of the last event; goes before `after`.", text()),
+        ),
+    ]
+}
+
+fn headers() -> Vec<(&'static str, Value)> {
+    let key = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
+    vec![
+        (
+            "idempotencyKey",
+            header(
+                "Idempotency-Key",
+                "A repeat with the same key and body gets what came of the first.",
+                key,
+            ),
+        ),
+        (
+            "ifMatch",
+            header(
+                "If-Match",
+                "The `ETag` of the version that this one replaces; `*`: any.",
+                json!({"type": "string", "pattern": "^(\\*|\"[0-9]{1,18}\")$"}),
+            ),
+        ),
+        (
+            "ifNoneMatch",
+            header(
+                "If-None-Match",
+                "`*`: only if nothing is stored under this id.",
+                json!({"type": "string", "enum": ["*"]}),
+            ),
+        ),
+    ]
+}
+
+fn path(name: &str, about: &str, example: &str) -> Value {
+    json!({
+        "name": name, "in": "path", "required": true, "description": about,
+        "schema": {"type": "string", "minLength": 1}, "example": example
+    })
+}
+
+fn query(name: &str, about: &str, schema: Value) -> Value {
+    json!({"name": name, "in": "query", "description": about, "schema": schema})
+}
+
+fn header(name: &str, about: &str, schema: Value) -> Value {
+    json!({"name": name, "in": "header", "description": about, "schema": schema})
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}

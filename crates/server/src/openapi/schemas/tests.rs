@@ -1,0 +1,125 @@
+//! Every example fits its schema and its type, and every schema has the type's own keys.
+
+use super::*;
+use engine::schema::JsonSchemas;
+use kernel::schema::Schemas;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use wire::{rest, seed004};
+
+/// Reads an example as its type and writes it again.
+type Again = fn(&Value) -> Value;
+
+fn again<T: Serialize + DeserializeOwned>(example: &Value) -> Value {
+    let read: T = serde_json::from_value(example.clone()).unwrap();
+    serde_json::to_value(read).unwrap()
+}
+
+const TYPES: &[(&str, Again)] = &[
+    ("Problem", again::<rest::Problem>),
+    ("FaultyValue", again::<rest::FaultyValue>),
+    ("Fault", again::<rest::Fault>),
+    ("RunBody", again::<rest::RunBody>),
+    ("Status", again::<rest::Status>),
+    ("Run", again::<rest::Run>),
+    ("Cost", again::<rest::Cost>),
+    ("Session", again::<rest::Session>),
+    ("SessionPage", again::<rest::Page<rest::Session>>),
+    ("HistoryEntry", again::<rest::HistoryEntry>),
+    ("HistoryPage", again::<rest::Page<rest::HistoryEntry>>),
+    ("ContextAnswer", again::<rest::ContextAnswer>),
+    ("ForkBody", again::<rest::ForkBody>),
+    ("Health", again::<rest::Health>),
+    ("AskKind", again::<rest::AskKind>),
+    ("AskStatus", again::<rest::AskStatus>),
+    ("FixAction", again::<rest::FixAction>),
+    ("Ask", again::<rest::Ask>),
+    ("AskSession", again::<rest::AskSession>),
+    ("AskedCall", again::<rest::AskedCall>),
+    ("Decision", again::<rest::Decision>),
+    ("AskPage", again::<rest::Page<rest::Ask>>),
+    ("ClarifyReply", again::<rest::ClarifyReply>),
+    ("ApproveReply", again::<rest::ApproveReply>),
+    ("CallDecision", again::<rest::CallDecision>),
+    ("FillReply", again::<rest::FillReply>),
+    ("AuthorizeReply", again::<rest::AuthorizeReply>),
+    ("FixReply", again::<rest::FixReply>),
+    ("Tool", again::<rest::Tool>),
+    ("ToolPage", again::<rest::Page<rest::Tool>>),
+    ("CallBody", again::<rest::CallBody>),
+    ("CallAnswer", again::<rest::CallAnswer>),
+    ("PlanSummary", again::<rest::PlanSummary>),
+    ("PlanPage", again::<rest::Page<rest::PlanSummary>>),
+    ("PlanAnswer", again::<rest::PlanAnswer>),
+    ("PlanCheck", again::<rest::PlanCheck>),
+    ("PlanMistake", again::<rest::PlanMistake>),
+    ("StreamEnd", again::<rest::StreamEnd>),
+    ("FeedSnapshot", again::<rest::FeedSnapshot>),
+    ("FeedEvent", again::<rest::FeedEvent>),
+    ("SeedError", again::<seed004::SeedError>),
+    ("CreateSession", again::<seed004::CreateSession>),
+    ("SessionCore", again::<seed004::SessionCore>),
+    ("SessionView", again::<seed004::SessionView>),
+    ("SeedHistoryEntry", again::<seed004::HistoryEntry>),
+    ("ExecutePlan", again::<seed004::ExecutePlan>),
+    ("ResumeBody", again::<seed004::ResumeBody>),
+    ("SessionStatus", again::<seed004::SessionStatus>),
+    ("Capability", again::<seed004::Capability>),
+    ("Capabilities", again::<seed004::Capabilities>),
+    ("Discover", again::<seed004::Discover>),
+    ("Register", again::<seed004::Register>),
+    ("Registered", again::<seed004::Registered>),
+];
+
+/// Made of others that have examples, or of no type of ours.
+const UNTYPED: &[&str] =
+    &["RunAnswer", "ReplyAnswer", "PendingCall", "AskReply", "Plan", "SeedStatus", "JournalEvent"];
+
+fn examples(schema: &Value) -> Vec<Value> {
+    schema["examples"].as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn every_example_fits_its_schema() {
+    let schemas = JsonSchemas::default();
+    for (name, schema) in all() {
+        let whole = Arc::new(json!({
+            "$ref": format!("#/components/schemas/{name}"),
+            "components": {"schemas": all()}
+        }));
+        schemas.compile(&whole).unwrap();
+        for example in examples(&schema) {
+            let misfits = schemas.check(&whole, &example).err();
+            assert_eq!(misfits, None, "{name}: {example}");
+        }
+    }
+}
+
+#[test]
+fn every_example_is_a_value_of_its_type() {
+    let schemas = all();
+    for (name, again) in TYPES {
+        let examples = examples(&schemas[*name]);
+        assert!(!examples.is_empty(), "`{name}` has no example");
+        for example in &examples {
+            assert_eq!(&again(example), example, "{name}");
+        }
+        // Each key is in an example, and what is in an example is in the type.
+        let keys = |value: &Value| -> BTreeSet<String> {
+            value.as_object().into_iter().flat_map(|map| map.keys().cloned()).collect()
+        };
+        let shown: BTreeSet<String> = examples.iter().flat_map(keys).collect();
+        assert_eq!(keys(&schemas[*name]["properties"]), shown, "{name}");
+    }
+}
+
+#[test]
+fn every_schema_has_a_type() {
+    let typed = TYPES.iter().map(|(name, _)| *name).chain(UNTYPED.iter().copied());
+    let typed: BTreeSet<String> = typed.map(str::to_owned).collect();
+    let known: BTreeSet<String> = all().keys().cloned().collect();
+    assert_eq!(known, typed);
+}

@@ -1,0 +1,84 @@
+//! The table of the session doors: `/sessions`, `/capabilities`, `/admin/capabilities`.
+
+use super::operation::{Answer, BODY, Body, Content, Operation, READ, WRITE, json_answer};
+
+const ACCEPTED: &[Answer] = &[Answer {
+    status: 202,
+    about: "where the session stands, once the run ended, paused or took too long",
+    content: Content::Json("SessionStatus"),
+    headers: &["Idempotency-Replayed"],
+}];
+
+/// All of them.
+pub(super) const SESSIONS: &[Operation] = &[
+    Operation {
+        method: "POST",
+        path: "/sessions",
+        id: "createSession",
+        summary: "Makes a session, under the client's id if it gives one",
+        parameters: &[],
+        body: Body::Maybe("CreateSession"),
+        answers: &[json_answer(201, "SessionCore", "the session")],
+        refusals: &[BODY, &[409], WRITE],
+    },
+    Operation {
+        method: "GET",
+        path: "/sessions/{id}",
+        id: "viewSession",
+        summary: "A session with its context and its history, newest first",
+        parameters: &["sessionId", "limit", "cursor"],
+        body: Body::None,
+        answers: &[json_answer(200, "SessionView", "the session")],
+        refusals: &[&[400, 404], READ],
+    },
+    Operation {
+        method: "POST",
+        path: "/sessions/{id}/execute-plan",
+        id: "executePlan",
+        summary: "Starts a run in a session that is there",
+        parameters: &["sessionId", "idempotencyKey"],
+        body: Body::Json("ExecutePlan"),
+        answers: ACCEPTED,
+        refusals: &[BODY, &[404, 409, 410], WRITE],
+    },
+    Operation {
+        method: "POST",
+        path: "/sessions/{id}/resume",
+        id: "resumeSession",
+        summary: "Answers the open ask of a session",
+        parameters: &["sessionId", "idempotencyKey"],
+        body: Body::Maybe("ResumeBody"),
+        answers: ACCEPTED,
+        refusals: &[BODY, &[404, 409, 410], WRITE],
+    },
+    Operation {
+        method: "GET",
+        path: "/capabilities",
+        id: "listCapabilities",
+        summary: "All tools and plans",
+        parameters: &[],
+        body: Body::None,
+        answers: &[json_answer(200, "Capabilities", "tools and plans")],
+        refusals: &[],
+    },
+    Operation {
+        method: "POST",
+        path: "/capabilities/discover",
+        id: "discoverCapabilities",
+        summary: "Tools and plans whose id or description has these words",
+        parameters: &[],
+        body: Body::Json("Discover"),
+        answers: &[json_answer(200, "Capabilities", "what was found")],
+        refusals: &[BODY],
+    },
+    Operation {
+        method: "POST",
+        path: "/admin/capabilities",
+        id: "registerCapability",
+        summary: "Stores a plan; for who may administer",
+        parameters: &[],
+        body: Body::Json("Register"),
+        answers: &[json_answer(201, "Registered", "it is stored")],
+        refusals: &[&[401], BODY, WRITE],
+    },
+];

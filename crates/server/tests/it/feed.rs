@@ -1,0 +1,151 @@
+//! `/api/v1/events`.
+
+use crate::house::{House, refused, request, text};
+use axum::body::{Body, BodyDataStream};
+use axum::http::{Method, Response};
+use futures::StreamExt;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const PATH: &str = "/api/v1/events";
+/// No event of these tests takes so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One event of the feed: its id, its name and its data.
+type Told = (String, String, Value);
+
+/// A client that reads events one by one.
+struct Client {
+    bytes: BodyDataStream,
+    text: String,
+}
+
+impl Client {
+    /// Connects, and gives the snapshot.
+    async fn connect(house: &House, path: &str, last: Option<&str>) -> (Self, Value) {
+        let response = open(house, path, last).await;
+        assert_eq!(response.status().as_u16(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let mut client =
+            Self { bytes: response.into_body().into_data_stream(), text: String::new() };
+        let (id, name, data) = client.next().await;
+        assert_eq!((id.as_str(), name.as_str()), ("", "snapshot"));
+        (client, data)
+    }
+
+    async fn next(&mut self) -> Told {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let told = told(block);
+                self.text = rest.to_owned();
+                return told;
+            }
+            let read = tokio::time::timeout(PATIENCE, self.bytes.next()).await;
+            let bytes = read.expect("an event should have come").unwrap().unwrap();
+            self.text.push_str(std::str::from_utf8(&bytes).unwrap());
+        }
+    }
+
+    async fn take(&mut self, count: usize) -> Vec<Told> {
+        let mut events = Vec::new();
+        while events.len() < count {
+            events.push(self.next().await);
+        }
+        events
+    }
+}
+
+async fn open(house: &House, path: &str, last: Option<&str>) -> Response<Body> {
+    let mut request = request(Method::GET, path, Body::empty());
+    if let Some(last) = last {
+        request.headers_mut().insert("last-event-id", last.parse().unwrap());
+    }
+    house.open(request).await
+}
+
+fn told(block: &str) -> Told {
+    let field = |name: &str| {
+        let lines = block.lines().filter_map(|line| line.strip_prefix(name));
+        lines.map(|value| value.trim_start().to_owned()).collect::<Vec<_>>().join("\n")
+    };
+    let data = serde_json::from_str(&field("data:")).unwrap_or(Value::Null);
+    (field("id:"), field("event:"), data)
+}
+
+async fn finished(house: &House, key: &str) -> Value {
+    let input = json!({"a": 1, "b": 1});
+    house.run(json!({"planId": "math::conditional_add", "input": input, "session": key})).await
+}
+
+/// How many events all sessions have together.
+async fn count(house: &House, keys: &[&str]) -> usize {
+    let mut count = 0;
+    for key in keys {
+        let export = house.get(&format!("/api/v1/sessions/{key}/export")).await;
+        count += export.body["events"].as_array().unwrap().len();
+    }
+    count
+}
+
+#[tokio::test]
+async fn all_sessions_are_told_in_order() {
+    let house = House::demo().await;
+    let first = finished(&house, "a").await;
+    let waiting = house.greeting().await;
+    let (mut client, snapshot) = Client::connect(&house, PATH, None).await;
+    assert_eq!(snapshot["realm"], "default");
+    assert_eq!(snapshot["asks"], json!([waiting["run"]["asks"][0]["id"]]));
+    let events = client.take(count(&house, &["a"]).await).await;
+    for (index, (id, name, data)) in events.iter().enumerate() {
+        assert!(!id.is_empty() && name.is_empty(), "{id} {name}");
+        assert_eq!(data["session"], first["session"]["id"]);
+        assert_eq!(data["event"]["seq"], index + 1);
+    }
+    let (_, _, next) = client.next().await;
+    assert_eq!(next["session"], waiting["session"]["id"]);
+    assert_eq!(next["event"]["type"], "session.created");
+}
+
+#[tokio::test]
+async fn what_happens_is_told_when_it_does() {
+    let house = House::demo().await;
+    finished(&house, "a").await;
+    let (client, snapshot) = Client::connect(&house, PATH, None).await;
+    drop(client);
+    let path = format!("{PATH}?after={}", text(&snapshot["cursor"]));
+    let (mut client, _) = Client::connect(&house, &path, None).await;
+    let later = finished(&house, "b").await;
+    let events = client.take(count(&house, &["b"]).await).await;
+    assert!(events.iter().all(|(_, _, data)| data["session"] == later["session"]["id"]));
+    assert_eq!(events[0].2["event"]["type"], "session.created");
+    assert_eq!(events[events.len() - 1].2["event"]["type"], "run.ended");
+}
+
+#[tokio::test]
+async fn a_client_that_is_cut_off_after_any_event_misses_nothing() {
+    let house = House::demo().await;
+    finished(&house, "a").await;
+    finished(&house, "b").await;
+    let count = count(&house, &["a", "b"]).await;
+    let (mut client, _) = Client::connect(&house, PATH, None).await;
+    let all = client.take(count).await;
+    let mut seen: Vec<Told> = Vec::new();
+    while seen.len() < count {
+        let last = seen.last().map(|(id, _, _)| id.as_str());
+        let (mut client, _) = Client::connect(&house, &format!("{PATH}?after=1-0"), last).await;
+        seen.push(client.next().await);
+    }
+    assert_eq!(seen, all);
+}
+
+#[tokio::test]
+async fn a_place_that_is_none_is_refused() {
+    let house = House::demo().await;
+    finished(&house, "a").await;
+    for place in ["x", "", "7", "ffff-0", "0-0", "1-0-0"] {
+        let answer = house.get(&format!("{PATH}?after={place}")).await;
+        assert_eq!(answer.refusal(), refused(400, "bad_cursor", &[]), "{place}");
+        assert_eq!(open(&house, PATH, Some(place)).await.status().as_u16(), 400, "{place}");
+    }
+    assert_eq!(house.get(&format!("{PATH}?from=1")).await.status, 400);
+}

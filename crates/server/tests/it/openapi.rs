@@ -1,0 +1,50 @@
+//! `/openapi.json`.
+
+use crate::house::House;
+use serde_json::Value;
+
+#[tokio::test]
+async fn the_document_is_served() {
+    let house = House::demo().await;
+    let answer = house.get("/openapi.json").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), "application/json");
+    assert_eq!(answer.body, server::openapi());
+    assert_eq!(answer.body["openapi"], "3.1.0");
+    assert_eq!(answer.body["info"]["title"], "Waypost");
+}
+
+#[tokio::test]
+async fn examples_of_requests_are_requests() {
+    let house = House::demo().await;
+    let document = server::openapi();
+    let examples = |name: &str| -> Vec<Value> {
+        document["components"]["schemas"][name]["examples"].as_array().unwrap().clone()
+    };
+    for body in examples("CreateSession") {
+        assert_eq!(house.post("/sessions", body).await.status, 201);
+    }
+    for body in examples("RunBody") {
+        assert_eq!(house.post("/api/v1/runs", body).await.status, 200);
+    }
+    for body in examples("ExecutePlan") {
+        let answer = house.post("/sessions/order-7/execute-plan", body).await;
+        assert_eq!(answer.status, 202);
+    }
+    for body in examples("CallBody") {
+        assert_eq!(house.post("/api/v1/tools/math::add/call", body).await.status, 200);
+    }
+    for body in examples("Plan") {
+        let answer = house.post("/api/v1/plans/validate", body).await;
+        assert_eq!(answer.body["valid"], true, "{answer:?}");
+    }
+    for body in examples("Discover") {
+        assert_eq!(house.post("/capabilities/discover", body).await.status, 200);
+    }
+    for body in examples("Register") {
+        assert_eq!(house.post("/admin/capabilities", body).await.status, 201);
+    }
+    for body in examples("ForkBody") {
+        assert_eq!(house.post("/api/v1/sessions/order-7/fork", body).await.status, 201);
+    }
+}
