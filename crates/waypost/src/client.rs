@@ -114,6 +114,20 @@ impl Client {
         }
     }
 
+    /// Whether the server can take work.
+    pub(crate) async fn ready(&self) -> Result<(), Failure> {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push("readyz");
+        }
+        let answer = self.answer(self.http.get(url).timeout(ANSWER_LIMIT)).await?;
+        if answer["status"] == "ready" {
+            return Ok(());
+        }
+        let what = format!("{} answers, but not as a Waypost server", self.base);
+        Err(Failure::new(Exit::Upstream, "not_waypost", what).hint("see `--server`"))
+    }
+
     /// Opens an event stream, after this event where one is named.
     pub(crate) async fn stream(
         &self,

@@ -74,6 +74,7 @@ impl Stage {
             target: RunTarget::Plan(plan.id.clone()),
             input,
             session: RunSession::New,
+            once: None,
         };
         let started = self.engine.run(&self.caller, request, WAIT_MS).await;
         let mut report = started.map_err(|refusal| told(&refusal))?;
@@ -104,7 +105,7 @@ impl Stage {
             return Err(format!("nobody is asked, the run is {}", standing(&report.run)));
         };
         let reply = reply_to(&ask, given)?;
-        let replied = self.engine.reply(&self.caller, ask.id, reply, WAIT_MS).await;
+        let replied = self.engine.reply(&self.caller, ask.id, reply, None, WAIT_MS).await;
         replied.map(|replied| replied.run).map_err(|refusal| told(&refusal))
     }
 }

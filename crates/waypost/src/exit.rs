@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Unreachable,
     /// Policy says no.
     Denied,
+    /// `waypost doctor` found something that does not work.
+    Unwell,
     /// It took longer than it may.
     Timeout,
     /// Someone pressed Ctrl-C.
@@ -40,6 +42,7 @@ impl Exit {
         Exit::Upstream,
         Exit::Unreachable,
         Exit::Denied,
+        Exit::Unwell,
         Exit::Timeout,
         Exit::Interrupted,
     ];
@@ -55,6 +58,7 @@ impl Exit {
             Exit::Upstream => 5,
             Exit::Unreachable => 6,
             Exit::Denied => 7,
+            Exit::Unwell => 8,
             Exit::Timeout => 124,
             Exit::Interrupted => 130,
         }
@@ -71,6 +75,7 @@ impl Exit {
             Exit::Upstream => "a tool or an upstream failed",
             Exit::Unreachable => "the server does not answer",
             Exit::Denied => "policy says no",
+            Exit::Unwell => "`waypost doctor` found something that does not work",
             Exit::Timeout => "it took longer than it may; it may still be going on",
             Exit::Interrupted => "interrupted",
         }
@@ -188,7 +193,7 @@ mod tests {
     #[test]
     fn exit_codes_are_told_apart() {
         let mut numbers: Vec<u8> = Exit::ALL.iter().map(|exit| exit.number()).collect();
-        assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7, 124, 130]);
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7, 8, 124, 130]);
         numbers.dedup();
         assert_eq!(numbers.len(), Exit::ALL.len());
     }

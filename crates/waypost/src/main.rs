@@ -13,17 +13,24 @@ mod sse;
 mod client;
 mod outcome;
 mod context;
+mod near;
+mod tail;
 mod plans;
+mod settings;
 mod assembly;
 mod examples;
+mod reference;
 mod commands;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use client::DEFAULT_SERVER;
-use commands::{inbox, init, plan, session, tool, up};
+use commands::{
+    completions, config, docs_reference, doctor, events, inbox, init, man, plan, session, tool, up,
+};
 use context::Context;
 use exit::{Exit, Failure};
+use kernel::plan::mistake::meant;
 use output::{Output, Table};
 use std::future::Future;
 use std::process::ExitCode;
@@ -66,12 +73,25 @@ enum Command {
     Init(init::InitArgs),
     /// List, check, draw, test and run plans
     Plan(plan::PlanArgs),
-    /// List, show, follow and cancel sessions
+    /// List, show, follow, hold, mend, copy and cancel sessions
     Session(session::SessionArgs),
     /// What people are asked, and their answers
     Inbox(inbox::InboxArgs),
     /// List, show and call tools
     Tool(tool::ToolArgs),
+    /// Follow what happens in all sessions
+    Events(events::EventsArgs),
+    /// Show the settings that hold, and where each comes from
+    Config(config::ConfigArgs),
+    /// Look at all that a server needs here
+    Doctor(doctor::DoctorArgs),
+    /// Print the script that completes our commands in a shell
+    Completions(completions::CompletionsArgs),
+    /// Print or write the manual pages
+    Man(man::ManArgs),
+    /// Write the reference for `docs/reference` into a folder
+    #[command(hide = true)]
+    DocsReference(docs_reference::DocsReferenceArgs),
     /// Say more about a command, or list the exit codes
     Help {
         /// A command, such as `plan run`, or `exit-codes`
@@ -110,6 +130,12 @@ fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Session(args) => client_command(session::run(args, &context)),
         Command::Inbox(args) => client_command(inbox::run(args, &context)),
         Command::Tool(args) => client_command(tool::run(args, &context)),
+        Command::Events(args) => client_command(events::run(args, &context)),
+        Command::Config(args) => config::run(&args, &context),
+        Command::Doctor(args) => client_command(doctor::run(args, &context)),
+        Command::Completions(args) => completions::run(&args, Cli::command(), output),
+        Command::Man(args) => man::run(&args, Cli::command(), output),
+        Command::DocsReference(args) => docs_reference::run(&args, Cli::command(), output),
     }
 }
 
@@ -141,6 +167,12 @@ fn on_runtime(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Ex
     ended
 }
 
+const ALL_COMMANDS: &str = "`waypost help` lists the commands";
+
+/// Where clap keeps the word that was meant.
+const SUGGESTIONS: [ContextKind; 3] =
+    [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+
 /// Help and version are answers; everything else is a mistake in the command line.
 fn refuse(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
@@ -151,7 +183,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a command is missing",
             _ => text.lines().next().unwrap_or_default().trim_start_matches("error: "),
         };
-        let failure = Failure::usage(what).hint("`waypost help` lists the commands");
+        let near = SUGGESTIONS.into_iter().find_map(|kind| error.get(kind));
+        let hint = near.map(|near| format!("did you mean `{near}`?"));
+        let failure = Failure::usage(what).hint(hint.unwrap_or_else(|| ALL_COMMANDS.to_owned()));
         Output::new(true).failure(&failure);
     } else {
         // Nobody is left to tell when even this cannot be written.
@@ -175,12 +209,13 @@ fn help(topic: &[String], output: Output) -> Result<Exit, Failure> {
     command.build();
     let mut found = &mut command;
     for word in topic {
+        let names = found.get_subcommands().map(clap::Command::get_name);
+        let hint = meant(word, names).unwrap_or_else(|| ALL_COMMANDS.to_owned());
         found = found.find_subcommand_mut(word).ok_or_else(|| {
-            Failure::usage(format!("there is no command `{}`", topic.join(" ")))
-                .hint("`waypost help` lists the commands")
+            Failure::usage(format!("there is no command `{}`", topic.join(" "))).hint(hint)
         })?;
     }
-    let text = found.render_long_help().to_string();
+    let text = found.render_help().to_string();
     output.text(text.trim_end())?;
     Ok(Exit::Ok)
 }
@@ -188,9 +223,61 @@ fn help(topic: &[String], output: Output) -> Result<Exit, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    /// One file per command; `UPDATE_EXPECT=1` writes them anew.
+    const HELP_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/help");
+    const WIDTH: usize = 100;
 
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    /// The help of a command and of all below it, by the name of its file.
+    fn helps(command: &mut clap::Command, all: &mut BTreeMap<String, String>) {
+        let name = command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-");
+        let help = command.render_help().to_string();
+        let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+        all.insert(format!("{name}.txt"), format!("{}\n", lines.join("\n")));
+        for inner in command.get_subcommands_mut() {
+            helps(inner, all);
+        }
+    }
+
+    fn kept() -> BTreeMap<String, String> {
+        let entries = fs::read_dir(HELP_FOLDER)
+            .unwrap_or_else(|error| panic!("{HELP_FOLDER}: {error}; `UPDATE_EXPECT=1` writes it"));
+        let file = |entry: std::io::Result<fs::DirEntry>| {
+            let entry = entry.unwrap();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read_to_string(entry.path()).unwrap())
+        };
+        entries.map(file).collect()
+    }
+
+    #[test]
+    fn every_help_text_is_as_it_was_agreed() {
+        let mut command = Cli::command().term_width(WIDTH);
+        command.build();
+        let mut all = BTreeMap::new();
+        helps(&mut command, &mut all);
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            fs::create_dir_all(HELP_FOLDER).unwrap();
+            for name in kept().keys().filter(|name| !all.contains_key(*name)) {
+                fs::remove_file(format!("{HELP_FOLDER}/{name}")).unwrap();
+            }
+            for (name, text) in &all {
+                fs::write(format!("{HELP_FOLDER}/{name}"), text).unwrap();
+            }
+            return;
+        }
+        let kept = kept();
+        let names = |texts: &BTreeMap<String, String>| texts.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&all), names(&kept), "`UPDATE_EXPECT=1` writes {HELP_FOLDER} anew");
+        for (name, text) in &all {
+            assert_eq!(text, &kept[name], "{name}: `UPDATE_EXPECT=1` writes it anew");
+        }
     }
 }

@@ -6,6 +6,12 @@ pub(crate) mod plan;
 pub(crate) mod session;
 pub(crate) mod inbox;
 pub(crate) mod tool;
+pub(crate) mod events;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod completions;
+pub(crate) mod man;
+pub(crate) mod docs_reference;
 
 /// The longest time that a server waits for a run.
 const WAIT_SECONDS_MAX: u64 = 300;

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::examples;
 use crate::exit::{Exit, Failure};
 use crate::input;
+use crate::near::{self, PLANS};
 use crate::outcome;
 use crate::output::{Output, Table};
 use crate::plans::{Checked, Selection};
@@ -123,12 +124,16 @@ async fn show(context: &Context, id: &str) -> Result<Exit, Failure> {
 async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
     let body = json!(RunBody {
         plan: None,
-        plan_id: Some(args.id),
+        plan_id: Some(args.id.clone()),
         input: Some(input::words(&args.input)?),
         session: args.session,
     });
     let request = Request::to(&["runs"]).waiting(args.wait);
-    let body = context.client()?.post(request, &body).await?;
+    let client = context.client()?;
+    let body = match client.post(request, &body).await {
+        Ok(body) => body,
+        Err(failure) => return Err(near::suggest(&client, PLANS, &args.id, failure).await),
+    };
     let answer: RunAnswer = read(&body)?;
     if context.output.is_json() {
         context.output.document(&body)?;

@@ -1,15 +1,15 @@
-//! `waypost session`: what runs, what it did, and how to stop it.
+//! `waypost session`: what runs, what it did, how to hold, mend, copy and stop it.
 
 use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
+use crate::near::{self, SESSIONS};
 use crate::outcome;
-use crate::output::{Fields, Output, Table, one_line, printable};
-use crate::sse::{SseEvent, SseReader};
+use crate::output::{Fields, Output, Table, one_line};
+use crate::tail::{self, Look};
 use clap::{Args, Subcommand};
 use kernel::ids::Millis;
 use serde_json::{Value, json};
-use std::time::Duration;
 use wire::rest::{HistoryEntry, Page, RunAnswer, Session};
 
 const EXAMPLES: &str = "\
@@ -18,6 +18,11 @@ Examples:
   waypost session show ses_..                # or the key that was given as --session
   waypost session tail ses_..                # follows its events until its run ends
   waypost --json session tail ses_.. | jq .type
+  waypost session pause ses_..               # no new step begins until someone continues it
+  waypost session continue ses_..
+  waypost session retry ses_..               # the step that failed, once more
+  waypost session fork ses_.. --at 12        # a copy that goes on from its event 12
+  waypost session export ses_.. > session.json
   waypost session cancel ses_..";
 
 /// What `waypost session` takes.
@@ -56,12 +61,46 @@ enum SessionCommand {
         #[arg(long, value_name = "N")]
         after: Option<u64>,
     },
+    /// Hold a session's active run: what is under way ends, no new step begins
+    Pause {
+        /// ses_.. or the client's own key
+        session: String,
+    },
+    /// Let a paused run go on
+    Continue {
+        /// ses_.. or the client's own key
+        session: String,
+    },
+    /// Try the failed step of a session's run again
+    Retry {
+        /// ses_.. or the client's own key
+        session: String,
+        /// How many seconds to wait for the run to end or pause again
+        #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
+        wait: u64,
+    },
+    /// Make a session that begins as a copy of another, and goes on from there
+    Fork {
+        /// ses_.. or the client's own key
+        session: String,
+        /// The last event to copy, as `session tail` numbers them; the newest if absent
+        #[arg(long, value_name = "N")]
+        at: Option<u64>,
+    },
+    /// Print a session with its whole journal and history, as JSON
+    Export {
+        /// ses_.. or the client's own key
+        session: String,
+    },
     /// Cancel a session's active run
     Cancel {
         /// ses_.. or the client's own key
         session: String,
     },
 }
+
+/// Each event says its own place.
+const LOOK: Look = Look { line, with_cursor: false };
 
 /// The newest entries of a history; all of them are one `GET .../history` away.
 const HISTORY_ITEMS: usize = 20;
@@ -76,8 +115,27 @@ pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit, Fa
             list(output, &client.list(request, limit).await?)
         }
         SessionCommand::Show { session } => show(output, &client, &session).await,
-        SessionCommand::Tail { session, after } => tail(output, &client, &session, after).await,
-        SessionCommand::Cancel { session } => cancel(output, &client, &session).await,
+        SessionCommand::Tail { session, after } => {
+            let session = find(&client, &session).await?.id;
+            let request = Request::to(&["sessions", &session, "events"]).with("after", after);
+            tail::follow(output, &client, &request, LOOK).await
+        }
+        SessionCommand::Pause { session } => move_run(output, &client, &session, "pause").await,
+        SessionCommand::Continue { session } => {
+            move_run(output, &client, &session, "continue").await
+        }
+        SessionCommand::Retry { session, wait } => retry(output, &client, &session, wait).await,
+        SessionCommand::Fork { session, at } => fork(output, &client, &session, at).await,
+        SessionCommand::Export { session } => export(output, &client, &session).await,
+        SessionCommand::Cancel { session } => move_run(output, &client, &session, "cancel").await,
+    }
+}
+
+/// The session of this name; where there is none, the failure names the one that was meant.
+async fn find(client: &Client, name: &str) -> Result<Session, Failure> {
+    match client.get(Request::to(&["sessions", name])).await {
+        Ok(body) => read(&body),
+        Err(failure) => Err(near::suggest(client, SESSIONS, name, failure).await),
     }
 }
 
@@ -105,7 +163,11 @@ fn list(output: Output, body: &Value) -> Result<Exit, Failure> {
 }
 
 async fn show(output: Output, client: &Client, id: &str) -> Result<Exit, Failure> {
-    let body = client.get(Request::to(&["sessions", id])).await?;
+    let found = client.get(Request::to(&["sessions", id])).await;
+    let body = match found {
+        Ok(body) => body,
+        Err(failure) => return Err(near::suggest(client, SESSIONS, id, failure).await),
+    };
     let context = client.get(Request::to(&["sessions", id, "context"])).await?;
     let history = client.list(Request::to(&["sessions", id, "history"]), HISTORY_ITEMS).await?;
     if output.is_json() {
@@ -153,15 +215,68 @@ fn history_table(history: Page<HistoryEntry>) -> String {
     table.text()
 }
 
-async fn cancel(output: Output, client: &Client, id: &str) -> Result<Exit, Failure> {
-    let session: Session = read(&client.get(Request::to(&["sessions", id])).await?)?;
-    let run = session.run.filter(|_| !session.status.is_over());
-    let Some(run) = run else {
-        let status = session.status.name();
-        let what = format!("{} has no active run: it is {status}", session.id);
-        return Err(Failure::new(Exit::Failed, "no_active_run", what));
-    };
-    let body = client.post(Request::to(&["runs", &run, "cancel"]), &json!({})).await?;
+/// The run that is not over yet.
+async fn active_run(client: &Client, name: &str) -> Result<String, Failure> {
+    let session = find(client, name).await?;
+    let (id, status) = (session.id, session.status);
+    session.run.filter(|_| !status.is_over()).ok_or_else(|| {
+        let what = format!("{id} has no active run: it is {}", status.name());
+        Failure::new(Exit::Failed, "no_active_run", what)
+            .hint(format!("`waypost session show {id}` shows what happened"))
+    })
+}
+
+async fn retry(output: Output, client: &Client, name: &str, wait: u64) -> Result<Exit, Failure> {
+    let run = active_run(client, name).await?;
+    let request = Request::to(&["runs", &run, "retry"]).waiting(wait);
+    let body = client.post(request, &json!({})).await?;
+    let answer: RunAnswer = read(&body)?;
+    if output.is_json() {
+        output.document(&body)?;
+        return Ok(outcome::exit_of(answer.run.status));
+    }
+    outcome::tell(output, &answer.run)
+}
+
+async fn fork(
+    output: Output,
+    client: &Client,
+    name: &str,
+    at: Option<u64>,
+) -> Result<Exit, Failure> {
+    let session = find(client, name).await?.id;
+    let body = at.map_or_else(|| json!({}), |at| json!({"at": at}));
+    let made = client.post(Request::to(&["sessions", &session, "fork"]), &body).await?;
+    if output.is_json() {
+        output.document(&made)?;
+        return Ok(Exit::Ok);
+    }
+    let made: Session = read(&made)?;
+    output.text(&made.id)?;
+    output.talk(&format!("a copy of {session}; `waypost session show {}` shows it", made.id));
+    Ok(Exit::Ok)
+}
+
+async fn export(output: Output, client: &Client, name: &str) -> Result<Exit, Failure> {
+    let session = find(client, name).await?.id;
+    let body = client.get(Request::to(&["sessions", &session, "export"])).await?;
+    if output.is_json() {
+        output.document(&body)?;
+    } else {
+        output.text(&outcome::pretty(&body))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Does something to a session's active run: `pause`, `continue`, `cancel`.
+async fn move_run(
+    output: Output,
+    client: &Client,
+    name: &str,
+    what: &str,
+) -> Result<Exit, Failure> {
+    let run = active_run(client, name).await?;
+    let body = client.post(Request::to(&["runs", &run, what]), &json!({})).await?;
     if output.is_json() {
         output.document(&body)?;
         return Ok(Exit::Ok);
@@ -171,124 +286,8 @@ async fn cancel(output: Output, client: &Client, id: &str) -> Result<Exit, Failu
     Ok(Exit::Ok)
 }
 
-/// How often a cut stream is opened again before we give up; one that brought events counts anew.
-const RECONNECTS_MAX: u32 = 5;
-const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
-/// The server says something every 15 seconds; silence beyond this is a dead connection.
-const SILENCE_LIMIT: Duration = Duration::from_secs(45);
-
-/// Where a tail stands.
-struct Tail {
-    output: Output,
-    /// The last event that was printed.
-    last: Option<String>,
-    /// Whether a stream was ever open: a server that was there is worth waiting for.
-    opened: bool,
-    /// Whether the stream's own end came.
-    ended: bool,
-    /// Cuts since the last event.
-    cuts: u32,
-}
-
-async fn tail(
-    output: Output,
-    client: &Client,
-    id: &str,
-    after: Option<u64>,
-) -> Result<Exit, Failure> {
-    let mut tail = Tail { output, last: None, opened: false, ended: false, cuts: 0 };
-    loop {
-        let request = Request::to(&["sessions", id, "events"]).with("after", after);
-        let opened = client.stream(request, tail.last.as_deref()).await;
-        let cut = match opened {
-            Ok(response) => tail.follow(response).await?,
-            Err(failure) if failure.exit == Exit::Unreachable && tail.opened => failure.message,
-            Err(failure) => return Err(failure),
-        };
-        if tail.ended {
-            return Ok(Exit::Ok);
-        }
-        tail.cuts += 1;
-        if tail.cuts > RECONNECTS_MAX {
-            let what = format!("the stream was cut and cannot be opened again: {cut}");
-            return Err(Failure::new(Exit::Unreachable, "stream_cut", what)
-                .hint("see whether the server still runs; `--after N` goes on after event N"));
-        }
-        output.talk(&format!("the stream was cut ({cut}); opening it again"));
-        tokio::time::sleep(RECONNECT_PAUSE * tail.cuts).await;
-    }
-}
-
-impl Tail {
-    /// Prints events until the stream ends or is cut; then why.
-    async fn follow(&mut self, mut response: reqwest::Response) -> Result<String, Failure> {
-        self.opened = true;
-        let mut reader = SseReader::default();
-        loop {
-            let chunk = match tokio::time::timeout(SILENCE_LIMIT, response.chunk()).await {
-                Ok(Ok(Some(chunk))) => chunk,
-                Ok(Ok(None)) => return Ok("the server closed it".to_owned()),
-                Ok(Err(error)) => return Ok(error.to_string()),
-                Err(_) => return Ok(format!("{} s of silence", SILENCE_LIMIT.as_secs())),
-            };
-            let Some(events) = reader.read(&chunk) else {
-                return Err(Failure::new(Exit::Upstream, "event", "an event is too large"));
-            };
-            for event in events {
-                self.take(event)?;
-                if self.ended {
-                    return Ok(String::new());
-                }
-            }
-        }
-    }
-
-    fn take(&mut self, event: SseEvent) -> Result<(), Failure> {
-        let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-        match event.name.as_str() {
-            // It comes again whenever the stream is opened again.
-            "snapshot" if self.last.is_some() => Ok(()),
-            "error" => {
-                let why = data["detail"].as_str().or(data["code"].as_str()).unwrap_or("no reason");
-                let what = format!("the server ended the stream: {}", printable(why));
-                Err(Failure::new(Exit::Upstream, "stream_ended", what))
-            }
-            "snapshot" | "end" => {
-                self.ended = event.name == "end";
-                self.frame(&event.name, &data)
-            }
-            _ => {
-                // Only now: a stream that is cut again and again before it brings anything is dead.
-                self.cuts = 0;
-                self.last = event.id.or(self.last.take());
-                self.print(&data)
-            }
-        }
-    }
-
-    /// Where the session stands at the begin and at the end: data for programs, talk for people.
-    fn frame(&self, name: &str, data: &Value) -> Result<(), Failure> {
-        if self.output.is_json() {
-            return self.output.document(&json!({"type": name, "data": data}));
-        }
-        let status = data["status"].as_str().unwrap_or_default();
-        match data["id"].as_str() {
-            Some(id) => self.output.talk(&format!("{id} is {status}")),
-            None => self.output.talk(&format!("the run is over: {status}")),
-        }
-        Ok(())
-    }
-
-    fn print(&self, event: &Value) -> Result<(), Failure> {
-        if self.output.is_json() {
-            return self.output.document(event);
-        }
-        self.output.text(&line(event))
-    }
-}
-
 /// `12  2026-11-15T02:17:25.123Z  call.finished  {..}`: enough to follow; `--json` has all of it.
-fn line(event: &Value) -> String {
+fn line(_id: Option<&str>, event: &Value) -> String {
     let at = event["at"].as_i64().map(|at| Millis(at).rfc3339()).unwrap_or_default();
     let kind = event["type"].as_str().unwrap_or_default();
     let data = one_line(&event["data"].to_string());

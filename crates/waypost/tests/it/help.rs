@@ -1,29 +1,37 @@
-//! Help: a snapshot of the top level, and what else must be found there.
+//! Help: what the binary prints is what the snapshots hold, and what else must be found there. The
+//! snapshots of all commands are compared, and written, by a test in `src/main.rs`.
 
 use crate::process::waypost;
-use std::path::Path;
 
-/// Written anew with `UPDATE_EXPECT=1`.
-const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/help.txt");
+const TOP_LEVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/help/waypost.txt");
 
 #[test]
 fn the_top_level_says_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
     let help = waypost(folder.path(), &["--help"]).code(0);
     let lines: Vec<&str> = help.stdout.lines().map(str::trim_end).collect();
-    let text = format!("{}\n", lines.join("\n"));
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::write(SNAPSHOT, text).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(Path::new(SNAPSHOT)).unwrap();
-    assert_eq!(text, expected, "`UPDATE_EXPECT=1` writes {SNAPSHOT} anew");
+    let kept = std::fs::read_to_string(TOP_LEVEL)
+        .unwrap_or_else(|error| panic!("{TOP_LEVEL}: {error}; `UPDATE_EXPECT=1` writes it"));
+    assert_eq!(format!("{}\n", lines.join("\n")), kept);
 }
 
 #[test]
 fn every_command_begins_its_help_with_examples() {
     let folder = tempfile::tempdir().unwrap();
-    for command in ["up", "init", "plan", "session", "inbox", "tool"] {
+    let commands = [
+        "up",
+        "init",
+        "plan",
+        "session",
+        "inbox",
+        "tool",
+        "events",
+        "config",
+        "doctor",
+        "completions",
+        "man",
+    ];
+    for command in commands {
         let help = waypost(folder.path(), &[command, "--help"]).code(0);
         assert!(help.stdout.starts_with("Examples:\n"), "{help:#?}");
         let same = waypost(folder.path(), &["help", command]).code(0);
@@ -32,6 +40,7 @@ fn every_command_begins_its_help_with_examples() {
     let run = waypost(folder.path(), &["help", "plan", "run"]).code(0);
     assert!(run.stdout.contains("Usage: waypost plan run"), "{run:#?}");
     waypost(folder.path(), &["help", "nothing"]).code(2).says("no command `nothing`");
+    waypost(folder.path(), &["help", "plan", "rnu"]).code(2).says("did you mean `run`?");
 }
 
 #[test]
@@ -40,7 +49,7 @@ fn exit_codes_and_version_can_be_looked_up() {
     let codes = waypost(folder.path(), &["help", "exit-codes"]).code(0).stdout;
     let numbers: Vec<&str> =
         codes.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(numbers, ["0", "1", "2", "3", "4", "5", "6", "7", "124", "130"]);
+    assert_eq!(numbers, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "124", "130"]);
     let version = waypost(folder.path(), &["--version"]).code(0).stdout;
     assert_eq!(version, format!("waypost {}\n", env!("CARGO_PKG_VERSION")));
 }
@@ -54,4 +63,33 @@ fn a_wrong_command_line_is_told_to_people_and_to_programs() {
     let line: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
     assert_eq!(line["code"], "usage");
     assert_eq!(line["exit"], 2);
+    let ended = waypost(folder.path(), &["--json", "plna"]).code(2);
+    let line: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+    assert_eq!(line["hint"], "did you mean `plan`?");
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = waypost(folder.path(), &["completions", shell]).code(0).stdout;
+        for word in ["waypost", "session", "validate", "doctor"] {
+            assert!(script.contains(word), "no `{word}` for {shell}:\n{script}");
+        }
+    }
+    waypost(folder.path(), &["completions", "csh"]).code(2).says("bash");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let main = waypost(folder.path(), &["man"]).code(0).stdout;
+    assert!(main.contains(".TH waypost 1") && main.contains(".SH EXAMPLES"), "{main}");
+    let written = waypost(folder.path(), &["man", "--dir", "pages"]).code(0).stdout;
+    for page in ["waypost.1", "waypost-plan.1", "waypost-plan-run.1", "waypost-doctor.1"] {
+        assert!(written.lines().any(|line| line.ends_with(page)), "no {page}: {written}");
+        let text = std::fs::read_to_string(folder.path().join("pages").join(page)).unwrap();
+        assert!(text.contains(".SH SYNOPSIS"), "{page}: {text}");
+    }
+    assert!(!written.contains("docs-reference"), "{written}");
 }

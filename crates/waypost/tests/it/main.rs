@@ -13,3 +13,7 @@ mod offline;
 mod lifecycle;
 mod session;
 mod logs;
+mod config;
+mod doctor;
+mod reference;
+mod guide;

@@ -16,7 +16,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 pub const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Settings of whoever runs the tests are not ours.
-const VARIABLES: [&str; 6] = [
+pub const VARIABLES: [&str; 6] = [
     "WAYPOST_SERVER",
     "WAYPOST_PORT",
     "WAYPOST_HOST",
@@ -59,6 +59,16 @@ impl Ended {
 /// Runs `waypost` in a folder to its end.
 pub fn waypost(folder: &Path, arguments: &[&str]) -> Ended {
     Running::start(folder, arguments, &[]).end(COMMAND_LIMIT)
+}
+
+/// The same with variables.
+pub fn waypost_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+    Running::start(folder, arguments, variables).end(COMMAND_LIMIT)
+}
+
+/// The folder of the built binary, for `PATH`.
+pub fn binary_folder() -> &'static Path {
+    Path::new(BINARY).parent().unwrap()
 }
 
 /// Stops a process by its id, as a service manager does it.
@@ -133,13 +143,28 @@ impl Server {
     /// `waypost up` with these arguments on a free port, in an empty folder.
     pub fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().to_path_buf();
+        Self::start_in(&place, folder, arguments, variables)
+    }
+
+    /// `waypost up` in this project's folder, on a free port.
+    pub fn of_project(place: &Path) -> Self {
+        Self::start_in(place, tempfile::tempdir().unwrap(), &[], &[("LOG_LEVEL", "warn")])
+    }
+
+    fn start_in(
+        place: &Path,
+        folder: TempDir,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let temporary = folder.path().join("tmp");
         fs::create_dir(&temporary).unwrap();
         let mut all = vec!["up", "--port", "0"];
         all.extend(arguments);
         let mut variables = variables.to_vec();
         variables.push(("TMPDIR", temporary.to_str().unwrap()));
-        let mut running = Running::start(folder.path(), &all, &variables);
+        let mut running = Running::start(place, &all, &variables);
         let what = format!("{} to listen", running.what);
         let url = wait_for(&what, START_LIMIT, || {
             if let Some(status) = running.child.try_wait().unwrap() {
@@ -174,7 +199,17 @@ impl Server {
         waypost(self.folder.path(), &all)
     }
 
-    /// The same with `--json`.
+    /// Starts a command that does not end by itself; what it said once that is enough.
+    pub fn follow(&self, arguments: &[&str], enough: impl Fn(&str) -> bool) -> String {
+        let mut all = vec!["--server", self.url.as_str()];
+        all.extend(arguments);
+        let running = Running::start(self.folder.path(), &all, &[]);
+        wait_for(&running.what, COMMAND_LIMIT, || {
+            Some(running.read("stdout")).filter(|said| said.ends_with('\n') && enough(said))
+        })
+    }
+
+    /// `run` with `--json`.
     pub fn json(&self, arguments: &[&str]) -> Ended {
         let mut all = vec!["--json"];
         all.extend(arguments);

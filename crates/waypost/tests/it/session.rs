@@ -49,6 +49,7 @@ fn plans_are_listed_shown_and_run() {
     let wrong = ["plan", "run", "math::conditional_add", "--input", "a=two", "b=3"];
     server.run(&wrong).code(2).says("/a: ");
     server.run(&["plan", "run", "math::nothing"]).code(1).says("hint: ");
+    server.run(&["plan", "run", "math::fan_uot"]).code(1).says("did you mean `math::fan_out`?");
 }
 
 #[test]
@@ -92,6 +93,8 @@ fn a_session_is_listed_shown_and_followed() {
         assert!(shown.stdout.contains(part), "no `{part}` in {shown:#?}");
     }
     server.run(&["session", "show", "nobody"]).code(1).says("nobody");
+    server.run(&["session", "show", "opne"]).code(1).says("did you mean `open`?");
+    server.run(&["session", "tail", "opne"]).code(1).says("did you mean `open`?");
 
     let tail = server.json(&["session", "tail", "sum"]).code(0);
     let lines: Vec<Value> =
@@ -127,4 +130,57 @@ fn a_failed_step_is_fixed_or_cancelled() {
     assert!(cancelled.stdout.ends_with(" cancelled\n"), "{cancelled:#?}");
     server.run(&["inbox", "answer", &ask, "--action", "skip"]).code(1);
     server.run(&["session", "cancel", "cancelled"]).code(1).says("no active run");
+}
+
+#[test]
+fn a_run_is_held_and_let_go() {
+    let server = Server::demo();
+    server.run(&["plan", "run", "interaction::greeting", "--session", "held"]).code(3);
+    let paused = server.run(&["session", "pause", "held"]).code(0);
+    assert!(paused.stdout.starts_with("run_"), "{paused:#?}");
+    let ask = open_ask(&server, "held");
+    server.run(&["session", "continue", "held"]).code(0);
+    let answered = server.run(&["inbox", "answer", &ask, "name=Ada"]).code(0);
+    assert_eq!(answered.stdout, "Hello, Ada!\n");
+    server.run(&["session", "pause", "held"]).code(1).says("no active run");
+    server.run(&["session", "pause", "hled"]).code(1).says("did you mean `held`?");
+}
+
+#[test]
+fn a_session_is_tried_again_copied_and_exported() {
+    let server = Server::demo();
+    server.run(&["plan", "run", "test::plan_that_fails", "--session", "stuck"]).code(3);
+    // It fails again, and somebody is asked again.
+    server.run(&["session", "retry", "stuck"]).code(3).says("--action");
+    let copy = server.run(&["session", "fork", "stuck"]).code(0).stdout;
+    let copy = copy.trim_end();
+    assert!(copy.starts_with("ses_"), "{copy}");
+    server.run(&["session", "show", copy]).code(0);
+    server.run(&["session", "fork", "stuck", "--at", "999"]).code(2).says("/at");
+
+    let export = server.run(&["session", "export", "stuck"]).code(0).json();
+    assert_eq!(export["events"][0]["type"], "session.created");
+    assert!(export["history"].is_array(), "{export}");
+    server.run(&["session", "export", "stcuk"]).code(1).says("did you mean `stuck`?");
+    server.run(&["session", "cancel", "stuck"]).code(0);
+    server.run(&["session", "retry", "stuck"]).code(1).says("no active run");
+}
+
+#[test]
+fn events_of_all_sessions_are_followed() {
+    let server = Server::demo();
+    server.run(&["plan", "run", "math::conditional_add", "--input", "a=2", "b=3"]).code(0);
+    server.run(&["plan", "run", "interaction::greeting", "--session", "open"]).code(3);
+    let enough = |said: &str| said.contains("ask.opened");
+    let said = server.follow(&["--json", "events", "tail"], enough);
+    let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["type"], "snapshot");
+    let ended = lines.iter().find(|line| line["event"]["type"] == "run.ended").unwrap();
+    assert!(ended["session"].as_str().unwrap().starts_with("ses_"), "{ended}");
+
+    let cursor = ended["cursor"].as_str().unwrap();
+    let rest = server.follow(&["events", "tail", "--after", cursor], enough);
+    assert!(!rest.contains("run.ended"), "{rest}");
+    assert_eq!(rest.lines().count(), 3, "session.created, run.started, ask.opened: {rest}");
+    server.run(&["events", "tail", "--after", "nowhere"]).code(2).says("hint: ");
 }

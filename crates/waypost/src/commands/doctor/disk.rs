@@ -1,0 +1,158 @@
+//! The data folder: whether it can be written, how long a sync takes, who holds it, how much room
+//! is left.
+
+use super::finding::Finding;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A sync that takes longer makes every answer late: nothing is told before it is on disk.
+const SYNC_SLOW: Duration = Duration::from_millis(100);
+/// As much as one transaction of the journal writes.
+const PROBE: [u8; 4096] = [0; 4096];
+const SPACE_FAIL_BYTES: u64 = 16 * 1024 * 1024;
+const SPACE_WARN_BYTES: u64 = 512 * 1024 * 1024;
+const MIB: u64 = 1024 * 1024;
+
+const RIGHTS: &str = "check its rights, or name another with `--data DIR`";
+
+/// All that is to say of a data folder; `is_served` says whether our server answers.
+pub(super) fn look(data: &Path, is_served: bool) -> Vec<Finding> {
+    let shown = data.display();
+    if data.is_dir() {
+        let written = written(data, format!("{shown} can be written"));
+        return vec![written, held(data, is_served), space(data)];
+    }
+    if data.exists() {
+        return vec![Finding::fail("data", format!("{shown} is not a folder"), RIGHTS)];
+    }
+    // `waypost up` makes it, so the folder that is there must take it.
+    let place = above(data);
+    vec![written(&place, format!("{shown} can be made")), space(&place)]
+}
+
+/// The nearest folder above that is there.
+fn above(data: &Path) -> PathBuf {
+    let absolute = std::path::absolute(data).unwrap_or_else(|_| data.to_path_buf());
+    let there = absolute.ancestors().find(|folder| folder.is_dir());
+    there.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// Writes a file, syncs it and removes it again.
+fn written(folder: &Path, well: String) -> Finding {
+    let path = folder.join(format!(".waypost-doctor-{}", std::process::id()));
+    let probed = probe(&path);
+    let removed = fs::remove_file(&path);
+    let took = match probed {
+        Ok(took) => took,
+        Err(error) => {
+            let what = format!("{} cannot be written: {error}", folder.display());
+            return Finding::fail("data", what, RIGHTS);
+        }
+    };
+    if let Err(error) = removed {
+        let what = format!("{} cannot be removed: {error}", path.display());
+        return Finding::warn("data", what, "remove it by hand");
+    }
+    let what = format!("{well}; a sync takes {:.1} ms", took.as_secs_f64() * 1000.0);
+    if took > SYNC_SLOW {
+        return Finding::warn("data", what, "a faster disk makes every answer faster");
+    }
+    Finding::ok("data", what)
+}
+
+fn probe(path: &Path) -> io::Result<Duration> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let begun = Instant::now();
+    file.write_all(&PROBE)?;
+    file.sync_all()?;
+    Ok(begun.elapsed())
+}
+
+/// Whether a process holds the folder; the lock is let go at once.
+fn held(data: &Path, is_served: bool) -> Finding {
+    let path = data.join("lock");
+    let Ok(file) = File::open(&path) else {
+        return Finding::ok("lock", "nobody holds the data folder");
+    };
+    match file.try_lock() {
+        Ok(()) => Finding::ok("lock", "nobody holds the data folder"),
+        Err(TryLockError::Error(error)) => {
+            let what = format!("{} cannot be locked: {error}", path.display());
+            Finding::fail("lock", what, "keep the data on a disk of this machine: `--data DIR`")
+        }
+        Err(TryLockError::WouldBlock) => {
+            // It says `pid 123` and `since ..`, a line each.
+            let holder = fs::read_to_string(&path).unwrap_or_default();
+            let holder = holder.trim().replace('\n', " ");
+            let what = format!("the data folder is held by {holder}");
+            if is_served {
+                return Finding::ok("lock", what);
+            }
+            let hint = "that process does not answer here: see `--server`, or stop it";
+            Finding::warn("lock", what, hint)
+        }
+    }
+}
+
+fn space(folder: &Path) -> Finding {
+    let free = match free_bytes(folder) {
+        Ok(free) => free,
+        Err(error) => {
+            let what = format!("cannot tell how much room is left: {error}");
+            return Finding::warn("space", what, "look yourself");
+        }
+    };
+    let what = format!("{} MiB are free", free / MIB);
+    let hint = "make room: without it nothing new is taken";
+    if free < SPACE_FAIL_BYTES {
+        Finding::fail("space", what, hint)
+    } else if free < SPACE_WARN_BYTES {
+        Finding::warn("space", what, hint)
+    } else {
+        Finding::ok("space", what)
+    }
+}
+
+#[cfg(unix)]
+fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_folder: &Path) -> io::Result<u64> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    #[test]
+    fn a_folder_is_looked_at_and_left_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        // A slow disk is a warning; a full one has a test of nobody's.
+        let found = look(folder.path(), false);
+        assert!(found.iter().take(2).all(|finding| finding.level != Level::Fail), "{found:?}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let missing = folder.path().join("a/b");
+        assert_ne!(look(&missing, false)[0].level, Level::Fail);
+        assert!(!missing.exists());
+    }
+
+    #[test]
+    fn a_file_is_no_folder_and_a_holder_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        fs::write(&path, "pid 7\nsince now\n").unwrap();
+        assert_eq!(look(&path, false)[0].level, Level::Fail);
+        let file = File::open(&path).unwrap();
+        file.try_lock().unwrap();
+        let told = held(folder.path(), false).to_string();
+        assert!(told.contains("held by pid 7 since now"), "{told}");
+        assert_eq!(held(folder.path(), true).level, Level::Ok);
+    }
+}

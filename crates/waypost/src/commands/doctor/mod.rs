@@ -1,0 +1,112 @@
+//! `waypost doctor`: looks at all that a server needs here, and says what to do about what is
+//! missing. It changes nothing: its one probe file is removed again.
+
+mod finding;
+mod disk;
+mod surroundings;
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::plans::{Selection, load_project, project_folder};
+use crate::settings::File;
+use clap::Args;
+use finding::{Finding, Level};
+use kernel::plan::mistake::Mistake;
+use serde_json::json;
+use server::config::Config;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost doctor                           # this folder's project
+  waypost doctor shop && waypost up shop
+  waypost doctor --data /var/lib/waypost
+  waypost --json doctor | jq '.checks[] | select(.level == \"fail\")'";
+
+/// What `waypost doctor` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct DoctorArgs {
+    /// The project: this folder, or the nearest one above it with a waypost.toml
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+    /// Where the data is kept [default: .waypost in the project]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The port to listen on [default: waypost.toml, else 8420]
+    #[arg(long, env = "WAYPOST_PORT", hide_env_values = true)]
+    port: Option<u16>,
+}
+
+/// Looks, tells, and fails when something does not work.
+pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Failure> {
+    let folder = project_folder(&args.dir);
+    let data = args.data.unwrap_or_else(|| folder.join(".waypost"));
+    let (mut findings, mut config) = project(&folder);
+    config.server.port = args.port.unwrap_or(config.server.port);
+    let server = surroundings::server(context, &config).await;
+    let is_served = server.is_served;
+    findings.extend(disk::look(&data, is_served));
+    findings.push(surroundings::port(&config, is_served).await);
+    findings.push(server.finding);
+    findings.push(surroundings::clock());
+    findings.push(surroundings::certificates());
+    tell(context, &findings)
+}
+
+/// The settings and the plans; where the settings are wrong the rest is looked at with defaults.
+fn project(folder: &Path) -> (Vec<Finding>, Config) {
+    let (config, finding) = match File::read(folder) {
+        Ok(file) => {
+            let what = if file.is_there() { "reads well" } else { "is not there: defaults hold" };
+            let finding = Finding::ok("config", format!("{} {what}", file.path.display()));
+            (file.config, finding)
+        }
+        Err(failure) => (Config::default(), Finding::failed("config", &failure)),
+    };
+    let mut findings = vec![finding];
+    // Wrong settings are told once.
+    if findings.iter().all(|finding| finding.level != Level::Fail) {
+        findings.push(plans(folder));
+    }
+    (findings, config)
+}
+
+fn plans(folder: &Path) -> Finding {
+    let project = match load_project(folder) {
+        Ok(project) => project,
+        Err(failure) => return Finding::failed("plans", &failure),
+    };
+    if project.plans.is_empty() {
+        return Finding::warn("plans", "there are none", "`waypost init` writes one");
+    }
+    let all = match Selection::read(&[folder.to_path_buf()]) {
+        Ok(selection) => selection.check(),
+        Err(failure) => return Finding::failed("plans", &failure),
+    };
+    let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
+    let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
+    let what =
+        format!("{} plans, {errors} errors, {} warnings", all.len(), mistakes.len() - errors);
+    let hint = "`waypost plan validate` says where";
+    match (errors, mistakes.len()) {
+        (0, 0) => Finding::ok("plans", what),
+        (0, _) => Finding::warn("plans", what, hint),
+        _ => Finding::fail("plans", what, hint),
+    }
+}
+
+fn tell(context: &Context, findings: &[Finding]) -> Result<Exit, Failure> {
+    let count = |level: Level| findings.iter().filter(|finding| finding.level == level).count();
+    let (fails, warnings) = (count(Level::Fail), count(Level::Warn));
+    if context.output.is_json() {
+        let checks: Vec<_> = findings.iter().map(Finding::to_json).collect();
+        context.output.document(&json!({"healthy": fails == 0, "checks": checks}))?;
+    } else {
+        let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+        context.output.text(&lines.join("\n"))?;
+        let looked = findings.len();
+        context.output.talk(&format!("{looked} checks, {fails} failed, {warnings} warnings"));
+    }
+    Ok(if fails == 0 { Exit::Ok } else { Exit::Unwell })
+}

@@ -1,0 +1,45 @@
+//! The built-in tools with their schemas.
+
+use super::head;
+use kernel::call::ToolSpec;
+use serde_json::{Value, json};
+use tools::HttpSettings;
+
+const ABOUT: &str = "\
+The tools that every Waypost has. A plan calls one with a `tool_call` step, a person with
+`waypost tool call`. `reads` changes nothing and may be repeated; `writes` is never repeated when
+nobody knows whether it happened, unless it is idempotent.";
+
+/// The page.
+pub(super) fn page() -> String {
+    let mut page = head("Built-in tools", ABOUT);
+    for tool in tools::builtin(HttpSettings::default()) {
+        page.push_str(&section(tool.spec()));
+    }
+    page
+}
+
+fn section(spec: &ToolSpec) -> String {
+    let reach = json!(spec.reach);
+    let idempotent = if spec.idempotent { "idempotent" } else { "not idempotent" };
+    let mut section = format!(
+        "\n## `{}`\n\n{}\n\nReach: {}, {idempotent}.",
+        spec.name,
+        spec.description,
+        reach.as_str().unwrap_or_default(),
+    );
+    if !spec.tags.is_empty() {
+        section.push_str(&format!(" Tags: {}.", spec.tags.join(", ")));
+    }
+    section.push_str(&format!("\n\nInput:\n\n{}", block(&spec.input_schema)));
+    if let Some(schema) = &spec.output_schema {
+        section.push_str(&format!("\nOutput:\n\n{}", block(schema)));
+    }
+    section
+}
+
+fn block(schema: &Value) -> String {
+    // Cannot fail: the keys of a `Value` are texts.
+    let text = serde_json::to_string_pretty(schema).unwrap_or_default();
+    format!("```json\n{text}\n```\n")
+}

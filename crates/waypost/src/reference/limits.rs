@@ -1,0 +1,93 @@
+//! Every limit with its default.
+
+use super::head;
+use kernel::limits::Limits;
+use serde_json::json;
+
+const ABOUT: &str = "\
+Every limit has a name and can be set in `[limits]` of `waypost.toml`; `waypost config show
+--origin` tells which holds and why. Names end in their unit: `_ms` milliseconds, `_bytes` bytes.";
+
+/// What each limit bounds, in the words of `kernel::limits`.
+const MEANINGS: &[(&str, &str)] = &[
+    (
+        "context_inline_bytes_max",
+        "A value larger than this goes to a blob; only its reference stays in the journal.",
+    ),
+    ("context_keys_max", "How many keys a context may hold."),
+    ("history_query_max", "How many entries a history query looks at."),
+    ("step_visits_max", "How often one step may be entered by jumps in one frame."),
+    ("loop_items_max", "How many items a loop takes."),
+    ("loop_concurrency_max", "How many iterations of one loop run at the same time."),
+    ("frames_max", "How many frames of one run live at the same time."),
+    ("plan_depth_max", "How deep plans call plans."),
+    ("plan_steps_max", "How many steps a plan has, inner ones included."),
+    ("plan_bytes_max", "The size of a plan's text."),
+    ("closure_plans_max", "How many plans one run pins."),
+    ("branches_max", "How many branches a parallel step has."),
+    (
+        "recover_attempts_max",
+        "How many times a run is claimed without progress before a person is asked.",
+    ),
+    ("recover_interval_ms", "How often recovery looks for sessions that should move."),
+    ("recover_batch_max", "How many sessions one recovery pass claims."),
+    ("cancel_grace_ms", "How long a cancelled call has to end by itself."),
+    ("stop_wait_ms", "How long a stop waits for what is under way."),
+    ("call_timeout_ms", "How long one tool call may take."),
+    ("call_output_bytes_max", "The size of a tool's output."),
+    ("calls_active_max", "How many calls run at the same time, over all sessions."),
+    ("runs_active_max", "How many sessions move at the same time."),
+    ("session_queue_max", "How many commands wait for one session."),
+    ("append_queue_max", "How many appends wait for the store's writer."),
+    (
+        "snapshot_floor_bytes",
+        "A snapshot is written only when the journal's tail is larger than this.",
+    ),
+    (
+        "sessions_rested_max",
+        "How many sessions that nobody drives stay in memory, for whoever comes next.",
+    ),
+    ("session_rested_bytes_max", "A larger session does not stay."),
+    ("execute_wait_ms", "How long `/sessions/{id}/execute-plan` and `/resume` wait for the run."),
+    ("run_wait_ms", "How long `/api/v1` waits for a run unless `?wait=` says otherwise."),
+    ("run_wait_ms_max", "The longest `?wait=`."),
+    ("body_bytes_max", "The size of a request's body."),
+    ("body_depth_max", "How deep a request's JSON nests."),
+    ("page_items_default", "The size of a page when the caller names none."),
+    ("page_items_max", "The largest page."),
+    ("client_id_chars_max", "The length of an id that a client chooses."),
+    ("export_events_max", "How many events a session may have to be forked or exported."),
+    (
+        "session_ttl_ms",
+        "Sessions that are over and that nobody touched for so long are removed; 0 keeps them.",
+    ),
+    ("prune_batch_max", "How many sessions one slice of a removal takes."),
+    ("streams_max", "How many event streams are open at the same time."),
+];
+
+/// The page.
+pub(super) fn page() -> String {
+    let defaults = json!(Limits::default());
+    let mut page = head("Limits", ABOUT);
+    page.push_str("\n| limit | default | what it bounds |\n|---|---|---|\n");
+    for name in Limits::NAMES {
+        page.push_str(&format!("| `{name}` | {} | {} |\n", defaults[*name], meaning(name)));
+    }
+    page
+}
+
+fn meaning(limit: &str) -> &'static str {
+    let found = MEANINGS.iter().copied().find(|(name, _)| *name == limit);
+    found.map_or("", |(_, meaning)| meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_has_its_sentence() {
+        let told: Vec<&str> = MEANINGS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(told, Limits::NAMES, "write what a new limit bounds into `MEANINGS`");
+    }
+}

@@ -1,0 +1,64 @@
+//! `waypost doctor`: all is well, something is wrong, and a server that runs is told apart.
+
+use crate::process::{Server, waypost, write};
+use serde_json::Value;
+
+/// The levels by check.
+fn level<'a>(report: &'a Value, name: &str) -> &'a str {
+    let checks = report["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == name);
+    check.and_then(|check| check["level"].as_str()).unwrap_or("absent")
+}
+
+#[test]
+fn a_new_project_is_well() {
+    let folder = tempfile::tempdir().unwrap();
+    waypost(folder.path(), &["init"]).code(0);
+    // Whoever listens on the usual port of this machine is not ours.
+    write(folder.path(), &[("waypost.toml", "[server]\nport = 0\n")]);
+    let ended = waypost(folder.path(), &["doctor"]).code(0).says("0 failed");
+    for check in ["config", "plans", "data", "space", "port", "server", "clock", "tls"] {
+        let told = |line: &str| line.split_whitespace().nth(1) == Some(check);
+        assert!(ended.stdout.lines().any(told), "nothing on `{check}`: {ended:#?}");
+    }
+    assert!(!folder.path().join(".waypost").exists());
+    let report = waypost(folder.path(), &["--json", "doctor"]).code(0).json();
+    assert_eq!(report["healthy"], true);
+    assert_eq!(level(&report, "plans"), "ok");
+}
+
+#[test]
+fn what_is_wrong_is_told_and_ends_with_8() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("waypost.toml", "[server]\nprot = 0\n")]);
+    let ended = waypost(folder.path(), &["doctor"]).code(8);
+    assert!(ended.stdout.starts_with("fail  config"), "{ended:#?}");
+    assert!(ended.stdout.contains("waypost.toml:2:1"), "{ended:#?}");
+
+    let broken = "description: x\nstartStepId: a\nsteps: []\n";
+    write(folder.path(), &[("waypost.toml", "[server]\nport = 0\n"), ("plans/x/a.yaml", broken)]);
+    let report = waypost(folder.path(), &["--json", "doctor"]).code(8).json();
+    assert_eq!((level(&report, "config"), level(&report, "plans")), ("ok", "fail"));
+
+    write(folder.path(), &[("data", "a file")]);
+    let report = waypost(folder.path(), &["--json", "doctor", "--data", "data"]).code(8).json();
+    assert_eq!(level(&report, "data"), "fail");
+}
+
+#[test]
+fn a_server_that_runs_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let server = Server::start(&["--demo", "--data", data], &[]);
+    let settings = format!("[server]\nport = {}\n", server.port());
+    write(folder.path(), &[("waypost.toml", settings.as_str())]);
+    let doctor = ["--json", "doctor", "--data", data];
+    let report = waypost(folder.path(), &doctor).code(0).json();
+    for check in ["server", "port", "lock"] {
+        assert_eq!(level(&report, check), "ok", "{report}");
+    }
+    let lock = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "lock");
+    let what = lock.unwrap()["what"].as_str().unwrap();
+    assert!(what.contains(&server.pid().to_string()), "{what}");
+}
