@@ -12,3 +12,4 @@ pub mod http;
 pub mod harness;
 pub mod receiver;
 pub mod kill;
+pub mod sim;

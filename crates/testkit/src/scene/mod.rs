@@ -90,6 +90,14 @@ impl Scene {
         }
         format!("{whole}{end}")
     }
+
+    /// Plays the scene once and gives its journal.
+    pub fn record(&self) -> Vec<Event> {
+        let mut stage = Stage::new(self);
+        stage.begin();
+        stage.run();
+        stage.events
+    }
 }
 
 /// Everything that a scene plays on: the kernel, driven by hand.

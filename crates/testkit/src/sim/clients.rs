@@ -1,0 +1,374 @@
+//! The people and programs outside: they start runs, answer asks rightly and wrongly, at the same
+//! time as others, cancel, pause, look; and they write down what they were told.
+
+use super::executor::Executor;
+use super::oracle::Oracle;
+use super::plans::{SimPlan, input};
+use super::reference::{form_of, words_of};
+use super::rng::Rng;
+use engine::{Engine, Once, Refusal, RefusalKind, Resume, RunRequest, RunSession, RunTarget};
+use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
+use kernel::call::{Caller, HowFar};
+use kernel::contracts::{AskFilter, Page, SessionAsk, SessionFilter, SessionRef};
+use kernel::ids::{ContentHash, PlanId};
+use kernel::projection::SessionRow;
+use kernel::session::RunStatus;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// More sessions than a simulation makes.
+const PAGE: usize = 200;
+/// How often the last life looks whether all runs have ended.
+const ROUNDS_MAX: u64 = 300;
+
+/// What clients share within one life of the process.
+pub struct Clients {
+    /// The process they talk to.
+    pub engine: Engine,
+    /// Time.
+    pub executor: Executor,
+    /// The plans.
+    pub plans: Arc<Vec<SimPlan>>,
+    /// Their whims.
+    pub rng: Arc<Mutex<Rng>>,
+    /// Where they write down what they were told.
+    pub oracle: Arc<Mutex<Oracle>>,
+    /// How many are still busy.
+    pub busy: AtomicU64,
+}
+
+/// Who they say they are.
+pub fn caller() -> Caller {
+    Caller { realm: "default".into(), subject: "ann".into(), admin: false }
+}
+
+/// Locks.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Clients {
+    /// One command at some moment.
+    pub async fn one(self: Arc<Self>) {
+        let delay = self.below(15_000);
+        self.sleep(delay).await;
+        match self.below(100) {
+            0..32 => self.run().await,
+            32..40 => self.run_keyed().await,
+            40..62 => self.reply().await,
+            62..70 => self.reply_twice().await,
+            70..78 => self.resume().await,
+            78..84 => self.cancel().await,
+            84..90 => self.pause_and_continue().await,
+            90..93 => self.fork().await,
+            _ => self.look().await,
+        }
+        self.busy.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Waits.
+    pub async fn sleep(&self, ms: u64) {
+        let then = self.executor.now().plus_ms(ms);
+        self.executor.sleep_until(then).await;
+    }
+
+    fn below(&self, end: u64) -> u64 {
+        locked(&self.rng).below(end)
+    }
+
+    /// A refusal is an answer, unless it says that we failed.
+    fn refused(&self, refusal: &Refusal) {
+        if refusal.kind == RefusalKind::Failed {
+            let what = format!("refused with {}: {}", refusal.code, refusal.message);
+            locked(&self.oracle).accuse(what);
+        }
+    }
+
+    async fn run(&self) {
+        let count = self.plans.len() as u64;
+        let plan = self.plans[self.below(count) as usize].id.clone();
+        let session = match self.below(100) {
+            0..60 => RunSession::New,
+            _ => RunSession::Named(format!("s{}", self.below(3))),
+        };
+        let input = input(&mut locked(&self.rng));
+        let target = RunTarget::Plan(PlanId::from(plan));
+        let request = RunRequest { target, input, session, once: None };
+        let wait = [0, 300, 60_000][self.below(3) as usize];
+        match self.engine.run(&caller(), request, wait).await {
+            Ok(report) => locked(&self.oracle).shown_report(&report),
+            Err(refusal) => self.refused(&refusal),
+        }
+    }
+
+    /// The same request under the same key, also at the same time: all get one run.
+    async fn run_keyed(&self) {
+        let number = self.below(4);
+        let key = format!("k{number}");
+        let plan = &self.plans[number as usize % self.plans.len()].id;
+        let request = RunRequest {
+            target: RunTarget::Plan(PlanId::from(plan.as_str())),
+            input: json!({"n": number % 3, "items": [0, 1]}),
+            session: RunSession::New,
+            once: Some(Once {
+                route: "POST /runs".to_owned(),
+                key: key.clone(),
+                digest: ContentHash::of(key.as_bytes()),
+            }),
+        };
+        let by = caller();
+        let one = self.engine.run(&by, request.clone(), 300);
+        let other = self.engine.run(&by, request, 60_000);
+        let (one, other) = futures::future::join(one, other).await;
+        for answer in [one, other] {
+            match answer {
+                Ok(report) => locked(&self.oracle).shown_keyed(key.clone(), &report),
+                Err(refusal) => self.refused(&refusal),
+            }
+        }
+    }
+
+    async fn fork(&self) {
+        let rows = self.sessions().await;
+        let chosen = locked(&self.rng).pick(&rows).map(|row| (row.id, row.seq));
+        let Some((id, seq)) = chosen else { return };
+        let at = 1 + self.below(seq);
+        match self.engine.fork(&caller(), &SessionRef::Id(id), Some(at)).await {
+            Ok(row) => locked(&self.oracle).shown_fork(row.id),
+            Err(refusal) => self.refused(&refusal),
+        }
+    }
+
+    async fn open_asks(&self) -> Vec<SessionAsk> {
+        let filter = AskFilter { status: Some("open".to_owned()), ..AskFilter::default() };
+        let page = Page { cursor: None, limit: PAGE };
+        match self.engine.asks(&caller(), &filter, &page).await {
+            Ok(page) => page.items,
+            Err(refusal) => {
+                self.refused(&refusal);
+                Vec::new()
+            }
+        }
+    }
+
+    async fn some_ask(&self) -> Option<SessionAsk> {
+        // Most people wait until there is something to answer.
+        for _ in 0..8 {
+            let open = self.open_asks().await;
+            let found = locked(&self.rng).pick(&open).cloned();
+            if found.is_some() {
+                return found;
+            }
+            self.sleep(1_000).await;
+        }
+        None
+    }
+
+    async fn send(&self, ask: &SessionAsk, reply: Reply) {
+        let wait = [0, 500, 60_000][self.below(3) as usize];
+        match self.engine.reply(&caller(), ask.row.ask.id, reply, None, wait).await {
+            Ok(report) => locked(&self.oracle).shown_reply(&report),
+            Err(refusal) => {
+                self.refused(&refusal);
+                if let (true, Some(detail)) = (refusal.code == "ask_decided", &refusal.detail) {
+                    locked(&self.oracle).shown_winner(ask.row.ask.id, detail);
+                }
+            }
+        }
+    }
+
+    async fn reply(&self) {
+        let Some(ask) = self.some_ask().await else { return };
+        let reply = reply_to(&ask.row.ask, &mut locked(&self.rng));
+        self.send(&ask, reply).await;
+    }
+
+    async fn reply_twice(&self) {
+        let Some(ask) = self.some_ask().await else { return };
+        let (one, other) = {
+            let mut rng = locked(&self.rng);
+            (reply_to(&ask.row.ask, &mut rng), reply_to(&ask.row.ask, &mut rng))
+        };
+        futures::future::join(self.send(&ask, one), self.send(&ask, other)).await;
+    }
+
+    async fn resume(&self) {
+        let Some(ask) = self.some_ask().await else { return };
+        let id = &ask.row.ask;
+        let input = match &id.body {
+            AskBody::Clarify { .. } => Some(words_of(id.step.as_str())),
+            AskBody::Fill { .. } => Some(form_of(id.step.as_str())),
+            AskBody::Approve { .. } => Some(json!({"approve": true})),
+            AskBody::Fix { .. } => None,
+            AskBody::Authorize { .. } => Some(Value::Null),
+        };
+        let named = self.below(2) == 0;
+        let resume = Resume { input, ask: named.then_some(id.id), step: None, once: None };
+        let session = SessionRef::Id(ask.session);
+        match self.engine.resume(&caller(), &session, resume, 60_000).await {
+            Ok(report) => locked(&self.oracle).shown_report(&report),
+            Err(refusal) => self.refused(&refusal),
+        }
+    }
+
+    /// All sessions there are.
+    pub async fn sessions(&self) -> Vec<SessionRow> {
+        let mut all = Vec::new();
+        let mut page = Page { cursor: None, limit: PAGE };
+        loop {
+            match self.engine.sessions(&caller(), &SessionFilter::default(), &page).await {
+                Ok(found) => {
+                    all.extend(found.items);
+                    page.cursor = found.next_cursor;
+                }
+                Err(refusal) => {
+                    self.refused(&refusal);
+                    return all;
+                }
+            }
+            if page.cursor.is_none() {
+                return all;
+            }
+        }
+    }
+
+    async fn some_run(&self) -> Option<kernel::ids::RunId> {
+        let runs: Vec<_> = self.sessions().await.into_iter().filter_map(|row| row.run).collect();
+        locked(&self.rng).pick(&runs).copied()
+    }
+
+    async fn cancel(&self) {
+        let Some(run) = self.some_run().await else { return };
+        match self.engine.cancel(&caller(), run).await {
+            Ok(report) => locked(&self.oracle).shown_report(&report),
+            Err(refusal) => self.refused(&refusal),
+        }
+    }
+
+    async fn pause_and_continue(&self) {
+        let Some(run) = self.some_run().await else { return };
+        match self.engine.pause(&caller(), run).await {
+            Ok(report) => locked(&self.oracle).shown_report(&report),
+            Err(refusal) => self.refused(&refusal),
+        }
+        let rest = self.below(5_000);
+        self.sleep(rest).await;
+        match self.engine.continue_run(&caller(), run).await {
+            Ok(report) => locked(&self.oracle).shown_report(&report),
+            Err(refusal) => self.refused(&refusal),
+        }
+    }
+
+    async fn look(&self) {
+        if let Some(run) = self.some_run().await {
+            match self.engine.run_report(&caller(), run).await {
+                Ok(report) => locked(&self.oracle).shown_report(&report),
+                Err(refusal) => self.refused(&refusal),
+            }
+        }
+        let rows = self.sessions().await;
+        let chosen = locked(&self.rng).pick(&rows).map(|row| row.id);
+        if let Some(id) = chosen
+            && let Err(refusal) = self.engine.inspect(&caller(), &SessionRef::Id(id)).await
+        {
+            self.refused(&refusal);
+        }
+    }
+
+    /// Answers everything with yes until all runs have ended; which have not, if some do not.
+    pub async fn bring_to_an_end(&self) -> Vec<SessionRow> {
+        for _ in 0..ROUNDS_MAX {
+            let mut active = self.sessions().await;
+            active.retain(|row| row.run.is_some() && !row.status.is_over());
+            if active.is_empty() {
+                return active;
+            }
+            for row in active {
+                self.help(&row).await;
+            }
+            self.sleep(1_000).await;
+        }
+        let mut active = self.sessions().await;
+        active.retain(|row| row.run.is_some() && !row.status.is_over());
+        active
+    }
+
+    async fn help(&self, row: &SessionRow) {
+        if let (RunStatus::Paused, Some(run)) = (row.status, row.run) {
+            match self.engine.continue_run(&caller(), run).await {
+                Ok(report) => locked(&self.oracle).shown_report(&report),
+                Err(refusal) => self.refused(&refusal),
+            }
+        }
+        let asks = self.open_asks().await;
+        for ask in asks.iter().filter(|ask| ask.session == row.id) {
+            self.send(ask, yes_to(&ask.row.ask)).await;
+        }
+    }
+}
+
+/// The reply of someone who always says yes.
+pub fn yes_to(ask: &Ask) -> Reply {
+    let step = ask.step.as_str();
+    match &ask.body {
+        AskBody::Clarify { .. } => Reply::Clarify { answer: Some(words_of(step)) },
+        AskBody::Fill { .. } => Reply::Fill { content: Some(form_of(step)) },
+        AskBody::Authorize { .. } => Reply::Authorize { done: true },
+        AskBody::Approve { calls } => {
+            let approve = |call: &kernel::ask::AskedCall| CallDecision {
+                call_id: call.call_id,
+                approve: true,
+                feedback: None,
+                arguments: None,
+            };
+            Reply::Approve { decisions: calls.iter().map(approve).collect() }
+        }
+        AskBody::Fix { .. } => fix(FixAction::Retry),
+    }
+}
+
+fn fix(action: FixAction) -> Reply {
+    let output = (action == FixAction::Settle).then(|| json!(7));
+    Reply::Fix { action, arguments: None, output }
+}
+
+/// The reply of someone who may say anything, also what does not fit.
+fn reply_to(ask: &Ask, rng: &mut Rng) -> Reply {
+    if rng.chance(5) {
+        // Of the wrong kind for every ask there is.
+        return Reply::Authorize { done: true };
+    }
+    let yes = yes_to(ask);
+    match (&ask.body, yes) {
+        (AskBody::Clarify { .. }, _) if rng.chance(8) => Reply::Clarify { answer: None },
+        (AskBody::Fill { .. }, _) if rng.chance(8) => Reply::Fill { content: None },
+        (AskBody::Fill { .. }, _) if rng.chance(8) => {
+            Reply::Fill { content: Some(json!({"wrong": 1})) }
+        }
+        (AskBody::Approve { .. }, Reply::Approve { mut decisions }) => {
+            for decision in &mut decisions {
+                decision.approve = !rng.chance(8);
+                if decision.approve && rng.chance(8) {
+                    decision.arguments = Some(Arc::new(json!({"step": "edited"})));
+                }
+            }
+            Reply::Approve { decisions }
+        }
+        (AskBody::Fix { how, call, .. }, yes) => {
+            let choice = rng.below(100);
+            match (how, call, choice) {
+                (_, Some(_), 0..15) | (HowFar::Unknown, Some(_), 15..45) => fix(FixAction::Settle),
+                (_, _, 45..55) => fix(FixAction::Skip),
+                (_, _, 55..62) => fix(FixAction::Abort),
+                (_, Some(_), 62..70) => Reply::Fix {
+                    action: FixAction::Edit,
+                    arguments: Some(Arc::new(json!({"step": "edited"}))),
+                    output: None,
+                },
+                _ => yes,
+            }
+        }
+        (_, yes) => yes,
+    }
+}

@@ -1,0 +1,242 @@
+//! Faults on purpose, each behind a switch, to see that the oracle notices; and the store's
+//! wrapper, where crash points lie and where those faults sit that a store can have.
+
+use super::power::{Point, Power};
+use kernel::contracts::{
+    AskFilter, Delivery, FeedRow, HistoryFilter, Lease, OnCommit, Page, Paged, PrunedSlice, Read,
+    SessionAsk, SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
+};
+use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
+use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A fault that can be planted from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planted {
+    /// Every ticket resolves before its append is written.
+    AcknowledgeBeforeCommit,
+    /// The ticket of an append that starts a call resolves before it is written.
+    CallBeforeStarted,
+    /// Syncs do nothing.
+    NoSync,
+    /// Nobody is told which sessions should move.
+    LostWakeUp,
+    /// The feed leaves out a row now and then.
+    FeedSkips,
+    /// A snapshot claims to be one event further than it is.
+    SnapshotAhead,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Planted; 6] = [
+        Planted::AcknowledgeBeforeCommit,
+        Planted::CallBeforeStarted,
+        Planted::NoSync,
+        Planted::LostWakeUp,
+        Planted::FeedSkips,
+        Planted::SnapshotAhead,
+    ];
+}
+
+/// The store as the engine sees it.
+pub struct SimStore {
+    /// The real one.
+    pub inner: Arc<dyn Store>,
+    /// The switch.
+    pub power: Arc<Power>,
+    /// What is wrong with it.
+    pub planted: Option<Planted>,
+    /// How many feed rows were given.
+    pub fed: AtomicU64,
+}
+
+/// How many rows the broken feed gives before it leaves one out.
+const FEED_SKIPS_AFTER: u64 = 10;
+
+impl SimStore {
+    fn acknowledges_early(&self, append: &Append) -> bool {
+        match self.planted {
+            Some(Planted::AcknowledgeBeforeCommit) => true,
+            Some(Planted::CallBeforeStarted) => append.body.contains("\"call.started\""),
+            _ => false,
+        }
+    }
+
+    fn skip(&self, rows: Vec<FeedRow>) -> Vec<FeedRow> {
+        if self.planted != Some(Planted::FeedSkips) {
+            return rows;
+        }
+        let kept = |_: &FeedRow| self.fed.fetch_add(1, Ordering::SeqCst) != FEED_SKIPS_AFTER;
+        rows.into_iter().filter(kept).collect()
+    }
+}
+
+impl Store for SimStore {
+    fn load<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<Stored>> {
+        self.inner.load(key)
+    }
+
+    fn append(&self, append: Append) -> Ticket {
+        let early = self.acknowledges_early(&append);
+        let ticket = self.inner.append(append);
+        if !self.power.passes(Point::Queued) {
+            return Box::pin(std::future::pending());
+        }
+        if early {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        let power = self.power.clone();
+        Box::pin(async move {
+            let result = ticket.await;
+            if !power.passes(Point::Durable) {
+                std::future::pending::<()>().await;
+            }
+            result
+        })
+    }
+
+    fn keep_snapshot(&self, key: &SessionKey, seq: u64, body: String) {
+        if self.planted != Some(Planted::SnapshotAhead) {
+            return self.inner.keep_snapshot(key, seq, body);
+        }
+        let ahead = body.replacen(&format!("\"seq\":{seq}"), &format!("\"seq\":{}", seq + 1), 1);
+        self.inner.keep_snapshot(key, seq, ahead);
+    }
+
+    fn deliver(&self, delivery: Delivery) -> Read<'_, ()> {
+        self.inner.deliver(delivery)
+    }
+
+    fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<Lease>> {
+        if self.planted == Some(Planted::LostWakeUp) {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        self.inner.claim(now, limit)
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease) -> Read<'a, Lease> {
+        self.inner.renew(lease)
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> Read<'a, ()> {
+        self.inner.release(lease)
+    }
+
+    fn closure<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+    ) -> Read<'a, Option<String>> {
+        self.inner.closure(realm, hash)
+    }
+
+    fn session<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        session: &'a SessionRef,
+    ) -> Read<'a, Option<SessionRow>> {
+        self.inner.session(realm, session)
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a SessionFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionRow>> {
+        self.inner.sessions(realm, filter, page)
+    }
+
+    fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
+        self.inner.run(realm, run)
+    }
+
+    fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>> {
+        self.inner.ask(realm, ask)
+    }
+
+    fn asks<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a AskFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionAsk>> {
+        self.inner.asks(realm, filter, page)
+    }
+
+    fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>> {
+        self.inner.next_wake(after)
+    }
+
+    fn once<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        subject: &'a str,
+        route: &'a str,
+        key: &'a str,
+    ) -> Read<'a, Option<OnceRow>> {
+        self.inner.once(realm, subject, route, key)
+    }
+
+    fn prune<'a>(
+        &'a self,
+        realm: Option<&'a RealmId>,
+        before: Millis,
+        but: &'a [SessionKey],
+        slice: (u64, usize),
+    ) -> Read<'a, PrunedSlice> {
+        self.inner.prune(realm, before, but, slice)
+    }
+
+    fn history<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        only: HistoryFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<HistoryItem>> {
+        self.inner.history(key, only, page)
+    }
+
+    fn events<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<(u64, String)>> {
+        self.inner.events(key, after, limit)
+    }
+
+    fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>> {
+        Box::pin(async move { Ok(self.skip(self.inner.feed(realm, after, limit).await?)) })
+    }
+
+    fn feed_end(&self) -> Read<'_, u64> {
+        self.inner.feed_end()
+    }
+
+    fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64> {
+        self.inner.consumer(realm, consumer)
+    }
+
+    fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {
+        self.inner.advance(realm, consumer, cursor)
+    }
+
+    fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()> {
+        self.inner.remove(key)
+    }
+
+    fn on_commit(&self, woken: OnCommit) {
+        self.inner.on_commit(woken);
+    }
+
+    fn healthy(&self) -> Result<(), StoreError> {
+        self.inner.healthy()
+    }
+
+    fn close(&self) -> Read<'_, ()> {
+        self.inner.close()
+    }
+}

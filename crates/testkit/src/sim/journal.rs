@@ -1,0 +1,382 @@
+//! What a session's journal tells, read event by event by someone who knows the rules but shares no
+//! code with those who wrote it, except for `Session::apply`, which the lists are compared with.
+
+use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
+use kernel::call::{HowFar, Judgement};
+use kernel::event::{CallRequest, Event, Fact, Outcome};
+use kernel::ids::{AskId, CallId, FrameId, RunId, SessionId, SessionKey};
+use kernel::projection::{RunRow, run_row};
+use kernel::session::Session;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The story of one session.
+pub struct Story {
+    /// What its events add up to.
+    pub session: Session,
+    /// Its runs that ended, as lists must show them.
+    pub ended: BTreeMap<RunId, RunRow>,
+    /// All its runs: plan and input.
+    pub runs: BTreeMap<RunId, Started>,
+    /// Its asks.
+    pub asks: BTreeMap<AskId, AskStory>,
+    /// Its calls.
+    pub calls: BTreeMap<CallId, CallStory>,
+    /// What is wrong with it.
+    pub wrong: Vec<String>,
+}
+
+/// A run as it began.
+pub struct Started {
+    /// Its plan.
+    pub plan: String,
+    /// Its input.
+    pub input: Value,
+    /// Nobody steered it: its answer follows from plan and input.
+    pub plain: bool,
+}
+
+/// An ask and what became of it.
+pub struct AskStory {
+    /// The ask.
+    pub ask: Ask,
+    /// Where it stands.
+    pub status: AskStatus,
+    /// The reply that won.
+    pub decision: Option<Decision>,
+    /// How often a call was started on it.
+    pub used: u32,
+    /// It was decided in the session that this one is a copy of.
+    elsewhere: bool,
+}
+
+/// A call and what became of it.
+pub struct CallStory {
+    /// Its run.
+    pub run: RunId,
+    /// How far it is.
+    pub state: CallNow,
+    /// How often it was started.
+    pub starts: u32,
+    /// How often a person had it repeated after an unknown outcome.
+    pub repeats: u32,
+    /// Whether it may be repeated without asking.
+    pub repeatable: bool,
+    /// Whether someone learned what became of it, or that nobody knows.
+    pub told: bool,
+    needs_approval: bool,
+    /// Its outcome is unknown and nobody was told yet.
+    untold: bool,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallNow {
+    /// Not sent.
+    Requested,
+    /// Sent.
+    Started,
+    /// Over.
+    Finished,
+    /// Failed.
+    Failed,
+}
+
+impl Story {
+    /// Reads a whole journal.
+    pub fn read(id: SessionId, key: SessionKey, events: &[Event]) -> Self {
+        let mut story = Self {
+            session: Session::new(id, key),
+            ended: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            wrong: Vec::new(),
+        };
+        for event in events {
+            story.event(event);
+        }
+        story
+    }
+
+    fn event(&mut self, event: &Event) {
+        let expected = self.session.seq + 1;
+        if event.seq != expected {
+            self.wrong.push(format!("event {} stands where {expected} should", event.seq));
+        }
+        if let Some(run) = self.run_of(&event.fact)
+            && self.ended.contains_key(&run)
+            && !matches!(event.fact, Fact::CallLate { .. })
+        {
+            self.wrong.push(format!("event {} changes run {run}, which is over", event.seq));
+        }
+        match &event.fact {
+            Fact::AskOpened(_)
+            | Fact::AskDecided { .. }
+            | Fact::AskExpired { .. }
+            | Fact::AskWithdrawn { .. } => self.ask(event),
+            Fact::CallRequested(_)
+            | Fact::CallJudged { .. }
+            | Fact::CallStarted { .. }
+            | Fact::CallFinished { .. }
+            | Fact::CallFailed { .. }
+            | Fact::CallLate { .. } => self.call(event),
+            Fact::RunStarted { run, plan, input, .. } => {
+                let input = input.to_value();
+                self.runs.insert(*run, Started { plan: plan.to_string(), input, plain: true });
+            }
+            // A collected failure, a skipped step or a way round changes the answer.
+            Fact::ItemFailed { frame, .. }
+            | Fact::ItemFailing { frame, .. }
+            | Fact::StepSkipped { frame, .. }
+            | Fact::StepDiverted { frame, .. } => self.steered(*frame),
+            Fact::RunEnded { run, outcome } => self.check_end(*run, outcome),
+            Fact::SessionForked { .. } => self.forked(),
+            _ => {}
+        }
+        self.session.apply(event);
+        if let Fact::RunEnded { run, .. } = &event.fact
+            && let Some(row) = self.session.ended_run(*run).map(run_row)
+        {
+            self.ended.insert(*run, row);
+        }
+    }
+
+    fn run_of(&self, fact: &Fact) -> Option<RunId> {
+        match fact {
+            Fact::RunClaimed { run, .. }
+            | Fact::RunPaused { run, .. }
+            | Fact::RunContinued { run, .. }
+            | Fact::RunClosing { run, .. }
+            | Fact::RunEnded { run, .. } => Some(*run),
+            Fact::CallRequested(request) => self.calls.get(&request.replaces?).map(|call| call.run),
+            Fact::CallJudged { call, .. }
+            | Fact::CallStarted { call, .. }
+            | Fact::CallFinished { call, .. }
+            | Fact::CallFailed { call, .. } => self.calls.get(call).map(|call| call.run),
+            Fact::AskOpened(ask) => Some(ask.run),
+            Fact::AskDecided { ask, .. }
+            | Fact::AskExpired { ask }
+            | Fact::AskWithdrawn { ask } => self.asks.get(ask).map(|story| story.ask.run),
+            _ => None,
+        }
+    }
+
+    /// What stands before this happened elsewhere, and its approvals hold there only.
+    fn forked(&mut self) {
+        self.wrong.clear();
+        for ask in self.asks.values_mut() {
+            ask.elsewhere = ask.decision.is_some();
+        }
+        for call in self.calls.values_mut() {
+            call.starts = 0;
+        }
+    }
+
+    fn steered(&mut self, frame: FrameId) {
+        if let Some(run) = self.session.frames.get(&frame).map(|frame| frame.run) {
+            self.steered_run(run);
+        }
+    }
+
+    fn steered_run(&mut self, run: RunId) {
+        if let Some(started) = self.runs.get_mut(&run) {
+            started.plain = false;
+        }
+    }
+
+    fn ask(&mut self, event: &Event) {
+        match &event.fact {
+            Fact::AskOpened(ask) => {
+                if let AskBody::Fix { call: Some(call), .. } = &ask.body
+                    && let Some(call) = self.calls.get_mut(&call.call_id)
+                {
+                    (call.untold, call.told) = (false, true);
+                }
+                let story = AskStory {
+                    ask: (**ask).clone(),
+                    status: AskStatus::Open,
+                    decision: None,
+                    used: 0,
+                    elsewhere: false,
+                };
+                if self.asks.insert(ask.id, story).is_some() {
+                    self.wrong.push(format!("ask {} is opened twice", ask.id));
+                }
+            }
+            Fact::AskDecided { ask, decision } => {
+                self.close_ask(event.seq, *ask, AskStatus::Decided, Some((**decision).clone()));
+                self.decided(*ask, &decision.reply);
+            }
+            Fact::AskExpired { ask } => self.close_ask(event.seq, *ask, AskStatus::Expired, None),
+            Fact::AskWithdrawn { ask } => {
+                self.close_ask(event.seq, *ask, AskStatus::Withdrawn, None);
+            }
+            _ => {}
+        }
+    }
+
+    fn close_ask(&mut self, seq: u64, id: AskId, to: AskStatus, decision: Option<Decision>) {
+        let Some(story) = self.asks.get_mut(&id) else {
+            self.wrong.push(format!("event {seq} closes ask {id}, which was never opened"));
+            return;
+        };
+        if story.status == AskStatus::Open {
+            (story.status, story.decision) = (to, decision);
+        } else {
+            let was = story.status.name();
+            self.wrong.push(format!("event {seq} makes ask {id} {}, it is {was}", to.name()));
+        }
+    }
+
+    fn decided(&mut self, id: AskId, reply: &Reply) {
+        let Some(story) = self.asks.get(&id) else { return };
+        let run = story.ask.run;
+        let plain = match reply {
+            Reply::Clarify { answer } => answer.is_some(),
+            Reply::Fill { content } => content.is_some(),
+            Reply::Approve { decisions } => {
+                decisions.iter().all(|one| one.approve && one.arguments.is_none())
+            }
+            Reply::Fix { action, .. } => *action == FixAction::Retry,
+            Reply::Authorize { .. } => true,
+        };
+        if let (
+            AskBody::Fix { call: Some(call), how: HowFar::Unknown, .. },
+            Reply::Fix { action: FixAction::Retry, .. },
+        ) = (&story.ask.body, reply)
+            && let Some(call) = self.calls.get_mut(&call.call_id)
+        {
+            call.repeats += 1;
+        }
+        if !plain {
+            self.steered_run(run);
+        }
+    }
+
+    fn call(&mut self, event: &Event) {
+        let seq = event.seq;
+        match &event.fact {
+            Fact::CallRequested(request) => self.requested(seq, request),
+            Fact::CallJudged { call, judgement } => {
+                if let (Some(story), Judgement::Admitted { pins, .. }) =
+                    (self.calls.get_mut(call), judgement)
+                {
+                    story.repeatable = pins.repeatable();
+                }
+            }
+            Fact::CallStarted { call, grant } => self.started(seq, *call, *grant),
+            Fact::CallFinished { call, settled, .. } => {
+                let Some(story) = self.calls.get_mut(call) else { return };
+                if settled.is_none() && story.state != CallNow::Started {
+                    let state = story.state;
+                    self.wrong.push(format!("event {seq} finishes {call}, which is {state:?}"));
+                    return;
+                }
+                story.state = CallNow::Finished;
+                (story.untold, story.told) = (false, true);
+                if settled.is_some() {
+                    let run = story.run;
+                    self.steered_run(run);
+                }
+            }
+            Fact::CallFailed { call, how, .. } => {
+                let Some(story) = self.calls.get_mut(call) else { return };
+                story.state = CallNow::Failed;
+                story.untold = *how == HowFar::Unknown && !story.repeatable;
+            }
+            Fact::CallLate { call, .. } => {
+                if let Some(story) = self.calls.get_mut(call) {
+                    story.told = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn requested(&mut self, seq: u64, request: &CallRequest) {
+        let Some(run) = self.session.frames.get(&request.frame).map(|frame| frame.run) else {
+            self.wrong.push(format!("event {seq} requests a call for a frame that is not there"));
+            return;
+        };
+        let story = self.calls.entry(request.call).or_insert(CallStory {
+            run,
+            state: CallNow::Requested,
+            starts: 0,
+            repeats: 0,
+            repeatable: false,
+            told: false,
+            needs_approval: request.approve,
+            untold: false,
+        });
+        if matches!(story.state, CallNow::Started | CallNow::Finished) {
+            let state = story.state;
+            self.wrong.push(format!("event {seq} repeats {}, which is {state:?}", request.call));
+        } else {
+            story.state = CallNow::Requested;
+        }
+    }
+
+    fn started(&mut self, seq: u64, call: CallId, grant: Option<AskId>) {
+        let Some(story) = self.calls.get_mut(&call) else {
+            self.wrong.push(format!("event {seq} starts {call}, which nobody requested"));
+            return;
+        };
+        story.state = CallNow::Started;
+        story.starts += 1;
+        let allowed = 1 + story.repeats;
+        if !story.repeatable && story.starts > allowed {
+            let starts = story.starts;
+            self.wrong.push(format!("event {seq}: {call} is started {starts} times unasked"));
+        }
+        if story.needs_approval && grant.is_none() {
+            self.wrong.push(format!("event {seq} starts {call} without its approval"));
+        }
+        let Some(ask) = grant else { return };
+        let Some(approval) = self.asks.get_mut(&ask) else {
+            self.wrong.push(format!("event {seq} uses approval {ask}, which is not there"));
+            return;
+        };
+        approval.used += 1;
+        let approved = matches!(
+            approval.decision.as_ref().map(|decision| &decision.reply),
+            Some(Reply::Approve { decisions }) if decisions.iter().all(|one| one.approve)
+        );
+        if approval.elsewhere {
+            self.wrong.push(format!("event {seq} starts {call} on ask {ask} of another session"));
+        } else if !approved || approval.used > allowed {
+            let used = approval.used;
+            self.wrong.push(format!(
+                "event {seq} starts {call} on ask {ask}: approved {approved}, used {used} times"
+            ));
+        }
+    }
+
+    /// A run that ends leaves no ask open and no unknown outcome untold.
+    fn check_end(&mut self, run: RunId, outcome: &Outcome) {
+        let listed: BTreeSet<CallId> = match outcome {
+            Outcome::Cancelled { unknown, .. } => unknown.iter().copied().collect(),
+            Outcome::Completed { .. } | Outcome::Failed { .. } => BTreeSet::new(),
+        };
+        let words = match outcome {
+            Outcome::Failed { fault } => fault.hint.clone().unwrap_or_default(),
+            Outcome::Completed { .. } | Outcome::Cancelled { .. } => String::new(),
+        };
+        for (id, call) in self.calls.iter_mut().filter(|(_, call)| call.run == run) {
+            if listed.contains(id) || words.contains(&id.to_string()) {
+                (call.untold, call.told) = (false, true);
+            }
+            if call.untold {
+                self.wrong.push(format!("run {run} ends and nobody is told of {id}"));
+            }
+            if call.state == CallNow::Started && !call.repeatable && !call.told {
+                self.wrong.push(format!("run {run} ends while {id} is under way"));
+            }
+        }
+        for (id, story) in self.asks.iter().filter(|(_, story)| story.ask.run == run) {
+            if story.status == AskStatus::Open {
+                self.wrong.push(format!("run {run} ends and its ask {id} stays open"));
+            }
+        }
+    }
+}

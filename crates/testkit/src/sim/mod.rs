@@ -1,0 +1,19 @@
+//! A seeded simulation of the whole engine: the real loop, the real kernel and the real SQLite
+//! store on an executor, a clock, a disk and tools that obey one seed. Processes die at chosen
+//! points, unsynced writes are lost or torn, and an oracle outside judges what comes of it.
+
+pub mod rng;
+pub mod power;
+pub mod executor;
+pub mod clock;
+pub mod vfs;
+pub mod plans;
+pub mod reference;
+pub mod tools;
+pub mod faults;
+pub mod coverage;
+pub mod journal;
+pub mod oracle;
+pub mod clients;
+pub mod world;
+pub mod shrink;

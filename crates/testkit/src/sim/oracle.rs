@@ -1,0 +1,337 @@
+//! The judge. It notes everything that was acknowledged to anyone, sees the feed as it goes by, and
+//! at the end, when nothing fails any more, holds the store against its notes, the journals and the
+//! ledger of real effects.
+
+use super::journal::Story;
+use super::plans::SimPlan;
+use super::reference::answer;
+use super::tools::Ledger;
+use engine::{ReplyReport, RunReport};
+use kernel::ask::Decision;
+use kernel::contracts::{FeedRow, SessionRef, Store, StoreError};
+use kernel::event::{self, Event};
+use kernel::ids::{AskId, RealmId, RunId, SessionId};
+use kernel::projection::{RunRow, SessionRow, session_row};
+use kernel::session::{RunStatus, Session};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many findings are kept; the first ones tell the most.
+const WRONG_MAX: usize = 20;
+/// More events than any session of a simulation has.
+const EVENTS_MAX: usize = 100_000;
+
+/// What the world outside was told.
+#[derive(Debug, Default)]
+pub struct Oracle {
+    /// Runs that were acknowledged, as they were last shown.
+    runs: BTreeMap<RunId, RunRow>,
+    /// Decisions that were acknowledged.
+    decisions: BTreeMap<AskId, Decision>,
+    /// Winning replies as losers were shown them.
+    shown: Vec<(AskId, Value)>,
+    /// The run that each keyed request started.
+    keyed: BTreeMap<String, RunId>,
+    /// Sessions that were made as copies.
+    forks: BTreeSet<SessionId>,
+    /// Where the feed was read to, and the last event of each session in it.
+    cursor: u64,
+    fed: BTreeMap<SessionId, u64>,
+    wrong: Vec<String>,
+}
+
+impl Oracle {
+    /// Something is wrong.
+    pub fn accuse(&mut self, what: impl Into<String>) {
+        if self.wrong.len() < WRONG_MAX {
+            self.wrong.push(what.into());
+        }
+    }
+
+    /// What is wrong.
+    pub fn wrong(&self) -> &[String] {
+        &self.wrong
+    }
+
+    /// How many runs were acknowledged.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// A run was shown to someone. An answer that was on its way while the run ended may come after
+    /// the end was shown; that the end stays is judged in the store.
+    pub fn shown_run(&mut self, row: &RunRow) {
+        let over = self.runs.get(&row.id).filter(|before| before.status.is_over());
+        match over {
+            Some(before) if row.status.is_over() && before != row => {
+                self.accuse(format!("run {} was over and is shown otherwise: {row:?}", row.id));
+            }
+            Some(_) => {}
+            None => {
+                self.runs.insert(row.id, row.clone());
+            }
+        }
+    }
+
+    /// A report was given to someone.
+    pub fn shown_report(&mut self, report: &RunReport) {
+        self.shown_run(&report.run);
+    }
+
+    /// A keyed request was answered.
+    pub fn shown_keyed(&mut self, key: String, report: &RunReport) {
+        self.shown_report(report);
+        let run = report.run.id;
+        let before = *self.keyed.entry(key.clone()).or_insert(run);
+        if before != run {
+            self.accuse(format!("key {key} started run {run} after {before}"));
+        }
+    }
+
+    /// A copy of a session was acknowledged.
+    pub fn shown_fork(&mut self, session: SessionId) {
+        self.forks.insert(session);
+    }
+
+    /// A reply was answered.
+    pub fn shown_reply(&mut self, report: &ReplyReport) {
+        self.shown_report(&report.run);
+        let row = &report.ask.row;
+        let Some(decision) = &row.decision else { return };
+        let before = self.decisions.insert(row.ask.id, decision.clone());
+        if before.is_some_and(|before| before != *decision) {
+            self.accuse(format!("ask {} was decided twice", row.ask.id));
+        }
+    }
+
+    /// A loser was shown the reply that won.
+    pub fn shown_winner(&mut self, ask: AskId, detail: &Value) {
+        self.shown.push((ask, detail["decision"]["reply"].clone()));
+    }
+
+    /// Where the feed is to be read from.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Rows of the feed went by.
+    pub fn feed(&mut self, rows: &[FeedRow]) {
+        for row in rows {
+            if row.cursor <= self.cursor {
+                let cursor = self.cursor;
+                self.accuse(format!("the feed goes back from {cursor} to {}", row.cursor));
+            }
+            self.cursor = row.cursor;
+            let events = event::read(&row.body).unwrap_or_default();
+            let Some(first) = events.first() else {
+                self.accuse(format!("row {} of the feed cannot be read", row.cursor));
+                continue;
+            };
+            let before = self.fed.get(&row.session).copied().unwrap_or(0);
+            if first.seq != before + 1 {
+                let seq = first.seq;
+                self.accuse(format!(
+                    "the feed gives event {seq} of {} after {before}",
+                    row.session
+                ));
+            }
+            let last = events.last().map_or(before, |event| event.seq);
+            self.fed.insert(row.session, last);
+        }
+    }
+
+    /// Holds everything against the store, in which nothing moves any more.
+    pub async fn judge(
+        &mut self,
+        store: &dyn Store,
+        realm: &RealmId,
+        sessions: &[SessionRow],
+        (plans, ledger): (&[SimPlan], &Ledger),
+    ) -> Result<(), StoreError> {
+        let mut stories = Vec::new();
+        for row in sessions {
+            let events = self.journal(store, row).await?;
+            let story = Story::read(row.id, row.key.clone(), &events);
+            for wrong in &story.wrong {
+                self.accuse(format!("session {}: {wrong}", row.key.id));
+            }
+            self.lists(store, realm, &story).await?;
+            self.snapshot(store, row, &story).await?;
+            let fed = self.fed.get(&row.id).copied().unwrap_or(0);
+            if fed != story.session.seq {
+                let seq = story.session.seq;
+                self.accuse(format!("the feed gave {fed} events of {}, it has {seq}", row.key.id));
+            }
+            stories.push(story);
+        }
+        for fork in std::mem::take(&mut self.forks) {
+            if !sessions.iter().any(|row| row.id == fork) {
+                self.accuse(format!("copy {fork} was acknowledged and is lost"));
+            }
+        }
+        self.promises(&stories);
+        self.effects(&stories, ledger);
+        self.answers(&stories, plans);
+        Ok(())
+    }
+
+    async fn journal(
+        &mut self,
+        store: &dyn Store,
+        row: &SessionRow,
+    ) -> Result<Vec<Event>, StoreError> {
+        let texts = store.events(&row.key, 0, EVENTS_MAX).await?;
+        let mut events = Vec::with_capacity(texts.len());
+        for (seq, text) in texts {
+            match serde_json::from_str::<Event>(&text) {
+                Ok(event) => events.push(event),
+                Err(error) => self.accuse(format!("event {seq} cannot be read: {error}")),
+            }
+        }
+        Ok(events)
+    }
+
+    /// Lists show what the journal adds up to.
+    async fn lists(
+        &mut self,
+        store: &dyn Store,
+        realm: &RealmId,
+        story: &Story,
+    ) -> Result<(), StoreError> {
+        let session = &story.session;
+        let shown = store.session(realm, &SessionRef::Id(session.id)).await?;
+        let expected = session_row(session, session.updated_at);
+        if shown.as_ref() != Some(&expected) {
+            self.accuse(format!("the list shows {shown:?}, the journal says {expected:?}"));
+        }
+        for (id, expected) in &story.ended {
+            let shown = store.run(realm, *id).await?.map(|run| run.row);
+            if shown.as_ref() != Some(expected) {
+                self.accuse(format!("the list shows {shown:?}, the journal says {expected:?}"));
+            }
+        }
+        for (id, expected) in &story.asks {
+            let shown = store.ask(realm, *id).await?.map(|ask| ask.row);
+            let same = shown.as_ref().is_some_and(|shown| {
+                shown.status == expected.status && shown.decision == expected.decision
+            });
+            if !same {
+                let status = expected.status.name();
+                self.accuse(format!("the inbox shows {shown:?}, the journal says {status}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Snapshot and tail add up to the same as the whole journal.
+    async fn snapshot(
+        &mut self,
+        store: &dyn Store,
+        row: &SessionRow,
+        story: &Story,
+    ) -> Result<(), StoreError> {
+        let Some(stored) = store.load(&row.key).await? else {
+            self.accuse(format!("session {} is listed and cannot be loaded", row.key.id));
+            return Ok(());
+        };
+        let mut session = match &stored.snapshot {
+            Some(snapshot) => match Session::from_snapshot(snapshot) {
+                Some(session) => session,
+                None => {
+                    self.accuse("a snapshot cannot be read".to_owned());
+                    return Ok(());
+                }
+            },
+            None => Session::new(stored.id, row.key.clone()),
+        };
+        for row in &stored.tail {
+            let known = session.seq;
+            for event in event::read(row).unwrap_or_default() {
+                if event.seq > known {
+                    session.apply(&event);
+                }
+            }
+        }
+        if session != story.session {
+            let name = &row.key.id;
+            self.accuse(format!("snapshot and tail of {name} add up to another state"));
+        }
+        Ok(())
+    }
+
+    /// Nothing that was acknowledged is lost or changed.
+    fn promises(&mut self, stories: &[Story]) {
+        let mut wrong = Vec::new();
+        for (id, promised) in &self.runs {
+            let Some(story) = stories.iter().find(|story| story.runs.contains_key(id)) else {
+                wrong.push(format!("run {id} was acknowledged and is lost"));
+                continue;
+            };
+            let now = story.ended.get(id);
+            if now.is_none() {
+                wrong.push(format!("run {id} does not end"));
+            }
+            if promised.status.is_over() && now.is_some_and(|now| now != promised) {
+                wrong.push(format!("run {id} was shown as {promised:?} and is {now:?}"));
+            }
+        }
+        let decision_of = |ask: &AskId| {
+            stories
+                .iter()
+                .find_map(|story| story.asks.get(ask))
+                .and_then(|ask| ask.decision.as_ref())
+        };
+        for (ask, promised) in &self.decisions {
+            if decision_of(ask) != Some(promised) {
+                wrong.push(format!("the reply to {ask} was acknowledged and is lost or changed"));
+            }
+        }
+        for (ask, shown) in &self.shown {
+            let winner = decision_of(ask).map(|decision| json!(decision.reply));
+            if winner.as_ref() != Some(shown) {
+                wrong.push(format!("a loser of {ask} was shown {shown}, {winner:?} won"));
+            }
+        }
+        wrong.into_iter().for_each(|wrong| self.accuse(wrong));
+    }
+
+    /// What may not be repeated happened once, was recorded before, and somebody knows of it.
+    fn effects(&mut self, stories: &[Story], ledger: &Ledger) {
+        for (call, (tool, count)) in ledger.effects() {
+            let story = stories.iter().find_map(|story| story.calls.get(&call));
+            let Some(story) = story.filter(|story| story.starts > 0) else {
+                self.accuse(format!("{tool} was called and no start of {call} is on record"));
+                continue;
+            };
+            if count > 1 + story.repeats {
+                let repeats = story.repeats;
+                self.accuse(format!(
+                    "{call} of {tool} happened {count} times, {repeats} asked for"
+                ));
+            }
+            if !story.told {
+                self.accuse(format!("{call} of {tool} happened and nobody knows"));
+            }
+        }
+    }
+
+    /// A run that nobody steered gives the answer that its plan and its input give.
+    fn answers(&mut self, stories: &[Story], plans: &[SimPlan]) {
+        for story in stories {
+            for (id, row) in &story.ended {
+                let Some(started) = story.runs.get(id) else { continue };
+                let plan = plans.iter().find(|plan| plan.id == started.plan);
+                // A later run sees what earlier ones left in the context.
+                let Some(plan) = plan.filter(|_| row.no == 1 && started.plain) else { continue };
+                if row.status != RunStatus::Completed {
+                    continue;
+                }
+                let expected = answer(plans, plan, &started.input);
+                if row.answer.as_ref() != Some(&expected) {
+                    let given = &row.answer;
+                    self.accuse(format!("run {id} answers {given:?} instead of {expected}"));
+                }
+            }
+        }
+    }
+}

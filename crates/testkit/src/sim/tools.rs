@@ -1,0 +1,185 @@
+//! The other side: tools with a will of their own, and the ledger of what they really did. The
+//! ledger is outside the engine and survives every crash of it.
+
+use super::plans::TOOLS;
+use super::power::{Point, Power};
+use super::reference::output_of;
+use super::rng::Rng;
+use futures::future::BoxFuture;
+use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
+use kernel::contracts::{Clock, Tool};
+use kernel::ids::CallId;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What happened on the other side.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// How often each call that may not be repeated took effect, and by which tool.
+    effects: Mutex<BTreeMap<CallId, (&'static str, u32)>>,
+    /// Nothing goes wrong any more.
+    calm: AtomicBool,
+}
+
+impl Ledger {
+    /// How often each call that may not be repeated took effect, and by which tool.
+    pub fn effects(&self) -> BTreeMap<CallId, (&'static str, u32)> {
+        self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on every call works.
+    pub fn calm_down(&self) {
+        self.calm.store(true, Ordering::SeqCst);
+    }
+
+    fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::SeqCst)
+    }
+
+    fn apply(&self, call: CallId, tool: &'static str) {
+        let mut effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        effects.entry(call).or_insert((tool, 0)).1 += 1;
+    }
+}
+
+/// What becomes of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Works,
+    NotSent,
+    Fails,
+    /// The connection breaks before it arrives.
+    LostOnTheWay,
+    /// It arrives and takes effect; the answer is lost.
+    AnswerLost,
+}
+
+/// One tool.
+pub struct SimTool {
+    name: &'static str,
+    spec: Arc<ToolSpec>,
+    ledger: Arc<Ledger>,
+    clock: Arc<dyn Clock>,
+    power: Arc<Power>,
+    rng: Arc<Mutex<Rng>>,
+}
+
+/// All tools.
+pub fn all(
+    ledger: &Arc<Ledger>,
+    clock: &Arc<dyn Clock>,
+    power: &Arc<Power>,
+    rng: &Arc<Mutex<Rng>>,
+) -> Vec<Arc<dyn Tool>> {
+    let tool = |name: &'static str| -> Arc<dyn Tool> {
+        Arc::new(SimTool {
+            name,
+            spec: Arc::new(spec(name)),
+            ledger: ledger.clone(),
+            clock: clock.clone(),
+            power: power.clone(),
+            rng: rng.clone(),
+        })
+    };
+    TOOLS.into_iter().map(tool).collect()
+}
+
+/// Whether a call of this tool may be repeated without asking anyone.
+pub fn is_repeatable(tool: &str) -> bool {
+    matches!(tool, "sim::read" | "sim::keyed")
+}
+
+fn spec(name: &'static str) -> ToolSpec {
+    let reach = match name {
+        "sim::read" => Reach::Reads,
+        "sim::code" => Reach::Runs,
+        _ => Reach::Writes,
+    };
+    ToolSpec {
+        name: name.into(),
+        title: name.into(),
+        description: name.into(),
+        input_schema: Arc::new(json!({"type": "object", "required": ["step"]})),
+        output_schema: None,
+        reach,
+        idempotent: name == "sim::keyed",
+        tags: Vec::new(),
+    }
+}
+
+impl SimTool {
+    fn fate(&self) -> (Fate, u64, u64) {
+        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        let fate = match rng.below(100) {
+            0..4 => Fate::NotSent,
+            4..10 => Fate::Fails,
+            10..13 => Fate::LostOnTheWay,
+            13..17 => Fate::AnswerLost,
+            _ => Fate::Works,
+        };
+        // Most are quick; a few take longer than a call may.
+        let before = latency(&mut rng);
+        let after = latency(&mut rng);
+        if self.ledger.is_calm() { (Fate::Works, 0, after.min(100)) } else { (fate, before, after) }
+    }
+
+    /// Goes on only while the power is on.
+    async fn passes(&self, point: Point) {
+        if !self.power.passes(point) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    async fn wait(&self, ms: u64) {
+        if ms > 0 {
+            self.clock.sleep_until(self.clock.now().plus_ms(ms)).await;
+        }
+    }
+
+    async fn perform(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+        self.passes(Point::BeforeSend).await;
+        let (fate, before, after) = self.fate();
+        self.wait(before).await;
+        self.passes(Point::BeforeEffect).await;
+        match fate {
+            Fate::NotSent => return Err(ToolError::not_sent("Offline", "no connection")),
+            Fate::Fails => return Err(ToolError::failed("Refused", "the other side said no")),
+            Fate::LostOnTheWay => return Err(ToolError::unknown("Reset", "the line broke")),
+            Fate::AnswerLost | Fate::Works => {}
+        }
+        if !is_repeatable(self.name) {
+            self.ledger.apply(call.id, self.name);
+        }
+        self.passes(Point::AfterEffect).await;
+        self.wait(after).await;
+        self.passes(Point::BeforeAnswer).await;
+        match fate {
+            Fate::AnswerLost => Err(ToolError::unknown("Reset", "the line broke")),
+            _ => Ok(ToolOutput { value: output_of(&call.arguments) }),
+        }
+    }
+}
+
+fn latency(rng: &mut Rng) -> u64 {
+    match rng.below(100) {
+        0..60 => 0,
+        60..97 => 1 + rng.below(800),
+        _ => 7_000,
+    }
+}
+
+impl Tool for SimTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.perform(call))
+    }
+}

@@ -1,0 +1,136 @@
+//! The seeded simulation: the real engine and the real store under an executor, a clock and a disk
+//! that obey a seed. `WAYPOST_SIM_SEED` runs one seed, `WAYPOST_SIM_SECONDS` runs for longer; see
+//! `docs/reference/simulation.md`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests may panic, and how long they take is measured by the real clock"
+)]
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+use testkit::sim::coverage::Coverage;
+use testkit::sim::faults::Planted;
+use testkit::sim::power::Point;
+use testkit::sim::shrink::{shrink, story};
+use testkit::sim::world::{Knobs, simulate};
+
+/// How many seeds the test command runs at most, and for how long it begins new ones.
+const SEEDS: u64 = 120;
+const BUDGET: Duration = Duration::from_secs(20);
+/// Within how many seeds a planted fault must be caught.
+const PLANTED_SEEDS: u64 = 150;
+
+/// One line past the test runner's capture: seeds belong into every log.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The knobs of a seed; `WAYPOST_SIM_KNOBS` is `plans,commands,crashes`.
+fn knobs(seed: u64) -> Knobs {
+    let usual = Knobs::new(seed);
+    let Ok(text) = std::env::var("WAYPOST_SIM_KNOBS") else { return usual };
+    let numbers: Vec<u64> = text.split(',').filter_map(|part| part.trim().parse().ok()).collect();
+    match numbers.as_slice() {
+        [plans, commands, crashes] => {
+            Knobs { plans: *plans as usize, commands: *commands, crashes: *crashes, ..usual }
+        }
+        _ => panic!("WAYPOST_SIM_KNOBS is plans,commands,crashes and not `{text}`"),
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
+    let one = number("WAYPOST_SIM_SEED");
+    let seconds = number("WAYPOST_SIM_SECONDS");
+    let seeds = match (one, seconds) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, Some(_)) => 0..u64::MAX,
+        (None, None) => 0..SEEDS,
+    };
+    let budget = seconds.map_or(BUDGET, Duration::from_secs);
+    let begin = Instant::now();
+    let mut coverage = Coverage::default();
+    let (mut ran, mut steps, mut runs) = (0u64, 0u64, 0usize);
+    for seed in seeds {
+        if begin.elapsed() > budget {
+            break;
+        }
+        let outcome = simulate(knobs(seed));
+        ran += 1;
+        steps += outcome.steps;
+        runs += outcome.runs;
+        coverage.add(&outcome.coverage);
+        if !outcome.wrong.is_empty() {
+            let first = story(&outcome);
+            panic!("{first}smallest: {}", story(&shrink(outcome)));
+        }
+    }
+    tell(&format!(
+        "simulation: {ran} seeds, {steps} steps, {runs} runs acknowledged, {} places, {:.1} s",
+        coverage.places(),
+        begin.elapsed().as_secs_f64()
+    ));
+    tell(&coverage.table());
+    if one.is_none() && ran > 40 {
+        for point in Point::ALL {
+            assert!(coverage.at(point) > 0, "no crash met a run at `{}`", point.name());
+        }
+    }
+}
+
+#[test]
+fn a_seed_is_the_same_simulation_every_time() {
+    for seed in [3, 11] {
+        let (one, other) = (simulate(Knobs::new(seed)), simulate(Knobs::new(seed)));
+        assert_eq!((one.steps, one.trace, one.runs), (other.steps, other.trace, other.runs));
+        assert_eq!(one.coverage, other.coverage);
+    }
+}
+
+/// The oracle notices this fault, and says so.
+fn is_caught(planted: Planted) {
+    for seed in 0..PLANTED_SEEDS {
+        let outcome = simulate(Knobs::new(seed).with(planted));
+        if let Some(wrong) = outcome.wrong.first() {
+            tell(&format!("planted {planted:?}: caught by seed {seed}: {wrong}"));
+            return;
+        }
+    }
+    panic!("planted {planted:?} is not caught in {PLANTED_SEEDS} seeds");
+}
+
+#[test]
+fn acknowledging_before_the_commit_is_caught() {
+    is_caught(Planted::AcknowledgeBeforeCommit);
+}
+
+#[test]
+fn calling_before_the_start_is_on_record_is_caught() {
+    is_caught(Planted::CallBeforeStarted);
+}
+
+#[test]
+fn a_disk_that_does_not_sync_is_caught() {
+    is_caught(Planted::NoSync);
+}
+
+#[test]
+fn a_lost_wake_up_is_caught() {
+    is_caught(Planted::LostWakeUp);
+}
+
+#[test]
+fn a_feed_that_skips_is_caught() {
+    is_caught(Planted::FeedSkips);
+}
+
+#[test]
+fn a_snapshot_that_is_ahead_is_caught() {
+    is_caught(Planted::SnapshotAhead);
+}
