@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::shared::{Engine, lock};
 use kernel::call::Caller;
-use kernel::contracts::{Page, SessionRef};
+use kernel::contracts::{Page, Realms, SessionRef};
 use kernel::event::{self, Event, Fact};
 use kernel::fork::fork;
 use kernel::ids::{Millis, RealmId, RunId, SessionId, SessionKey};
@@ -109,32 +109,37 @@ impl Engine {
     /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
     /// nobody touched for so long; with them the keys of requests that are as old. Blobs stay.
     pub async fn prune(&self, caller: &Caller, older_than_ms: u64) -> Result<Pruned, Refusal> {
-        let now = self.shared.clock.now();
-        let age = i64::try_from(older_than_ms).unwrap_or(i64::MAX);
-        self.prune_before(Some(&caller.realm), Millis(now.0.saturating_sub(age))).await
+        self.prune_before(Realms::One(&caller.realm), self.ago(older_than_ms)).await
     }
 
-    /// The same for every realm, by `session_ttl_ms`.
-    pub(crate) async fn prune_expired(&self) {
-        let ttl_ms = self.shared.limits.session_ttl_ms;
+    /// The same for every realm, by its own `session_ttl_ms` or by that of the limits.
+    pub async fn prune_expired(&self) {
+        let ttls = &self.shared.session_ttls;
+        for (realm, ttl_ms) in ttls {
+            self.prune_older(Realms::One(realm), *ttl_ms).await;
+        }
+        let named: Vec<RealmId> = ttls.keys().cloned().collect();
+        self.prune_older(Realms::AllBut(&named), self.shared.limits.session_ttl_ms).await;
+    }
+
+    async fn prune_older(&self, realms: Realms<'_>, ttl_ms: u64) {
         if ttl_ms == 0 {
             return;
         }
-        let age = i64::try_from(ttl_ms).unwrap_or(i64::MAX);
-        let before = Millis(self.shared.clock.now().0.saturating_sub(age));
-        match self.prune_before(None, before).await {
+        match self.prune_before(realms, self.ago(ttl_ms)).await {
             Ok(Pruned { sessions: 0, .. }) => {}
             Ok(Pruned { sessions, rows }) => tracing::info!(sessions, rows, "old sessions removed"),
             Err(refusal) => tracing::warn!("old sessions cannot be removed: {}", refusal.message),
         }
     }
 
+    fn ago(&self, age_ms: u64) -> Millis {
+        let age_ms = i64::try_from(age_ms).unwrap_or(i64::MAX);
+        Millis(self.shared.clock.now().0.saturating_sub(age_ms))
+    }
+
     /// In slices, so that a large removal never holds up a run.
-    async fn prune_before(
-        &self,
-        realm: Option<&RealmId>,
-        before: Millis,
-    ) -> Result<Pruned, Refusal> {
+    async fn prune_before(&self, realms: Realms<'_>, before: Millis) -> Result<Pruned, Refusal> {
         let shared = &self.shared;
         let mut pruned = Pruned::default();
         let mut after = 0;
@@ -142,7 +147,7 @@ impl Engine {
             // Whoever drives a session may be about to start a run in it.
             let driven: Vec<SessionKey> = lock(&shared.driven).keys().cloned().collect();
             let limit = shared.limits.prune_batch_max;
-            let slice = shared.store.prune(realm, before, &driven, (after, limit)).await?;
+            let slice = shared.store.prune(realms, before, &driven, (after, limit)).await?;
             for key in &slice.removed {
                 drop(shared.rest.take(key));
             }

@@ -6,14 +6,11 @@ use crate::rest::Rested;
 use crate::shared::Engine;
 use kernel::call::Caller;
 use kernel::contracts::{
-    AskFilter, FeedRow, HistoryFilter, Page, Paged, SessionAsk, SessionFilter, SessionRef,
-    SessionRun,
+    AskFilter, FeedRow, HistoryFilter, Page, Paged, RETENTION, SessionAsk, SessionFilter,
+    SessionRef, SessionRun,
 };
 use kernel::ids::{AskId, ContentHash, RunId};
 use kernel::projection::{HistoryItem, SessionRow};
-
-/// The consumer whose place says up to where retention has removed rows of the feed.
-pub(crate) const RETENTION: &str = "retention";
 
 impl Engine {
     /// One session's row.

@@ -16,7 +16,7 @@ use kernel::plan::mistake::Mistake;
 use kernel::plan::{Closure, Plan};
 use kernel::schema::Schemas;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, mpsc};
@@ -43,6 +43,8 @@ pub struct Parts {
     pub spawn: Arc<dyn Spawn>,
     /// The limits.
     pub limits: Arc<Limits>,
+    /// `session_ttl_ms` of realms that have one of their own.
+    pub session_ttls: BTreeMap<RealmId, u64>,
 }
 
 /// The engine. Cheap to clone; all clones are one engine.
@@ -60,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) spawn: Arc<dyn Spawn>,
     pub(crate) limits: Arc<Limits>,
+    pub(crate) session_ttls: BTreeMap<RealmId, u64>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) feed: Arc<Feed>,
@@ -110,6 +113,7 @@ impl Engine {
                 clock: parts.clock,
                 entropy: parts.entropy,
                 spawn: parts.spawn,
+                session_ttls: parts.session_ttls,
                 catalog,
                 gate,
                 feed,

@@ -339,11 +339,12 @@ pub trait Store: Send + Sync {
 
     /// Removes one slice of the old sessions: those that are over, or never had a run, and were
     /// last changed before this; those in `but` stay. The slice begins after a row's number (0 for
-    /// the first) and looks at so many. After the last one, keys of requests that are as old and
-    /// whose runs are gone are removed as well. Durable on return.
+    /// the first) and looks at so many. In the same commit `RETENTION` of each realm moves on to
+    /// the newest row of the feed that went. After the last slice, keys of requests that are as old
+    /// and whose runs are gone are removed as well. Durable on return.
     fn prune<'a>(
         &'a self,
-        realm: Option<&'a RealmId>,
+        realms: Realms<'a>,
         before: Millis,
         but: &'a [SessionKey],
         slice: (u64, usize),
@@ -358,6 +359,18 @@ pub trait Store: Send + Sync {
     /// Ends the writer after what is queued; durable on return.
     fn close(&self) -> Read<'_, ()>;
 }
+
+/// Whose sessions are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Realms<'a> {
+    /// One realm's.
+    One(&'a RealmId),
+    /// All, but not those of these realms.
+    AllBut(&'a [RealmId]),
+}
+
+/// The consumer whose place says up to where `Store::prune` may have removed rows of the feed.
+pub const RETENTION: &str = "retention";
 
 /// What one slice of a removal removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

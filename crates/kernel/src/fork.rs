@@ -8,6 +8,7 @@ use crate::datum::{Datum, Held, Origin};
 use crate::event::{CallRequest, Event, Fact, Outcome, VERSION};
 use crate::fault::Fault;
 use crate::ids::{AskId, CallId, ContentHash, Millis, RunId, SessionId, SessionKey};
+use crate::planted::{Switch, is_on};
 use crate::session::{CallState, Session};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -97,7 +98,9 @@ impl<'a> Copying<'a> {
             | Fact::RunClaimed { .. }
             | Fact::TimerSet { .. }
             | Fact::TimerFired { .. } => false,
-            Fact::AskDecided { ask, .. } => !self.undecided.contains(ask),
+            Fact::AskDecided { ask, .. } => {
+                !self.undecided.contains(ask) || is_on(Switch::ForkKeepsApproval)
+            }
             _ => true,
         }
     }

@@ -4,6 +4,7 @@
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
 
+pub mod planted;
 pub mod ids;
 pub mod limits;
 pub mod fault;

@@ -90,7 +90,7 @@ limits! {
     /// The largest page.
     page_items_max: usize = 200;
     /// The length of an id that a client chooses.
-    client_id_chars_max: usize = 200;
+    client_id_chars_max: usize = 255;
     /// How many events a session may have to be forked or exported.
     export_events_max: usize = 100_000;
     /// Sessions that are over and that nobody touched for so long are removed; 0 keeps them.

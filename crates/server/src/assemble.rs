@@ -62,7 +62,7 @@ pub enum AssembleError {
 /// Builds a server on the current tokio runtime and lets it go on with what it left undone.
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Setup { project, data, address, admin_key, fatal } = setup;
-    let Config { server, limits, http } = project.config;
+    let Config { server, limits, http, session_ttls } = project.config;
     let limits = Arc::new(limits);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let spawn: Arc<dyn Spawn> = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
@@ -88,6 +88,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         entropy: Arc::new(SystemEntropy),
         spawn: spawn.clone(),
         limits,
+        session_ttls,
     });
     let realm = RealmId::from(REALM);
     let warnings = engine.load_plans(&realm, project.plans).map_err(AssembleError::Plans)?;

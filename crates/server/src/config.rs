@@ -1,9 +1,11 @@
 //! `waypost.toml`: what an operator can set. An unknown key is an error with its line and the key
 //! that was most likely meant: a setting that is silently ignored is worse than none.
 
+use kernel::ids::RealmId;
 use kernel::limits::Limits;
 use kernel::plan::mistake::{Mistake, meant};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use toml::Spanned;
@@ -22,6 +24,8 @@ pub struct Config {
     pub limits: Limits,
     /// `[tools.http]`.
     pub http: HttpSettings,
+    /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
+    pub session_ttls: BTreeMap<RealmId, u64>,
 }
 
 /// `[server]`.
@@ -83,6 +87,13 @@ struct Written {
     server: WrittenServer,
     limits: Limits,
     tools: WrittenTools,
+    realms: BTreeMap<String, WrittenRealm>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WrittenRealm {
+    session_ttl_ms: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -109,7 +120,7 @@ struct WrittenHttp {
 /// The keys of each table, by its path.
 fn known_keys(table: &str) -> Option<&'static [&'static str]> {
     match table {
-        "" => Some(&["server", "limits", "tools"]),
+        "" => Some(&["server", "limits", "tools", "realms"]),
         "server" => Some(&["host", "port", "hosts", "admin"]),
         "limits" => Some(Limits::NAMES),
         "tools" => Some(&["http"]),
@@ -117,6 +128,9 @@ fn known_keys(table: &str) -> Option<&'static [&'static str]> {
         _ => None,
     }
 }
+
+/// The keys of `[realms.<name>]`.
+const REALM_KEYS: &[&str] = &["session_ttl_ms"];
 
 /// The text with its name, to say where a mistake is.
 struct Reader<'a> {
@@ -126,7 +140,29 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn unknown_keys(&self, table: &DeTable<'_>, path: &str, mistakes: &mut Vec<Mistake>) {
-        let Some(known) = known_keys(path) else { return };
+        if path == "realms" {
+            self.unknown_keys_of_realms(table, mistakes);
+        } else if let Some(known) = known_keys(path) {
+            self.keys_beside(table, (path, known), mistakes);
+        }
+    }
+
+    /// A realm may have any name; what stands in its table may not.
+    fn unknown_keys_of_realms(&self, realms: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
+        for (name, realm) in realms {
+            if let Some(table) = realm.get_ref().as_table() {
+                let path = format!("realms.{}", name.get_ref());
+                self.keys_beside(table, (&path, REALM_KEYS), mistakes);
+            }
+        }
+    }
+
+    fn keys_beside(
+        &self,
+        table: &DeTable<'_>,
+        (path, known): (&str, &[&str]),
+        mistakes: &mut Vec<Mistake>,
+    ) {
         for (key, value) in table {
             let name: &str = key.get_ref();
             if !known.contains(&name) {
@@ -165,6 +201,9 @@ impl Reader<'_> {
         }
         let allow: Vec<String> = written.tools.http.allow.into_iter().map(plain).collect();
         let http = HttpSettings::new(&allow);
+        let ttl = |(name, realm): (String, WrittenRealm)| {
+            realm.session_ttl_ms.map(|ttl_ms| (RealmId::from(name), ttl_ms))
+        };
         Ok(Config {
             server: ServerConfig {
                 host,
@@ -174,6 +213,7 @@ impl Reader<'_> {
             },
             limits: written.limits,
             http: http.map_err(|bad| vec![Mistake::error(bad.to_string())])?,
+            session_ttls: written.realms.into_iter().filter_map(ttl).collect(),
         })
     }
 
@@ -270,11 +310,26 @@ mod tests {
                 "waypost.toml:5:1: error: unknown key `body_byte_max` in `[limits]`; \
                  hint: did you mean `body_bytes_max`?",
                 "waypost.toml:6:2: error: unknown key `modles`; \
-                 hint: known here: server, limits, tools",
+                 hint: known here: server, limits, tools, realms",
                 "waypost.toml:2:1: error: unknown key `prot` in `[server]`; \
                  hint: did you mean `port`?",
             ]
         );
+    }
+
+    #[test]
+    fn a_realm_has_settings_of_its_own() {
+        let text = "[realms.shop]\nsession_ttl_ms = 60000\n[realms.\"a b\"]\n";
+        let config = Config::parse("waypost.toml", text).unwrap();
+        assert_eq!(config.session_ttls, BTreeMap::from([(RealmId::from("shop"), 60_000)]));
+        assert_eq!(
+            mistakes("[realms.shop]\nsession_tll_ms = 1\n"),
+            ["waypost.toml:2:1: error: unknown key `session_tll_ms` in `[realms.shop]`; \
+              hint: did you mean `session_ttl_ms`?"]
+        );
+        let told = mistakes("[realms]\nshop = 1\n");
+        assert!(told[0].starts_with("waypost.toml:2:"), "{told:?}");
+        assert!(told[0].contains("error: invalid type"), "{told:?}");
     }
 
     #[test]

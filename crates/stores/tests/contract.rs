@@ -8,8 +8,8 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::contracts::{
-    AskFilter, Clock, Definition, HistoryFilter, Page, SessionFilter, SessionRef, Spawn, Store,
-    StoreError, Ticket,
+    AskFilter, Clock, Definition, HistoryFilter, Page, PrunedSlice, RETENTION, Realms,
+    SessionFilter, SessionRef, Spawn, Store, StoreError, Ticket,
 };
 use kernel::datum::{Datum, Origin};
 use kernel::entry::EntryResult;
@@ -968,11 +968,22 @@ fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too() {
         drivers.push(driver);
     }
     let (before, but) = (Millis(100), [drivers[2].key().clone()]);
-    let prune = |after, limit| block_on(scene.store().prune(None, before, &but, (after, limit)));
+    let others = [RealmId::from("o")];
+    let whose = Realms::AllBut(&others);
+    let prune = |after, limit| block_on(scene.store().prune(whose, before, &but, (after, limit)));
+    let ours = [realm()];
+    let spared = block_on(scene.store().prune(Realms::AllBut(&ours), before, &[], (0, 9))).unwrap();
+    assert_eq!(spared, PrunedSlice::default());
+    let feed = block_on(scene.store().feed(&realm(), 0, 9)).unwrap();
+    let gone = |realm: &str| block_on(scene.store().consumer(&realm.into(), RETENTION)).unwrap();
+    assert_eq!(gone("r"), 0);
     let first = prune(0, 2).unwrap();
     assert_eq!(first.removed, [drivers[0].key().clone()]);
+    assert_eq!(gone("r"), feed[0].cursor);
     let second = prune(first.next.unwrap(), 2).unwrap();
     assert_eq!((second.removed, second.next), (vec![drivers[4].key().clone()], None));
+    // Up to here the feed has gaps, though some of its rows are left.
+    assert_eq!((gone("r"), gone("o")), (feed[4].cursor, 0));
     assert_eq!(first.rows, 3, "the session, its journal and its run");
     let left: Vec<bool> = drivers
         .iter()
@@ -987,8 +998,9 @@ fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too() {
         })
         .collect();
     assert_eq!(kept, [false, true, true, true, false]);
-    assert_eq!(
-        block_on(scene.store().prune(Some(&"o".into()), before, &[], (0, 9))).unwrap().rows,
-        0
-    );
+    let other = Realms::One(&others[0]);
+    assert_eq!(block_on(scene.store().prune(other, before, &[], (0, 9))).unwrap().rows, 0);
+    let our = Realms::One(&ours[0]);
+    let last = block_on(scene.store().prune(our, before, &[], (0, 9))).unwrap();
+    assert_eq!(last.removed, [drivers[2].key().clone()]);
 }

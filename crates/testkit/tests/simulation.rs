@@ -8,6 +8,7 @@
     reason = "tests may panic, and how long they take is measured by the real clock"
 )]
 
+use kernel::planted::Switch;
 use std::io::Write;
 use std::time::{Duration, Instant};
 use testkit::sim::coverage::Coverage;
@@ -133,4 +134,29 @@ fn a_feed_that_skips_is_caught() {
 #[test]
 fn a_snapshot_that_is_ahead_is_caught() {
     is_caught(Planted::SnapshotAhead);
+}
+
+#[test]
+fn a_merge_by_finish_order_is_caught() {
+    is_caught(Planted::Inside(Switch::MergeByFinishOrder));
+}
+
+#[test]
+fn an_approval_used_twice_is_caught() {
+    is_caught(Planted::Inside(Switch::ApprovalUsedTwice));
+}
+
+#[test]
+fn a_late_result_that_counts_is_caught() {
+    is_caught(Planted::Inside(Switch::LateResultApplied));
+}
+
+#[test]
+fn a_reply_to_a_withdrawn_ask_is_caught() {
+    is_caught(Planted::Inside(Switch::WithdrawnAskAnswered));
+}
+
+#[test]
+fn a_fork_that_keeps_an_approval_is_caught() {
+    is_caught(Planted::Inside(Switch::ForkKeepsApproval));
 }

@@ -10,6 +10,7 @@ use kernel::contracts::AskFilter;
 use kernel::datum::{Datum, Origin};
 use kernel::event::{Closing, Fact};
 use kernel::ids::{AskId, FrameId, RunId, SessionId};
+use kernel::planted::{Switch, is_on};
 use kernel::projection::{SessionRow, session_row};
 use kernel::reply::{BadReply, check, short_form};
 use kernel::session::Session;
@@ -266,7 +267,13 @@ impl Driver {
         let open = self.session.as_ref().and_then(|session| session.asks.get(&id));
         let ask = match open {
             Some(open) if open.is_open() => open.ask.clone(),
-            _ => return Ok(Err(self.closed_ask(id).await?)),
+            _ => {
+                let refusal = self.closed_ask(id).await?;
+                return match self.answered_anyway(&refusal, id, reply, &by).await? {
+                    Some(answered) => Ok(Ok(answered)),
+                    None => Ok(Err(refusal)),
+                };
+            }
         };
         if let Err(bad) = check(&ask, &reply, self.shared.schemas.as_ref()) {
             return Ok(Err(refuse_reply(&ask, bad)));
@@ -278,6 +285,22 @@ impl Driver {
         self.keep_key(by.claim, ask.run, Some(id));
         self.record(Fact::AskDecided { ask: id, decision: Box::new(decision.clone()) }).await?;
         Ok(Ok((ask, decision)))
+    }
+
+    /// What must never happen, unless the simulation wants to see that it notices.
+    async fn answered_anyway(
+        &mut self,
+        refusal: &Refusal,
+        id: AskId,
+        reply: Reply,
+        by: &Replier,
+    ) -> Result<Option<(Ask, Decision)>, Refusal> {
+        if refusal.code != "withdrawn" || !is_on(Switch::WithdrawnAskAnswered) {
+            return Ok(None);
+        }
+        let found = self.shared.store.ask(&self.key.realm, id).await?;
+        let decision = Decision { by: by.by.clone(), at: self.shared.clock.now(), reply };
+        Ok(found.map(|ask| (ask.row.ask, decision)))
     }
 
     /// Edited arguments pass the gate before the reply counts; if refused, the ask stays open.

@@ -11,6 +11,7 @@ use kernel::call::{HowFar, ToolError, ToolOutput};
 use kernel::datum::{Datum, Origin};
 use kernel::event::Fact;
 use kernel::ids::{AskId, CallId};
+use kernel::planted::{Switch, is_on};
 use kernel::session::CallState;
 use std::sync::Arc;
 
@@ -31,6 +32,10 @@ impl Driver {
     ) -> Result<(), Refusal> {
         let output = |output: ToolOutput| Arc::new(Datum::inline(output.value, Origin::Call(call)));
         match (result, self.open_fix(call)) {
+            (Ok(came), None) if is_on(Switch::LateResultApplied) => {
+                let settled = None;
+                self.record(Fact::CallFinished { call, output: output(came), settled }).await
+            }
             (Ok(came), Some(ask)) => {
                 // Both in one append: an ask that is withdrawn alone would leave its frame waiting.
                 self.flush();

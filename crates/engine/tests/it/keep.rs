@@ -132,6 +132,25 @@ async fn old_sessions_are_removed_unless_they_wait_for_someone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_realm_keeps_its_sessions_as_long_as_it_says() {
+    // The limits' own time, the realm's, and whether a session that is over stays.
+    for (limit, own, stays) in [(1, Some(0), true), (0, Some(1), false), (1, None, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits { session_ttl_ms: limit, ..Limits::default() };
+        let ttls = own.map(|own| (caller().realm, own)).into_iter().collect();
+        let world = World::with_ttls(folder.path(), &[WRITE], limits, ttls).await;
+        world.permits.add_permits(1);
+        world.run("write", json!({}), "a").await;
+        world.until("the driver to end", |world| world.engine.counts().sessions_active == 0).await;
+        let clock = world.engine.clock();
+        clock.sleep_until(clock.now().plus_ms(10)).await;
+        world.engine.prune_expired().await;
+        let found = world.engine.session(&caller(), &key("a")).await;
+        assert_eq!(found.is_ok(), stays, "{limit} {own:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failed_step_is_tried_again_by_its_run() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[FAIL, ASK]).await;

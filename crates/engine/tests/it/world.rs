@@ -9,6 +9,7 @@ use kernel::contracts::{Policy, Store, Tool};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -98,6 +99,15 @@ impl World {
     }
 
     pub async fn with_limits(folder: &Path, plans: &[&str], limits: Limits) -> Self {
+        Self::with_ttls(folder, plans, limits, BTreeMap::new()).await
+    }
+
+    pub async fn with_ttls(
+        folder: &Path,
+        plans: &[&str],
+        limits: Limits,
+        session_ttls: BTreeMap<RealmId, u64>,
+    ) -> Self {
         let limits = Arc::new(Limits { stop_wait_ms: 0, ..limits });
         let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
         let parts = stores::Parts {
@@ -127,6 +137,7 @@ impl World {
             entropy: Arc::new(SystemEntropy),
             spawn,
             limits,
+            session_ttls,
         });
         let file = |(index, text): (usize, &&str)| PlanFile {
             file: format!("plan{index}.yaml"),

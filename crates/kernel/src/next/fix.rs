@@ -8,6 +8,7 @@ use crate::event::Fact;
 use crate::fault::Fault;
 use crate::ids::{AskId, CallId, ContextKey, StepId};
 use crate::plan::{Step, StepKind};
+use crate::planted::{Switch, is_on};
 use crate::resolve::Stop;
 use crate::session::{CallState, OpenAsk, OpenCall};
 use serde_json::Value;
@@ -193,7 +194,9 @@ impl At<'_> {
         let same = unknown && arguments.is_none();
         request.replaces = Some(call.request.call);
         // An approval is good for one start: whoever retries is asked again where one is needed.
-        request.grant = grant;
+        if !is_on(Switch::ApprovalUsedTwice) {
+            request.grant = grant;
+        }
         if !same {
             request.try_no += 1;
             request.call = self.call_id(&request.step, request.try_no);

@@ -236,7 +236,7 @@ fn a_plan_that_is_no_plan_is_refused() {
     bad(&format!("planId: «7\n{steps}"), "expected a text, found a number; hint: put it in quotes");
     bad(
         &format!("planId: «''\n{steps}"),
-        "this text cannot be a name; hint: a name has 1 to 200 characters on one line",
+        "this text cannot be a name; hint: a name has 1 to 255 characters on one line",
     );
     bad(&format!("parameters: «text\n{steps}"), "expected a JSON Schema, found a text");
     bad(&format!("startStepId: «b\n{steps}"), "there is no step `b` at the top level");

@@ -8,6 +8,7 @@ use crate::entry::{Entry, EntryResult, FramePath, HistoryRow};
 use crate::event::{CallRequest, Event, Fact, Outcome};
 use crate::fault::Fault;
 use crate::ids::{CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
+use crate::planted::{Switch, is_on};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -153,9 +154,12 @@ impl Session {
                 });
                 self.set_ready(frame);
             }
-            Fact::CallStarted { call, .. } => {
+            Fact::CallStarted { call, grant } => {
                 let open = self.calls.get_mut(call)?;
                 open.state = CallState::Started;
+                if is_on(Switch::ApprovalUsedTwice) {
+                    open.request.grant = *grant;
+                }
                 let (run, frame) = (open.run, open.request.frame);
                 self.with_run(run, |run| run.in_flight += 1);
                 self.clear_ready(frame);

@@ -51,6 +51,9 @@ impl Session {
         self.with_frame(open.ask.frame, |frame| {
             frame.state = call.map_or(FrameState::AtStep, FrameState::Calling);
         });
+        // Whoever withdraws goes on with the frame in the next event; a journal that is cut in
+        // between must not leave it waiting for nobody.
+        self.set_ready(open.ask.frame);
         self.wake_above(open.ask.frame);
     }
 

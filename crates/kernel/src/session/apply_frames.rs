@@ -8,6 +8,7 @@ use crate::entry::{Mode, PathSegment};
 use crate::event::{BranchStart, Fact, LoopStart, PlanEntry};
 use crate::fault::Fault;
 use crate::ids::{FrameId, StepId};
+use crate::planted::{Switch, is_on};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -148,8 +149,8 @@ impl Session {
         let mut merge_now = None;
         match (&mut join.kind, &frame.kind) {
             (JoinKind::Branches(_), FrameKind::Branch { index }) => {
-                let index = *index;
-                join.left.insert(index, frame.remains(None));
+                let place = place(&join.left, *index);
+                join.left.insert(place, frame.remains(None));
             }
             (JoinKind::Loop(state), FrameKind::Item { index, .. }) => {
                 let index = *index;
@@ -163,7 +164,8 @@ impl Session {
                 if in_turn {
                     merge_now = Some(remains);
                 } else {
-                    join.left.insert(index, remains);
+                    let place = place(&join.left, index);
+                    join.left.insert(place, remains);
                 }
             }
             _ => {}
@@ -297,4 +299,9 @@ impl Session {
             self.clear_ready(parent);
         }
     }
+}
+
+/// Where a child's remains are kept until the join: by declared order, whatever ended first.
+fn place(left: &BTreeMap<u32, Remains>, index: u32) -> u32 {
+    if is_on(Switch::MergeByFinishOrder) { left.len() as u32 } else { index }
 }

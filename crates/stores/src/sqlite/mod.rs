@@ -7,6 +7,7 @@ mod connect;
 mod schema;
 mod columns;
 mod keys;
+mod consumers;
 mod append;
 mod poison;
 mod queue;
@@ -22,12 +23,13 @@ use crate::parts::{OpenError, Parts};
 use columns::integer;
 use definitions::SqliteDefinitions;
 use kernel::contracts::{
-    AskFilter, Delivery, FeedRow, HistoryFilter, Lease, Page, Paged, PrunedSlice, Read, SessionAsk,
-    SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
+    AskFilter, Delivery, FeedRow, HistoryFilter, Lease, Page, Paged, PrunedSlice, Read, Realms,
+    SessionAsk, SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
 };
 use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
 use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
 use lock::FolderLock;
+use prune::Scope;
 use queue::{Shared, Writes};
 use readers::Readers;
 use rusqlite::{Connection, params};
@@ -75,16 +77,15 @@ impl SqliteStore {
     /// Removes old keys whose runs are gone, slice by slice; how many.
     async fn prune_keys(
         &self,
-        realm: Option<RealmId>,
+        scope: &Scope,
         before: Millis,
         limit: i64,
     ) -> Result<u64, StoreError> {
         let mut rows = 0;
         loop {
-            let of = realm.clone();
-            let look = move |connection: &Connection| {
-                prune::old_keys(connection, of.as_ref(), before, limit)
-            };
+            let scope = scope.clone();
+            let look =
+                move |connection: &Connection| prune::old_keys(connection, &scope, before, limit);
             let keys = self.readers.read(look).await?;
             if keys.is_empty() {
                 return Ok(rows);
@@ -231,18 +232,13 @@ impl Store for SqliteStore {
 
     fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64> {
         let (realm, consumer) = (realm.clone(), consumer.to_owned());
-        self.readers.read(move |connection| read::consumer(connection, &realm, &consumer))
+        self.readers.read(move |connection| consumers::place(connection, &realm, &consumer))
     }
 
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {
         let (realm, consumer) = (realm.clone(), consumer.to_owned());
-        self.writes.perform(move |connection| {
-            let sql = "INSERT INTO consumers (realm, name, cursor) VALUES (?1, ?2, ?3) \
-                 ON CONFLICT (realm, name) DO UPDATE SET cursor = max(cursor, excluded.cursor)";
-            let params = params![realm.as_str(), consumer, integer(cursor)];
-            connection.prepare_cached(sql)?.execute(params)?;
-            Ok(())
-        })
+        self.writes
+            .perform(move |connection| consumers::advance(connection, &realm, &consumer, cursor))
     }
 
     fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()> {
@@ -258,17 +254,17 @@ impl Store for SqliteStore {
 
     fn prune<'a>(
         &'a self,
-        realm: Option<&'a RealmId>,
+        realms: Realms<'a>,
         before: Millis,
         but: &'a [SessionKey],
         (after, limit): (u64, usize),
     ) -> Read<'a, PrunedSlice> {
         Box::pin(async move {
             let looked = (integer(after), i64::try_from(limit).unwrap_or(i64::MAX));
-            let of = realm.cloned();
-            let look = move |connection: &Connection| {
-                prune::old_sessions(connection, of.as_ref(), before, looked)
-            };
+            let scope = Scope::of(realms);
+            let of = scope.clone();
+            let look =
+                move |connection: &Connection| prune::old_sessions(connection, &of, before, looked);
             let mut old = self.readers.read(look).await?;
             let next = old.last().filter(|_| old.len() >= limit).map(|(number, _)| *number as u64);
             old.retain(|(_, key)| !but.contains(key));
@@ -279,7 +275,7 @@ impl Store for SqliteStore {
                 (removed, rows) = self.writes.perform(remove).await?;
             }
             if next.is_none() {
-                rows += self.prune_keys(realm.cloned(), before, looked.1).await?;
+                rows += self.prune_keys(&scope, before, looked.1).await?;
             }
             Ok(PrunedSlice { removed, rows, next })
         })

@@ -1,9 +1,13 @@
 //! Removing old sessions: a reader finds them, the writer removes them in small slices and looks
 //! again before it does, so that a session that moved meanwhile stays.
 
+use super::consumers;
 use super::trouble::Trouble;
+use kernel::contracts::{RETENTION, Realms};
 use kernel::ids::{Millis, RealmId, SessionKey, Space};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Over, or never had a run; ?1 is the time before which nobody must have touched it.
 const OLD: &str = "updated_at < ?1 AND created_at < ?1 \
@@ -15,20 +19,45 @@ pub(crate) type Found = (i64, SessionKey);
 /// A request's key with its realm, subject and route.
 pub(crate) type KeyName = (String, String, String, String);
 
+/// Whose sessions are looked at, as a condition on `realm`.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    within: &'static str,
+    /// A JSON list of realms.
+    names: String,
+}
+
+impl Scope {
+    /// These realms' sessions.
+    pub(crate) fn of(realms: Realms<'_>) -> Self {
+        let (within, realms) = match realms {
+            Realms::One(realm) => ("IN", std::slice::from_ref(realm)),
+            Realms::AllBut(realms) => ("NOT IN", realms),
+        };
+        let names: Vec<&str> = realms.iter().map(RealmId::as_str).collect();
+        Self { within, names: json!(names).to_string() }
+    }
+
+    /// The condition, with the names as this parameter.
+    fn sql(&self, parameter: &str) -> String {
+        format!("realm {} (SELECT value FROM json_each({parameter}))", self.within)
+    }
+}
+
 /// Old sessions after a row's number.
 pub(crate) fn old_sessions(
     connection: &Connection,
-    realm: Option<&RealmId>,
+    scope: &Scope,
     before: Millis,
     (after, limit): (i64, i64),
 ) -> Result<Vec<Found>, Trouble> {
     let sql = format!(
         "SELECT pk, realm, space, key FROM sessions WHERE {OLD} AND pk > ?2 \
-         AND (?3 IS NULL OR realm = ?3) ORDER BY pk LIMIT ?4"
+         AND {} ORDER BY pk LIMIT ?4",
+        scope.sql("?3")
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let realm = realm.map(RealmId::as_str);
-    let rows = statement.query_and_then(params![before.0, after, realm, limit], found)?;
+    let rows = statement.query_and_then(params![before.0, after, scope.names, limit], found)?;
     rows.collect()
 }
 
@@ -38,7 +67,8 @@ fn found(row: &Row<'_>) -> Result<Found, Trouble> {
     Ok((row.get(0)?, key))
 }
 
-/// Removes those of them that are still old, with all that belongs to them; how many rows.
+/// Removes those of them that are still old, with all that belongs to them; how many rows. What
+/// went from the feed is noted with it: a reader that is not past it has missed something.
 pub(crate) fn remove_sessions(
     connection: &Connection,
     sessions: &[Found],
@@ -48,13 +78,29 @@ pub(crate) fn remove_sessions(
     let changes_before = changes(connection)?;
     let mut statement = connection.prepare_cached(&sql)?;
     let mut removed = Vec::new();
+    let mut gone: BTreeMap<&RealmId, u64> = BTreeMap::new();
     for (number, key) in sessions {
+        let newest = newest_row(connection, *number)?;
         if statement.execute(params![before.0, number])? > 0 {
             removed.push(key.clone());
+            let gone = gone.entry(&key.realm).or_default();
+            *gone = newest.max(*gone);
         }
     }
     // Every other table refers to the session's row: what goes with it is counted here only.
-    Ok((removed, changes(connection)?.saturating_sub(changes_before)))
+    let rows = changes(connection)?.saturating_sub(changes_before);
+    for (realm, cursor) in gone {
+        consumers::advance(connection, realm, RETENTION, cursor)?;
+    }
+    Ok((removed, rows))
+}
+
+/// The last row that a session has in the feed; 0 if it has none.
+fn newest_row(connection: &Connection, session: i64) -> Result<u64, Trouble> {
+    let sql = "SELECT row FROM journal WHERE session = ?1 ORDER BY seq DESC LIMIT 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let row: Option<i64> = statement.query_row([session], |row| row.get(0)).optional()?;
+    Ok(row.unwrap_or(0) as u64)
 }
 
 fn changes(connection: &Connection) -> Result<u64, Trouble> {
@@ -66,15 +112,17 @@ fn changes(connection: &Connection) -> Result<u64, Trouble> {
 /// Keys of requests that are old and whose runs are gone.
 pub(crate) fn old_keys(
     connection: &Connection,
-    realm: Option<&RealmId>,
+    scope: &Scope,
     before: Millis,
     limit: i64,
 ) -> Result<Vec<KeyName>, Trouble> {
-    let sql = "SELECT realm, subject, route, key FROM idempotency AS k WHERE created_at < ?1 \
-         AND (?2 IS NULL OR realm = ?2) AND NOT EXISTS (SELECT 1 FROM runs WHERE id = k.run) \
-         LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql)?;
-    let params = params![before.0, realm.map(RealmId::as_str), limit];
+    let sql = format!(
+        "SELECT realm, subject, route, key FROM idempotency AS k WHERE created_at < ?1 \
+         AND {} AND NOT EXISTS (SELECT 1 FROM runs WHERE id = k.run) LIMIT ?3",
+        scope.sql("?2")
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let params = params![before.0, scope.names, limit];
     let rows = statement.query_and_then(params, |row| {
         Ok::<_, Trouble>((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     })?;

@@ -271,17 +271,6 @@ pub(crate) fn feed_end(connection: &Connection) -> Result<u64, Trouble> {
     Ok(newest.unwrap_or(0))
 }
 
-/// How far a named consumer has read.
-pub(crate) fn consumer(
-    connection: &Connection,
-    realm: &RealmId,
-    name: &str,
-) -> Result<u64, Trouble> {
-    let sql = "SELECT cursor FROM consumers WHERE realm = ?1 AND name = ?2";
-    let cursor = one(connection, sql, params![realm.as_str(), name], |row| count(row, 0))?;
-    Ok(cursor.unwrap_or(0))
-}
-
 /// The events of one journal row, as texts: an event that this release cannot read is shown too.
 fn split(row: &str) -> Result<Vec<(u64, String)>, Trouble> {
     #[derive(Deserialize)]

@@ -141,7 +141,11 @@ impl Clients {
     }
 
     async fn open_asks(&self) -> Vec<SessionAsk> {
-        let filter = AskFilter { status: Some("open".to_owned()), ..AskFilter::default() };
+        self.asks_that_are("open").await
+    }
+
+    async fn asks_that_are(&self, status: &str) -> Vec<SessionAsk> {
+        let filter = AskFilter { status: Some(status.to_owned()), ..AskFilter::default() };
         let page = Page { cursor: None, limit: PAGE };
         match self.engine.asks(&caller(), &filter, &page).await {
             Ok(page) => page.items,
@@ -153,6 +157,14 @@ impl Clients {
     }
 
     async fn some_ask(&self) -> Option<SessionAsk> {
+        // Some have an old list before them.
+        if self.below(6) == 0 {
+            let withdrawn = self.asks_that_are("withdrawn").await;
+            let found = locked(&self.rng).pick(&withdrawn).cloned();
+            if found.is_some() {
+                return found;
+            }
+        }
         // Most people wait until there is something to answer.
         for _ in 0..8 {
             let open = self.open_asks().await;

@@ -4,14 +4,15 @@
 use super::power::{Point, Power};
 use kernel::contracts::{
     AskFilter, Delivery, FeedRow, HistoryFilter, Lease, OnCommit, Page, Paged, PrunedSlice, Read,
-    SessionAsk, SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
+    Realms, SessionAsk, SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
 };
 use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
+use kernel::planted::Switch;
 use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A fault that can be planted from outside.
+/// A fault that can be planted: in what surrounds the engine, or by a switch inside the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planted {
     /// Every ticket resolves before its append is written.
@@ -26,18 +27,18 @@ pub enum Planted {
     FeedSkips,
     /// A snapshot claims to be one event further than it is.
     SnapshotAhead,
+    /// A rule inside is broken.
+    Inside(Switch),
 }
 
 impl Planted {
-    /// All of them.
-    pub const ALL: [Planted; 6] = [
-        Planted::AcknowledgeBeforeCommit,
-        Planted::CallBeforeStarted,
-        Planted::NoSync,
-        Planted::LostWakeUp,
-        Planted::FeedSkips,
-        Planted::SnapshotAhead,
-    ];
+    /// The switch inside the rules that this fault turns, if it is one of those.
+    pub fn switch(self) -> Option<Switch> {
+        match self {
+            Planted::Inside(switch) => Some(switch),
+            _ => None,
+        }
+    }
 }
 
 /// The store as the engine sees it.
@@ -182,12 +183,12 @@ impl Store for SimStore {
 
     fn prune<'a>(
         &'a self,
-        realm: Option<&'a RealmId>,
+        realms: Realms<'a>,
         before: Millis,
         but: &'a [SessionKey],
         slice: (u64, usize),
     ) -> Read<'a, PrunedSlice> {
-        self.inner.prune(realm, before, but, slice)
+        self.inner.prune(realms, before, but, slice)
     }
 
     fn history<'a>(

@@ -83,6 +83,7 @@ pub struct Outcome {
 
 /// Simulates one seed. A panic anywhere is a finding too.
 pub fn simulate(knobs: Knobs) -> Outcome {
+    kernel::planted::plant(knobs.planted.and_then(Planted::switch));
     match catch_unwind(AssertUnwindSafe(|| simulated(knobs))) {
         Ok(outcome) => outcome,
         Err(panic) => {
@@ -251,6 +252,7 @@ impl Machine {
             entropy: self.entropy.clone(),
             spawn,
             limits,
+            session_ttls: BTreeMap::new(),
         });
         let file = |plan: &SimPlan| PlanFile {
             file: format!("{}.yaml", plan.id),
@@ -324,10 +326,17 @@ async fn follow(clients: Arc<Clients>, store: Arc<dyn Store>) {
     }
 }
 
+/// How many of its last events are told of a session that does not end.
+const LAST_EVENTS: u64 = 12;
+
 /// Brings everything to an end and judges it.
 async fn judge(clients: &Clients, store: &Arc<dyn Store>, plans: &[SimPlan], ledger: &Ledger) {
     for row in clients.bring_to_an_end().await {
-        let what = format!("session {} does not end: {}", row.key.id, row.status.name());
+        let last = store.events(&row.key, row.seq.saturating_sub(LAST_EVENTS), 100).await;
+        let last: Vec<String> =
+            last.unwrap_or_default().into_iter().map(|(_, text)| text).collect();
+        let (name, status, last) = (&row.key.id, row.status.name(), last.join("\n      "));
+        let what = format!("session {name} does not end: {status}\n      {last}");
         locked(&clients.oracle).accuse(what);
     }
     // The feed is a moment behind.

@@ -16,8 +16,8 @@ pub use catalog::{
 };
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
 pub use run::{
-    ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Page, ReplyAnswer, Run, RunAnswer,
-    RunBody, Session, Status,
+    ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Page, PruneAnswer, PruneBody, ReplyAnswer,
+    Run, RunAnswer, RunBody, Session, Status,
 };
 pub use stream::{FeedEvent, FeedSnapshot, StreamEnd};
 

@@ -202,6 +202,23 @@ pub struct ForkBody {
     pub at: Option<u64>,
 }
 
+/// `POST /sessions/prune`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PruneBody {
+    /// How long nobody must have touched a session.
+    pub older_than_ms: u64,
+}
+
+/// What a removal of old sessions removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PruneAnswer {
+    /// Whole sessions.
+    pub sessions: u64,
+    /// Rows of the store, these sessions' own included.
+    pub rows: u64,
+}
+
 /// What `/livez` and `/readyz` answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {

@@ -1,0 +1,34 @@
+//! Faults on purpose, all off: switches by which the simulation shows that it would notice. They
+//! sit inside the rules, where no wrapper can reach, and exist in debug builds only.
+
+use std::cell::Cell;
+
+/// A rule that can be broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// Children are merged in the order in which they ended.
+    MergeByFinishOrder,
+    /// An approval is good for every start of its step.
+    ApprovalUsedTwice,
+    /// A result that comes too late counts.
+    LateResultApplied,
+    /// A reply to a withdrawn ask is accepted.
+    WithdrawnAskAnswered,
+    /// A fork takes over approvals that were not used yet.
+    ForkKeepsApproval,
+}
+
+thread_local! {
+    /// A simulation is one thread, and several run at the same time.
+    static ON: Cell<Option<Switch>> = const { Cell::new(None) };
+}
+
+/// Breaks this rule on this thread, until told otherwise.
+pub fn plant(switch: Option<Switch>) {
+    ON.set(switch);
+}
+
+/// Whether this rule is broken on purpose.
+pub fn is_on(switch: Switch) -> bool {
+    cfg!(debug_assertions) && ON.get() == Some(switch)
+}
