@@ -37,6 +37,7 @@ const TABLE: &[Route] = &[
     route("POST", "/api/v1/runs/{id}/continue", || post(runs::go_on)),
     route("POST", "/api/v1/runs/{id}/retry", || post(runs::retry)),
     route("GET", "/api/v1/sessions", || get(sessions::list)),
+    route("POST", "/api/v1/sessions/prune", || post(sessions::prune)),
     route("GET", "/api/v1/sessions/{id}", || get(sessions::show)),
     route("DELETE", "/api/v1/sessions/{id}", || delete(sessions::remove)),
     route("GET", "/api/v1/sessions/{id}/history", || get(sessions::history)),

@@ -11,6 +11,11 @@ use std::sync::Arc;
 /// Who may administer, where this is set.
 const ADMIN_KEY_VARIABLE: &str = "WAYPOST_ADMIN_KEY";
 
+/// The admin key of this environment; an empty one is none.
+pub(crate) fn admin_key() -> Option<String> {
+    std::env::var(ADMIN_KEY_VARIABLE).ok().filter(|key| !key.is_empty())
+}
+
 /// A server over this project and this data, for a socket of this address.
 pub(crate) async fn assemble(
     project: Project,
@@ -21,7 +26,7 @@ pub(crate) async fn assemble(
         project,
         data,
         address,
-        admin_key: std::env::var(ADMIN_KEY_VARIABLE).ok(),
+        admin_key: admin_key(),
         fatal: Arc::new(|why: String| end_now(&why)),
     };
     server::assemble(setup).await.map_err(refused)

@@ -32,6 +32,7 @@ pub(crate) struct Request<'a> {
     path: Vec<&'a str>,
     query: Vec<(&'static str, String)>,
     wait: Duration,
+    key: Option<String>,
 }
 
 impl<'a> Request<'a> {
@@ -50,6 +51,18 @@ impl<'a> Request<'a> {
     pub(crate) fn waiting(mut self, seconds: u64) -> Self {
         self.wait = Duration::from_secs(seconds);
         self.with("wait", Some(seconds))
+    }
+
+    /// The same, where the answer itself may take so many seconds more.
+    pub(crate) fn taking(mut self, seconds: u64) -> Self {
+        self.wait = Duration::from_secs(seconds);
+        self
+    }
+
+    /// The same with the admin key, where there is one.
+    pub(crate) fn keyed(mut self, key: Option<String>) -> Self {
+        self.key = key;
+        self
     }
 }
 
@@ -153,7 +166,11 @@ impl Client {
         if !request.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query);
         }
-        self.http.request(method, url)
+        let builder = self.http.request(method, url);
+        match &request.key {
+            Some(key) => builder.bearer_auth(key),
+            None => builder,
+        }
     }
 
     async fn answer(&self, builder: RequestBuilder) -> Result<Value, Failure> {

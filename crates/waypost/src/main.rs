@@ -73,7 +73,7 @@ enum Command {
     Init(init::InitArgs),
     /// List, check, draw, test and run plans
     Plan(plan::PlanArgs),
-    /// List, show, follow, hold, mend, copy and cancel sessions
+    /// List, show, follow, hold, mend, copy, cancel and remove sessions
     Session(session::SessionArgs),
     /// What people are asked, and their answers
     Inbox(inbox::InboxArgs),

@@ -1,7 +1,8 @@
-//! `/api/v1/sessions`: lists, one session, its history and its context; copies of it.
+//! `/api/v1/sessions`: lists, one session, its history and its context; copies of it; old ones
+//! removed.
 
-use crate::body::Maybe;
-use crate::doors::{Doors, Shared};
+use crate::body::{Maybe, Posted};
+use crate::doors::{Administrator, Doors, Shared};
 use crate::error::Failure;
 use crate::params::{InSpace, Named, Params, page, session_ref};
 use crate::shown;
@@ -10,6 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
+use engine::Pruned;
 use futures::future::try_join_all;
 use kernel::contracts::{AskFilter, Page, SessionFilter};
 use kernel::ids::{PlanId, Space};
@@ -103,6 +105,16 @@ pub(crate) async fn remove(
     let wanted = session_ref(&name, query.space.as_deref());
     doors.engine.remove_session(doors.caller(), &wanted).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /sessions/prune`: removes the realm's old sessions that are over.
+pub(crate) async fn prune(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Posted(body): Posted<rest::PruneBody>,
+) -> Result<Json<rest::PruneAnswer>, Failure> {
+    let Pruned { sessions, rows } = doors.engine.prune(&caller, body.older_than_ms).await?;
+    Ok(Json(rest::PruneAnswer { sessions, rows }))
 }
 
 /// `POST /sessions/{id}/fork`: a new session that begins as a copy.

@@ -155,6 +155,16 @@ pub(super) const SESSIONS: &[Operation] = &[
         refusals: &[&[400], READ],
     },
     Operation {
+        method: "POST",
+        path: "/api/v1/sessions/prune",
+        id: "pruneSessions",
+        summary: "Removes sessions that are over and old; for who may administer",
+        parameters: &[],
+        body: Body::Json("PruneBody"),
+        answers: &[json_answer(200, "PruneAnswer", "what was removed")],
+        refusals: &[&[401], BODY, WRITE],
+    },
+    Operation {
         method: "GET",
         path: "/api/v1/sessions/{id}",
         id: "showSession",

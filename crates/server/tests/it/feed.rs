@@ -149,3 +149,26 @@ async fn a_place_that_is_none_is_refused() {
     }
     assert_eq!(house.get(&format!("{PATH}?from=1")).await.status, 400);
 }
+
+#[tokio::test]
+async fn a_place_before_what_was_removed_is_gone() {
+    let house = House::demo().await;
+    finished(&house, "a").await;
+    let (mut client, _) = Client::connect(&house, PATH, None).await;
+    let (first, _, _) = client.next().await;
+    drop(client);
+    let waiting = house.greeting().await;
+    house.prune(1).await;
+    let gone = house.get(&format!("{PATH}?after={first}")).await;
+    assert_eq!(gone.refusal(), refused(410, "cursor_gone", &[]));
+    assert!(text(&gone.body["hint"]).contains("from its beginning"), "{gone:?}");
+    assert_eq!(open(&house, PATH, Some(&first)).await.status().as_u16(), 410);
+    // Without a place it begins with what is kept, and a place after the gap is as good as before.
+    let (mut client, snapshot) = Client::connect(&house, PATH, None).await;
+    let (place, _, next) = client.next().await;
+    assert_eq!(next["session"], waiting["session"]["id"]);
+    assert_eq!(next["event"]["type"], "session.created");
+    for place in [place, text(&snapshot["cursor"])] {
+        Client::connect(&house, PATH, Some(&place)).await;
+    }
+}

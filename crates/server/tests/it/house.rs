@@ -10,6 +10,7 @@ use server::project::Project;
 use server::{Assembled, Setup, assemble};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use tower::ServiceExt;
 
@@ -101,6 +102,22 @@ impl House {
         let answer = self.post("/api/v1/runs", body).await;
         assert!(answer.status == 200 || answer.status == 202, "{answer:?}");
         answer.body
+    }
+
+    /// Removes what is over until so many sessions are gone: whoever drives one may not have let
+    /// go of it yet.
+    pub async fn prune(&self, sessions: u64) {
+        let mut gone = 0;
+        for _ in 0..1_000 {
+            let answer = self.post("/api/v1/sessions/prune", json!({"olderThanMs": 0})).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+            gone += answer.body["sessions"].as_u64().unwrap();
+            if gone >= sessions {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(gone, sessions, "sessions that were removed");
     }
 
     /// A run of `interaction::greeting` that waits, in a new session.

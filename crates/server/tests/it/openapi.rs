@@ -47,4 +47,7 @@ async fn examples_of_requests_are_requests() {
     for body in examples("ForkBody") {
         assert_eq!(house.post("/api/v1/sessions/order-7/fork", body).await.status, 201);
     }
+    for body in examples("PruneBody") {
+        assert_eq!(house.post("/api/v1/sessions/prune", body).await.status, 200);
+    }
 }

@@ -1,6 +1,8 @@
 //! `/api/v1/sessions`.
 
 use crate::house::{House, encoded, refused, text};
+use axum::body::Body;
+use axum::http::Request;
 use serde_json::{Value, json};
 
 async fn completed(house: &House, key: &str) -> Value {
@@ -130,4 +132,50 @@ async fn a_failed_step_is_tried_again() {
     let done = completed(&house, "done").await;
     let path = format!("/api/v1/runs/{}/retry", text(&done["run"]["id"]));
     assert_eq!(house.post_text(&path, "").await.refusal(), refused(409, "no_open_ask", &[]));
+}
+
+const PRUNE: &str = "/api/v1/sessions/prune";
+
+#[tokio::test]
+async fn old_sessions_are_removed_unless_they_wait() {
+    let house = House::demo().await;
+    for key in ["a", "b"] {
+        completed(&house, key).await;
+    }
+    house.run(json!({"planId": "interaction::greeting", "session": "waits"})).await;
+    let young = house.post(PRUNE, json!({"olderThanMs": 3_600_000})).await;
+    assert_eq!((young.status, young.body), (200, json!({"sessions": 0, "rows": 0})));
+    house.prune(2).await;
+    assert_eq!(keys(&house.get("/api/v1/sessions").await.body), ["waits"]);
+}
+
+#[tokio::test]
+async fn a_removal_says_how_old() {
+    let house = House::demo().await;
+    for (body, pointer) in [
+        (json!({}), ""),
+        (json!({"olderThanMs": -1}), "/olderThanMs"),
+        (json!({"olderThanMs": "30d"}), "/olderThanMs"),
+    ] {
+        let answer = house.post(PRUNE, body).await;
+        assert_eq!(answer.refusal(), refused(422, "wrong_shape", &[pointer]));
+    }
+    assert_eq!(house.post_text(PRUNE, "").await.refusal(), refused(400, "no_body", &[]));
+}
+
+#[tokio::test]
+async fn only_administrators_remove_old_sessions() {
+    let house = House::build(server::project::Project::demo(), Some("secret")).await;
+    let body = json!({"olderThanMs": 0});
+    assert_eq!(house.post(PRUNE, body.clone()).await.refusal(), refused(401, "unauthorized", &[]));
+    let wrong = [("authorization", "Bearer secrets")];
+    assert_eq!(house.post_with(PRUNE, &wrong, body.clone()).await.status, 401);
+    let key = [("authorization", "Bearer secret")];
+    assert_eq!(house.post_with(PRUNE, &key, body.clone()).await.status, 200);
+    let foreign = Request::post(PRUNE)
+        .header("host", "evil.test")
+        .header("authorization", "Bearer secret")
+        .body(Body::from(body.to_string()));
+    let foreign = house.send(foreign.unwrap()).await;
+    assert_eq!(foreign.refusal(), refused(403, "host_not_allowed", &[]));
 }

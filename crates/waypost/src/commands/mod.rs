@@ -33,3 +33,40 @@ fn limit(text: &str) -> Result<usize, String> {
         .filter(|items| (1..=LIST_ITEMS_MAX).contains(items))
         .ok_or_else(|| format!("expected a number from 1 to {LIST_ITEMS_MAX}"))
 }
+
+/// Reads an age, `90s`, `30m`, `12h` or `30d`, as milliseconds.
+fn age(text: &str) -> Result<u64, String> {
+    age_ms(text).ok_or_else(|| "expected an age such as 90s, 30m, 12h or 30d".to_owned())
+}
+
+fn age_ms(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit_ms = match unit {
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    // A sign is no part of an age, though `parse` would take it.
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = if plain { number.parse::<u64>().ok()? } else { return None };
+    number.checked_mul(unit_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_a_number_and_a_unit() {
+        for (text, ms) in [("0s", 0), ("90s", 90_000), ("12h", 43_200_000), ("30d", 2_592_000_000)]
+        {
+            assert_eq!(age(text), Ok(ms), "{text}");
+        }
+        for text in ["", "d", "30", "+1d", "-1d", "1.5h", "1 h", "3w", "1ü", "99999999999999999d"]
+        {
+            assert!(age(text).is_err(), "{text}");
+        }
+    }
+}

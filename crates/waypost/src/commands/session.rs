@@ -1,5 +1,6 @@
-//! `waypost session`: what runs, what it did, how to hold, mend, copy and stop it.
+//! `waypost session`: what runs, what it did, how to hold, mend, copy, stop and remove it.
 
+use crate::assembly;
 use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -10,7 +11,7 @@ use crate::tail::{self, Look};
 use clap::{Args, Subcommand};
 use kernel::ids::Millis;
 use serde_json::{Value, json};
-use wire::rest::{HistoryEntry, Page, RunAnswer, Session};
+use wire::rest::{HistoryEntry, Page, PruneAnswer, PruneBody, RunAnswer, Session};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +24,8 @@ Examples:
   waypost session retry ses_..               # the step that failed, once more
   waypost session fork ses_.. --at 12        # a copy that goes on from its event 12
   waypost session export ses_.. > session.json
-  waypost session cancel ses_..";
+  waypost session cancel ses_..
+  waypost session prune --older-than 30d     # those that are over and that nobody touched since";
 
 /// What `waypost session` takes.
 #[derive(Debug, Args)]
@@ -97,6 +99,12 @@ enum SessionCommand {
         /// ses_.. or the client's own key
         session: String,
     },
+    /// Remove sessions that are over and old; with WAYPOST_ADMIN_KEY where the server has one
+    Prune {
+        /// How long nobody touched them: 90s, 30m, 12h or 30d
+        #[arg(long, value_name = "AGE", value_parser = super::age)]
+        older_than: u64,
+    },
 }
 
 /// Each event says its own place.
@@ -104,6 +112,9 @@ const LOOK: Look = Look { line, with_cursor: false };
 
 /// The newest entries of a history; all of them are one `GET .../history` away.
 const HISTORY_ITEMS: usize = 20;
+
+/// How many seconds a large removal may take.
+const PRUNE_SECONDS: u64 = 600;
 
 /// Runs `waypost session`.
 pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit, Failure> {
@@ -128,6 +139,7 @@ pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit, Fa
         SessionCommand::Fork { session, at } => fork(output, &client, &session, at).await,
         SessionCommand::Export { session } => export(output, &client, &session).await,
         SessionCommand::Cancel { session } => move_run(output, &client, &session, "cancel").await,
+        SessionCommand::Prune { older_than } => prune(output, &client, older_than).await,
     }
 }
 
@@ -283,6 +295,19 @@ async fn move_run(
     }
     let answer: RunAnswer = read(&body)?;
     output.text(&format!("{run} {}", answer.run.status.name()))?;
+    Ok(Exit::Ok)
+}
+
+async fn prune(output: Output, client: &Client, older_than_ms: u64) -> Result<Exit, Failure> {
+    let request = Request::to(&["sessions", "prune"]);
+    let request = request.taking(PRUNE_SECONDS).keyed(assembly::admin_key());
+    let body = client.post(request, &json!(PruneBody { older_than_ms })).await?;
+    if output.is_json() {
+        output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let PruneAnswer { sessions, rows } = read(&body)?;
+    output.text(&format!("{sessions} sessions removed, {rows} rows in all"))?;
     Ok(Exit::Ok)
 }
 

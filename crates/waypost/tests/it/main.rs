@@ -9,6 +9,7 @@
 
 mod process;
 mod help;
+mod errors;
 mod offline;
 mod lifecycle;
 mod session;

@@ -1,7 +1,9 @@
 //! The commands that talk to a server, end to end over the demo's plans.
 
-use crate::process::Server;
+use crate::process::{Server, waypost, waypost_with};
 use serde_json::Value;
+use std::time::Duration;
+use testkit::harness::wait_for;
 
 /// The one open ask of a session.
 fn open_ask(server: &Server, session: &str) -> String {
@@ -183,4 +185,34 @@ fn events_of_all_sessions_are_followed() {
     assert!(!rest.contains("run.ended"), "{rest}");
     assert_eq!(rest.lines().count(), 3, "session.created, run.started, ask.opened: {rest}");
     server.run(&["events", "tail", "--after", "nowhere"]).code(2).says("hint: ");
+}
+
+#[test]
+fn old_sessions_are_removed() {
+    let server = Server::demo();
+    server.run(&["plan", "run", "math::conditional_add", "--input", "a=2", "b=3"]).code(0);
+    server.run(&["plan", "run", "interaction::greeting", "--session", "open"]).code(3);
+    let young = server.run(&["session", "prune", "--older-than", "30d"]).code(0);
+    assert_eq!(young.stdout, "0 sessions removed, 0 rows in all\n");
+    // Whoever drove the session may not have let go of it yet.
+    wait_for("the session to be removed", Duration::from_secs(10), || {
+        let pruned = server.json(&["session", "prune", "--older-than", "0s"]).code(0).json();
+        (pruned["sessions"] == 1).then_some(())
+    });
+    let left = server.json(&["session", "ls"]).code(0).json();
+    assert_eq!(left["items"].as_array().map(Vec::len), Some(1), "{left}");
+    assert_eq!(left["items"][0]["key"], "open");
+    server.run(&["session", "prune"]).code(2).says("--older-than");
+    server.run(&["session", "prune", "--older-than", "soon"]).code(2).says("30d");
+}
+
+#[test]
+fn sessions_are_removed_with_the_admin_key_where_there_is_one() {
+    let key = [("WAYPOST_ADMIN_KEY", "secret")];
+    let server = Server::start(&["--demo"], &key);
+    let folder = tempfile::tempdir().unwrap();
+    let prune = ["--server", server.url.as_str(), "session", "prune", "--older-than", "1h"];
+    waypost(folder.path(), &prune).code(4).says("admin key");
+    waypost_with(folder.path(), &prune, &[("WAYPOST_ADMIN_KEY", "wrong")]).code(4);
+    waypost_with(folder.path(), &prune, &key).code(0);
 }

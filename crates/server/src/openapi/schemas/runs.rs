@@ -17,6 +17,8 @@ pub(super) fn schemas() -> Vec<Named> {
         ("HistoryPage", history_page()),
         ("ContextAnswer", context_answer()),
         ("ForkBody", fork_body()),
+        ("PruneBody", prune_body()),
+        ("PruneAnswer", prune_answer()),
         ("Health", health()),
     ]
 }
@@ -242,6 +244,40 @@ fn fork_body() -> Value {
             }
         },
         "examples": [{"at": 1}]
+    })
+}
+
+fn prune_body() -> Value {
+    json!({
+        "type": "object",
+        "description": "Which sessions go: those that are over, or never had a run.",
+        "additionalProperties": false,
+        "required": ["olderThanMs"],
+        "properties": {
+            "olderThanMs": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "How long nobody must have touched them."
+            }
+        },
+        "examples": [{"olderThanMs": 2_592_000_000_u64}]
+    })
+}
+
+fn prune_answer() -> Value {
+    json!({
+        "type": "object",
+        "description": "What was removed.",
+        "required": ["sessions", "rows"],
+        "properties": {
+            "sessions": {"type": "integer", "minimum": 0, "description": "Whole sessions."},
+            "rows": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "Rows of the store, these sessions' own included."
+            }
+        },
+        "examples": [{"sessions": 2, "rows": 31}]
     })
 }
 

@@ -32,6 +32,8 @@ const TYPES: &[(&str, Again)] = &[
     ("HistoryPage", again::<rest::Page<rest::HistoryEntry>>),
     ("ContextAnswer", again::<rest::ContextAnswer>),
     ("ForkBody", again::<rest::ForkBody>),
+    ("PruneBody", again::<rest::PruneBody>),
+    ("PruneAnswer", again::<rest::PruneAnswer>),
     ("Health", again::<rest::Health>),
     ("AskKind", again::<rest::AskKind>),
     ("AskStatus", again::<rest::AskStatus>),

@@ -1,0 +1,247 @@
+//! Errors as people read them: each command of the table fails, and what it says is what its file
+//! holds, with ids, ports, paths and times masked. `UPDATE_EXPECT=1` writes the files anew.
+
+use crate::process::{Ended, Server, waypost_with, write};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// One file per error.
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/errors");
+/// Nobody listens on port 1, and nobody without rights can.
+const NOWHERE: &str = "http://127.0.0.1:1";
+/// An ask that no server has.
+const NO_ASK: &str = "ask_00000000000000000000000000000000";
+
+const MISSPELT: &str = "[server]\nprot = 1\n\n[limits]\nbody_byte_max = 1\n";
+const MISTAKEN: &str = r#"description: a tool and a step that are not there
+startStepId: a
+steps:
+  - {id: a, type: tool_call, toolId: "math::ad", arguments: {a: 1, b: 2}, nextStepId: bb}
+  - {id: b, type: final_response, message: done}
+"#;
+
+/// What needs no server, by the name of its file.
+const OFFLINE: &[(&str, &[&str])] = &[
+    ("up-bad-port", &["up", "--demo", "--port", "99999"]),
+    ("up-open-host", &["up", "--demo", "--host", "0.0.0.0"]),
+    ("up-no-folder", &["up", "nowhere"]),
+    ("up-unknown-keys", &["up", "misspelt", "--ephemeral"]),
+    ("up-plan-mistakes", &["up", "mistaken", "--ephemeral", "--port", "0"]),
+    ("config-unknown-keys", &["config", "show", "misspelt"]),
+    ("init-present", &["init", "misspelt"]),
+    ("plan-validate-mistakes", &["plan", "validate", "mistaken"]),
+    ("plan-validate-no-plans", &["plan", "validate", "empty"]),
+    ("plan-test-mistakes", &["plan", "test", "mistaken"]),
+    ("plan-graph-no-file", &["plan", "graph", "nowhere.yaml"]),
+    ("plan-run-bad-json", &["plan", "run", "math::fan_out", "--input", "{\"items\": ["]),
+    ("plan-run-no-file", &["plan", "run", "math::fan_out", "--input", "@nowhere.json"]),
+    ("plan-run-key-twice", &["plan", "run", "math::fan_out", "--input", "a=1", "a=2"]),
+    ("unknown-command", &["plan", "rnu"]),
+    ("unknown-command-json", &["--json", "plna"]),
+    ("unknown-topic", &["help", "plan", "rnu"]),
+    ("unknown-shell", &["completions", "csh"]),
+    ("bad-server", &["--server", "nowhere", "tool", "ls"]),
+    ("unreachable", &["--server", NOWHERE, "tool", "ls"]),
+    ("unreachable-json", &["--server", NOWHERE, "--json", "tool", "ls"]),
+    ("session-prune-unreachable", &["--server", NOWHERE, "session", "prune", "--older-than", "1d"]),
+    ("session-prune-no-age", &["session", "prune"]),
+    ("session-prune-bad-age", &["session", "prune", "--older-than", "soon"]),
+];
+
+/// What a server of the demo refuses; `ASK` is an ask of it that wants a form, `DONE` a session
+/// whose run is over.
+const ONLINE: &[(&str, &[&str])] = &[
+    ("plan-run-unknown", &["plan", "run", "billing::monthly_report"]),
+    ("plan-run-misspelt", &["plan", "run", "math::fan_uot"]),
+    ("plan-run-wrong-input", &["plan", "run", "math::conditional_add", "--input", "a=two", "b=3"]),
+    ("session-show-unknown", &["session", "show", "nobody-knows-it"]),
+    ("session-show-misspelt", &["session", "show", "doen"]),
+    ("session-ls-bad-status", &["session", "ls", "--status", "wating"]),
+    ("session-cancel-over", &["session", "cancel", "DONE"]),
+    ("session-fork-bad-place", &["session", "fork", "DONE", "--at", "999"]),
+    ("inbox-show-unknown", &["inbox", "show", NO_ASK]),
+    ("inbox-show-no-id", &["inbox", "show", "nope"]),
+    ("inbox-approve-form", &["inbox", "approve", "ASK"]),
+    ("inbox-answer-wrong-action", &["inbox", "answer", "ASK", "--action", "retry"]),
+    ("inbox-answer-off-schema", &["inbox", "answer", "ASK", "name="]),
+    ("tool-show-misspelt", &["tool", "show", "math::ad"]),
+    ("tool-call-wrong-input", &["tool", "call", "math::add", "a=one", "b=2"]),
+    ("tool-call-failed", &["tool", "call", "test::always_fail"]),
+    ("events-tail-no-place", &["events", "tail", "--after", "nowhere"]),
+];
+
+/// What was told, by the name of its file.
+struct Told {
+    all: BTreeMap<String, String>,
+    folder: TempDir,
+    /// What differs from run to run, and what is written in its place.
+    masks: Vec<(String, &'static str)>,
+}
+
+impl Told {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            ("misspelt/waypost.toml", MISSPELT),
+            ("mistaken/waypost.toml", ""),
+            ("mistaken/plans/x/bad.yaml", MISTAKEN),
+            ("empty/waypost.toml", ""),
+        ];
+        write(folder.path(), &files);
+        let mut told = Self { all: BTreeMap::new(), folder, masks: Vec::new() };
+        told.mask(told.place().display().to_string(), "FOLDER");
+        told
+    }
+
+    /// The folder as the system names it, without links.
+    fn place(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap()
+    }
+
+    fn mask(&mut self, text: String, with: &'static str) {
+        self.masks.push((text, with));
+    }
+
+    /// Runs a command that must fail, and keeps what it says.
+    fn fails(&mut self, name: &str, arguments: &[&str]) {
+        let ended = waypost_with(&self.place(), arguments, &[("LOG_LEVEL", "error")]);
+        assert_ne!(ended.code, Some(0), "{name}: {ended:#?}");
+        let mut text = shown(arguments, &ended);
+        for (what, with) in &self.masks {
+            text = text.replace(what.as_str(), with);
+        }
+        let twin = self.all.insert(format!("{name}.txt"), without_ids_and_times(&text));
+        assert_eq!(twin, None, "`{name}` is there twice");
+    }
+}
+
+/// The command, how it ended, and what it said.
+fn shown(arguments: &[&str], ended: &Ended) -> String {
+    let code = ended.code.map_or("none".to_owned(), |code| code.to_string());
+    let mut lines =
+        vec![format!("$ waypost {}", arguments.join(" ")), format!("exit code: {code}")];
+    for (name, said) in [("standard output", &ended.stdout), ("standard error", &ended.stderr)] {
+        if !said.is_empty() {
+            lines.push(format!("{name}:"));
+            lines.extend(said.trim_end().lines().map(|line| line.trim_end().to_owned()));
+        }
+    }
+    format!("{}\n", lines.join("\n"))
+}
+
+fn without_ids_and_times(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (prefix, with) in
+        [("ses_", "ses_.."), ("run_", "run_.."), ("ask_", "ask_.."), ("call_", "call_..")]
+    {
+        let is_id = |part: &str| {
+            let digits = part.strip_prefix(prefix);
+            digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        };
+        text = replaced(&text, prefix.len() + 32, is_id, with);
+    }
+    let shape = "0000-00-00T00:00:00.000Z";
+    let is_time = |part: &str| {
+        let digits_as_zero = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
+        part.bytes().map(digits_as_zero).eq(shape.bytes())
+    };
+    replaced(&text, shape.len(), is_time, "TIME")
+}
+
+/// The text with each part of this length that fits replaced.
+fn replaced(text: &str, length: usize, fits: impl Fn(&str) -> bool, with: &str) -> String {
+    let (mut made, mut rest) = (String::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let is_part = rest.get(..length).is_some_and(&fits);
+        let taken = if is_part { length } else { first.len_utf8() };
+        made.push_str(if is_part { with } else { &rest[..taken] });
+        rest = &rest[taken..];
+    }
+    made
+}
+
+/// A server's refusals, against one that has an open ask and a session that is over.
+fn online(told: &mut Told) {
+    let server = Server::demo();
+    told.mask(format!("127.0.0.1:{}", server.port()), "127.0.0.1:PORT");
+    told.mask(format!("port {}", server.port()), "port PORT");
+    let sum = ["plan", "run", "math::conditional_add", "--session", "done", "--input"];
+    server.run(&[&sum[..], &["a=2", "b=3"]].concat()).code(0);
+    let asked = server.json(&["plan", "run", "interaction::greeting", "--session", "ada"]).code(3);
+    let ask = asked.json()["run"]["asks"][0]["id"].as_str().unwrap().to_owned();
+    for (name, arguments) in ONLINE {
+        let named = arguments.iter().map(|argument| match *argument {
+            "ASK" => ask.as_str(),
+            "DONE" => "done",
+            other => other,
+        });
+        let all: Vec<&str> = ["--server", server.url.as_str()].into_iter().chain(named).collect();
+        told.fails(name, &all);
+    }
+    told.fails("up-port-taken", &["up", "--demo", "--port", server.port()]);
+    server.run(&["inbox", "answer", &ask, "name=Ada"]).code(0);
+    let again = ["--server", server.url.as_str(), "inbox", "answer", ask.as_str(), "name=Eve"];
+    told.fails("inbox-answer-decided", &again);
+}
+
+/// A server whose data folder is held, and that wants its key.
+fn held(told: &mut Told) {
+    let data = told.place().join("data");
+    let data = data.to_str().unwrap();
+    let key = [("WAYPOST_ADMIN_KEY", "secret")];
+    let server = Server::start(&["--demo", "--data", data], &key);
+    told.mask(format!("127.0.0.1:{}", server.port()), "127.0.0.1:PORT");
+    told.mask(format!("process {}", server.pid()), "process PID");
+    told.fails("up-data-held", &["up", "--demo", "--port", "0", "--data", data]);
+    let url = server.url.as_str();
+    let prune = ["--server", url, "session", "prune", "--older-than", "30d"];
+    told.fails("session-prune-no-key", &prune);
+}
+
+fn kept() -> BTreeMap<String, String> {
+    let entries = fs::read_dir(KEPT)
+        .unwrap_or_else(|error| panic!("{KEPT}: {error}; `UPDATE_EXPECT=1` writes it"));
+    let file = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.unwrap();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, fs::read_to_string(entry.path()).unwrap())
+    };
+    entries.map(file).collect()
+}
+
+#[test]
+fn every_error_is_as_it_was_agreed() {
+    let mut told = Told::new();
+    for (name, arguments) in OFFLINE {
+        told.fails(name, arguments);
+    }
+    online(&mut told);
+    held(&mut told);
+    let all = &told.all;
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::create_dir_all(KEPT).unwrap();
+        for name in kept().keys().filter(|name| !all.contains_key(*name)) {
+            fs::remove_file(format!("{KEPT}/{name}")).unwrap();
+        }
+        for (name, text) in all {
+            fs::write(format!("{KEPT}/{name}"), text).unwrap();
+        }
+        return;
+    }
+    let kept = kept();
+    let names = |texts: &BTreeMap<String, String>| texts.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(all), names(&kept), "`UPDATE_EXPECT=1` writes {KEPT} anew");
+    for (name, text) in all {
+        assert_eq!(text, &kept[name], "{name}: `UPDATE_EXPECT=1` writes it anew");
+    }
+}
+
+#[test]
+fn what_differs_from_run_to_run_is_masked() {
+    let id = "0123456789abcdef".repeat(2);
+    let told = format!("ü ask_{id} call_{id}: ask_12 since 2026-11-15T04:09:04.123Z.");
+    let masked = "ü ask_.. call_..: ask_12 since TIME.";
+    assert_eq!(without_ids_and_times(&told), masked);
+}
