@@ -12,6 +12,8 @@ mod api;
 mod oracle;
 mod budgets;
 mod replies;
+mod streams;
+mod paused;
 mod kill;
 mod readme;
 
