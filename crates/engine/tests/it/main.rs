@@ -269,6 +269,11 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     assert_eq!(done, engine::CallReport::Done(json!({"got": {"n": 2}})));
     let sessions = world.engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
     assert_eq!(sessions.items[0].key.space.as_str(), "call");
+    // Ids of different doors never meet: this one is not there for the session doors.
+    let key = sessions.items[0].key.id.clone();
+    let elsewhere = SessionRef::Key { key, space: Some(kernel::ids::Space::session()) };
+    let refusal = world.engine.session(&caller(), &elsewhere).await.unwrap_err();
+    assert_eq!(refusal.code, "not_found");
     let pending = call("slow::write", json!({"fail": true})).await.unwrap();
     let engine::CallReport::Pending(report) = pending else {
         panic!("a failed write is asked about")

@@ -6,7 +6,7 @@ use crate::body::{Maybe, Posted, Raw, parse, parse_maybe};
 use crate::doors::{Administrator, Shared};
 use crate::error::Failure;
 use crate::once::{Key, replayed};
-use crate::params::{Named, Params, page, session_ref};
+use crate::params::{Named, Params, page};
 use crate::shown;
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use engine::{Resume, RunReport, RunRequest, RunSession};
 use kernel::call::ToolSpec;
 use kernel::contracts::SessionRef;
-use kernel::ids::{AskId, BadId, StepId};
+use kernel::ids::{AskId, BadId, Space, StepId};
 use kernel::plan::Plan;
 use kernel::projection::SessionRow;
 use serde::Deserialize;
@@ -174,9 +174,10 @@ pub(crate) async fn register(
     }
 }
 
-/// A session of this door; its ids never meet those of other doors.
+/// A session by the id that this door gave or took. Ids of different doors never meet: a session
+/// of another space is not there, whatever its own id is.
 fn named(name: &str) -> SessionRef {
-    session_ref(name, Some("session"))
+    SessionRef::Key { key: name.into(), space: Some(Space::session()) }
 }
 
 fn accepted(report: RunReport) -> Response {
