@@ -207,7 +207,8 @@ impl Checker<'_> {
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
             if !given.contains(name) {
                 let message = format!("tool `{}` needs the argument `{name}`", call.tool);
-                self.note(pointer, Mistake::error(message));
+                let hint = format!("`waypost tool show {}` shows its arguments", call.tool);
+                self.note(pointer, Mistake::error(message).hint(hint));
             }
         }
         let closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
@@ -283,7 +284,9 @@ impl Checker<'_> {
             Ok(()) => true,
             Err(misfit) => {
                 let message = format!("this is not a JSON Schema: {}", misfit.message);
-                self.note(&format!("{pointer}{}", misfit.pointer), Mistake::error(message));
+                let hint = "schemas are JSON Schema 2020-12, or draft 7 where `$schema` says so";
+                let mistake = Mistake::error(message).hint(hint);
+                self.note(&format!("{pointer}{}", misfit.pointer), mistake);
                 false
             }
         }
@@ -293,7 +296,8 @@ impl Checker<'_> {
         let Err(misfits) = self.around.schemas.check(schema, value) else { return };
         for misfit in misfits {
             let mistake =
-                Mistake::error(format!("this does not fit its schema: {}", misfit.message));
+                Mistake::error(format!("this does not fit its schema: {}", misfit.message))
+                    .hint("change the value, or the schema that it must fit");
             self.note(&format!("{pointer}{}", misfit.pointer), mistake);
         }
     }

@@ -3,7 +3,7 @@
 //! checked against its surroundings, checked for its flow.
 
 use super::check::{Surroundings, What, check_plan, reads, step_pointer, type_name};
-use super::mistake::{Mistake, meant};
+use super::mistake::{Mistake, meant_step};
 use super::read::Origin;
 use super::source::{DEPTH_MAX, Node, is_deeper, too_deep, too_large};
 use super::steps::read_plan;
@@ -252,7 +252,7 @@ fn blind_references(plan: &Plan, lists: &Lists<'_>, step: &Step) -> Found {
         let What::Step(named) = read.what else { continue };
         let mistake = match plan.step(named).map(|named| &named.kind) {
             None => Mistake::error(format!("there is no step `{named}`"))
-                .maybe_hint(meant(named.as_str(), plan.index.keys().map(StepId::as_str))),
+                .hint(meant_step(named.as_str(), plan.index.keys().map(StepId::as_str))),
             Some(StepKind::ToolCall(_)) if lists.can_precede(named, &step.id) => continue,
             Some(StepKind::ToolCall(_)) => {
                 let hint = "a step sees what ran on its way, not its sibling branches";

@@ -47,14 +47,8 @@ impl Mistake {
 
     /// The same mistake with a hint.
     #[must_use]
-    pub fn hint(self, hint: impl Into<String>) -> Self {
-        self.maybe_hint(Some(hint.into()))
-    }
-
-    /// The same mistake with a hint, if there is one.
-    #[must_use]
-    pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
-        self.hint = hint;
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
         self
     }
 
@@ -129,6 +123,15 @@ pub fn did_you_mean<'c>(
 /// The same as a hint: ``did you mean `x`?``.
 pub fn meant<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     did_you_mean(word, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
+}
+
+/// The step that was meant, else all there are.
+pub fn meant_step<'c>(word: &str, names: impl Iterator<Item = &'c str> + Clone) -> String {
+    let all = || {
+        let quoted: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
+        format!("the steps are {}", quoted.join(", "))
+    };
+    meant(word, names.clone()).unwrap_or_else(all)
 }
 
 /// `next_step_id` and `nextStepId` are the same word to a reader. Longer words than this are not

@@ -96,7 +96,8 @@ impl<'a> Reader<'a> {
 
     /// Notes that a value is of the wrong kind.
     pub(crate) fn wrong(&mut self, spot: &Spot<'_>, wanted: &str) {
-        self.note(spot, Mistake::error(format!("expected {wanted}, found {}", spot.node.what())));
+        let mistake = Mistake::error(format!("expected {wanted}, found {}", spot.node.what()));
+        self.note(spot, mistake.hint(format!("write {wanted} here")));
     }
 
     /// Whether it is a map; keys that it should not have are noted.
@@ -122,7 +123,8 @@ impl<'a> Reader<'a> {
     pub(crate) fn need<'n>(&mut self, spot: &Spot<'n>, key: &str) -> Option<Spot<'n>> {
         let field = spot.value(key);
         if field.is_none() {
-            self.note(spot, Mistake::error(format!("`{key}` is missing")));
+            let mistake = Mistake::error(format!("`{key}` is missing"));
+            self.note(spot, mistake.hint(format!("add `{key}: ..` here")));
         }
         field
     }
@@ -140,7 +142,10 @@ impl<'a> Reader<'a> {
         if text.is_none() {
             let mistake = Mistake::error(format!("expected a text, found {}", spot.node.what()));
             let scalar = matches!(spot.node.kind, NodeKind::Number(_) | NodeKind::Bool(_));
-            self.note(spot, mistake.maybe_hint(scalar.then(|| "put it in quotes".to_owned())));
+            self.note(
+                spot,
+                mistake.hint(if scalar { "put it in quotes" } else { "write a text here" }),
+            );
         }
         text
     }
@@ -307,7 +312,9 @@ impl<'a> Reader<'a> {
                 // The keys may have said it already, and better.
                 if self.mistakes.len() == before {
                     let mistake = Mistake::error(format!("the example cannot be read: {error}"));
-                    self.note(spot, mistake);
+                    let hint =
+                        "an example has name, input, replies and expect: {status, answer?, error?}";
+                    self.note(spot, mistake.hint(hint));
                 }
                 None
             }
@@ -316,9 +323,9 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn collection(&mut self, spot: &Spot<'_>) -> Option<Expr> {
         if let Some(text) = spot.node.text() {
-            let hint = format!("write `{{jsonPath: \"{text}\"}}`");
+            let pointer = if text.starts_with('$') { text } else { "$.promptInput.items" };
             let mistake = Mistake::error("expected a pointer or a list, found a text");
-            self.note(spot, mistake.maybe_hint(text.starts_with('$').then_some(hint)));
+            self.note(spot, mistake.hint(format!("write `{{jsonPath: \"{pointer}\"}}`")));
             return None;
         }
         let expr = self.expr(spot)?;
@@ -351,7 +358,8 @@ impl<'a> Reader<'a> {
             return Some(number);
         }
         let message = "`concurrency` must be a whole number from 1 to `loop_concurrency_max`";
-        self.note(&field, Mistake::error(format!("{message} = {most}")));
+        let mistake = Mistake::error(format!("{message} = {most}"));
+        self.note(&field, mistake.hint("leave it out for one item at a time"));
         None
     }
 

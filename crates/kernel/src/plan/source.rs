@@ -236,7 +236,11 @@ impl<'t> Builder<'t> {
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
                 Event::StreamEnd => {
                     if found.is_none() {
-                        self.note(&span, Mistake::error("the text holds no plan"));
+                        let mistake = Mistake::error("the text holds no plan");
+                        self.note(
+                            &span,
+                            mistake.hint("a plan has `steps`; `waypost init` writes one"),
+                        );
                     }
                     return found;
                 }
@@ -257,11 +261,13 @@ impl<'t> Builder<'t> {
             Some(Err(error)) => {
                 let marker = *error.marker();
                 let mistake = Mistake::error(format!("not YAML or JSON: {}", error.kind()));
-                self.note(&Span::empty(marker), mistake);
+                let hint = "look at indentation, brackets and quotes before this place";
+                self.note(&Span::empty(marker), mistake.hint(hint));
                 None
             }
             None => {
-                self.mistakes.push(Mistake::error("the text ends too early"));
+                let mistake = Mistake::error("the text ends too early");
+                self.mistakes.push(mistake.hint("close what is open"));
                 None
             }
         }
@@ -289,7 +295,7 @@ impl<'t> Builder<'t> {
                 NodeKind::Null
             }
             _ => {
-                self.note(&span, Mistake::error("there is no value here"));
+                self.note(&span, Mistake::error("there is no value here").hint("write one"));
                 return None;
             }
         };

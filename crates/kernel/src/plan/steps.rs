@@ -1,6 +1,6 @@
 //! From a tree to a plan: the steps, kind by kind, with exactly the keys that each may have.
 
-use super::mistake::{Mistake, meant};
+use super::mistake::{Mistake, meant, meant_step};
 use super::read::{Origin, Reader, Spot, quoted};
 use super::source::Node;
 use super::{Branch, Case, Expr, ListPlace, Loop, Place, Plan, Step, StepKind, ToolCall};
@@ -205,9 +205,13 @@ impl Steps<'_> {
         let field = self.reader.need(spot, "id")?;
         let id = self.reader.name(&field)?;
         if let Some(line) = self.seen.insert(id.to_owned(), field.node.line) {
-            let first = (line > 0).then(|| format!("the first one is in line {line}"));
             let mistake = Mistake::error(format!("two steps have the id `{id}`"));
-            self.reader.note(&field, mistake.maybe_hint(first));
+            // A plan inside a request has no lines.
+            let hint = match line {
+                0 => "ids are unique in a plan, inner steps included".to_owned(),
+                line => format!("the first one is in line {line}"),
+            };
+            self.reader.note(&field, mistake.hint(hint));
         }
         Some(StepId::from(id))
     }
@@ -413,7 +417,7 @@ impl Steps<'_> {
         }
         let mistake = match scope.level {
             Level::Top => Mistake::error(format!("there is no step `{name}` at the top level"))
-                .maybe_hint(meant(name, scope.ids.iter().copied())),
+                .hint(meant_step(name, scope.ids.iter().copied())),
             Level::Inner => Mistake::warning(format!(
                 "`{name}` is not a step of this list; the jump is ignored"
             ))

@@ -119,12 +119,28 @@ fn marked(text: &str) -> (String, usize, usize) {
     (text.replace('«', ""), line, column)
 }
 
+/// The mistakes as they are shown, each of which has a hint; without it where none is expected
+/// word by word.
+fn told(mistakes: &[Mistake], expected: &str) -> Vec<String> {
+    let word_by_word = expected.contains("; hint: ");
+    let shown = |mistake: &Mistake| {
+        assert!(mistake.hint.is_some(), "no hint: {mistake}");
+        let text = mistake.to_string();
+        let bare = text.split("; hint: ").next().unwrap().to_owned();
+        if word_by_word { text } else { bare }
+    };
+    mistakes.iter().map(shown).collect()
+}
+
 /// The text has exactly one mistake, an error, at its mark.
 fn bad(text: &str, expected: &str) {
     let (text, line, column) = marked(text);
     let Err(mistakes) = load(&text) else { panic!("no mistake in {text}") };
-    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    assert_eq!(told, [format!("plans/t/p.yaml:{line}:{column}: error: {expected}")], "{text}");
+    assert_eq!(
+        told(&mistakes, expected),
+        [format!("plans/t/p.yaml:{line}:{column}: error: {expected}")],
+        "{text}"
+    );
 }
 
 /// As `bad`, for a plan with these steps.
@@ -592,10 +608,10 @@ fn all_mistakes_are_told_at_once() {
         told,
         [
             "plans/t/p.yaml:2:1: error: unknown key `stepz` in a plan; hint: did you mean `steps`?",
-            "plans/t/p.yaml:4:5: error: `toolId` is missing",
-            "plans/t/p.yaml:4:42: error: there is no step `b` at the top level",
-            "plans/t/p.yaml:5:5: error: `id` is missing",
-            "plans/t/p.yaml:5:5: error: `planId` is missing",
+            "plans/t/p.yaml:4:5: error: `toolId` is missing; hint: add `toolId: ..` here",
+            "plans/t/p.yaml:4:42: error: there is no step `b` at the top level; hint: the steps are `a`",
+            "plans/t/p.yaml:5:5: error: `id` is missing; hint: add `id: ..` here",
+            "plans/t/p.yaml:5:5: error: `planId` is missing; hint: add `planId: ..` here",
         ]
     );
 }
