@@ -2,7 +2,7 @@
 //! `snapshot` first, then each event under its place in the feed. It has no end: a client that is
 //! cut off comes back with the last `id` and misses nothing.
 
-use super::stream::{LAST_EVENT_ID, Pulse, RETRY, Woken, answer, broken, heartbeat, permit, told};
+use super::stream::{LAST_EVENT_ID, Look, Pulse, RETRY, Source, answer, permit, told};
 use crate::doors::{Doors, Shared};
 use crate::error::Failure;
 use crate::params::Params;
@@ -11,13 +11,11 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event;
 use engine::refusal::{Refusal, RefusalKind};
-use futures::stream;
 use kernel::contracts::{AskFilter, FeedRow, Page};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::fmt;
-use tokio::sync::OwnedSemaphorePermit;
 use wire::rest::{FeedEvent, FeedSnapshot};
 
 /// How many rows are read at once; each holds the events of one append.
@@ -45,19 +43,8 @@ pub(crate) async fn follow(
         None => Place { row: gone + 1, sent: 0 },
         Some(place) => place.within(gone, end)?,
     };
-    let tail = Tail {
-        stage: Stage::Begun { end },
-        waiting: VecDeque::new(),
-        read: place.row - 1,
-        place,
-        pulse,
-        doors,
-        _permit: permit,
-    };
-    Ok(answer(stream::unfold(tail, |mut tail| async move {
-        let event = tail.next().await?;
-        Some((event, tail))
-    })))
+    let feed = Feed { end, waiting: VecDeque::new(), read: place.row - 1, place };
+    Ok(answer(doors, feed, pulse, permit))
 }
 
 /// A client that comes back says in the header what it saw last; that is later than what its URL
@@ -119,79 +106,43 @@ fn number(text: &str) -> Option<u64> {
     if plain { u64::from_str_radix(text, 16).ok() } else { None }
 }
 
-/// How far a stream is.
-enum Stage {
-    Begun { end: u64 },
-    Following,
-    Over,
-}
-
 /// One client's place in the feed.
-struct Tail {
-    doors: Shared,
-    stage: Stage,
+struct Feed {
+    /// The last row when the stream began.
+    end: u64,
     /// Events that were read and not yet sent.
     waiting: VecDeque<(Place, String)>,
     /// The last row that was read.
     read: u64,
     /// The place of the last event that was sent.
     place: Place,
-    pulse: Pulse,
-    _permit: OwnedSemaphorePermit,
 }
 
-impl Tail {
-    async fn next(&mut self) -> Option<Event> {
-        match std::mem::replace(&mut self.stage, Stage::Following) {
-            Stage::Begun { end } => return Some(self.snapshot(end).await),
-            Stage::Following => {}
-            Stage::Over => {
-                self.stage = Stage::Over;
-                return None;
-            }
-        }
-        loop {
-            match self.look().await {
-                Ok(Some(event)) => return Some(event),
-                Ok(None) => {}
-                Err(failure) => return Some(self.broken(&failure)),
-            }
-            match self.pulse.next(&self.doors).await {
-                Woken::Commit => {}
-                Woken::Heartbeat => return Some(heartbeat()),
-                Woken::Closing => return None,
-            }
-        }
+impl Source for Feed {
+    async fn first(&mut self, doors: &Doors) -> Result<Event, Failure> {
+        let asks = open_asks(doors).await?;
+        let realm = doors.caller().realm.as_str().to_owned();
+        let cursor = Place { row: self.end.saturating_add(1), sent: 0 }.to_string();
+        Ok(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY))
     }
 
-    async fn snapshot(&mut self, end: u64) -> Event {
-        match open_asks(&self.doors).await {
-            Ok(asks) => {
-                let realm = self.doors.caller().realm.as_str().to_owned();
-                let cursor = Place { row: end.saturating_add(1), sent: 0 }.to_string();
-                told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY)
-            }
-            Err(failure) => self.broken(&failure),
-        }
-    }
-
-    /// The next event, if there is one now.
-    async fn look(&mut self) -> Result<Option<Event>, Failure> {
+    async fn look(&mut self, doors: &Doors) -> Result<Look, Failure> {
         loop {
             if let Some((place, body)) = self.waiting.pop_front() {
                 self.place = place;
-                return Ok(Some(Event::default().id(place.to_string()).data(body)));
+                return Ok(Look::Event(Event::default().id(place.to_string()).data(body)));
             }
-            let (engine, caller) = (&self.doors.engine, self.doors.caller());
-            let rows = engine.feed(caller, self.read, ROWS_MAX).await?;
-            let Some(last) = rows.last() else { return Ok(None) };
+            let rows = doors.engine.feed(doors.caller(), self.read, ROWS_MAX).await?;
+            let Some(last) = rows.last() else { return Ok(Look::Nothing) };
             self.read = last.cursor;
             for row in &rows {
                 self.take(row)?;
             }
         }
     }
+}
 
+impl Feed {
     /// Queues the events of a row, those left out that the client has seen.
     fn take(&mut self, row: &FeedRow) -> Result<(), Failure> {
         let events: Vec<&RawValue> =
@@ -205,11 +156,6 @@ impl Tail {
             }
         }
         Ok(())
-    }
-
-    fn broken(&mut self, failure: &Failure) -> Event {
-        self.stage = Stage::Over;
-        broken(failure)
     }
 }
 

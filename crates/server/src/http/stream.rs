@@ -1,16 +1,18 @@
-//! What event streams share: the answer, how many there may be, and what wakes one.
+//! What event streams share: how one begins, goes on and ends, how many there may be, and what
+//! wakes one.
 
-use crate::doors::{Closing, Doors};
+use crate::doors::{Closing, Doors, Shared};
 use crate::error::Failure;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use engine::Watch;
 use engine::refusal::{Refusal, RefusalKind};
 use futures::future::{Either, select};
-use futures::{Stream, StreamExt};
+use futures::stream;
 use serde::Serialize;
 use serde_json::json;
 use std::convert::Infallible;
+use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,10 +23,91 @@ pub(super) const RETRY: Duration = Duration::from_millis(2_000);
 /// What a client that comes back saw last.
 pub(super) const LAST_EVENT_ID: &str = "last-event-id";
 
+/// What a stream tells.
+pub(super) trait Source: Send + 'static {
+    /// What it begins with.
+    fn first(&mut self, doors: &Doors) -> impl Future<Output = Result<Event, Failure>> + Send;
+    /// What there is to tell now.
+    fn look(&mut self, doors: &Doors) -> impl Future<Output = Result<Look, Failure>> + Send;
+}
+
+/// What a look at a source found.
+pub(super) enum Look {
+    /// An event.
+    Event(Event),
+    /// The last one there will be.
+    Last(Event),
+    /// Nothing, until something is committed.
+    Nothing,
+}
+
 /// A stream of events as an answer.
-pub(super) fn answer(events: impl Stream<Item = Event> + Send + 'static) -> Response {
-    let events = events.map(Ok::<Event, Infallible>);
+pub(super) fn answer(
+    doors: Shared,
+    source: impl Source,
+    pulse: Pulse,
+    permit: OwnedSemaphorePermit,
+) -> Response {
+    let tail = Tail { doors, source, stage: Stage::Begun, pulse, _permit: permit };
+    let events = stream::unfold(tail, |mut tail| async move {
+        let event = tail.next().await?;
+        Some((Ok::<Event, Infallible>(event), tail))
+    });
     ([("x-accel-buffering", "no")], Sse::new(events)).into_response()
+}
+
+/// How far a stream is.
+enum Stage {
+    Begun,
+    Following,
+    Over,
+}
+
+/// One client's stream.
+struct Tail<S> {
+    doors: Shared,
+    source: S,
+    stage: Stage,
+    pulse: Pulse,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl<S: Source> Tail<S> {
+    /// The next event, or none after the last one.
+    async fn next(&mut self) -> Option<Event> {
+        match self.stage {
+            Stage::Begun => {
+                self.stage = Stage::Following;
+                let first = self.source.first(&self.doors).await;
+                return Some(first.unwrap_or_else(|failure| self.broken(&failure)));
+            }
+            Stage::Following => {}
+            Stage::Over => return None,
+        }
+        loop {
+            match self.source.look(&self.doors).await {
+                Ok(Look::Event(event)) => return Some(event),
+                Ok(Look::Last(event)) => {
+                    self.stage = Stage::Over;
+                    return Some(event);
+                }
+                Ok(Look::Nothing) => {}
+                Err(failure) => return Some(self.broken(&failure)),
+            }
+            match self.pulse.next(&self.doors).await {
+                Woken::Commit => {}
+                Woken::Heartbeat => return Some(Event::default().comment("still here")),
+                // Without a last event: the client comes back when the server does.
+                Woken::Closing => return None,
+            }
+        }
+    }
+
+    /// The last event of a stream that cannot go on.
+    fn broken(&mut self, failure: &Failure) -> Event {
+        self.stage = Stage::Over;
+        told("error", &json!({"code": failure.code(), "detail": failure.message()}))
+    }
 }
 
 /// Room for one more stream.
@@ -39,7 +122,7 @@ pub(super) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit, Failure> {
 }
 
 /// Why a wait ended.
-pub(super) enum Woken {
+enum Woken {
     /// Something was committed.
     Commit,
     /// Nothing was, for so long that the client must hear that we are still here.
@@ -61,7 +144,7 @@ impl Pulse {
     }
 
     /// Waits for the next one.
-    pub(super) async fn next(&mut self, doors: &Doors) -> Woken {
+    async fn next(&mut self, doors: &Doors) -> Woken {
         let clock = doors.engine.clock().as_ref();
         let changed = engine::timeout(clock, HEARTBEAT_MS, self.watch.changed());
         match select(pin!(changed), pin!(self.closing.begun())).await {
@@ -77,14 +160,4 @@ pub(super) fn told(name: &str, body: &impl Serialize) -> Event {
     // These bodies are plain data; writing them as JSON cannot fail.
     let text = serde_json::to_string(body).unwrap_or_default();
     Event::default().event(name).data(text)
-}
-
-/// The last event of a stream that cannot go on.
-pub(super) fn broken(failure: &Failure) -> Event {
-    told("error", &json!({"code": failure.code(), "detail": failure.message()}))
-}
-
-/// An event that only says that we are still here.
-pub(super) fn heartbeat() -> Event {
-    Event::default().comment("still here")
 }
