@@ -2,7 +2,7 @@
 //! definitions, ever: a tool exists as code, plan, file or upstream.
 
 use crate::refusal::{Refusal, RefusalKind};
-use kernel::call::ToolSpec;
+use kernel::call::{Reach, ToolSpec, Yields};
 use kernel::contracts::Tool;
 use kernel::ids::{PlanId, RealmId, ToolName};
 use kernel::limits::Limits;
@@ -13,9 +13,10 @@ use kernel::plan::read::Origin;
 use kernel::plan::source::Node;
 use kernel::plan::{Closure, Plan, Step, StepKind};
 use kernel::schema::{Misfit, Schemas};
-use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::watch;
 
 /// A plan's text and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,11 +41,15 @@ pub(crate) struct Catalog {
     schemas: Arc<dyn Schemas>,
     limits: Arc<Limits>,
     realms: RwLock<HashMap<RealmId, RealmPlans>>,
+    /// Grows with every change of what there is.
+    version: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct RealmPlans {
     plans: BTreeMap<PlanId, Arc<Plan>>,
+    /// The plans as tools.
+    specs: BTreeMap<PlanId, Arc<ToolSpec>>,
     /// Closures by their main plan, made when first asked for.
     closures: HashMap<PlanId, Arc<Closure>>,
 }
@@ -60,7 +65,25 @@ impl Catalog {
             (tool.spec().name.clone(), Listed { tool, spec_hash })
         };
         let tools = tools.into_iter().map(listed).collect();
-        Self { tools, schemas, limits, realms: RwLock::default() }
+        let version = watch::Sender::new(1);
+        Self { tools, schemas, limits, realms: RwLock::default(), version }
+    }
+
+    /// A number that grows with every change of what there is.
+    pub(crate) fn version(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// A realm's plans as tools.
+    pub(crate) fn plan_specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm).map(|known| known.specs.values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// A plan as a tool.
+    pub(crate) fn plan_spec(&self, realm: &RealmId, id: &str) -> Option<Arc<ToolSpec>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm)?.specs.get(id).cloned()
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<&Listed> {
@@ -128,6 +151,50 @@ impl Catalog {
         let known = realms.entry(realm.clone()).or_default();
         known.plans.extend(plans.map(|plan| (plan.id.clone(), Arc::new(plan))));
         known.closures.clear();
+        // A plan's reach is that of all it can reach, so a new plan may change the others' too.
+        known.specs = known
+            .plans
+            .values()
+            .map(|plan| (plan.id.clone(), Arc::new(self.as_tool(&known.plans, plan))))
+            .collect();
+        drop(realms);
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    /// A plan as a tool: what it takes, what it answers, and the farthest reach of its steps.
+    fn as_tool(&self, plans: &BTreeMap<PlanId, Arc<Plan>>, plan: &Plan) -> ToolSpec {
+        let mut reach = Reach::Reads;
+        let mut seen = BTreeSet::from([&plan.id]);
+        let mut to_visit = vec![plan];
+        while let Some(visited) = to_visit.pop() {
+            for step in visited.index.keys().filter_map(|id| visited.step(id)) {
+                match &step.kind {
+                    StepKind::ToolCall(call) => {
+                        let tool = self.tools.get(&call.tool).map(|listed| listed.tool.spec());
+                        reach = reach.max(tool.map_or(Reach::Writes, |spec| spec.reach));
+                    }
+                    StepKind::Plan { plan, .. } => match plans.get_key_value(plan) {
+                        Some((id, inner)) if seen.insert(id) => to_visit.push(inner),
+                        Some(_) => {}
+                        None => reach = reach.max(Reach::Writes),
+                    },
+                    _ => {}
+                }
+            }
+        }
+        let any = || Arc::new(json!({"type": "object"}));
+        ToolSpec {
+            name: ToolName::from(plan.id.as_str()),
+            title: plan.id.to_string(),
+            description: plan.description.clone(),
+            input_schema: plan.parameters.clone().unwrap_or_else(any),
+            output_schema: plan.output_schema.clone(),
+            reach,
+            idempotent: false,
+            tags: vec!["plan".to_owned()],
+            pace: plan.pace,
+            yields: Yields::Value,
+        }
     }
 
     fn around<T>(

@@ -2,13 +2,13 @@
 //! one-step run in a session of its own.
 
 use crate::command::{Command, Presence, StartRun};
-use crate::gate::Sending;
+use crate::gate::{IllFormed, Sending};
 use crate::once::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalKind};
-use crate::request::{CallReport, Once, RunReport};
+use crate::request::{CallReport, CallRequest, Once, RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::Engine;
-use kernel::call::{Caller, Judgement, Reach, Verdict};
-use kernel::ids::{CallId, PlanId, RunId, SessionId, SessionKey, Space, ToolName};
+use kernel::call::{Caller, Judgement, Pace, Reach, ToolOutput, ToolSpec, Verdict};
+use kernel::ids::{CallId, PlanId, SessionId, SessionKey, Space, ToolName};
 use kernel::plan::Closure;
 use kernel::plan::flow::reload;
 use kernel::session::RunStatus;
@@ -39,64 +39,104 @@ impl Engine {
         once: Option<Once>,
         wait_ms: u64,
     ) -> Result<CallReport, Refusal> {
+        let request = CallRequest { once, ..CallRequest::new(tool.clone(), arguments, wait_ms) };
+        self.call_with(caller, request).await
+    }
+
+    /// Calls a tool, or a plan as a tool.
+    pub async fn call_with(
+        &self,
+        caller: &Caller,
+        request: CallRequest,
+    ) -> Result<CallReport, Refusal> {
         let gate = &self.shared.gate;
-        if let Err(wrong) = gate.well_formed(caller, tool, &arguments) {
-            let (kind, code) = match wrong.fault.name.as_str() {
-                "ToolNotFoundError" => (RefusalKind::NotFound, "not_found"),
-                _ => (RefusalKind::WrongShape, "input_misfit"),
-            };
-            let refusal = Refusal::new(kind, code, wrong.fault.message).errors(wrong.misfits);
-            return Err(match wrong.fault.hint {
-                Some(hint) => refusal.hint(hint),
-                None => refusal,
-            });
-        }
-        match gate.admit(caller, tool, &arguments) {
+        let (tool, arguments) = (&request.tool, &request.arguments);
+        let listed = match gate.well_formed(caller, tool, arguments) {
+            Ok(listed) => listed,
+            Err(wrong) => {
+                return match gate.find_plan(caller, tool.as_str()) {
+                    Some(spec) if gate.find(caller, tool.as_str()).is_none() => {
+                        self.call_plan(caller, &spec, request).await
+                    }
+                    _ => Err(ill_formed(wrong)),
+                };
+            }
+        };
+        let slow = request.as_task && listed.tool.spec().pace != Pace::Quick;
+        match gate.admit(caller, tool, arguments) {
             Judgement::Refused(fault) => {
                 Err(Refusal::new(RefusalKind::WrongShape, "refused", fault.message))
             }
-            Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
-                let message = format!("policy refuses `{tool}`: {why}");
-                Err(Refusal::new(RefusalKind::Forbidden, "policy_denied", message))
-            }
-            Judgement::Admitted { verdict: Verdict::Allow, pins } if pins.reach == Reach::Reads => {
-                self.call_unrecorded(caller, tool, arguments).await
+            Judgement::Admitted { verdict: Verdict::Deny(why), .. } => Err(denied(tool, &why)),
+            Judgement::Admitted { verdict: Verdict::Allow, pins }
+                if pins.reach == Reach::Reads && !slow =>
+            {
+                self.call_unrecorded(caller, request).await
             }
             Judgement::Admitted { .. } => {
-                let claim = match self.turn(caller, once.as_ref()).await? {
+                let wait_ms = if slow { 0 } else { request.wait_ms };
+                let claim = match self.turn(caller, request.once.as_ref()).await? {
                     Some(Turn::Repeat(row)) => {
                         return self.repeated_run(caller, &row, wait_ms).await.map(called);
                     }
                     Some(Turn::First(claim)) => Some(claim),
                     None => None,
                 };
-                self.call_as_run(caller, tool, arguments, claim, wait_ms).await
+                self.call_as_run(caller, request, claim, wait_ms).await
             }
         }
+    }
+
+    /// A plan is called by running it in a session of its own.
+    async fn call_plan(
+        &self,
+        caller: &Caller,
+        spec: &ToolSpec,
+        request: CallRequest,
+    ) -> Result<CallReport, Refusal> {
+        let slow = request.as_task && spec.pace != Pace::Quick;
+        match self.shared.gate.admit_plan(caller, spec, &request.arguments) {
+            Verdict::Allow => {}
+            Verdict::Deny(why) => return Err(denied(&spec.name, &why)),
+            Verdict::Ask(why) => {
+                let message = format!("plan `{}` needs an approval as a whole: {why}", spec.name);
+                return Err(Refusal::new(RefusalKind::Forbidden, "approval_needed", message).hint(
+                    "let the policy ask about its tools, or begin the plan with a question",
+                ));
+            }
+        }
+        let run = RunRequest {
+            target: RunTarget::Plan(PlanId::from(spec.name.as_str())),
+            input: request.arguments,
+            session: RunSession::New,
+            once: request.once,
+        };
+        let id = request.run.unwrap_or_else(|| self.new_run_id());
+        let wait_ms = if slow { 0 } else { request.wait_ms };
+        self.run_as(caller, id, run, wait_ms).await.map(called)
     }
 
     async fn call_unrecorded(
         &self,
         caller: &Caller,
-        tool: &ToolName,
-        arguments: Value,
+        request: CallRequest,
     ) -> Result<CallReport, Refusal> {
         let sending = Sending {
             caller: caller.clone(),
             call: CallId(self.shared.id_bits()),
-            tool: tool.clone(),
-            arguments: Arc::new(arguments),
+            tool: request.tool,
+            arguments: Arc::new(request.arguments),
             reach: Reach::Reads,
+            given: Arc::new(request.given),
+            teller: request.teller,
         };
         match self.shared.gate.clone().start(sending).await.result {
-            Ok(output) => Ok(CallReport::Done(output.value)),
+            Ok(ToolOutput::Value(value)) => Ok(CallReport::Done(value)),
+            Ok(ToolOutput::Wants(wants)) => Ok(CallReport::Wants(wants)),
             Err(error) => {
                 let message = error.fault.to_string();
                 let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", message);
-                Err(match error.fault.hint {
-                    Some(hint) => refusal.hint(hint),
-                    None => refusal,
-                })
+                Err(hinted(refusal, error.fault.hint))
             }
         }
     }
@@ -104,14 +144,13 @@ impl Engine {
     async fn call_as_run(
         &self,
         caller: &Caller,
-        tool: &ToolName,
-        arguments: Value,
+        request: CallRequest,
         claim: Option<Claim>,
         wait_ms: u64,
     ) -> Result<CallReport, Refusal> {
-        let closure = self.one_step(tool)?;
+        let closure = self.one_step(&request.tool)?;
         let session = SessionId(self.shared.id_bits());
-        let run = RunId(self.shared.id_bits());
+        let run = request.run.unwrap_or_else(|| self.new_run_id());
         let key = SessionKey {
             realm: caller.realm.clone(),
             space: Space::call(),
@@ -122,7 +161,7 @@ impl Engine {
             presence: Presence::Fresh,
             run,
             closure,
-            input: arguments,
+            input: request.arguments,
             by: caller.subject.clone(),
             claim,
         };
@@ -137,7 +176,9 @@ impl Engine {
             "description": format!("a direct call of {tool}"),
             "startStepId": "call",
             "steps": [
-                {"id": "call", "type": "tool_call", "toolId": tool,
+                // Whoever calls directly learns of a failure and can call again; only an outcome
+                // that nobody knows is for a person.
+                {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
                  "arguments": {"jsonPath": "$.promptInput"}, "saveAs": "output",
                  "nextStepId": "answer"},
                 {"id": "answer", "type": "final_response",
@@ -154,9 +195,33 @@ impl Engine {
     }
 }
 
+fn ill_formed(wrong: IllFormed) -> Refusal {
+    let (kind, code) = match wrong.fault.name.as_str() {
+        "ToolNotFoundError" => (RefusalKind::NotFound, "not_found"),
+        _ => (RefusalKind::WrongShape, "input_misfit"),
+    };
+    let refusal = Refusal::new(kind, code, wrong.fault.message).errors(wrong.misfits);
+    hinted(refusal, wrong.fault.hint)
+}
+
+fn denied(tool: &ToolName, why: &str) -> Refusal {
+    let message = format!("policy refuses `{tool}`: {why}");
+    Refusal::new(RefusalKind::Forbidden, "policy_denied", message)
+}
+
+fn hinted(refusal: Refusal, hint: Option<String>) -> Refusal {
+    match hint {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    }
+}
+
 fn called(report: RunReport) -> CallReport {
     match report.run.status {
         RunStatus::Completed => CallReport::Done(report.run.answer.unwrap_or(Value::Null)),
-        _ => CallReport::Pending(Box::new(report)),
+        RunStatus::Failed | RunStatus::Cancelled => CallReport::Failed(Box::new(report)),
+        RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck | RunStatus::Paused => {
+            CallReport::Pending(Box::new(report))
+        }
     }
 }

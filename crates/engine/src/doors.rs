@@ -46,6 +46,17 @@ impl Engine {
     pub async fn run(
         &self,
         caller: &Caller,
+        request: RunRequest,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        self.run_as(caller, self.new_run_id(), request, wait_ms).await
+    }
+
+    /// The same, with an id that the door made beforehand.
+    pub(crate) async fn run_as(
+        &self,
+        caller: &Caller,
+        run: RunId,
         mut request: RunRequest,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
@@ -55,7 +66,7 @@ impl Engine {
             Some(Turn::First(claim)) => Some(claim),
             None => None,
         };
-        match self.start_run(caller, request, claim, wait_ms).await {
+        match self.start_run(caller, run, (request, claim), wait_ms).await {
             Err(refusal) => {
                 let row = self.winner(caller, once.as_ref(), refusal).await?;
                 self.repeated_run(caller, &row, wait_ms).await
@@ -67,8 +78,8 @@ impl Engine {
     async fn start_run(
         &self,
         caller: &Caller,
-        request: RunRequest,
-        claim: Option<Claim>,
+        run: RunId,
+        (request, claim): (RunRequest, Option<Claim>),
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
         let closure = self.shared.closure_of(&caller.realm, request.target)?;
@@ -81,7 +92,6 @@ impl Engine {
             })?;
         }
         let (key, presence, session) = self.place(caller, request.session).await?;
-        let run = RunId(self.shared.id_bits());
         let start = StartRun {
             session,
             presence,

@@ -6,7 +6,8 @@ use crate::catalog::{Catalog, Listed};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::call::{
-    Call, Caller, HowFar, Judgement, Pins, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
+    Call, Caller, Given, HowFar, Judgement, Pins, Reach, Teller, ToolError, ToolOutput, ToolSpec,
+    Verdict, Yields,
 };
 use kernel::contracts::{Clock, Policy};
 use kernel::datum::larger_than;
@@ -50,6 +51,10 @@ pub(crate) struct Sending {
     pub(crate) tool: ToolName,
     pub(crate) arguments: Arc<Value>,
     pub(crate) reach: Reach,
+    /// What came of what it wanted before.
+    pub(crate) given: Arc<Given>,
+    /// Whom it tells how far it is.
+    pub(crate) teller: Teller,
 }
 
 /// What came of a call that was sent.
@@ -57,6 +62,19 @@ pub(crate) struct Started {
     pub(crate) result: Result<ToolOutput, ToolError>,
     /// A call that took too long: it may still come back.
     pub(crate) late: Option<Late>,
+}
+
+/// The output of a call that nobody can give anything: a tool that wants something has failed.
+pub(crate) fn settled(output: ToolOutput) -> Result<Value, ToolError> {
+    match output {
+        ToolOutput::Value(value) => Ok(value),
+        ToolOutput::Wants(wants) => {
+            let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
+            let message = format!("the tool wants `{}` of its caller first", keys.join("`, `"));
+            Err(ToolError::not_sent("InputWanted", message)
+                .hint("call it directly, or ask a person in a step before it"))
+        }
+    }
 }
 
 /// A call that took too long.
@@ -74,6 +92,29 @@ impl Gate {
     pub(crate) fn visible(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
         let specs = self.catalog.specs();
         specs.filter(|spec| self.policy.visible(caller, spec)).cloned().collect()
+    }
+
+    /// The plans of the caller's realm that it sees, as tools.
+    pub(crate) fn visible_plans(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        let mut specs = self.catalog.plan_specs(&caller.realm);
+        specs.retain(|spec| self.policy.visible(caller, spec));
+        specs
+    }
+
+    /// One of them.
+    pub(crate) fn find_plan(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
+        let spec = self.catalog.plan_spec(&caller.realm, name);
+        spec.filter(|spec| self.policy.visible(caller, spec))
+    }
+
+    /// What policy says of running a plan.
+    pub(crate) fn admit_plan(
+        &self,
+        caller: &Caller,
+        spec: &ToolSpec,
+        arguments: &Value,
+    ) -> Verdict {
+        self.policy.decide(caller, spec, arguments)
     }
 
     /// A tool that this caller sees. An invisible one is exactly like one that does not exist.
@@ -172,23 +213,35 @@ impl Gate {
             arguments: sending.arguments.clone(),
             timeout_ms: self.limits.call_timeout_ms,
             output_bytes_max: self.limits.call_output_bytes_max,
+            given: sending.given.clone(),
+            teller: sending.teller.clone(),
         };
-        let output = listed.tool.call(&sending.caller, &call).await?;
-        self.check_output(listed.tool.spec(), &sending, output)
+        match listed.tool.call(&sending.caller, &call).await? {
+            ToolOutput::Value(value) => {
+                self.check_output(listed.tool.spec(), &sending, value).map(ToolOutput::Value)
+            }
+            wants @ ToolOutput::Wants(_) => Ok(wants),
+        }
     }
 
     fn check_output(
         &self,
         spec: &ToolSpec,
         sending: &Sending,
-        output: ToolOutput,
-    ) -> Result<ToolOutput, ToolError> {
+        output: Value,
+    ) -> Result<Value, ToolError> {
         let max = self.limits.call_output_bytes_max;
-        let misfit = if larger_than(&output.value, max) && output.value.to_string().len() > max {
+        let misfit = if larger_than(&output, max) && output.to_string().len() > max {
             Some(format!("it is larger than {max} bytes"))
         } else {
-            let schema = spec.output_schema.as_ref();
-            let checked = schema.map(|schema| self.schemas.check(schema, &output.value));
+            let promised = match spec.yields {
+                Yields::Value => Some(&output),
+                // An error keeps no promise about its structure.
+                Yields::Content if output["isError"] == Value::Bool(true) => None,
+                Yields::Content => Some(&output["structuredContent"]),
+            };
+            let promise = spec.output_schema.as_ref().zip(promised);
+            let checked = promise.map(|(schema, value)| self.schemas.check(schema, value));
             checked.and_then(Result::err).map(|misfits| sentence(&misfits))
         };
         let Some(misfit) = misfit else {

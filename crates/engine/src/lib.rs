@@ -30,7 +30,7 @@ pub use gate::AllowAll;
 pub use keep::Pruned;
 pub use refusal::{Refusal, RefusalKind};
 pub use request::{
-    CallReport, Inspection, Once, RegisteredPlan, ReplyReport, Resume, RunReport, RunRequest,
-    RunSession, RunTarget,
+    CallReport, CallRequest, Inspection, Once, RegisteredPlan, ReplyReport, Resume, RunReport,
+    RunRequest, RunSession, RunTarget,
 };
 pub use shared::{Engine, Parts};

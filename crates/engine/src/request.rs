@@ -1,7 +1,8 @@
 //! What doors ask of the engine and what they get back.
 
+use kernel::call::{Given, Teller, Wants};
 use kernel::contracts::SessionAsk;
-use kernel::ids::{AskId, ContentHash, PlanId, StepId};
+use kernel::ids::{AskId, ContentHash, PlanId, RunId, StepId, ToolName};
 use kernel::projection::{RunRow, SessionRow};
 use serde_json::{Map, Value};
 
@@ -75,13 +76,54 @@ pub struct RunReport {
     pub replayed: bool,
 }
 
+/// A tool, or a plan as a tool, to call.
+#[derive(Debug, Clone)]
+pub struct CallRequest {
+    /// The tool or the plan.
+    pub tool: ToolName,
+    /// Its arguments.
+    pub arguments: Value,
+    /// What came of what it wanted when it was called before.
+    pub given: Given,
+    /// Whom it tells how far it is, while the caller waits.
+    pub teller: Teller,
+    /// The request's key, if it has one.
+    pub once: Option<Once>,
+    /// The id of the run, if it becomes one.
+    pub run: Option<RunId>,
+    /// Whether what is slow becomes a run at once, which the caller looks at later.
+    pub as_task: bool,
+    /// How long the caller waits.
+    pub wait_ms: u64,
+}
+
+impl CallRequest {
+    /// A call that wants nothing special.
+    pub fn new(tool: ToolName, arguments: Value, wait_ms: u64) -> Self {
+        Self {
+            tool,
+            arguments,
+            given: Given::default(),
+            teller: Teller::default(),
+            once: None,
+            run: None,
+            as_task: false,
+            wait_ms,
+        }
+    }
+}
+
 /// What came of a direct call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallReport {
     /// The output.
     Done(Value),
+    /// The tool needs something of its caller first; nothing happened yet.
+    Wants(Box<Wants>),
     /// A person is asked, or it takes longer than the caller waits.
     Pending(Box<RunReport>),
+    /// It is over, without an output: it failed or was cancelled.
+    Failed(Box<RunReport>),
 }
 
 /// What came of a reply.

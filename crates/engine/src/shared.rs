@@ -10,7 +10,7 @@ use crate::refusal::{Refusal, RefusalKind};
 use crate::rest::Rest;
 use kernel::call::{Caller, ToolSpec};
 use kernel::contracts::{Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store, Tool};
-use kernel::ids::{ContentHash, PlanId, RealmId, SessionKey, time_ordered_bits};
+use kernel::ids::{ContentHash, PlanId, RealmId, RunId, SessionKey, time_ordered_bits};
 use kernel::limits::Limits;
 use kernel::plan::mistake::Mistake;
 use kernel::plan::{Closure, Plan};
@@ -152,6 +152,29 @@ impl Engine {
     /// One of them.
     pub fn tool_for(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
         self.shared.gate.find(caller, name).map(|listed| listed.tool.spec().clone())
+    }
+
+    /// All that this caller can call, by name: the tools, and the plans as tools.
+    pub fn callable_for(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        let mut specs = self.shared.gate.visible(caller);
+        specs.extend(self.shared.gate.visible_plans(caller));
+        specs.sort_by(|left, right| left.name.cmp(&right.name));
+        specs
+    }
+
+    /// One of them.
+    pub fn callable(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
+        self.tool_for(caller, name).or_else(|| self.shared.gate.find_plan(caller, name))
+    }
+
+    /// A number that grows whenever what can be called or prompted changes.
+    pub fn catalog_version(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.shared.catalog.version()
+    }
+
+    /// An id for a run that a door wants to know before it starts.
+    pub fn new_run_id(&self) -> RunId {
+        RunId(self.shared.id_bits())
     }
 
     /// The plans of the caller's realm.

@@ -1,9 +1,12 @@
-//! Tool calls: what a tool says of itself, what the gate says of a call, how far a call got.
+//! Tool calls: what a tool says of itself, what the gate says of a call, what a tool answers, how
+//! far a call got.
 
 use crate::fault::Fault;
 use crate::ids::{CallId, ContentHash, RealmId, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// What a tool does to the world. Declared, or assumed to be the worst.
@@ -16,6 +19,47 @@ pub enum Reach {
     Writes,
     /// Runs code: follows the rule for writes.
     Runs,
+}
+
+/// How long a tool takes, as far as it knows. A slow one is a run that a caller can come back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pace {
+    /// The caller waits for it.
+    #[default]
+    Quick,
+    /// A caller that takes tasks gets one at once; others wait.
+    Slow,
+    /// Only callers that take tasks can call it.
+    Task,
+}
+
+impl Pace {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Pace); 3] =
+        [("quick", Pace::Quick), ("slow", Pace::Slow), ("task", Pace::Task)];
+
+    fn is_quick(&self) -> bool {
+        *self == Pace::Quick
+    }
+}
+
+/// What a tool's output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Yields {
+    /// Any value; its schema, if there is one, describes it.
+    #[default]
+    Value,
+    /// Blocks of content: `{content: [..], structuredContent?, isError?}` in MCP's shape, so that
+    /// nothing is lost on the way. The output schema describes `structuredContent`.
+    Content,
+}
+
+impl Yields {
+    fn is_value(&self) -> bool {
+        *self == Yields::Value
+    }
 }
 
 /// What a tool says of itself: one truth for every door.
@@ -40,6 +84,12 @@ pub struct ToolSpec {
     /// Words to find it by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// How long it takes.
+    #[serde(default, skip_serializing_if = "Pace::is_quick")]
+    pub pace: Pace,
+    /// What its output is.
+    #[serde(default, skip_serializing_if = "Yields::is_value")]
+    pub yields: Yields,
 }
 
 impl ToolSpec {
@@ -97,6 +147,85 @@ pub struct Call {
     pub timeout_ms: u64,
     /// How many bytes its output may have.
     pub output_bytes_max: usize,
+    /// What came of what it wanted when it was called before.
+    pub given: Arc<Given>,
+    /// Whom it may tell how far it is.
+    pub teller: Teller,
+}
+
+/// Whom a call tells how far it is, while it runs. What is told is not kept.
+#[derive(Clone, Default)]
+pub struct Teller(Option<Arc<dyn Listener>>);
+
+/// Hears what calls tell while they run. It must not block.
+pub trait Listener: Send + Sync {
+    /// This was told.
+    fn hear(&self, told: Told);
+}
+
+/// What a call tells while it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// How far it is.
+    Progress {
+        /// Grows with every telling.
+        progress: f64,
+        /// Where it ends, if that is known.
+        total: Option<f64>,
+        /// In words.
+        message: Option<String>,
+    },
+    /// A line for a log.
+    Log {
+        /// How grave it is.
+        level: LogLevel,
+        /// Whose log.
+        logger: Option<String>,
+        /// What.
+        data: Value,
+    },
+}
+
+/// How grave a line of a log is, as in syslog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// For whoever looks for a fault.
+    Debug,
+    /// Normal.
+    Info,
+    /// Normal, but worth knowing.
+    Notice,
+    /// Something may go wrong.
+    Warning,
+    /// Something went wrong.
+    Error,
+    /// A part does not work.
+    Critical,
+    /// Act now.
+    Alert,
+    /// Nothing works.
+    Emergency,
+}
+
+impl Teller {
+    /// Tells this listener.
+    pub fn new(listener: Arc<dyn Listener>) -> Self {
+        Self(Some(listener))
+    }
+
+    /// Tells it, if anybody listens.
+    pub fn tell(&self, told: Told) {
+        if let Some(listener) = &self.0 {
+            listener.hear(told);
+        }
+    }
+}
+
+impl fmt::Debug for Teller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Teller(heard)" } else { "Teller" })
+    }
 }
 
 /// How far a failed call got.
@@ -113,9 +242,61 @@ pub enum HowFar {
 
 /// What a tool answers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolOutput {
-    /// The output.
-    pub value: Value,
+pub enum ToolOutput {
+    /// Its output.
+    Value(Value),
+    /// It needs something of its caller first. Nothing happened yet: it is called again with what
+    /// came of it, and may want more.
+    Wants(Box<Wants>),
+}
+
+/// What a tool needs before it can go on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wants {
+    /// What it needs, by a key of its own.
+    pub inputs: BTreeMap<String, Want>,
+    /// What it wants to be given back with it. Who carries it can read it but not change it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub state: Value,
+}
+
+/// One thing that a tool needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Want {
+    /// A form that a person fills in.
+    Form {
+        /// What it is for.
+        message: String,
+        /// JSON Schema of the answer: an object of plain fields.
+        schema: Arc<Value>,
+    },
+    /// A page that a person opens.
+    Url {
+        /// What it is for.
+        message: String,
+        /// The page.
+        url: String,
+    },
+    /// A turn of the caller's model.
+    Sample {
+        /// The request, in MCP's shape.
+        request: Arc<Value>,
+    },
+    /// The folders that the caller works in.
+    Roots,
+}
+
+/// What came of what a tool wanted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Given {
+    /// The answers so far, by the tool's keys: for a form or a page `{action, content?}`, else what
+    /// the caller's side answered.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, Value>,
+    /// The state that it handed out.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub state: Value,
 }
 
 /// Why a tool call failed, and how far it got.

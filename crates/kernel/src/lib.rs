@@ -6,6 +6,7 @@
 
 pub mod planted;
 pub mod ids;
+pub mod names;
 pub mod limits;
 pub mod fault;
 pub mod datum;
@@ -26,3 +27,4 @@ pub mod fork;
 pub mod reply;
 pub mod projection;
 pub mod contracts;
+pub mod shelf;

@@ -16,6 +16,7 @@ mod once;
 mod shown;
 mod openapi;
 mod http;
+mod mcp;
 mod routes;
 mod assemble;
 mod serve;

@@ -3,11 +3,11 @@
 use super::record::no_session;
 use super::state::{Done, Driver, Effect, Sight};
 use crate::counts::count;
-use crate::gate::{Sending, Started};
+use crate::gate::{Sending, Started, settled};
 use crate::refusal::{Refusal, RefusalKind};
 use futures::FutureExt;
 use futures::future::abortable;
-use kernel::call::{Caller, HowFar, Reach, ToolError};
+use kernel::call::{Caller, HowFar, Reach, Teller, ToolError};
 use kernel::datum::{Datum, Origin};
 use kernel::event::Fact;
 use kernel::fault::Fault;
@@ -70,6 +70,8 @@ impl Driver {
             tool: open.request.tool.clone(),
             arguments: open.request.arguments.clone(),
             reach: open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach),
+            given: Arc::default(),
+            teller: Teller::default(),
         };
         let ticket = if sending.reach == Reach::Reads {
             None
@@ -187,10 +189,10 @@ impl Driver {
         let started = self.session.as_ref().and_then(|session| session.calls.get(&call));
         let expected = started.is_some_and(|open| matches!(open.state, CallState::Started));
         let from = Origin::Call(call);
-        let fact = match (result, expected) {
+        let fact = match (result.and_then(settled), expected) {
             (Ok(output), true) => Fact::CallFinished {
                 call,
-                output: Arc::new(Datum::inline(output.value, from)),
+                output: Arc::new(Datum::inline(output, from)),
                 settled: None,
             },
             (Err(error), true) => {
@@ -198,7 +200,7 @@ impl Driver {
                 Fact::CallFailed { call, how: error.how, fault: error.fault }
             }
             (Ok(output), false) => {
-                Fact::CallLate { call, result: Ok(Arc::new(Datum::inline(output.value, from))) }
+                Fact::CallLate { call, result: Ok(Arc::new(Datum::inline(output, from))) }
             }
             (Err(error), false) => Fact::CallLate { call, result: Err(error.fault) },
         };

@@ -3,7 +3,7 @@
 
 use super::state::{Done, Driver};
 use crate::clock::timeout;
-use crate::gate::Late;
+use crate::gate::{Late, settled};
 use crate::refusal::Refusal;
 use futures::FutureExt;
 use kernel::ask::AskBody;
@@ -13,6 +13,7 @@ use kernel::event::Fact;
 use kernel::ids::{AskId, CallId};
 use kernel::planted::{Switch, is_on};
 use kernel::session::CallState;
+use serde_json::Value;
 use std::sync::Arc;
 
 impl Driver {
@@ -30,8 +31,8 @@ impl Driver {
         call: CallId,
         result: Result<ToolOutput, ToolError>,
     ) -> Result<(), Refusal> {
-        let output = |output: ToolOutput| Arc::new(Datum::inline(output.value, Origin::Call(call)));
-        match (result, self.open_fix(call)) {
+        let output = |output: Value| Arc::new(Datum::inline(output, Origin::Call(call)));
+        match (result.and_then(settled), self.open_fix(call)) {
             (Ok(came), None) if is_on(Switch::LateResultApplied) => {
                 let settled = None;
                 self.record(Fact::CallFinished { call, output: output(came), settled }).await

@@ -1,6 +1,7 @@
 //! The engine over the real store: pauses, cancels, crashes, large values, long histories.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests wait with deadlines")]
 
+mod callable;
 mod gate;
 mod expiry;
 mod keep;
@@ -255,7 +256,7 @@ async fn another_realm_sees_nothing() {
 async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
-    world.permits.add_permits(3);
+    world.permits.add_permits(4);
     let call = |tool: &'static str, arguments: Value| {
         let engine = world.engine.clone();
         async move { engine.call(&caller(), &tool.into(), arguments, 10_000).await }
@@ -274,10 +275,13 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     let elsewhere = SessionRef::Key { key, space: Some(kernel::ids::Space::session()) };
     let refusal = world.engine.session(&caller(), &elsewhere).await.unwrap_err();
     assert_eq!(refusal.code, "not_found");
-    let pending = call("slow::write", json!({"fail": true})).await.unwrap();
-    let engine::CallReport::Pending(report) = pending else {
-        panic!("a failed write is asked about")
-    };
+    // Whoever calls learns of a failure; only what nobody knows is for a person.
+    let failed = call("slow::write", json!({"fail": true})).await.unwrap();
+    let engine::CallReport::Failed(report) = failed else { panic!("{failed:?}") };
+    assert_eq!(report.run.last_error.unwrap().name, "Boom");
+    assert_eq!(report.asks.len(), 0);
+    let pending = call("slow::write", json!({"lost": true})).await.unwrap();
+    let engine::CallReport::Pending(report) = pending else { panic!("{pending:?}") };
     assert_eq!(report.asks.len(), 1);
     assert_eq!(call("no::such", json!({})).await.unwrap_err().code, "not_found");
     assert_eq!(call("slow::read", json!([])).await.unwrap_err().code, "input_misfit");

@@ -4,7 +4,9 @@ use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::schema::JsonSchemas;
 use engine::{Engine, Parts, PlanFile, RunRequest, RunSession, RunTarget};
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
+use kernel::call::{
+    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Want, Wants, Yields,
+};
 use kernel::contracts::{Policy, Store, Tool};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
@@ -42,11 +44,20 @@ impl Tool for Held {
             if call.arguments["fail"] == json!(true) {
                 return Err(ToolError::failed("Boom", "as told"));
             }
+            if call.arguments["lost"] == json!(true) {
+                return Err(ToolError::unknown("Lost", "the connection broke"));
+            }
+            if call.arguments["wants"] == json!(true) && call.given.inputs.is_empty() {
+                let form = Want::Form { message: "who?".to_owned(), schema: Arc::new(json!({})) };
+                let inputs = BTreeMap::from([("who".to_owned(), form)]);
+                let state = json!({"asked": 1});
+                return Ok(ToolOutput::Wants(Box::new(Wants { inputs, state })));
+            }
             let value = match call.arguments.get("repeat") {
                 Some(count) => json!("x".repeat(count.as_u64().unwrap() as usize)),
                 None => json!({"got": *call.arguments}),
             };
-            Ok(ToolOutput { value })
+            Ok(ToolOutput::Value(value))
         })
     }
 }
@@ -62,6 +73,8 @@ fn held(name: &str, reach: Reach, ledger: &Arc<Ledger>, permits: &Arc<Semaphore>
             reach,
             idempotent: false,
             tags: Vec::new(),
+            pace: Pace::Quick,
+            yields: Yields::Value,
         }),
         ledger: ledger.clone(),
         permits: permits.clone(),

@@ -32,6 +32,9 @@ impl At<'_> {
                 Fact::ItemFailing { frame, fault }
             });
         }
+        if !must_ask && self.fails_at_once() {
+            return Ok(self.close_failed(fault.clone()));
+        }
         let actions = match call {
             Some(_) => vec![
                 FixAction::Retry,
@@ -50,6 +53,12 @@ impl At<'_> {
         let call = call.map(asked_call);
         let body = AskBody::Fix { fault: fault.clone(), call, how, actions };
         Ok(Fact::AskOpened(Box::new(self.ask(step, title, body, Vec::new()))))
+    }
+
+    /// Whether the plan wants the run to end where this step fails.
+    fn fails_at_once(&self) -> bool {
+        let step = self.frame.step.as_ref().and_then(|step| self.plan.step(step));
+        matches!(step.map(|step| &step.kind), Some(StepKind::ToolCall(call)) if call.fails)
     }
 
     /// A new ask of this frame. Its id is a hash of where it stands and of what was asked before,

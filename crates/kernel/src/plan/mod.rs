@@ -1,5 +1,6 @@
 //! A plan is data: steps, pointers and texts, checked when they are loaded.
 
+use crate::call::Pace;
 use crate::condition::Condition;
 use crate::ids::{ContentHash, ContextKey, PlanId, StepId, ToolName};
 use crate::pointer::Pointer;
@@ -28,6 +29,8 @@ pub struct Plan {
     pub parameters: Option<Arc<Value>>,
     /// JSON Schema of its answer, if it promises one.
     pub output_schema: Option<Arc<Value>>,
+    /// How long it takes, for whoever calls it as a tool.
+    pub pace: Pace,
     /// Where it begins.
     pub start: StepId,
     /// Its steps, in the order of the text.
@@ -153,6 +156,9 @@ pub struct ToolCall {
     pub on_rejected: Option<StepId>,
     /// How long an approval stays open.
     pub expires_ms: Option<u64>,
+    /// Whether a known failure ends the run instead of asking a person. An unknown outcome of a
+    /// write is always asked about.
+    pub fails: bool,
 }
 
 /// A `loop_over_items` step.

@@ -376,24 +376,29 @@ impl<'a> Reader<'a> {
         ms
     }
 
-    pub(crate) fn collects(&mut self, spot: &Spot<'_>) -> Option<bool> {
-        let both = spot.field("on_error").is_some() && spot.field("onError").is_some();
-        if both {
-            let mistake = Mistake::error("`on_error` and `onError` are the same key");
+    /// A word out of a few, under any of these keys, which are the same; none where it is left out
+    /// or wrong.
+    pub(crate) fn one_of<T: Copy>(
+        &mut self,
+        spot: &Spot<'_>,
+        keys: &[&str],
+        known: &[(&str, T)],
+    ) -> Option<T> {
+        let mut fields = keys.iter().filter_map(|key| spot.field(key));
+        let field = fields.next()?;
+        if fields.next().is_some() {
+            let mistake = Mistake::error(format!("{} are the same key", listed(keys, "and")));
             self.note(spot, mistake.hint("keep one of the two"));
         }
-        let Some(field) = spot.field("on_error").or_else(|| spot.field("onError")) else {
-            return Some(false);
-        };
-        match self.text(&field)? {
-            "stop" => Some(false),
-            "collect" => Some(true),
-            other => {
-                let mistake = Mistake::error(format!("`on_error` cannot be `{other}`"));
-                self.note(&field, mistake.hint("write `stop` or `collect`"));
-                None
-            }
+        let word = self.text(&field)?;
+        let found = known.iter().find(|(name, _)| *name == word);
+        if found.is_none() {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let key = keys.first().copied().unwrap_or_default();
+            let mistake = Mistake::error(format!("`{key}` cannot be `{word}`"));
+            self.note(&field, mistake.hint(format!("write {}", listed(&names, "or"))));
         }
+        found.map(|(_, value)| *value)
     }
 
     /// What a person is asked: a text, or a pointer to one.
@@ -419,6 +424,14 @@ const POINTER_KEY: &str = "jsonPath";
 pub(crate) fn quoted(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
+}
+
+/// Names in backticks, the last two joined by a word.
+fn listed(names: &[&str], word: &str) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} {word} `{last}`", quoted(first)),
+        names => quoted(names),
+    }
 }
 
 fn holds_pointer(node: &Node) -> bool {

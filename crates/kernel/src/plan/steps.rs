@@ -4,6 +4,7 @@ use super::mistake::{Mistake, meant, meant_step};
 use super::read::{Origin, Reader, Spot, quoted};
 use super::source::Node;
 use super::{Branch, Case, Expr, ListPlace, Loop, Place, Plan, Step, StepKind, ToolCall};
+use crate::call::Pace;
 use crate::ids::{ContentHash, ContextKey, PlanId, StepId, ToolName};
 use crate::limits::Limits;
 use serde_json::{Map, Value};
@@ -15,6 +16,7 @@ const PLAN_KEYS: &[&str] = &[
     "description",
     "parameters",
     "outputSchema",
+    "pace",
     "startStepId",
     "steps",
     "examples",
@@ -25,7 +27,17 @@ const PLAN_KEYS: &[&str] = &[
 const STEP_TYPES: &[(&str, &[&str])] = &[
     (
         "tool_call",
-        &["toolId", "arguments", "saveAs", "approve", "expiresIn", "nextStepId", "onRejected"],
+        &[
+            "toolId",
+            "arguments",
+            "saveAs",
+            "approve",
+            "expiresIn",
+            "on_error",
+            "onError",
+            "nextStepId",
+            "onRejected",
+        ],
     ),
     ("match", &["value", "cases", "default"]),
     ("conditional_branch", &["condition", "onTrue", "onFalse"]),
@@ -110,6 +122,7 @@ impl Steps<'_> {
         let description = self.description(spot).unwrap_or_default();
         let parameters = self.schema(spot, "parameters");
         let output_schema = self.schema(spot, "outputSchema");
+        let pace = self.reader.one_of(spot, &["pace"], &Pace::NAMES);
         let list = self.reader.need(spot, "steps").and_then(|field| self.reader.filled(&field));
         let examples = self.examples(spot);
         let list = list?;
@@ -130,6 +143,7 @@ impl Steps<'_> {
             description,
             parameters,
             output_schema,
+            pace: pace.unwrap_or_default(),
             start: start?,
             steps,
             examples,
@@ -259,6 +273,8 @@ impl Steps<'_> {
         let next = self.next(spot, "nextStepId", scope);
         let on_rejected = self.way(spot, "onRejected", scope);
         let expires_ms = self.reader.expires(spot);
+        let known = [("ask", false), ("fail", true)];
+        let fails = self.reader.one_of(spot, &["on_error", "onError"], &known);
         let tool = tool?;
         Some(StepKind::ToolCall(ToolCall {
             tool: ToolName::from(tool),
@@ -268,6 +284,7 @@ impl Steps<'_> {
             next,
             on_rejected,
             expires_ms,
+            fails: fails.unwrap_or(false),
         }))
     }
 
@@ -340,14 +357,15 @@ impl Steps<'_> {
         let collection = field.and_then(|field| self.reader.collection(&field));
         let alias = self.reader.need_name(spot, "itemAlias");
         let concurrency = self.reader.concurrency(spot);
-        let collect = self.reader.collects(spot);
+        let known = [("stop", false), ("collect", true)];
+        let collect = self.reader.one_of(spot, &["on_error", "onError"], &known);
         let body = self.inner(spot, "loopPlan");
         let next = self.next(spot, "nextStepId", scope);
         Some(StepKind::Loop(Loop {
             collection: collection?,
             alias: ContextKey::from(alias?),
             concurrency: concurrency?,
-            collect: collect?,
+            collect: collect.unwrap_or(false),
             body: body?,
             next,
         }))

@@ -2,7 +2,7 @@
 //! must be shown.
 
 use super::mermaid;
-use crate::call::{Reach, ToolSpec};
+use crate::call::{Pace, Reach, ToolSpec, Yields};
 use crate::ids::{PlanId, StepId, ToolName};
 use crate::limits::Limits;
 use crate::plan::check::Surroundings;
@@ -77,6 +77,8 @@ fn tool(name: &ToolName) -> Option<Arc<ToolSpec>> {
         reach: Reach::Reads,
         idempotent: true,
         tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: Yields::Value,
     }))
 }
 

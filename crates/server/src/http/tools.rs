@@ -12,13 +12,15 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use engine::CallReport;
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, RefusalKind};
+use engine::{CallReport, RunReport};
+use kernel::call::Wants;
 use kernel::contracts::Paged;
 use kernel::ids::ToolName;
 use kernel::limits::Limits;
 use kernel::plan::mistake::meant;
 use serde::Deserialize;
+use serde_json::json;
 use std::sync::Arc;
 use wire::rest::{CallAnswer, CallBody, Page, PendingCall, RunAnswer, Tool};
 
@@ -38,7 +40,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<Tool>> {
-    let tools = doors.engine.tools_for(doors.caller());
+    let tools = doors.engine.callable_for(doors.caller());
     let page = paged(tools, query, doors.limits(), |spec| spec.name.as_str());
     Json(Page {
         items: page.items.iter().map(|spec| shown::tool(spec)).collect(),
@@ -51,7 +53,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Named(name): Named,
 ) -> Result<Json<Tool>, Failure> {
-    match doors.engine.tool_for(doors.caller(), &name) {
+    match doors.engine.callable(doors.caller(), &name) {
         Some(spec) => Ok(Json(shown::tool(&spec))),
         None => Err(no_tool(&doors, &name)),
     }
@@ -67,7 +69,7 @@ pub(crate) async fn call(
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
     let body: CallBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
-    if doors.engine.tool_for(doors.caller(), &name).is_none() {
+    if doors.engine.callable(doors.caller(), &name).is_none() {
         return Err(no_tool(&doors, &name));
     }
     let tool = ToolName::from(name);
@@ -76,6 +78,8 @@ pub(crate) async fn call(
     let report = doors.engine.call_once(doors.caller(), &tool, arguments, once, wait_ms).await;
     match report.map_err(|refusal| Failure::placed(refusal, PLACES))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
+        CallReport::Wants(wants) => Err(wanted(&tool, &wants)),
+        CallReport::Failed(report) => Err(failed(&tool, &report)),
         CallReport::Pending(report) => {
             let (location, again) = (location(report.run.id), report.replayed);
             let RunAnswer { run, session } = shown::run_answer(*report);
@@ -85,6 +89,26 @@ pub(crate) async fn call(
             Ok(replayed(response, again))
         }
     }
+}
+
+/// The tool needs something that only a protocol with questions can bring.
+fn wanted(tool: &ToolName, wants: &Wants) -> Failure {
+    let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
+    let message = format!("`{tool}` wants `{}` of its caller first", keys.join("`, `"));
+    Refusal::new(RefusalKind::Conflict, "input_wanted", message)
+        .hint("call it through `/mcp` with a client that takes questions")
+        .detail(json!({"wants": wants.inputs}))
+        .into()
+}
+
+/// It became a run, and that is over without an output.
+fn failed(tool: &ToolName, report: &RunReport) -> Failure {
+    let error = report.run.last_error.as_ref();
+    let why = error.map_or_else(|| report.run.status.name().to_owned(), ToString::to_string);
+    let message = format!("`{tool}` gave no output: {why}");
+    let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", message)
+        .detail(json!({"run": report.run.id, "status": report.run.status}));
+    Failure::from(refusal).maybe_hint(error.and_then(|fault| fault.hint.clone()))
 }
 
 /// One page of what is in memory, in order of name; the cursor is the last name of the page before.
@@ -106,7 +130,7 @@ pub(super) fn paged<T>(
 }
 
 fn no_tool(doors: &Shared, name: &str) -> Failure {
-    let tools = doors.engine.tools_for(doors.caller());
+    let tools = doors.engine.callable_for(doors.caller());
     let hint = meant(name, tools.iter().map(|spec| spec.name.as_str()))
         .unwrap_or_else(|| "`GET /api/v1/tools` lists the tools".to_owned());
     Refusal::not_found("tool", short(name)).hint(hint).into()

@@ -65,8 +65,17 @@ async fn tools_are_listed_shown_and_called() {
     let all = house.get("/api/v1/tools").await.body;
     let names: Vec<String> =
         all["items"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect();
-    let known = ["http::request", "math::add", "test::always_fail", "validate::is_positive"];
-    assert_eq!(names, known);
+    let known = [
+        "http::request",
+        "interaction::greeting",
+        "math::add",
+        "math::conditional_add",
+        "math::fan_out",
+        "test::always_fail",
+        "test::plan_that_fails",
+        "validate::is_positive",
+    ];
+    assert_eq!(names, known, "tools, and plans as tools");
     let add = house.get("/api/v1/tools/math%3A%3Aadd").await.body;
     assert_eq!((&add["reach"], &add["idempotent"]), (&json!("reads"), &json!(true)));
     assert_eq!(add["inputSchema"]["required"], json!(["a", "b"]));

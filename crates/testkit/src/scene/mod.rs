@@ -2,7 +2,7 @@
 //! one text file. Each scene is also cut after every event and must come to the same end.
 
 use kernel::ask::{Decision, Reply};
-use kernel::call::{HowFar, Judgement, Pins, Reach, ToolSpec, Verdict};
+use kernel::call::{HowFar, Judgement, Pace, Pins, Reach, ToolSpec, Verdict, Yields};
 use kernel::datum::{Datum, Origin};
 use kernel::event::{self, Event, Fact, VERSION};
 use kernel::fault::Fault;
@@ -149,6 +149,8 @@ fn spec(tool: &ToolName) -> Arc<ToolSpec> {
         reach: reach(tool),
         idempotent: false,
         tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: Yields::Value,
     })
 }
 

@@ -6,7 +6,7 @@ use super::power::{Point, Power};
 use super::reference::output_of;
 use super::rng::Rng;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::{Clock, Tool};
 use kernel::ids::CallId;
 use serde_json::json;
@@ -106,6 +106,8 @@ fn spec(name: &'static str) -> ToolSpec {
         reach,
         idempotent: name == "sim::keyed",
         tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: Yields::Value,
     }
 }
 
@@ -157,7 +159,7 @@ impl SimTool {
         self.passes(Point::BeforeAnswer).await;
         match fate {
             Fate::AnswerLost => Err(ToolError::unknown("Reset", "the line broke")),
-            _ => Ok(ToolOutput { value: output_of(&call.arguments) }),
+            _ => Ok(ToolOutput::Value(output_of(&call.arguments))),
         }
     }
 }

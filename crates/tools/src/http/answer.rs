@@ -61,7 +61,7 @@ pub(super) async fn read(
         "headers": shown(&headers),
         "body": parsed(&headers, &body),
     });
-    Ok(ToolOutput { value })
+    Ok(ToolOutput::Value(value))
 }
 
 /// The error of a request that got no answer.

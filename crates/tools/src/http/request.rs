@@ -6,7 +6,7 @@ use super::answer::{self, Effect};
 use super::client::Outbound;
 use super::wanted::{METHODS, Wanted, reads};
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::Tool;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -97,5 +97,7 @@ fn spec() -> ToolSpec {
         reach: Reach::Writes,
         idempotent: false,
         tags: vec!["http".to_owned()],
+        pace: Pace::Quick,
+        yields: Yields::Value,
     }
 }

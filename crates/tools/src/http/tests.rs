@@ -3,7 +3,7 @@
 
 use super::HttpSettings;
 use super::request::Request;
-use kernel::call::{Call, Caller, HowFar, Reach, ToolError, ToolOutput};
+use kernel::call::{Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
 use kernel::contracts::Tool;
 use kernel::ids::CallId;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn tool(allow: &[String]) -> Request {
     Request::new(HttpSettings::new(allow).unwrap())
 }
 
-async fn call(tool: &Request, arguments: Value) -> Result<ToolOutput, ToolError> {
+async fn call(tool: &Request, arguments: Value) -> Result<Value, ToolError> {
     let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
     let call = Call {
         id: CallId(7),
@@ -53,8 +53,13 @@ async fn call(tool: &Request, arguments: Value) -> Result<ToolOutput, ToolError>
         arguments: Arc::new(arguments),
         timeout_ms: 5_000,
         output_bytes_max: 1_000,
+        given: Arc::default(),
+        teller: Teller::default(),
     };
-    tool.call(&caller, &call).await
+    match tool.call(&caller, &call).await? {
+        ToolOutput::Value(value) => Ok(value),
+        ToolOutput::Wants(wants) => panic!("wants {wants:?}"),
+    }
 }
 
 fn told(error: &ToolError) -> (HowFar, &str) {
@@ -71,7 +76,7 @@ async fn a_write_carries_its_key_and_brings_json_back() {
     let tool = tool(&[address.to_string()]);
     let url = format!("http://{address}/effects?x=1");
     let output = call(&tool, json!({"method": "POST", "url": url, "body": {"n": 1}})).await;
-    let output = output.unwrap().value;
+    let output = output.unwrap();
     assert_eq!(output["status"], json!(201));
     assert_eq!(output["body"], json!({"ok": true}));
     assert_eq!(output["headers"]["content-length"], json!("11"));
@@ -88,7 +93,7 @@ async fn a_redirect_is_returned_and_not_followed() {
         peer("HTTP/1.1 302 Found\r\nlocation: http://elsewhere.test/\r\ncontent-length: 0\r\n\r\n")
             .await;
     let tool = tool(&[address.to_string()]);
-    let output = call(&tool, json!({"url": format!("http://{address}/")})).await.unwrap().value;
+    let output = call(&tool, json!({"url": format!("http://{address}/")})).await.unwrap();
     assert_eq!(output["status"], json!(302));
     assert_eq!(output["headers"]["location"], json!("http://elsewhere.test/"));
     assert_eq!(output["body"], Value::Null);
@@ -165,7 +170,7 @@ async fn a_name_for_loopback_is_followed_only_by_its_own_name() {
     let port = address.port();
     let tool = tool(&[format!("localhost:{port}")]);
     let output = call(&tool, json!({"url": format!("http://localhost:{port}/")})).await;
-    assert_eq!(output.unwrap().value["body"], json!("hi"));
+    assert_eq!(output.unwrap()["body"], json!("hi"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::arguments::number;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::Tool;
 use serde_json::{Number, Value, json};
 use std::sync::Arc;
@@ -29,6 +29,8 @@ impl Add {
             reach: Reach::Reads,
             idempotent: true,
             tags: vec!["math".to_owned()],
+            pace: Pace::Quick,
+            yields: Yields::Value,
         };
         Self { spec: Arc::new(spec) }
     }
@@ -44,7 +46,7 @@ impl Tool for Add {
         _caller: &'a Caller,
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        let output = add(&call.arguments).map(|value| ToolOutput { value });
+        let output = add(&call.arguments).map(ToolOutput::Value);
         Box::pin(std::future::ready(output))
     }
 }

@@ -1,7 +1,7 @@
 //! `test::always_fail`: fails, so that one can see what a failed step looks like.
 
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::Tool;
 use serde_json::json;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ impl AlwaysFail {
             reach: Reach::Reads,
             idempotent: true,
             tags: vec!["test".to_owned()],
+            pace: Pace::Quick,
+            yields: Yields::Value,
         };
         Self { spec: Arc::new(spec) }
     }

@@ -2,7 +2,7 @@
 
 use crate::arguments::number;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::Tool;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -29,6 +29,8 @@ impl IsPositive {
             reach: Reach::Reads,
             idempotent: true,
             tags: vec!["validate".to_owned()],
+            pace: Pace::Quick,
+            yields: Yields::Value,
         };
         Self { spec: Arc::new(spec) }
     }
@@ -45,7 +47,7 @@ impl Tool for IsPositive {
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let output = is_positive(&call.arguments);
-        let output = output.map(|answer| ToolOutput { value: Value::Bool(answer) });
+        let output = output.map(|answer| ToolOutput::Value(Value::Bool(answer)));
         Box::pin(std::future::ready(output))
     }
 }

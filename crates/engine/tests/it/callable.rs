@@ -1,0 +1,84 @@
+//! What a caller can call directly: tools that ask back, plans as tools, slow ones as tasks.
+
+use crate::world::{World, caller};
+use engine::{CallReport, CallRequest};
+use kernel::call::{Given, Pace, Reach};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+const GREET: &str = "planId: demo/greet\ndescription: greets\npace: slow\n\
+    parameters: {type: object, required: [name]}\n\
+    steps: [{id: ask, type: human_in_the_loop, message: 'really?', nextStepIdOnInput: end}, \
+    {id: end, type: final_response, message: 'hello {{ promptInput.name }}'}]";
+const WRITES: &str = "planId: demo/writes\nsteps: [{id: inner, type: plan, planId: demo/inner, \
+    arguments: {}}]";
+const INNER: &str = "planId: demo/inner\nsteps: [{id: call, type: tool_call, \
+    toolId: 'slow::write', arguments: {n: 1}, on_error: fail}]";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_a_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[GREET, WRITES, INNER]).await;
+    let engine = &world.engine;
+    let greet = engine.callable(&caller(), "demo/greet").unwrap();
+    assert_eq!((greet.reach, greet.pace), (Reach::Reads, Pace::Slow));
+    assert_eq!(greet.input_schema["required"], json!(["name"]));
+    // What a plan does to the world is what its steps do, those of its sub-plans included.
+    assert_eq!(engine.callable(&caller(), "demo/writes").unwrap().reach, Reach::Writes);
+    let names: Vec<String> =
+        engine.callable_for(&caller()).iter().map(|spec| spec.name.to_string()).collect();
+    assert!(names.is_sorted() && names.contains(&"demo/inner".to_owned()), "{names:?}");
+
+    let request = |arguments| CallRequest::new("demo/greet".into(), arguments, 10_000);
+    let wrong = engine.call_with(&caller(), request(json!({}))).await.unwrap_err();
+    assert_eq!(wrong.code, "input_misfit");
+    let run = engine.new_run_id();
+    let started = CallRequest { run: Some(run), ..request(json!({"name": "ann"})) };
+    let asked = engine.call_with(&caller(), started).await.unwrap();
+    let CallReport::Pending(report) = asked else { panic!("{asked:?}") };
+    assert_eq!((report.run.id, report.asks.len()), (run, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_slow_becomes_a_run_at_once_for_who_takes_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[GREET, INNER]).await;
+    let arguments = json!({"name": "ann"});
+    let request =
+        CallRequest { as_task: true, ..CallRequest::new("demo/greet".into(), arguments, 10_000) };
+    let report = world.engine.call_with(&caller(), request).await.unwrap();
+    assert!(matches!(report, CallReport::Pending(_)), "{report:?}");
+    // A quick plan is waited for all the same.
+    world.permits.add_permits(1);
+    let request =
+        CallRequest { as_task: true, ..CallRequest::new("demo/inner".into(), json!({}), 10_000) };
+    let report = world.engine.call_with(&caller(), request).await.unwrap();
+    assert!(matches!(report, CallReport::Done(_)), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_wants_something_is_called_again_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[]).await;
+    world.permits.add_permits(10);
+    let request = CallRequest::new("slow::read".into(), json!({"wants": true}), 10_000);
+    let wants = world.engine.call_with(&caller(), request.clone()).await.unwrap();
+    let CallReport::Wants(wants) = wants else { panic!("{wants:?}") };
+    assert_eq!(wants.inputs.keys().collect::<Vec<_>>(), ["who"]);
+    let inputs = BTreeMap::from([("who".to_owned(), json!({"action": "accept"}))]);
+    let again = CallRequest { given: Given { inputs, state: wants.state }, ..request };
+    let done = world.engine.call_with(&caller(), again).await.unwrap();
+    assert_eq!(done, CallReport::Done(json!({"got": {"wants": true}})));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_plan_changes_the_catalogs_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[INNER]).await;
+    let mut version = world.engine.catalog_version();
+    version.mark_unchanged();
+    let source = json!({"planId": "a", "steps": [{"id": "e", "type": "final_response",
+        "message": "x"}]});
+    world.engine.register_plan(&caller(), source, None).await.unwrap();
+    assert!(version.has_changed().unwrap());
+}

@@ -1,0 +1,158 @@
+//! Names that other systems accept, made so that they can be turned back. Tools have names such as
+//! `math::add`, plans such as `trade/settle`; MCP and the model providers take fewer characters.
+//! A name never depends on what else there is, so it is stable for ever.
+
+use std::fmt::Write;
+
+/// Which characters a system accepts beside letters, digits, `_` and `-`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alphabet {
+    /// MCP: the dot as well.
+    Mcp,
+    /// What every model provider takes: nothing more.
+    Model,
+}
+
+/// How long a name may be in MCP.
+pub const MCP_NAME_CHARS_MAX: usize = 128;
+
+impl Alphabet {
+    fn has(self, byte: u8) -> bool {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'_' | b'-')
+            || (byte == b'.' && self == Alphabet::Mcp)
+    }
+}
+
+/// The name in this alphabet: `::` is `__`, `/` is `--`, any other foreign byte is `_-` and its
+/// two hex digits. A `_` or `-` that would be taken for the beginning of one of these is written
+/// so, too.
+pub fn outward(name: &str, alphabet: Alphabet) -> String {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut rest = name.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(b"::") {
+            parts.push(Part::Text("__"));
+            rest = after;
+            continue;
+        }
+        parts.push(match byte {
+            b'/' => Part::Text("--"),
+            byte if alphabet.has(*byte) => Part::Byte(*byte),
+            byte => Part::Escaped(*byte),
+        });
+        rest = after;
+    }
+    // From the end: whether a byte must be escaped depends on what is written after it.
+    let mut next = 0;
+    for part in parts.iter_mut().rev() {
+        if let Part::Byte(byte) = *part
+            && ((byte == b'_' && matches!(next, b'_' | b'-')) || (byte == b'-' && next == b'-'))
+        {
+            *part = Part::Escaped(byte);
+        }
+        next = part.first();
+    }
+    let mut written = String::with_capacity(name.len() + 8);
+    for part in parts {
+        match part {
+            Part::Text(text) => written.push_str(text),
+            Part::Byte(byte) => written.push(char::from(byte)),
+            // Writing to a string cannot fail.
+            Part::Escaped(byte) => drop(write!(written, "_-{byte:02x}")),
+        }
+    }
+    written
+}
+
+/// One piece of a written name.
+enum Part {
+    Text(&'static str),
+    Byte(u8),
+    Escaped(u8),
+}
+
+impl Part {
+    fn first(&self) -> u8 {
+        match self {
+            Part::Text(text) => text.as_bytes().first().copied().unwrap_or(0),
+            Part::Byte(byte) => *byte,
+            Part::Escaped(_) => b'_',
+        }
+    }
+}
+
+/// The name that was written so; none if nothing is written so.
+pub fn inward(written: &str, alphabet: Alphabet) -> Option<String> {
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut rest = written.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = if let Some(after) = rest.strip_prefix(b"__") {
+            bytes.extend_from_slice(b"::");
+            after
+        } else if let Some(after) = rest.strip_prefix(b"--") {
+            bytes.push(b'/');
+            after
+        } else if let Some(after) = rest.strip_prefix(b"_-") {
+            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok())?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            &after[2..]
+        } else {
+            bytes.push(*byte);
+            after
+        };
+    }
+    let name = String::from_utf8(bytes).ok()?;
+    // One name is written in one way only.
+    (outward(&name, alphabet) == written).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_names_stay_readable() {
+        for (name, written) in [
+            ("math::add", "math__add"),
+            ("trade/settle-late", "trade--settle-late"),
+            ("github.create_issue", "github.create_issue"),
+            ("test_simple_text", "test_simple_text"),
+            ("a b", "a_-20b"),
+            ("ä", "_-c3_-a4"),
+        ] {
+            assert_eq!(outward(name, Alphabet::Mcp), written);
+            assert_eq!(inward(written, Alphabet::Mcp).as_deref(), Some(name));
+        }
+        assert_eq!(outward("github.create", Alphabet::Model), "github_-2ecreate");
+    }
+
+    #[test]
+    fn every_name_comes_back_and_no_two_are_written_alike() {
+        let letters = ["_", "-", ":", "::", "/", ".", "a", "2", "é"];
+        let mut names = vec![String::new()];
+        for _ in 0..5 {
+            let longer = |name: &String| letters.map(|letter| format!("{name}{letter}"));
+            let more: Vec<String> = names.iter().flat_map(longer).collect();
+            names.extend(more);
+            names.sort();
+            names.dedup();
+        }
+        for alphabet in [Alphabet::Mcp, Alphabet::Model] {
+            let mut seen = std::collections::HashMap::new();
+            for name in &names {
+                let written = outward(name, alphabet);
+                assert!(written.bytes().all(|byte| alphabet.has(byte)), "{name}: {written}");
+                assert_eq!(inward(&written, alphabet).as_ref(), Some(name), "{written}");
+                assert_eq!(seen.insert(written, name), None);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_of_ours_is_none() {
+        for written in ["_-", "_-2", "_-zz", "_-61", "_-ff", "a::b", "a/b"] {
+            assert_eq!(inward(written, Alphabet::Mcp), None, "{written}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What can be prompted and read beside tools: a shelf holds prompts and resources. Ours holds
+//! plans, sessions and blobs; code and upstream servers bring others.
+
+use crate::call::{Caller, Given, ToolOutput};
+use crate::contracts::{Page, Paged};
+use crate::fault::Fault;
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// A prompt as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptSpec {
+    /// Its stable name.
+    pub name: String,
+    /// A short title for people.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What it takes; every value is a text.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// One argument of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether it must be given.
+    pub required: bool,
+}
+
+/// A resource as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceSpec {
+    /// Where it is read.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// A short title for people.
+    pub title: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// Its media type.
+    pub mime_type: Option<String>,
+    /// Its size, if it is known.
+    pub bytes: Option<u64>,
+}
+
+/// A family of resources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateSpec {
+    /// Their URIs, as an RFC 6570 template.
+    pub uri_template: String,
+    /// The family's name.
+    pub name: String,
+    /// A short title for people.
+    pub title: Option<String>,
+    /// What they are.
+    pub description: Option<String>,
+    /// Their media type.
+    pub mime_type: Option<String>,
+}
+
+/// What is being completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Completing<'a> {
+    /// An argument of a prompt of this name.
+    Prompt(&'a str),
+    /// A variable of a resource template.
+    Template(&'a str),
+}
+
+/// One completion to find.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Completion<'a> {
+    /// Of what.
+    pub of: Completing<'a>,
+    /// The argument's name.
+    pub argument: &'a str,
+    /// What was typed so far.
+    pub typed: &'a str,
+    /// Arguments that were chosen before, if they were sent.
+    pub chosen: Option<&'a Map<String, Value>>,
+}
+
+/// Wakes when a resource has changed.
+pub trait Changes: Send {
+    /// Waits for the next change.
+    fn next(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// What a shelf finds: none where it does not hold it, so that the next one is asked.
+pub type Find<'a, T> = BoxFuture<'a, Result<Option<T>, Fault>>;
+
+/// Prompts and resources. What a caller may not see is not there for it.
+pub trait Shelf: Send + Sync {
+    /// All prompts.
+    fn prompts(&self, _caller: &Caller) -> Vec<Arc<PromptSpec>> {
+        Vec::new()
+    }
+
+    /// A prompt with its arguments filled in: `{description?, messages}` in MCP's shape.
+    fn prompt<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _name: &'a str,
+        _arguments: &'a Map<String, Value>,
+        _given: &'a Given,
+    ) -> Find<'a, ToolOutput> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// A page of its resources, in an order that does not change.
+    fn resources<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _page: &'a Page,
+    ) -> BoxFuture<'a, Result<Paged<ResourceSpec>, Fault>> {
+        Box::pin(std::future::ready(Ok(Paged { items: Vec::new(), next_cursor: None })))
+    }
+
+    /// All families of resources.
+    fn templates(&self, _caller: &Caller) -> Vec<TemplateSpec> {
+        Vec::new()
+    }
+
+    /// What is at a URI: a list of contents in MCP's shape.
+    fn read<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> Find<'a, Vec<Value>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// What wakes when the resource changes; none where it does not hold it.
+    fn changes<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> Find<'a, Box<dyn Changes>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// How an argument could go on, best first; none where it does not know the prompt or template.
+    fn complete<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _completion: &'a Completion<'a>,
+    ) -> Find<'a, Vec<String>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}

@@ -1,0 +1,154 @@
+//! What comes of a request: members of a result, and how they are written for the client's
+//! version. The stateless version wants to read in each result of what kind it is and who we are.
+
+use super::client::Version;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
+use wire::jsonrpc::RpcError;
+use wire::mcp::META_SERVER;
+
+/// What comes of a request.
+pub(crate) type Answered = Result<Outcome, RpcError>;
+
+/// A result, not yet written for a version.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Outcome {
+    kind: Kind,
+    /// The members of the result object as JSON text, without the braces: `"content":[]`.
+    members: String,
+    /// The members of its `_meta`, if it has any.
+    meta: Map<String, Value>,
+}
+
+/// Of what kind a result is, in the stateless version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It is over.
+    Complete,
+    /// It is called again with what is asked for.
+    InputRequired,
+    /// It goes on as a task.
+    Task,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Complete => "complete",
+            Kind::InputRequired => "input_required",
+            Kind::Task => "task",
+        }
+    }
+}
+
+impl Outcome {
+    /// A complete result of these members, which must be an object.
+    pub(crate) fn complete(result: &impl Serialize) -> Self {
+        Self::of(Kind::Complete, result)
+    }
+
+    /// A result of this kind and these members, which must be an object.
+    pub(crate) fn of(kind: Kind, result: &impl Serialize) -> Self {
+        // These are plain data; writing them as JSON cannot fail.
+        let text = serde_json::to_string(result).unwrap_or_default();
+        let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        Self::written(kind, inside.unwrap_or_default().to_owned())
+    }
+
+    /// A result whose members are written already, without the braces.
+    pub(crate) fn written(kind: Kind, members: String) -> Self {
+        Self { kind, members, meta: Map::new() }
+    }
+
+    /// A result without members.
+    pub(crate) fn empty() -> Self {
+        Self::written(Kind::Complete, String::new())
+    }
+
+    /// The same with members in its `_meta`, which must not be among the written ones.
+    #[must_use]
+    pub(crate) fn with_meta(mut self, meta: Map<String, Value>) -> Self {
+        self.meta = meta;
+        self
+    }
+
+    /// The result object for a version.
+    pub(crate) fn write(&self, version: Version) -> String {
+        let mut text = String::with_capacity(self.members.len() + 160);
+        text.push('{');
+        if version.is_modern() {
+            text.push_str("\"resultType\":\"");
+            text.push_str(self.kind.name());
+            text.push('"');
+        }
+        add(&mut text, &self.members);
+        if version.is_modern() {
+            if self.meta.is_empty() {
+                add(&mut text, &MODERN_META);
+            } else {
+                let mut meta = self.meta.clone();
+                meta.entry(META_SERVER).or_insert_with(server_info);
+                add(&mut text, &format!("\"_meta\":{}", Value::Object(meta)));
+            }
+        } else if !self.meta.is_empty() {
+            add(&mut text, &format!("\"_meta\":{}", Value::Object(self.meta.clone())));
+        }
+        text.push('}');
+        text
+    }
+}
+
+fn add(text: &mut String, members: &str) {
+    if members.is_empty() {
+        return;
+    }
+    if !text.ends_with('{') {
+        text.push(',');
+    }
+    text.push_str(members);
+}
+
+/// `_meta` of a result that has none of its own.
+static MODERN_META: LazyLock<String> =
+    LazyLock::new(|| format!("\"_meta\":{{\"{META_SERVER}\":{}}}", server_info()));
+
+/// Who we are.
+pub(crate) fn server_info() -> Value {
+    json!({"name": "waypost", "title": "Waypost", "version": env!("CARGO_PKG_VERSION")})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(outcome: &Outcome, version: Version) -> Value {
+        serde_json::from_str(&outcome.write(version)).unwrap()
+    }
+
+    #[test]
+    fn the_stateless_version_reads_the_kind_and_who_we_are() {
+        let outcome = Outcome::complete(&json!({"tools": []}));
+        assert_eq!(read(&outcome, Version::June2025), json!({"tools": []}));
+        let modern = read(&outcome, Version::July2026);
+        assert_eq!(modern["resultType"], "complete");
+        assert_eq!(modern["tools"], json!([]));
+        assert_eq!(modern["_meta"][META_SERVER]["name"], "waypost");
+    }
+
+    #[test]
+    fn nothing_is_a_result_too() {
+        assert_eq!(read(&Outcome::empty(), Version::June2025), json!({}));
+        assert_eq!(read(&Outcome::empty(), Version::July2026)["resultType"], "complete");
+    }
+
+    #[test]
+    fn own_meta_stands_beside_ours() {
+        let meta = json!({"a": 1}).as_object().cloned().unwrap();
+        let outcome = Outcome::of(Kind::Task, &json!({"taskId": "t"})).with_meta(meta);
+        let modern = read(&outcome, Version::July2026);
+        assert_eq!(modern["_meta"]["a"], 1);
+        assert_eq!(modern["_meta"][META_SERVER]["name"], "waypost");
+        assert_eq!(read(&outcome, Version::June2025)["_meta"], json!({"a": 1}));
+    }
+}

@@ -1,0 +1,81 @@
+//! One request in hand: who sends it, what it says, and a way to its sender.
+
+use super::client::Client;
+use super::door::Door;
+use super::outbox::Outbox;
+use kernel::call::{Caller, Listener, Teller, Told};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wire::jsonrpc::{Id, RpcError};
+
+/// One request.
+pub(crate) struct Exchange {
+    /// What all requests share.
+    pub(crate) door: Arc<Door>,
+    /// Whose request it is.
+    pub(crate) caller: Caller,
+    /// The program that sends it.
+    pub(crate) client: Client,
+    /// Its id.
+    pub(crate) id: Id,
+    /// What it asks for, as it came.
+    pub(crate) params: Option<Box<RawValue>>,
+    /// A way to its sender.
+    pub(crate) outbox: Outbox,
+}
+
+impl Exchange {
+    /// The parameters as this type; members that it does not know are left alone.
+    pub(crate) fn params<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
+        let text = self.params.as_ref().map_or("{}", |params| params.get());
+        serde_json::from_str(text).map_err(|error| {
+            RpcError::invalid_params(format!("the parameters do not fit: {error}"))
+        })
+    }
+
+    /// Whom a call tells how far it is: the client, as far as it wants to hear it.
+    pub(crate) fn teller(&self) -> Teller {
+        let wanted = self.client.progress.is_some() || self.client.log.is_some();
+        if !wanted || !self.outbox.is_open() {
+            return Teller::default();
+        }
+        let hearing = Hearing { outbox: self.outbox.clone(), client: self.client.clone() };
+        Teller::new(Arc::new(hearing))
+    }
+}
+
+/// Passes what calls tell on to the client.
+struct Hearing {
+    outbox: Outbox,
+    client: Client,
+}
+
+impl Listener for Hearing {
+    fn hear(&self, told: Told) {
+        match told {
+            Told::Progress { progress, total, message } => {
+                let Some(token) = &self.client.progress else { return };
+                let mut params = json!({"progressToken": token, "progress": progress});
+                if let Some(total) = total {
+                    params["total"] = json!(total);
+                }
+                if let Some(message) = message {
+                    params["message"] = Value::String(message);
+                }
+                self.outbox.tell("notifications/progress", &params);
+            }
+            Told::Log { level, logger, data } => {
+                if self.client.log.is_none_or(|from| level < from) {
+                    return;
+                }
+                let mut params = json!({"level": level, "data": data});
+                if let Some(logger) = logger {
+                    params["logger"] = Value::String(logger);
+                }
+                self.outbox.tell("notifications/message", &params);
+            }
+        }
+    }
+}

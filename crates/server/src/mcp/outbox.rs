@@ -1,0 +1,63 @@
+//! What goes to the client before a request's answer: notifications, and in the versions with a
+//! handshake requests of ours. Each transport brings a way.
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use std::sync::Arc;
+use wire::jsonrpc::{RpcError, notification};
+
+/// A way to the client of one request.
+pub(crate) trait Way: Send + Sync {
+    /// Sends a message if there is room for it, and drops it otherwise: for what is told while a
+    /// call runs, which must not wait for a slow client.
+    fn try_send(&self, message: String);
+
+    /// Sends a message, waiting for room; whether the client is still there.
+    fn send(&self, message: String) -> BoxFuture<'_, bool>;
+
+    /// Sends a request of ours and waits for its result. An error where the client cannot be
+    /// asked, refuses, or is gone.
+    fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, RpcError>>;
+}
+
+/// What goes to the client before the answer.
+#[derive(Clone, Default)]
+pub(crate) struct Outbox(Option<Arc<dyn Way>>);
+
+impl Outbox {
+    /// By this way.
+    pub(crate) fn new(way: Arc<dyn Way>) -> Self {
+        Self(Some(way))
+    }
+
+    /// Whether anything can be sent at all: a client that takes no stream cannot hear us.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Notifies if there is room.
+    pub(crate) fn tell(&self, method: &str, params: &Value) {
+        if let Some(way) = &self.0 {
+            way.try_send(notification(method, params));
+        }
+    }
+
+    /// Notifies, waiting for room; whether the client is still there.
+    pub(crate) async fn notify(&self, method: &str, params: &Value) -> bool {
+        match &self.0 {
+            Some(way) => way.send(notification(method, params)).await,
+            None => false,
+        }
+    }
+
+    /// Asks the client; only in the versions with a handshake.
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, RpcError> {
+        match &self.0 {
+            Some(way) => way.ask(method, params).await,
+            None => Err(RpcError::new(
+                wire::jsonrpc::INTERNAL_ERROR,
+                "the client takes no stream, so nothing can be asked of it",
+            )),
+        }
+    }
+}

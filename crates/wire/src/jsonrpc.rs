@@ -1,0 +1,176 @@
+//! JSON-RPC 2.0: one message in, one message out. Only the frame is read; `params`, `result` and
+//! ids stay the text that they came as.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Not JSON.
+pub const PARSE_ERROR: i64 = -32700;
+/// JSON, but no request.
+pub const INVALID_REQUEST: i64 = -32600;
+/// No such method.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+/// The method does not take these parameters.
+pub const INVALID_PARAMS: i64 = -32602;
+/// Our fault.
+pub const INTERNAL_ERROR: i64 = -32603;
+
+/// A message as it came.
+#[derive(Debug, Deserialize)]
+pub struct Frame<'a> {
+    /// Must be `2.0`.
+    #[serde(borrow, default)]
+    pub jsonrpc: Option<Cow<'a, str>>,
+    /// The request's id; a notification has none.
+    #[serde(borrow, default)]
+    pub id: Option<&'a RawValue>,
+    /// The method of a request or notification.
+    #[serde(borrow, default)]
+    pub method: Option<Cow<'a, str>>,
+    /// Its parameters.
+    #[serde(borrow, default)]
+    pub params: Option<&'a RawValue>,
+    /// The result in a response.
+    #[serde(borrow, default)]
+    pub result: Option<&'a RawValue>,
+    /// The error in a response.
+    #[serde(borrow, default)]
+    pub error: Option<&'a RawValue>,
+}
+
+/// The id of a request, as the text that it came as: a string or a number.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(String);
+
+impl Id {
+    /// The id, if it is one.
+    pub fn read(raw: &RawValue) -> Option<Self> {
+        let text = raw.get();
+        let number = || text.bytes().all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
+        let is_id = text.starts_with('"') || number();
+        is_id.then(|| Self(text.to_owned()))
+    }
+
+    /// An id of our own.
+    pub fn number(number: u64) -> Self {
+        Self(number.to_string())
+    }
+
+    /// As it stands in JSON.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why a request got no result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RpcError {
+    /// Its number.
+    pub code: i64,
+    /// Who failed and why.
+    pub message: String,
+    /// More for programs.
+    pub data: Option<Value>,
+}
+
+impl RpcError {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The parameters are not right.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, message)
+    }
+
+    /// The same with data.
+    #[must_use]
+    pub fn data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// The error object.
+    pub fn to_value(&self) -> Value {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(data) = &self.data {
+            error["data"] = data.clone();
+        }
+        error
+    }
+}
+
+/// A response with a result, which is JSON text.
+pub fn result(id: &Id, result: &str) -> String {
+    let id = id.as_json();
+    let mut text = String::with_capacity(result.len() + id.len() + 36);
+    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
+    text.push_str(id);
+    text.push_str(",\"result\":");
+    text.push_str(result);
+    text.push('}');
+    text
+}
+
+/// A response with an error; no id where none could be read.
+pub fn error(id: Option<&Id>, error: &RpcError) -> String {
+    let id = id.map_or("null", Id::as_json);
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{}}}", error.to_value())
+}
+
+/// A notification.
+pub fn notification(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
+}
+
+/// A request of ours.
+pub fn request(id: &Id, method: &str, params: &Value) -> String {
+    let id = id.as_json();
+    let method = Value::from(method);
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_kept_as_they_came() {
+        let id = |text: &str| Id::read(serde_json::from_str::<&RawValue>(text).unwrap());
+        for text in ["1", "-7", "\"a\\u0041\"", "12345678901234567890"] {
+            assert_eq!(id(text).unwrap().as_json(), text);
+        }
+        for text in ["null", "true", "{}", "[1]", "1.5", "1e3"] {
+            assert_eq!(id(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_the_frame_is_read() {
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[1,  2]},"more":1}"#;
+        let frame: Frame<'_> = serde_json::from_str(text).unwrap();
+        assert_eq!(frame.params.unwrap().get(), r#"{"x":[1,  2]}"#);
+        assert_eq!(frame.method.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn answers_are_json() {
+        let id = Id::number(7);
+        let answer = result(&id, "{\"a\":1}");
+        assert_eq!(answer, r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#);
+        let failed = error(None, &RpcError::new(PARSE_ERROR, "no \"JSON\""));
+        let read: Value = serde_json::from_str(&failed).unwrap();
+        assert_eq!(read["error"]["message"], "no \"JSON\"");
+        assert!(read["id"].is_null());
+    }
+}
