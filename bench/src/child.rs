@@ -1,6 +1,7 @@
 //! This binary started again in another mode, so that a load and what it loads are two processes,
 //! as they are with the real server.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -9,6 +10,8 @@ use crate::Result;
 
 /// The mode that serves the bare axum handler.
 pub const AXUM: &str = "baseline-axum";
+/// The mode that serves the bare MCP handlers.
+pub const MCP: &str = "baseline-mcp";
 /// The mode that answers the requests of writing runs.
 pub const RECEIVER: &str = "receiver";
 
@@ -22,8 +25,14 @@ pub struct Child {
 impl Child {
     /// Starts this binary in `mode` and waits until it says where it listens.
     pub fn start(mode: &str) -> Result<Self> {
+        Self::start_with(mode, &[])
+    }
+
+    /// The same with arguments.
+    pub fn start_with(mode: &str, arguments: &[&OsStr]) -> Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg(mode)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;

@@ -20,9 +20,14 @@ const LINE_END: &[u8] = b"\r\n";
 
 /// The bytes of a POST with a JSON body.
 pub fn post(address: SocketAddr, path: &str, body: &str) -> Vec<u8> {
+    post_with(address, path, "", body)
+}
+
+/// The same with more header lines, each with its line end.
+pub fn post_with(address: SocketAddr, path: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
-        "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n{headers}\
          content-length: {length}\r\n\r\n{body}"
     )
     .into_bytes()

@@ -35,7 +35,11 @@ pub struct Job {
 impl Job {
     /// Starts runs with this body.
     pub fn runs(address: SocketAddr, body: &str, check: Check) -> Arc<Self> {
-        let request = http::post(address, RUNS_PATH, body);
+        Self::of(address, http::post(address, RUNS_PATH, body), check)
+    }
+
+    /// Sends this request.
+    pub fn of(address: SocketAddr, request: Vec<u8>, check: Check) -> Arc<Self> {
         Arc::new(Self { address, request, check })
     }
 }

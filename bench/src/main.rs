@@ -1,4 +1,5 @@
-//! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`.
+//! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
+//! mcp`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
 //! and both are measured in one run, because the same disk is a different disk tomorrow.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -12,7 +13,9 @@ mod report;
 mod baseline;
 mod product;
 mod targets;
+mod mcp;
 
+use std::future::Future;
 use std::process::ExitCode;
 
 use options::{Options, USAGE};
@@ -23,7 +26,15 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + S
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let outcome = match arguments.next().as_deref() {
-        Some("durable") => durable(arguments),
+        Some("durable") => block_on(async {
+            let options = Options::parse(arguments)?;
+            durable(&options).await
+        }),
+        Some("mcp") => block_on(async {
+            let options = mcp::Options::parse(arguments)?;
+            mcp::measure(&options).await
+        }),
+        Some(child::MCP) => mcp::bare::serve(arguments.next()),
         Some(child::AXUM) => baseline::axum::serve(),
         Some(child::RECEIVER) => product::receiver::serve(),
         Some(_) | None => Err(USAGE.into()),
@@ -37,23 +48,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn durable(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let options = Options::parse(arguments)?;
-    // One thread for all clients: the cores belong to the server that is measured.
+/// One thread for all clients: the cores belong to the server that is measured. An interrupt drops
+/// the measurement, and with it every process that it started.
+fn block_on(measured: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(until_interrupted(&options))
+    runtime.block_on(async {
+        tokio::select! {
+            outcome = measured => outcome,
+            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        }
+    })
 }
 
-/// An interrupt drops the measurement, and with it every process that it started.
-async fn until_interrupted(options: &Options) -> Result<()> {
-    tokio::select! {
-        outcome = measure(options) => outcome,
-        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
-    }
-}
-
-async fn measure(options: &Options) -> Result<()> {
-    report::header(options)?;
+async fn durable(options: &Options) -> Result<()> {
+    report::header("Durable runs", &options.dir)?;
     let baselines = baseline::measure(options).await?;
     let product = product::measure(options, &baselines).await?;
     report::section("Targets", "", &targets::table(&baselines, &product));

@@ -6,7 +6,9 @@ use std::time::Duration;
 use crate::Result;
 
 /// How to call the benchmark.
-pub const USAGE: &str = "usage: bench durable [--seconds N] [--clients 1,64,256] \
+pub const USAGE: &str =
+    "usage: bench mcp [--seconds N] [--clients N] [--tools N] [--calls N] [--dir DIR]
+       bench durable [--seconds N] [--clients 1,64,256] \
     [--only SECTION,..] [--dir DIR] [--paused N]
 sections: fdatasync, axum, sqlite, read-only, writing, marginal, paused, start
 the product's sections start the server named by WAYPOST_BIN (a release build)";
@@ -128,7 +130,7 @@ impl Options {
     }
 }
 
-fn positive(flag: &str, value: &str) -> Result<usize> {
+pub(crate) fn positive(flag: &str, value: &str) -> Result<usize> {
     match value.parse::<usize>() {
         Ok(0) | Err(_) => {
             Err(format!("`{flag}` takes whole numbers above 0, not `{value}`").into())

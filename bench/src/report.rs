@@ -2,12 +2,12 @@
 //! run loses nothing. Progress goes to stderr.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::Result;
 use crate::load::Summary;
 use crate::machine;
-use crate::options::Options;
 
 /// A Markdown table.
 #[derive(Debug)]
@@ -40,12 +40,11 @@ impl fmt::Display for Table {
 }
 
 /// Prints the title, the machine, the command line and the date.
-pub fn header(options: &Options) -> Result<()> {
+pub fn header(title: &str, dir: &Path) -> Result<()> {
     let command: Vec<String> = std::env::args().collect();
-    let dir = options.dir.display();
-    println!("# Durable runs\n");
+    println!("# {title}\n");
     println!("- machine: {}", machine::describe()?);
-    println!("- data: `{dir}` on {}", machine::file_system(&options.dir)?);
+    println!("- data: `{}` on {}", dir.display(), machine::file_system(dir)?);
     println!("- command: `{}`", command.join(" "));
     println!("- date: {}\n", machine::date()?);
     Ok(())

@@ -2,7 +2,7 @@
 
 mod plans;
 pub mod receiver;
-mod server;
+pub mod server;
 mod rows;
 mod throughput;
 mod marginal;
@@ -42,7 +42,7 @@ pub async fn measure(options: &Options, baselines: &Baselines) -> Result<Product
     if !options.wants_product() {
         return Ok(product);
     }
-    let site = Site::build(options)?;
+    let site = Site::build(options.server.as_deref(), &options.dir)?;
     match sections(options, baselines, &site, &mut product).await {
         Ok(()) => Ok(product),
         Err(error) => Err(site.explain(&*error).into()),

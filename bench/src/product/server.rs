@@ -17,7 +17,6 @@ use crate::Result;
 use crate::child::{self, Child};
 use crate::http::{self, Client};
 use crate::machine;
-use crate::options::Options;
 
 const BANNER: &str = "waypost listening on http://";
 const READY_LIMIT: Duration = Duration::from_secs(20);
@@ -38,9 +37,9 @@ pub struct Site {
 
 impl Site {
     /// Starts the receiver and writes the project folder.
-    pub fn build(options: &Options) -> Result<Self> {
-        let binary = options.server.clone().ok_or("no server to start: set WAYPOST_BIN")?;
-        let dir = options.dir.clone();
+    pub fn build(server: Option<&Path>, dir: &Path) -> Result<Self> {
+        let binary = server.ok_or("no server to start: set WAYPOST_BIN")?.to_owned();
+        let dir = dir.to_owned();
         let folder = temporary(&dir, "waypost-bench-site-")?;
         let receiver = Child::start(child::RECEIVER)?;
         let site = Self { binary, dir, folder, receiver };
@@ -62,7 +61,8 @@ impl Site {
         format!("{error}\nthe server's log ends with:\n{tail}")
     }
 
-    fn project(&self) -> PathBuf {
+    /// The project folder, to add to before the first server is started.
+    pub fn project(&self) -> PathBuf {
         self.folder.path().join("project")
     }
 

@@ -1,0 +1,70 @@
+//! The bytes of the requests, the same for the product and for the bare handlers, and what their
+//! answers must be.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::Result;
+use crate::http::{Answer, post_with};
+
+/// Where MCP is served.
+pub const PATH: &str = "/mcp";
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// A call of a tool that reads.
+pub fn call(address: SocketAddr) -> Vec<u8> {
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"math__add","arguments":{{"a":20,"b":22}},{META}}}}}"#
+    );
+    post_with(address, PATH, &headers("tools/call", Some("math__add")), &body)
+}
+
+/// The list of tools.
+pub fn list(address: SocketAddr) -> Vec<u8> {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{META}}}}}"#);
+    post_with(address, PATH, &headers("tools/list", None), &body)
+}
+
+fn headers(method: &str, name: Option<&str>) -> String {
+    let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
+    format!(
+        "accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: {method}\r\n{name}"
+    )
+}
+
+/// A check: the sum came back.
+pub fn called(answer: &Answer<'_>) -> Result<()> {
+    expect(answer, r#""text":"42""#)
+}
+
+/// A check: a list came back.
+pub fn listed(answer: &Answer<'_>) -> Result<()> {
+    expect(answer, r#""tools":["#)
+}
+
+fn expect(answer: &Answer<'_>, part: &str) -> Result<()> {
+    let head = answer.body.get(..400).unwrap_or(answer.body);
+    let text = String::from_utf8_lossy(head);
+    if answer.status == 200 && text.contains(part) {
+        return Ok(());
+    }
+    Err(format!("expected 200 with {part}, got {}: {text}", answer.status).into())
+}
+
+/// Writes this many plans, each of which is a tool.
+pub fn write_plans(project: &Path, count: usize) -> Result<()> {
+    let folder = project.join("plans/many");
+    std::fs::create_dir_all(&folder)?;
+    for number in 0..count {
+        let text = format!(
+            "planId: many/plan-{number:04}\n\
+             description: plan number {number}, which adds one to what it is given\n\
+             parameters:\n  type: object\n  properties:\n    n: {{type: integer, description: any number}}\n  required: [n]\n\
+             steps:\n  - {{id: add, type: tool_call, toolId: \"math::add\", arguments: {{a: {{jsonPath: $.promptInput.n}}, b: 1}}, saveAs: sum, nextStepId: end}}\n  - {{id: end, type: final_response, message: {{jsonPath: $.context.sum}}}}\n"
+        );
+        std::fs::write(folder.join(format!("plan-{number:04}.yaml")), text)?;
+    }
+    Ok(())
+}
