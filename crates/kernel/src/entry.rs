@@ -117,26 +117,35 @@ impl FramePath {
         if u32::from_be_bytes(*run) != run_no {
             return false;
         }
-        let mut mine = self.0.iter();
+        let mut mine = self.0.as_slice();
         while rest.len() > 4 {
             let Some((segment, tail)) = read_segment(rest) else { return false };
             rest = tail;
-            match mine.next() {
-                Some(own) if own.ordinal == segment.ordinal => {
-                    if own.child == segment.child {
-                        continue;
-                    }
-                    return own.mode == Mode::InTurn
-                        && segment.child < own.child
-                        && holds_no_plan(rest);
+            let same = mine.split_first().filter(|(own, _)| own.ordinal == segment.ordinal);
+            match same {
+                Some((own, below)) if own.child == segment.child => {
+                    mine = below;
+                    continue;
+                }
+                Some((own, below)) => {
+                    let before = own.mode == Mode::InTurn && segment.child < own.child;
+                    return before && holds_no_plan(rest) && in_one_plan(below);
                 }
                 // It forked elsewhere: visible once joined, unless a plan of its own made it.
-                _ => return segment.mode != Mode::Plan && holds_no_plan(rest),
+                None => {
+                    let joined = segment.mode != Mode::Plan && holds_no_plan(rest);
+                    return joined && in_one_plan(mine);
+                }
             }
         }
         // Made by this frame or an ancestor: ancestors below a plan boundary only.
-        mine.all(|segment| segment.mode != Mode::Plan)
+        in_one_plan(mine)
     }
+}
+
+/// Whether no plan begins on the way down these segments: what is below one sees nothing above.
+fn in_one_plan(segments: &[PathSegment]) -> bool {
+    segments.iter().all(|segment| segment.mode != Mode::Plan)
 }
 
 fn read_segment(bytes: &[u8]) -> Option<(PathSegment, &[u8])> {
@@ -217,6 +226,12 @@ mod tests {
         assert!(!inner.sees(1, &at(&[]).position(1, 0)));
         assert!(!at(&[]).sees(1, &inner.position(1, 0)));
         assert!(inner.sees(1, &inner.position(1, 0)));
+        // Not what was joined before it either, nor earlier items of the loop that it stands in.
+        let branch = at(&[(1, 0, Mode::Apart)]).position(1, 0);
+        assert!(at(&[(2, 0, Mode::Apart)]).sees(1, &branch));
+        assert!(!at(&[(2, 0, Mode::Plan)]).sees(1, &branch));
+        let item = at(&[(1, 0, Mode::InTurn)]).position(1, 0);
+        assert!(!at(&[(1, 1, Mode::InTurn), (0, 0, Mode::Plan)]).sees(1, &item));
     }
 
     #[test]
