@@ -183,6 +183,7 @@ impl Driver {
     async fn called(&mut self, call: CallId, started: Started) -> Result<(), Refusal> {
         let Started { result, late } = started;
         self.aborts.remove(&call);
+        let resent = self.resent.remove(&call);
         if let Some(late) = late {
             self.wait_longer(call, late);
         }
@@ -197,7 +198,13 @@ impl Driver {
             },
             (Err(error), true) => {
                 count(&self.shared.counters.calls_failed);
-                Fact::CallFailed { call, how: error.how, fault: error.fault }
+                // That a repeat did not go out says nothing about the time before: a retry must
+                // keep the call's id, or the other side could not tell that it is the same.
+                let how = match error.how {
+                    HowFar::NotSent if resent => HowFar::Unknown,
+                    how => how,
+                };
+                Fact::CallFailed { call, how, fault: error.fault }
             }
             (Ok(output), false) => {
                 Fact::CallLate { call, result: Ok(Arc::new(Datum::inline(output, from))) }

@@ -83,7 +83,10 @@ impl Driver {
             };
             match (&open.state, open.repeatable()) {
                 (CallState::Requested, _) => self.to_judge.push(call),
-                (CallState::Started, true) => self.start_call(call),
+                (CallState::Started, true) => {
+                    self.resent.insert(call);
+                    self.start_call(call);
+                }
                 (CallState::Started, false) => {
                     let message = format!(
                         "the process ended while `{}` was under way: it may have happened",

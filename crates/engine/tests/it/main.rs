@@ -86,6 +86,25 @@ async fn a_read_under_way_at_a_crash_is_repeated_under_its_call_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_that_is_not_sent_says_nothing_about_the_first() {
+    let put = "planId: put\nsteps: [{id: call, type: tool_call, toolId: 'slow::put', \
+        arguments: {refuse: true}}]";
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[put]).await;
+    let run = world.start("put", json!({}), "s").await.run.id;
+    world.until("the write to be sent", |world| world.sent() == 1).await;
+    world.crash().await;
+
+    // The write may be repeated under its key; this time it does not go out.
+    let world = World::open(folder.path(), &[put]).await;
+    world.permits.add_permits(1);
+    world.engine.recover_once().await;
+    let report = world.until_status(run, "stuck").await;
+    let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
+    assert_eq!((*how, fault.name.as_str()), (HowFar::Unknown, "Refused"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_makes_no_progress_goes_to_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let limits = || Limits { recover_attempts_max: 2, ..Limits::default() };

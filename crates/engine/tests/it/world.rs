@@ -44,6 +44,9 @@ impl Tool for Held {
             if call.arguments["fail"] == json!(true) {
                 return Err(ToolError::failed("Boom", "as told"));
             }
+            if call.arguments["refuse"] == json!(true) {
+                return Err(ToolError::not_sent("Refused", "not this time"));
+            }
             if call.arguments["lost"] == json!(true) {
                 return Err(ToolError::unknown("Lost", "the connection broke"));
             }
@@ -71,7 +74,7 @@ fn held(name: &str, reach: Reach, ledger: &Arc<Ledger>, permits: &Arc<Semaphore>
             input_schema: Arc::new(json!({"type": "object"})),
             output_schema: name.ends_with("promised").then(|| Arc::new(json!({"type": "string"}))),
             reach,
-            idempotent: false,
+            idempotent: name.ends_with("put"),
             tags: Vec::new(),
             pace: Pace::Quick,
             yields: Yields::Value,
@@ -140,6 +143,7 @@ impl World {
             tools: vec![
                 held("slow::read", Reach::Reads, &ledger, &permits),
                 held("slow::write", Reach::Writes, &ledger, &permits),
+                held("slow::put", Reach::Writes, &ledger, &permits),
                 held("read::promised", Reach::Reads, &ledger, &permits),
                 held("write::promised", Reach::Writes, &ledger, &permits),
                 held("secret::write", Reach::Writes, &ledger, &permits),
