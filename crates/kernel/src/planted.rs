@@ -16,6 +16,10 @@ pub enum Switch {
     WithdrawnAskAnswered,
     /// A fork takes over approvals that were not used yet.
     ForkKeepsApproval,
+    /// What policy says at the start of a call is not heard.
+    DenyIgnoredAtStart,
+    /// What ends, a plan that is answered or an iteration that fails, leaves writes under way.
+    AnswerLeavesWrites,
 }
 
 thread_local! {

@@ -11,7 +11,7 @@
 use kernel::planted::Switch;
 use std::io::Write;
 use std::time::{Duration, Instant};
-use testkit::sim::coverage::Coverage;
+use testkit::sim::coverage::{Coverage, Seen};
 use testkit::sim::faults::Planted;
 use testkit::sim::power::Point;
 use testkit::sim::shrink::{shrink, story};
@@ -78,9 +78,13 @@ fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
         begin.elapsed().as_secs_f64()
     ));
     tell(&coverage.table());
+    tell(&coverage.counts());
     if one.is_none() && ran > 40 {
         for point in Point::ALL {
             assert!(coverage.at(point) > 0, "no crash met a run at `{}`", point.name());
+        }
+        for seen in Seen::ALL {
+            assert!(coverage.seen(seen) > 0, "never met: {}", seen.name());
         }
     }
 }
@@ -122,6 +126,11 @@ fn a_disk_that_does_not_sync_is_caught() {
 }
 
 #[test]
+fn a_row_before_its_blob_is_caught() {
+    is_caught(Planted::RowBeforeBlob);
+}
+
+#[test]
 fn a_lost_wake_up_is_caught() {
     is_caught(Planted::LostWakeUp);
 }
@@ -159,4 +168,14 @@ fn a_reply_to_a_withdrawn_ask_is_caught() {
 #[test]
 fn a_fork_that_keeps_an_approval_is_caught() {
     is_caught(Planted::Inside(Switch::ForkKeepsApproval));
+}
+
+#[test]
+fn a_deny_that_is_ignored_at_the_start_is_caught() {
+    is_caught(Planted::Inside(Switch::DenyIgnoredAtStart));
+}
+
+#[test]
+fn an_answer_that_leaves_writes_behind_is_caught() {
+    is_caught(Planted::Inside(Switch::AnswerLeavesWrites));
 }

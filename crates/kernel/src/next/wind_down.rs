@@ -6,6 +6,7 @@ use super::{At, Decided};
 use crate::datum::Datum;
 use crate::event::{Fact, Outcome};
 use crate::fault::Fault;
+use crate::planted::{Switch, is_on};
 use crate::session::{Frame, FrameKind, FrameState};
 use std::sync::Arc;
 
@@ -58,7 +59,8 @@ impl At<'_> {
     fn end_one(&self, frame: &Frame) -> Option<Fact> {
         let has_children = self.session.frames.values().any(|other| other.parent == Some(frame.id));
         let call = self.session.calls.values().find(|call| call.request.frame == frame.id);
-        if call.is_some_and(|call| call.must_be_known()) || has_children {
+        let leaves = is_on(Switch::AnswerLeavesWrites);
+        if call.is_some_and(|call| call.must_be_known() && !leaves) || has_children {
             return None;
         }
         if let FrameState::Asking(ask) = frame.state

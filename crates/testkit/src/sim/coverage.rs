@@ -1,13 +1,83 @@
-//! What the simulation has been through: step kind by pause by crash point.
+//! What the simulation has been through: step kind by pause by crash point, and how often it met
+//! what is easily missed.
 
 use super::power::Point;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// What is easily missed: large values, pointers into the past, answers from inside, policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Seen {
+    /// A value was kept as a blob.
+    BlobNamed,
+    /// A blob was fetched, because a pointer or a loop goes into it.
+    BlobRead,
+    /// A power cut met a blob before it was durable.
+    BlobCut,
+    /// A pointer named a step.
+    StepReference,
+    /// A pointer named an entry by its age.
+    EntryByAge,
+    /// A pointer asked the store for entries.
+    HistoryQuery,
+    /// An answer was given inside a branch or a loop.
+    AnswerInside,
+    /// A branch or an iteration was cut off.
+    FrameCut,
+    /// Before that, a write of it was waited for.
+    WriteWaitedFor,
+    /// Policy had a person asked.
+    PolicyAsked,
+    /// Policy denied a call when it was judged.
+    PolicyDenied,
+    /// Policy denied a call when it was to be sent, after it had let it pass.
+    DeniedAtStart,
+}
+
+impl Seen {
+    /// All of them.
+    pub const ALL: [Seen; 12] = [
+        Seen::BlobNamed,
+        Seen::BlobRead,
+        Seen::BlobCut,
+        Seen::StepReference,
+        Seen::EntryByAge,
+        Seen::HistoryQuery,
+        Seen::AnswerInside,
+        Seen::FrameCut,
+        Seen::WriteWaitedFor,
+        Seen::PolicyAsked,
+        Seen::PolicyDenied,
+        Seen::DeniedAtStart,
+    ];
+
+    /// Its name in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Seen::BlobNamed => "value kept as a blob",
+            Seen::BlobRead => "blob fetched for a pointer or a loop",
+            Seen::BlobCut => "power cut met a blob before it was durable",
+            Seen::StepReference => "pointer to a step's latest entry",
+            Seen::EntryByAge => "pointer to the newest entry",
+            Seen::HistoryQuery => "history query",
+            Seen::AnswerInside => "answer from a branch or a loop",
+            Seen::FrameCut => "branch or iteration cut off",
+            Seen::WriteWaitedFor => "write waited for before that",
+            Seen::PolicyAsked => "policy asked",
+            Seen::PolicyDenied => "policy denied at the judgement",
+            Seen::DeniedAtStart => "policy denied at the start",
+        }
+    }
+}
+
+/// How often each was met.
+pub type Counts = BTreeMap<Seen, u64>;
+
 /// How often a crash met a run at such a step, so paused, at such a point.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
     met: BTreeMap<(&'static str, &'static str, Point), u64>,
+    counts: Counts,
 }
 
 impl Coverage {
@@ -16,10 +86,23 @@ impl Coverage {
         *self.met.entry((kind, pause, point)).or_default() += 1;
     }
 
+    /// So many of these were seen.
+    pub fn count(&mut self, seen: Seen, times: u64) {
+        *self.counts.entry(seen).or_default() += times;
+    }
+
+    /// How often this was seen.
+    pub fn seen(&self, seen: Seen) -> u64 {
+        self.counts.get(&seen).copied().unwrap_or_default()
+    }
+
     /// Adds another's.
     pub fn add(&mut self, other: &Coverage) {
         for (place, count) in &other.met {
             *self.met.entry(*place).or_default() += count;
+        }
+        for (seen, times) in &other.counts {
+            self.count(*seen, *times);
         }
     }
 
@@ -56,11 +139,30 @@ impl Coverage {
         }
         text
     }
+
+    /// The table of what is easily missed, in Markdown.
+    pub fn counts(&self) -> String {
+        let mut text = String::from("| seen | times |\n|---|---:|\n");
+        for seen in Seen::ALL {
+            let _ = writeln!(text, "| {} | {} |", seen.name(), self.seen(seen));
+        }
+        text
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_easily_missed_has_a_row_each_also_where_it_was_missed() {
+        let mut coverage = Coverage::default();
+        coverage.count(Seen::BlobNamed, 2);
+        coverage.add(&coverage.clone());
+        assert_eq!(coverage.seen(Seen::BlobNamed), 4);
+        assert_eq!(coverage.counts().lines().count(), 2 + Seen::ALL.len());
+        assert!(coverage.counts().contains("| policy asked | 0 |"));
+    }
 
     #[test]
     fn the_table_has_a_row_for_each_step_and_pause() {

@@ -21,6 +21,8 @@ pub enum Planted {
     CallBeforeStarted,
     /// Syncs do nothing.
     NoSync,
+    /// A blob is durable only some time after the row that names it.
+    RowBeforeBlob,
     /// Nobody is told which sessions should move.
     LostWakeUp,
     /// The feed leaves out a row now and then.

@@ -2,13 +2,14 @@
 //! code with those who wrote it, except for `Session::apply`, which the lists are compared with.
 
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
-use kernel::call::{HowFar, Judgement};
+use kernel::call::{HowFar, Judgement, Verdict};
+use kernel::datum::Datum;
 use kernel::event::{CallRequest, Event, Fact, Outcome};
 use kernel::ids::{AskId, CallId, FrameId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, run_row};
 use kernel::session::Session;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The story of one session.
 pub struct Story {
@@ -30,8 +31,8 @@ pub struct Story {
 pub struct Started {
     /// Its plan.
     pub plan: String,
-    /// Its input.
-    pub input: Value,
+    /// Its input, or where it is.
+    pub input: Arc<Datum>,
     /// Nobody steered it: its answer follows from plan and input.
     pub plain: bool,
 }
@@ -58,13 +59,18 @@ pub struct CallStory {
     pub state: CallNow,
     /// How often it was started.
     pub starts: u32,
+    /// How often a start came to nothing: policy denied it, or nothing could be sent.
+    pub unsent: u32,
     /// How often a person had it repeated after an unknown outcome.
     pub repeats: u32,
     /// Whether it may be repeated without asking.
     pub repeatable: bool,
     /// Whether someone learned what became of it, or that nobody knows.
     pub told: bool,
+    /// The plan wants a person's approval.
     needs_approval: bool,
+    /// What policy said when it was judged last.
+    verdict: Verdict,
     /// Its outcome is unknown and nobody was told yet.
     untold: bool,
 }
@@ -122,7 +128,7 @@ impl Story {
             | Fact::CallFailed { .. }
             | Fact::CallLate { .. } => self.call(event),
             Fact::RunStarted { run, plan, input, .. } => {
-                let input = input.to_value();
+                let input = input.clone();
                 self.runs.insert(*run, Started { plan: plan.to_string(), input, plain: true });
             }
             // A collected failure, a skipped step or a way round changes the answer.
@@ -169,7 +175,7 @@ impl Story {
             ask.elsewhere = ask.decision.is_some();
         }
         for call in self.calls.values_mut() {
-            call.starts = 0;
+            (call.starts, call.unsent) = (0, 0);
         }
     }
 
@@ -259,10 +265,11 @@ impl Story {
         match &event.fact {
             Fact::CallRequested(request) => self.requested(seq, request),
             Fact::CallJudged { call, judgement } => {
-                if let (Some(story), Judgement::Admitted { pins, .. }) =
+                if let (Some(story), Judgement::Admitted { pins, verdict }) =
                     (self.calls.get_mut(call), judgement)
                 {
                     story.repeatable = pins.repeatable();
+                    story.verdict = verdict.clone();
                 }
             }
             Fact::CallStarted { call, grant } => self.started(seq, *call, *grant),
@@ -282,6 +289,9 @@ impl Story {
             }
             Fact::CallFailed { call, how, .. } => {
                 let Some(story) = self.calls.get_mut(call) else { return };
+                if story.state == CallNow::Started && *how == HowFar::NotSent {
+                    story.unsent += 1;
+                }
                 story.state = CallNow::Failed;
                 story.untold = *how == HowFar::Unknown && !story.repeatable;
             }
@@ -303,10 +313,12 @@ impl Story {
             run,
             state: CallNow::Requested,
             starts: 0,
+            unsent: 0,
             repeats: 0,
             repeatable: false,
             told: false,
             needs_approval: request.approve,
+            verdict: Verdict::Allow,
             untold: false,
         });
         if matches!(story.state, CallNow::Started | CallNow::Finished) {
@@ -329,8 +341,12 @@ impl Story {
             let starts = story.starts;
             self.wrong.push(format!("event {seq}: {call} is started {starts} times unasked"));
         }
-        if story.needs_approval && grant.is_none() {
+        let asked = story.needs_approval || matches!(story.verdict, Verdict::Ask(_));
+        if asked && grant.is_none() {
             self.wrong.push(format!("event {seq} starts {call} without its approval"));
+        }
+        if let Verdict::Deny(why) = &story.verdict {
+            self.wrong.push(format!("event {seq} starts {call}, which policy denied: {why}"));
         }
         let Some(ask) = grant else { return };
         let Some(approval) = self.asks.get_mut(&ask) else {

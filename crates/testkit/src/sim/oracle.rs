@@ -2,15 +2,18 @@
 //! at the end, when nothing fails any more, holds the store against its notes, the journals and the
 //! ledger of real effects.
 
-use super::journal::Story;
+use super::coverage::Counts;
+use super::journal::{Started, Story};
 use super::plans::SimPlan;
-use super::reference::answer;
+use super::reference::answers;
+use super::tally::{blobs_of, tally};
 use super::tools::Ledger;
 use engine::{ReplyReport, RunReport};
 use kernel::ask::Decision;
-use kernel::contracts::{FeedRow, SessionRef, Store, StoreError};
+use kernel::contracts::{Blobs, FeedRow, SessionRef, Store, StoreError};
+use kernel::datum::Held;
 use kernel::event::{self, Event};
-use kernel::ids::{AskId, RealmId, RunId, SessionId};
+use kernel::ids::{AskId, ContentHash, RealmId, RunId, SessionId};
 use kernel::projection::{RunRow, SessionRow, session_row};
 use kernel::session::{RunStatus, Session};
 use serde_json::{Value, json};
@@ -20,6 +23,18 @@ use std::collections::{BTreeMap, BTreeSet};
 const WRONG_MAX: usize = 20;
 /// More events than any session of a simulation has.
 const EVENTS_MAX: usize = 100_000;
+
+/// What the store is held against.
+pub struct Truth<'t> {
+    /// The plans.
+    pub plans: &'t [SimPlan],
+    /// What tools really did.
+    pub ledger: &'t Ledger,
+    /// Large values.
+    pub blobs: &'t dyn Blobs,
+    /// How many bytes a value may have before it goes to a blob.
+    pub inline_bytes_max: usize,
+}
 
 /// What the world outside was told.
 #[derive(Debug, Default)]
@@ -37,6 +52,10 @@ pub struct Oracle {
     /// Where the feed was read to, and the last event of each session in it.
     cursor: u64,
     fed: BTreeMap<SessionId, u64>,
+    /// The blobs that committed rows name.
+    named: BTreeSet<ContentHash>,
+    /// What the journals went through.
+    counts: Counts,
     wrong: Vec<String>,
 }
 
@@ -56,6 +75,16 @@ impl Oracle {
     /// How many runs were acknowledged.
     pub fn runs(&self) -> usize {
         self.runs.len()
+    }
+
+    /// The blobs that committed rows name, as far as the feed has shown them.
+    pub fn named(&self) -> impl Iterator<Item = &ContentHash> {
+        self.named.iter()
+    }
+
+    /// What the journals went through.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// A run was shown to someone. An answer that was on its way while the run ended may come after
@@ -135,6 +164,7 @@ impl Oracle {
                     row.session
                 ));
             }
+            self.named.extend(events.iter().flat_map(|event| blobs_of(&event.fact)));
             let last = events.last().map_or(before, |event| event.seq);
             self.fed.insert(row.session, last);
         }
@@ -146,11 +176,15 @@ impl Oracle {
         store: &dyn Store,
         realm: &RealmId,
         sessions: &[SessionRow],
-        (plans, ledger): (&[SimPlan], &Ledger),
+        truth: &Truth<'_>,
     ) -> Result<(), StoreError> {
         let mut stories = Vec::new();
         for row in sessions {
             let events = self.journal(store, row).await?;
+            self.named.extend(events.iter().flat_map(|event| blobs_of(&event.fact)));
+            for (seen, times) in tally(&events) {
+                *self.counts.entry(seen).or_default() += times;
+            }
             let story = Story::read(row.id, row.key.clone(), &events);
             for wrong in &story.wrong {
                 self.accuse(format!("session {}: {wrong}", row.key.id));
@@ -170,9 +204,21 @@ impl Oracle {
             }
         }
         self.promises(&stories);
-        self.effects(&stories, ledger);
-        self.answers(&stories, plans);
+        self.effects(&stories, truth.ledger);
+        self.blobs(realm, truth.blobs).await;
+        self.answers(&stories, realm, truth).await;
         Ok(())
+    }
+
+    /// What a committed row names can be read.
+    async fn blobs(&mut self, realm: &RealmId, blobs: &dyn Blobs) {
+        for hash in std::mem::take(&mut self.named) {
+            match blobs.get(realm, &hash).await {
+                Ok(Some(_)) => {}
+                Ok(None) => self.accuse(format!("blob {hash} is named and is not there")),
+                Err(error) => self.accuse(format!("blob {hash} is named and is lost: {error}")),
+            }
+        }
     }
 
     async fn journal(
@@ -309,29 +355,73 @@ impl Oracle {
                     "{call} of {tool} happened {count} times, {repeats} asked for"
                 ));
             }
+            if count > story.starts.saturating_sub(story.unsent) {
+                let (starts, unsent) = (story.starts, story.unsent);
+                self.accuse(format!(
+                    "{call} of {tool} happened {count} times in {starts} starts, \
+                     and {unsent} of them are said not to have been sent"
+                ));
+            }
             if !story.told {
                 self.accuse(format!("{call} of {tool} happened and nobody knows"));
             }
         }
+        for (call, tool) in ledger.trespasses() {
+            self.accuse(format!("{call} of {tool} was sent while policy denied it"));
+        }
     }
 
-    /// A run that nobody steered gives the answer that its plan and its input give.
-    fn answers(&mut self, stories: &[Story], plans: &[SimPlan]) {
+    /// A run that nobody steered gives an answer that its plan and its input give.
+    async fn answers(&mut self, stories: &[Story], realm: &RealmId, truth: &Truth<'_>) {
         for story in stories {
             for (id, row) in &story.ended {
                 let Some(started) = story.runs.get(id) else { continue };
-                let plan = plans.iter().find(|plan| plan.id == started.plan);
+                let plan = truth.plans.iter().find(|plan| plan.id == started.plan);
                 // A later run sees what earlier ones left in the context.
                 let Some(plan) = plan.filter(|_| row.no == 1 && started.plain) else { continue };
                 if row.status != RunStatus::Completed {
                     continue;
                 }
-                let expected = answer(plans, plan, &started.input);
-                if row.answer.as_ref() != Some(&expected) {
-                    let given = &row.answer;
-                    self.accuse(format!("run {id} answers {given:?} instead of {expected}"));
+                let Some(input) = input_of(started, realm, truth.blobs).await else {
+                    self.accuse(format!("the input of run {id} cannot be read"));
+                    continue;
+                };
+                let expected = answers(truth.plans, plan, &input, truth.inline_bytes_max);
+                let Some(expected) = expected else { continue };
+                if !row.answer.as_ref().is_some_and(|given| expected.contains(given)) {
+                    let given = match &row.answer {
+                        Some(answer) => opened(answer, realm, truth.blobs).await,
+                        None => Value::Null,
+                    };
+                    self.accuse(format!(
+                        "run {id} of {} with {input} answers {given} instead of one of \
+                         {expected:?}",
+                        plan.id
+                    ));
                 }
             }
         }
+    }
+}
+
+/// What a run was given; none if its blob cannot be read.
+async fn input_of(started: &Started, realm: &RealmId, blobs: &dyn Blobs) -> Option<Value> {
+    match &started.input.held {
+        Held::Blob(blob) => {
+            let bytes = blobs.get(realm, &blob.hash).await.ok()??;
+            serde_json::from_slice(&bytes).ok()
+        }
+        Held::Value(_) | Held::Object(_) | Held::Array(_) => Some(started.input.to_value()),
+    }
+}
+
+/// A value as a person wants to read it: with its blob opened, if it is one.
+async fn opened(value: &Value, realm: &RealmId, blobs: &dyn Blobs) -> Value {
+    let Some(hash) = value.as_str().and_then(|text| text.strip_prefix("blob://")) else {
+        return value.clone();
+    };
+    match blobs.get(realm, &ContentHash::from(hash)).await {
+        Ok(Some(bytes)) => serde_json::from_slice(&bytes).unwrap_or_else(|_| value.clone()),
+        Ok(None) | Err(_) => value.clone(),
     }
 }

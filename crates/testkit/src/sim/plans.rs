@@ -1,8 +1,8 @@
-//! Random plans of every step kind, nested and bounded, valid by construction: a tree that is
-//! written out for the loader and that the reference interpreter can also walk.
+//! Random plans of every step kind, nested and bounded, valid by construction: a tree that
+//! `source.rs` writes out for the loader and that the reference interpreter also walks.
 
 use super::rng::Rng;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The tools that plans call.
 pub const TOOLS: [&str; 4] = ["sim::read", "sim::write", "sim::keyed", "sim::code"];
@@ -13,6 +13,15 @@ pub const SHARED_KEY: &str = "acc";
 /// What a pointer gives where nothing is.
 pub const NOTHING: &str = "nothing";
 
+/// The number in every output: pointers go to it, also where the output is a blob.
+pub const NUMBER: &str = "n";
+
+/// The list in every large output: loops go over it.
+pub const LIST: &str = "list";
+
+/// What makes a value larger than the smaller limits.
+pub const PADDING: &str = "some words that nobody reads";
+
 /// A step.
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -22,28 +31,82 @@ pub struct Node {
     pub kind: Kind,
 }
 
+/// How a pointer looks at a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// At all of it: a blob is named by its URI.
+    Whole,
+    /// At one field: a blob is fetched.
+    Inside,
+}
+
+impl Look {
+    /// The names after the value's own, where this is the field.
+    pub fn path(self, field: &str) -> Vec<String> {
+        match self {
+            Look::Whole => Vec::new(),
+            Look::Inside => vec![field.to_owned()],
+        }
+    }
+}
+
+/// What a pointer selects from the history. Only what follows from the plan: no times, and of the
+/// entries by age the newest alone, which is always a success where nobody steered.
+#[derive(Debug, Clone)]
+pub enum Past {
+    /// The latest output of a step.
+    Step(String, Look),
+    /// All outputs of a step: a query.
+    All(String),
+    /// The output of the newest entry.
+    Newest(Look),
+    /// The step of the newest entry.
+    NewestStep,
+    /// The steps of all that succeeded: a query.
+    Steps,
+}
+
+/// A step that calls a tool.
+#[derive(Debug, Clone)]
+pub struct CallStep {
+    /// Which tool.
+    pub tool: &'static str,
+    /// Whether a person must approve it.
+    pub approve: bool,
+    /// The key of its output.
+    pub save: String,
+    /// Whether its output is large.
+    pub large: bool,
+    /// How the shared key is an argument, if it is.
+    pub reads: Option<Look>,
+    /// The loop's item that is an argument.
+    pub item: Option<(String, Look)>,
+    /// What of the history is an argument.
+    pub past: Option<Past>,
+    /// Whether a rejection leads to the other answer.
+    pub diverts: bool,
+}
+
+/// What a loop goes over.
+#[derive(Debug, Clone)]
+pub enum Over {
+    /// The items of the input.
+    Input,
+    /// A list in the context.
+    Context(Vec<String>),
+}
+
 /// What a step does.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// Calls a tool.
-    Call {
-        /// Which.
-        tool: &'static str,
-        /// Whether a person must approve it.
-        approve: bool,
-        /// The key of its output.
-        save: String,
-        /// Whether the shared key is an argument.
-        reads: bool,
-        /// The loop's item that is an argument.
-        item: Option<String>,
-        /// Whether a rejection leads to the other answer.
-        diverts: bool,
-    },
+    Call(CallStep),
     /// A condition over the shared key that skips the next step.
     SkipIf,
-    /// A match over the input that skips the next step.
+    /// A match over the input that skips the next step where it fits.
     SkipCase(u64),
+    /// A match over the input that skips the next step where it does not fit.
+    SkipUnless(u64),
     /// Asks a person.
     Human {
         /// A form, not a question.
@@ -55,8 +118,10 @@ pub enum Kind {
     },
     /// Branches beside each other.
     Parallel(Vec<Vec<Node>>),
-    /// A loop over the input's items.
+    /// A loop.
     Loop {
+        /// Over what.
+        over: Over,
         /// The item's key.
         alias: String,
         /// How many at once.
@@ -73,6 +138,13 @@ pub enum Kind {
         /// The key of its answer.
         save: String,
     },
+    /// Answers from inside a branch or a loop: the plan is over, siblings are cut off.
+    Final {
+        /// Whether the answer shows the shared key.
+        shows_shared: bool,
+        /// The loop's item that it shows.
+        item: Option<String>,
+    },
 }
 
 /// A plan.
@@ -84,22 +156,32 @@ pub struct SimPlan {
     pub nodes: Vec<Node>,
     /// The keys that its answer shows: paths into the context.
     pub shown: Vec<Vec<String>>,
+    /// What its answer shows of the history.
+    pub past: Vec<Past>,
 }
 
 /// All plans of a seed; a plan names only plans before it.
 pub fn plans(rng: &mut Rng, count: usize) -> Vec<SimPlan> {
     let mut made: Vec<SimPlan> = Vec::new();
     for number in 0..count {
-        let mut maker = Maker { rng: &mut *rng, number, steps: 0, shown: always_shown() };
+        let mut maker = Maker {
+            rng: &mut *rng,
+            number,
+            steps: 0,
+            shown: always_shown(),
+            lists: Vec::new(),
+            before: Vec::new(),
+        };
         let nodes = maker.top();
-        let shown = maker.shown;
-        made.push(SimPlan { id: plan_id(number), nodes, shown });
+        let past = (0..2).filter_map(|_| maker.past()).collect();
+        made.push(SimPlan { id: plan_id(number), nodes, shown: maker.shown, past });
     }
     made
 }
 
 fn always_shown() -> Vec<Vec<String>> {
-    vec![vec![SHARED_KEY.to_owned()], vec!["human_input".to_owned()]]
+    let shared = || SHARED_KEY.to_owned();
+    vec![vec![shared()], vec![shared(), NUMBER.to_owned()], vec!["human_input".to_owned()]]
 }
 
 /// The id of a plan.
@@ -109,7 +191,11 @@ pub fn plan_id(number: usize) -> String {
 
 /// An input that fits every plan.
 pub fn input(rng: &mut Rng) -> Value {
-    let items: Vec<u64> = (0..rng.below(4)).collect();
+    let mut items = Vec::new();
+    for number in 0..rng.below(4) {
+        let large = rng.chance(40);
+        items.push(if large { json!({"id": number, "words": PADDING}) } else { json!(number) });
+    }
     json!({"n": rng.below(3), "items": items})
 }
 
@@ -123,11 +209,22 @@ struct Inside<'a> {
     beside: bool,
 }
 
+impl Inside<'_> {
+    /// Whether a step here sees what it did itself, for the item before.
+    fn in_turn(self) -> bool {
+        self.item.is_some() && !self.beside
+    }
+}
+
 struct Maker<'r> {
     rng: &'r mut Rng,
     number: usize,
     steps: u32,
     shown: Vec<Vec<String>>,
+    /// Lists in the plan's own context.
+    lists: Vec<Vec<String>>,
+    /// The calls that can have run before the next step, as far as it sees them.
+    before: Vec<String>,
 }
 
 impl Maker<'_> {
@@ -146,6 +243,9 @@ impl Maker<'_> {
         let mut nodes = Vec::new();
         for _ in 0..self.rng.below(2) {
             self.add(inside, &mut nodes);
+        }
+        if self.rng.chance(20) {
+            self.way_out(inside, &mut nodes);
         }
         nodes.push(self.call(inside));
         nodes
@@ -169,23 +269,57 @@ impl Maker<'_> {
         format!("p{}s{}", self.number, self.steps)
     }
 
+    fn look(&mut self) -> Look {
+        if self.rng.chance(50) { Look::Whole } else { Look::Inside }
+    }
+
     fn call(&mut self, inside: Inside<'_>) -> Node {
         let id = self.id();
         let tool = TOOLS[self.rng.below(TOOLS.len() as u64) as usize];
         let shared = self.rng.chance(60);
+        let large = self.rng.chance(35);
         let save = if shared { SHARED_KEY.to_owned() } else { format!("{id}_out") };
         if !shared && inside.depth == 0 {
             self.shown.push(vec![save.clone()]);
+            if large {
+                self.lists.push(vec![save.clone(), LIST.to_owned()]);
+            }
         }
-        let kind = Kind::Call {
+        if inside.in_turn() {
+            self.before.push(id.clone());
+        }
+        let past = self.past();
+        if !inside.in_turn() {
+            self.before.push(id.clone());
+        }
+        let look = self.look();
+        let call = CallStep {
             tool,
             approve: self.rng.chance(20),
             save,
-            reads: !inside.beside && self.rng.chance(60),
-            item: inside.item.map(str::to_owned),
+            large,
+            reads: (!inside.beside && self.rng.chance(60)).then_some(look),
+            item: inside.item.map(|item| (item.to_owned(), look)),
+            past,
             diverts: inside.depth == 0 && self.rng.chance(50),
         };
-        Node { id, kind }
+        Node { id, kind: Kind::Call(call) }
+    }
+
+    /// Something of the history, now and then.
+    fn past(&mut self) -> Option<Past> {
+        if !self.rng.chance(30) {
+            return None;
+        }
+        let (choice, look) = (self.rng.below(10), self.look());
+        let step = self.rng.pick(&self.before).cloned();
+        Some(match (choice, step) {
+            (0..4, Some(step)) => Past::Step(step, look),
+            (4 | 5, Some(step)) => Past::All(step),
+            (6, _) => Past::Steps,
+            (7, _) => Past::NewestStep,
+            _ => Past::Newest(look),
+        })
     }
 
     fn human(&mut self, inside: Inside<'_>) -> Node {
@@ -205,11 +339,27 @@ impl Maker<'_> {
         nodes.push(self.call(inside));
     }
 
+    /// An answer from here, for some inputs.
+    fn way_out(&mut self, inside: Inside<'_>, nodes: &mut Vec<Node>) {
+        let kind = Kind::SkipUnless(self.rng.below(3));
+        nodes.push(Node { id: self.id(), kind });
+        let (shows_shared, item) = (!inside.beside, inside.item.map(str::to_owned));
+        nodes.push(Node { id: self.id(), kind: Kind::Final { shows_shared, item } });
+    }
+
     fn parallel(&mut self, inside: Inside<'_>) -> Node {
         let id = self.id();
         let below = Inside { depth: inside.depth + 1, ..inside };
         let count = 2 + self.rng.below(2);
-        let branches: Vec<Vec<Node>> = (0..count).map(|_| self.inner(below)).collect();
+        let fork = self.before.len();
+        let mut branches = Vec::new();
+        // A branch sees nothing of the others; who comes after the join sees them all.
+        let mut joined = Vec::new();
+        for _ in 0..count {
+            branches.push(self.inner(below));
+            joined.extend(self.before.drain(fork..));
+        }
+        self.before.extend(joined);
         if inside.depth == 0 {
             for index in 0..branches.len() {
                 self.shown.push(vec![id.clone(), branch_id(index), SHARED_KEY.to_owned()]);
@@ -223,13 +373,19 @@ impl Maker<'_> {
         let alias = format!("{id}_item");
         let concurrency = if self.rng.chance(50) { 1 } else { 3 };
         let collect = self.rng.chance(40);
+        let list = self.rng.pick(&self.lists).cloned();
+        let over = match list {
+            Some(list) if self.rng.chance(50) => Over::Context(list),
+            _ => Over::Input,
+        };
         let beside = inside.beside || concurrency > 1;
         let below = Inside { depth: inside.depth + 1, item: Some(&alias), beside };
         let body = self.inner(below);
         if inside.depth == 0 {
             self.shown.push(vec![id.clone()]);
+            self.lists.push(vec![id.clone()]);
         }
-        Node { id, kind: Kind::Loop { alias, concurrency, collect, body } }
+        Node { id, kind: Kind::Loop { over, alias, concurrency, collect, body } }
     }
 
     fn sub(&mut self, inside: Inside<'_>) -> Node {
@@ -251,13 +407,14 @@ pub fn branch_id(index: usize) -> String {
 /// The type of a step, as plans name it.
 pub fn type_of(node: &Node) -> &'static str {
     match &node.kind {
-        Kind::Call { .. } => "tool_call",
+        Kind::Call(_) => "tool_call",
         Kind::SkipIf => "conditional_branch",
-        Kind::SkipCase(_) => "match",
+        Kind::SkipCase(_) | Kind::SkipUnless(_) => "match",
         Kind::Human { .. } => "human_in_the_loop",
         Kind::Parallel(_) => "parallel_branch",
         Kind::Loop { .. } => "loop_over_items",
         Kind::Sub { .. } => "plan",
+        Kind::Final { .. } => "final_response",
     }
 }
 
@@ -271,155 +428,14 @@ pub fn types(nodes: &[Node]) -> Vec<(String, &'static str)> {
                 branches.iter().for_each(|branch| found.extend(types(branch)));
             }
             Kind::Loop { body, .. } => found.extend(types(body)),
-            Kind::Call { .. }
+            Kind::Call(_)
             | Kind::SkipIf
             | Kind::SkipCase(_)
+            | Kind::SkipUnless(_)
             | Kind::Human { .. }
-            | Kind::Sub { .. } => {}
+            | Kind::Sub { .. }
+            | Kind::Final { .. } => {}
         }
     }
     found
-}
-
-impl SimPlan {
-    /// The id of the step that answers.
-    pub fn end_id(&self) -> String {
-        format!("{}end", self.prefix())
-    }
-
-    fn other_id(&self) -> String {
-        format!("{}no", self.prefix())
-    }
-
-    fn prefix(&self) -> &str {
-        self.id.rsplit('/').next().unwrap_or_default()
-    }
-
-    /// The plan as the loader reads it.
-    pub fn source(&self) -> Value {
-        let mut steps = self.list(&self.nodes, true);
-        let mut message = Map::new();
-        for path in &self.shown {
-            let pointer = format!("$.context.{}", path.join("."));
-            message.insert(path.join("_"), json!({"jsonPath": pointer, "default": NOTHING}));
-        }
-        steps.push(json!({"id": self.end_id(), "type": "final_response", "message": message}));
-        if self.diverts() {
-            let id = self.other_id();
-            steps.push(json!({"id": id, "type": "final_response", "message": "no"}));
-        }
-        let start = self.nodes.first().map_or_else(|| self.end_id(), |node| node.id.clone());
-        json!({"planId": self.id, "startStepId": start, "steps": steps})
-    }
-
-    fn diverts(&self) -> bool {
-        self.nodes.iter().any(|node| {
-            matches!(
-                node.kind,
-                Kind::Call { diverts: true, approve: true, .. } | Kind::Human { diverts: true, .. }
-            )
-        })
-    }
-
-    /// At the top a step names the next one; below, the order of the list rules.
-    fn list(&self, nodes: &[Node], top: bool) -> Vec<Value> {
-        let id_at = |index: usize| match nodes.get(index) {
-            Some(node) => node.id.clone(),
-            None => self.end_id(),
-        };
-        let mut steps = Vec::new();
-        for (index, node) in nodes.iter().enumerate() {
-            let mut step = self.step(node, &id_at(index + 1), &id_at(index + 2));
-            if top && let Value::Object(fields) = &mut step {
-                let key = match node.kind {
-                    Kind::SkipIf | Kind::SkipCase(_) => None,
-                    _ => Some("nextStepId"),
-                };
-                if let Some(key) = key {
-                    fields.insert(key.to_owned(), json!(id_at(index + 1)));
-                }
-            }
-            steps.push(step);
-        }
-        steps
-    }
-
-    fn step(&self, node: &Node, next: &str, after: &str) -> Value {
-        let shared = json!({"jsonPath": format!("$.context.{SHARED_KEY}"), "default": 0});
-        let mut step = json!({"id": node.id, "type": type_of(node)});
-        let more = match &node.kind {
-            Kind::Call { tool, approve, save, reads, item, diverts } => {
-                let mut arguments = json!({"step": node.id});
-                if *reads {
-                    arguments["prev"] = shared;
-                }
-                if let Some(alias) = item {
-                    arguments["item"] = json!({"jsonPath": format!("$.context.{alias}")});
-                }
-                let mut more = json!({"toolId": tool, "arguments": arguments, "saveAs": save});
-                if *approve {
-                    more["approve"] = json!(true);
-                }
-                if *approve && *diverts {
-                    more["onRejected"] = json!({"nextStepId": self.other_id()});
-                }
-                more
-            }
-            Kind::SkipIf => json!({
-                "condition": {"left": shared, "operator": "greater_than", "right": 500},
-                "onTrue": {"nextStepId": after}, "onFalse": {"nextStepId": next},
-            }),
-            Kind::SkipCase(number) => json!({
-                "value": {"jsonPath": "$.promptInput.n"},
-                "cases": [{"equals": number, "nextStepId": after}],
-                "default": {"nextStepId": next},
-            }),
-            Kind::Human { form, diverts, expires } => self.human(node, *form, *diverts, *expires),
-            Kind::Parallel(branches) => {
-                let branches: Vec<Value> = branches
-                    .iter()
-                    .enumerate()
-                    .map(|(index, nodes)| {
-                        json!({"id": branch_id(index), "steps": self.list(nodes, false)})
-                    })
-                    .collect();
-                json!({"branches": branches})
-            }
-            Kind::Loop { alias, concurrency, collect, body } => {
-                let mut more = json!({
-                    "collectionPath": {"jsonPath": "$.promptInput.items"}, "itemAlias": alias,
-                    "concurrency": concurrency, "loopPlan": self.list(body, false),
-                });
-                if *collect {
-                    more["on_error"] = json!("collect");
-                }
-                more
-            }
-            Kind::Sub { plan, save } => json!({
-                "planId": plan_id(*plan), "saveAs": save,
-                "arguments": {
-                    "n": {"jsonPath": "$.promptInput.n"},
-                    "items": {"jsonPath": "$.promptInput.items"},
-                },
-            }),
-        };
-        if let (Value::Object(step), Value::Object(more)) = (&mut step, more) {
-            step.extend(more);
-        }
-        step
-    }
-
-    fn human(&self, node: &Node, form: bool, diverts: bool, expires: bool) -> Value {
-        let mut more = json!({"message": format!("what of {}?", node.id)});
-        if form {
-            more["expectedInputSchema"] = json!({"type": "object", "required": ["name"]});
-        }
-        if expires {
-            more["expiresIn"] = json!("20s");
-        }
-        if diverts {
-            more["onDeclined"] = json!({"nextStepId": self.other_id()});
-        }
-        more
-    }
 }

@@ -2,11 +2,12 @@
 //! ledger is outside the engine and survives every crash of it.
 
 use super::plans::TOOLS;
+use super::policy::SimPolicy;
 use super::power::{Point, Power};
 use super::reference::output_of;
 use super::rng::Rng;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields};
 use kernel::contracts::{Clock, Tool};
 use kernel::ids::CallId;
 use serde_json::json;
@@ -19,6 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Ledger {
     /// How often each call that may not be repeated took effect, and by which tool.
     effects: Mutex<BTreeMap<CallId, (&'static str, u32)>>,
+    /// Calls that arrived while policy denied them, and of which tool.
+    trespasses: Mutex<Vec<(CallId, &'static str)>>,
     /// Nothing goes wrong any more.
     calm: AtomicBool,
 }
@@ -27,6 +30,11 @@ impl Ledger {
     /// How often each call that may not be repeated took effect, and by which tool.
     pub fn effects(&self) -> BTreeMap<CallId, (&'static str, u32)> {
         self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Calls that arrived while policy denied them, and of which tool.
+    pub fn trespasses(&self) -> Vec<(CallId, &'static str)> {
+        self.trespasses.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// From now on every call works.
@@ -41,6 +49,11 @@ impl Ledger {
     fn apply(&self, call: CallId, tool: &'static str) {
         let mut effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
         effects.entry(call).or_insert((tool, 0)).1 += 1;
+    }
+
+    fn trespass(&self, call: CallId, tool: &'static str) {
+        let mut trespasses = self.trespasses.lock().unwrap_or_else(PoisonError::into_inner);
+        trespasses.push((call, tool));
     }
 }
 
@@ -60,28 +73,28 @@ enum Fate {
 pub struct SimTool {
     name: &'static str,
     spec: Arc<ToolSpec>,
-    ledger: Arc<Ledger>,
-    clock: Arc<dyn Clock>,
-    power: Arc<Power>,
-    rng: Arc<Mutex<Rng>>,
+    around: Around,
+}
+
+/// What is around the tools.
+#[derive(Clone)]
+pub struct Around {
+    /// Where they write down what they did.
+    pub ledger: Arc<Ledger>,
+    /// Who says what may be sent to them.
+    pub policy: Arc<SimPolicy>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The switch.
+    pub power: Arc<Power>,
+    /// Their whims.
+    pub rng: Arc<Mutex<Rng>>,
 }
 
 /// All tools.
-pub fn all(
-    ledger: &Arc<Ledger>,
-    clock: &Arc<dyn Clock>,
-    power: &Arc<Power>,
-    rng: &Arc<Mutex<Rng>>,
-) -> Vec<Arc<dyn Tool>> {
+pub fn all(around: &Around) -> Vec<Arc<dyn Tool>> {
     let tool = |name: &'static str| -> Arc<dyn Tool> {
-        Arc::new(SimTool {
-            name,
-            spec: Arc::new(spec(name)),
-            ledger: ledger.clone(),
-            clock: clock.clone(),
-            power: power.clone(),
-            rng: rng.clone(),
-        })
+        Arc::new(SimTool { name, spec: Arc::new(spec(name)), around: around.clone() })
     };
     TOOLS.into_iter().map(tool).collect()
 }
@@ -113,7 +126,7 @@ fn spec(name: &'static str) -> ToolSpec {
 
 impl SimTool {
     fn fate(&self) -> (Fate, u64, u64) {
-        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rng = self.around.rng.lock().unwrap_or_else(PoisonError::into_inner);
         let fate = match rng.below(100) {
             0..4 => Fate::NotSent,
             4..10 => Fate::Fails,
@@ -124,24 +137,33 @@ impl SimTool {
         // Most are quick; a few take longer than a call may.
         let before = latency(&mut rng);
         let after = latency(&mut rng);
-        if self.ledger.is_calm() { (Fate::Works, 0, after.min(100)) } else { (fate, before, after) }
+        if self.around.ledger.is_calm() {
+            return (Fate::Works, 0, after.min(100));
+        }
+        (fate, before, after)
     }
 
     /// Goes on only while the power is on.
     async fn passes(&self, point: Point) {
-        if !self.power.passes(point) {
+        if !self.around.power.passes(point) {
             std::future::pending::<()>().await;
         }
     }
 
     async fn wait(&self, ms: u64) {
         if ms > 0 {
-            self.clock.sleep_until(self.clock.now().plus_ms(ms)).await;
+            let clock = &self.around.clock;
+            clock.sleep_until(clock.now().plus_ms(ms)).await;
         }
     }
 
     async fn perform(&self, call: &Call) -> Result<ToolOutput, ToolError> {
         self.passes(Point::BeforeSend).await;
+        // The gate asked in this very moment: time stands still between its question and this one.
+        let says = self.around.policy.says(self.name, &call.arguments);
+        if matches!(says, Verdict::Deny(_)) {
+            self.around.ledger.trespass(call.id, self.name);
+        }
         let (fate, before, after) = self.fate();
         self.wait(before).await;
         self.passes(Point::BeforeEffect).await;
@@ -152,7 +174,7 @@ impl SimTool {
             Fate::AnswerLost | Fate::Works => {}
         }
         if !is_repeatable(self.name) {
-            self.ledger.apply(call.id, self.name);
+            self.around.ledger.apply(call.id, self.name);
         }
         self.passes(Point::AfterEffect).await;
         self.wait(after).await;

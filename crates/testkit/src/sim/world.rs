@@ -2,20 +2,22 @@
 //! point and started again on what its disk kept; in the last life nothing fails, everything is
 //! brought to an end, and the oracle judges.
 
+use super::blobs::{Shelf, SimBlobs, Syncing};
 use super::clients::{Clients, caller, locked};
 use super::clock::{SimClock, SimEntropy};
-use super::coverage::Coverage;
+use super::coverage::{Coverage, Seen};
 use super::executor::{Executor, SimSpawn, Stop};
 use super::faults::{Planted, SimStore};
-use super::oracle::Oracle;
+use super::oracle::{Oracle, Truth};
 use super::plans::{SimPlan, plans, types};
+use super::policy::SimPolicy;
 use super::power::{Point, Power};
 use super::rng::Rng;
 use super::tools::{self, Ledger};
 use super::vfs::Disk;
 use engine::schema::JsonSchemas;
-use engine::{AllowAll, Engine, PlanFile};
-use kernel::contracts::{Clock, Entropy, Spawn, Store};
+use engine::{Engine, PlanFile};
+use kernel::contracts::{Blobs, Clock, Entropy, Spawn, Store};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
 use std::collections::BTreeMap;
@@ -34,6 +36,8 @@ const FEED_ROWS: usize = 7;
 const AFTERWARDS_MS: u64 = 12_000;
 /// How long a process is down between two lives.
 const DOWN_MS: i64 = 1_500;
+/// What may be the largest value that is not a blob: the usual, or so little that most are blobs.
+const INLINE_BYTES: [Option<usize>; 5] = [None, None, Some(20), Some(64), Some(256)];
 
 /// What one simulation is made of. The same knobs give the same simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +110,7 @@ fn simulated(knobs: Knobs) -> Outcome {
         Ok(folder) => folder,
         Err(error) => panic!("no folder for the simulation: {error}"),
     };
-    let mut machine = Machine::new(knobs);
+    let mut machine = Machine::new(knobs, folder.path());
     for life in 0..=knobs.crashes {
         machine.live(folder.path(), life == knobs.crashes);
         if !locked(&machine.oracle).wrong().is_empty() {
@@ -114,6 +118,11 @@ fn simulated(knobs: Knobs) -> Outcome {
         }
     }
     let oracle = locked(&machine.oracle);
+    for (seen, times) in oracle.counts() {
+        machine.coverage.count(*seen, *times);
+    }
+    machine.coverage.count(Seen::BlobRead, machine.shelf.read());
+    machine.coverage.count(Seen::BlobCut, machine.shelf.met());
     Outcome {
         knobs,
         steps: machine.executor.steps(),
@@ -130,10 +139,13 @@ struct Machine {
     rng: Rng,
     power: Arc<Power>,
     disk: Disk,
+    shelf: Arc<Shelf>,
     executor: Executor,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    limits: Arc<Limits>,
     ledger: Arc<Ledger>,
+    policy: Arc<SimPolicy>,
     oracle: Arc<Mutex<Oracle>>,
     whims: Arc<Mutex<Rng>>,
     plans: Arc<Vec<SimPlan>>,
@@ -147,12 +159,21 @@ struct Machine {
 struct Process {
     clients: Arc<Clients>,
     store: Arc<dyn Store>,
+    /// The store's own: what the judge reads is not counted as read by the engine.
+    blobs: Arc<dyn Blobs>,
 }
 
 impl Machine {
-    fn new(knobs: Knobs) -> Self {
+    fn new(knobs: Knobs, folder: &Path) -> Self {
         let power = Arc::new(Power::default());
         let executor = Executor::new(knobs.seed, power.clone());
+        let clock: Arc<dyn Clock> = Arc::new(SimClock(executor.clone()));
+        let syncing = match knobs.planted {
+            Some(Planted::NoSync) => Syncing::Never,
+            Some(Planted::RowBeforeBlob) => Syncing::Late,
+            _ => Syncing::InTime,
+        };
+        let realm = caller().realm;
         let plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1));
         let mut kinds = BTreeMap::new();
         for plan in &plans {
@@ -163,11 +184,14 @@ impl Machine {
             knobs,
             rng: Rng::stream(knobs.seed, 3),
             disk: Disk::new(power.clone(), knobs.planted == Some(Planted::NoSync)),
+            shelf: Arc::new(Shelf::new(folder, realm.as_str(), clock.clone(), syncing)),
             power,
-            clock: Arc::new(SimClock(executor.clone())),
             entropy: Arc::new(SimEntropy::new(Rng::stream(knobs.seed, 4))),
             executor,
+            limits: Arc::new(limits(&mut Rng::stream(knobs.seed, 6))),
             ledger: Arc::default(),
+            policy: Arc::new(SimPolicy::new(&mut Rng::stream(knobs.seed, 7), clock.clone())),
+            clock,
             oracle: Arc::default(),
             whims: Arc::new(Mutex::new(Rng::stream(knobs.seed, 5))),
             plans: Arc::new(plans),
@@ -183,6 +207,7 @@ impl Machine {
         self.power.switch_on(death);
         if last {
             self.ledger.calm_down();
+            self.policy.calm_down();
         }
         match self.start(folder) {
             Ok(process) => self.work(process, last),
@@ -193,10 +218,23 @@ impl Machine {
         self.power.switch_off();
         self.died_at = self.power.cut();
         self.executor.drop_tasks();
+        self.crash();
         self.executor.pass(DOWN_MS);
-        if let Err(error) = self.disk.crash(&mut self.rng) {
-            locked(&self.oracle).accuse(format!("the disk image cannot be written: {error}"));
+    }
+
+    /// Leaves of the files what a power cut leaves, and looks at what must be there.
+    fn crash(&mut self) {
+        let left = self.disk.crash(&mut self.rng).and_then(|()| self.shelf.crash(&mut self.rng));
+        let mut oracle = locked(&self.oracle);
+        if let Err(error) = left {
+            oracle.accuse(format!("the disk image cannot be written: {error}"));
         }
+        let lost: Vec<String> = oracle
+            .named()
+            .filter(|hash| !self.shelf.is_whole(hash))
+            .map(|hash| format!("blob {hash} is named by a committed row and did not survive"))
+            .collect();
+        lost.into_iter().for_each(|wrong| oracle.accuse(wrong));
     }
 
     /// Where the process will die, if it gets that far.
@@ -214,18 +252,12 @@ impl Machine {
     }
 
     fn start(&self, folder: &Path) -> Result<Process, String> {
-        let limits = Arc::new(Limits {
-            call_timeout_ms: 5_000,
-            recover_interval_ms: 2_000,
-            snapshot_floor_bytes: 4_096,
-            ..Limits::default()
-        });
         let spawn: Arc<dyn Spawn> = Arc::new(SimSpawn(self.executor.clone()));
         let (power, oracle) = (self.power.clone(), self.oracle.clone());
         let parts = stores::Parts {
             spawn: spawn.clone(),
             clock: self.clock.clone(),
-            limits: limits.clone(),
+            limits: self.limits.clone(),
             fatal: Arc::new(move |why: String| {
                 if power.is_on() {
                     locked(&oracle).accuse(format!("fatal: {why}"));
@@ -241,19 +273,47 @@ impl Machine {
             planted: self.knobs.planted,
             fed: AtomicU64::new(0),
         });
+        let blobs = opened.blobs;
         let engine = Engine::start(engine::Parts {
             store: store.clone(),
             definitions: opened.definitions,
-            blobs: opened.blobs,
-            tools: tools::all(&self.ledger, &self.clock, &self.power, &self.whims),
-            policy: Arc::new(AllowAll),
+            blobs: Arc::new(SimBlobs {
+                inner: blobs.clone(),
+                power: self.power.clone(),
+                shelf: self.shelf.clone(),
+            }),
+            tools: tools::all(&self.around_tools()),
+            policy: self.policy.clone(),
             schemas: Arc::new(JsonSchemas::default()),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             spawn,
-            limits,
+            limits: self.limits.clone(),
             session_ttls: BTreeMap::new(),
         });
+        self.load(&engine)?;
+        let clients = Arc::new(Clients {
+            engine,
+            executor: self.executor.clone(),
+            plans: self.plans.clone(),
+            rng: self.whims.clone(),
+            oracle: self.oracle.clone(),
+            busy: AtomicU64::new(0),
+        });
+        Ok(Process { clients, store, blobs })
+    }
+
+    fn around_tools(&self) -> tools::Around {
+        tools::Around {
+            ledger: self.ledger.clone(),
+            policy: self.policy.clone(),
+            clock: self.clock.clone(),
+            power: self.power.clone(),
+            rng: self.whims.clone(),
+        }
+    }
+
+    fn load(&self, engine: &Engine) -> Result<(), String> {
         let file = |plan: &SimPlan| PlanFile {
             file: format!("{}.yaml", plan.id),
             text: plan.source().to_string(),
@@ -263,19 +323,17 @@ impl Machine {
         engine
             .load_plans(&RealmId::from("default"), files)
             .map_err(|mistakes| format!("the plans do not load: {mistakes:?}"))?;
-        let clients = Arc::new(Clients {
-            engine,
-            executor: self.executor.clone(),
-            plans: self.plans.clone(),
-            rng: self.whims.clone(),
-            oracle: self.oracle.clone(),
-            busy: AtomicU64::new(0),
-        });
-        Ok(Process { clients, store })
+        Ok(())
     }
 
     fn work(&mut self, process: Process, last: bool) {
-        let Process { clients, store } = process;
+        let Process { clients, store, blobs } = process;
+        let truth = Truth {
+            plans: &self.plans,
+            ledger: &self.ledger,
+            blobs: blobs.as_ref(),
+            inline_bytes_max: self.limits.context_inline_bytes_max,
+        };
         let met = Mutex::new(Vec::new());
         let main = async {
             let found = clients.sessions().await;
@@ -288,7 +346,7 @@ impl Machine {
             }
             self.executor.spawn(Box::pin(follow(clients.clone(), store.clone())));
             if last {
-                return judge(&clients, &store, &self.plans, &self.ledger).await;
+                return judge(&clients, &store, &truth).await;
             }
             while clients.busy.load(Ordering::SeqCst) > 0 {
                 clients.sleep(500).await;
@@ -314,6 +372,19 @@ impl Machine {
     }
 }
 
+/// The limits of a seed.
+fn limits(rng: &mut Rng) -> Limits {
+    let usual = Limits::default();
+    let inline_bytes = rng.pick(&INLINE_BYTES).copied().flatten();
+    Limits {
+        call_timeout_ms: 5_000,
+        recover_interval_ms: 2_000,
+        snapshot_floor_bytes: 4_096,
+        context_inline_bytes_max: inline_bytes.unwrap_or(usual.context_inline_bytes_max),
+        ..usual
+    }
+}
+
 /// Follows the feed for as long as the process lives.
 async fn follow(clients: Arc<Clients>, store: Arc<dyn Store>) {
     let realm = caller().realm;
@@ -330,7 +401,7 @@ async fn follow(clients: Arc<Clients>, store: Arc<dyn Store>) {
 const LAST_EVENTS: u64 = 12;
 
 /// Brings everything to an end and judges it.
-async fn judge(clients: &Clients, store: &Arc<dyn Store>, plans: &[SimPlan], ledger: &Ledger) {
+async fn judge(clients: &Clients, store: &Arc<dyn Store>, truth: &Truth<'_>) {
     for row in clients.bring_to_an_end().await {
         let last = store.events(&row.key, row.seq.saturating_sub(LAST_EVENTS), 100).await;
         let last: Vec<String> =
@@ -343,7 +414,7 @@ async fn judge(clients: &Clients, store: &Arc<dyn Store>, plans: &[SimPlan], led
     clients.sleep(20 * FEED_LOOK_MS).await;
     let sessions = clients.sessions().await;
     let mut oracle = std::mem::take(&mut *locked(&clients.oracle));
-    let judged = oracle.judge(store.as_ref(), &caller().realm, &sessions, (plans, ledger)).await;
+    let judged = oracle.judge(store.as_ref(), &caller().realm, &sessions, truth).await;
     if let Err(error) = judged {
         oracle.accuse(format!("the store cannot be read: {error}"));
     }
