@@ -1,10 +1,10 @@
-//! Sessions as a whole: forked, exported, removed when they are old.
+//! Sessions as a whole: forked, exported, and what retention removes of them.
 
 use crate::command::Command;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::shared::{Engine, lock};
 use kernel::call::Caller;
-use kernel::contracts::{Page, Realms, SessionRef};
+use kernel::contracts::{Page, Realms, SessionRef, StoreError};
 use kernel::event::{self, Event, Fact};
 use kernel::fork::fork;
 use kernel::ids::{Millis, RealmId, RunId, SessionId, SessionKey};
@@ -15,12 +15,14 @@ use std::collections::BTreeMap;
 /// How many events are read at once.
 const EVENTS_PER_READ: usize = 1_000;
 
-/// What a removal of old sessions removed.
+/// What a removal of what is old removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pruned {
     /// Whole sessions.
     pub sessions: u64,
-    /// Rows of the store, these sessions' own included.
+    /// Runs of sessions that stay.
+    pub runs: u64,
+    /// Rows of the store, those of the sessions and runs included.
     pub rows: u64,
 }
 
@@ -36,7 +38,7 @@ impl Engine {
         let row = self.session(caller, session).await?;
         let at = at.unwrap_or(row.seq);
         if at == 0 || at > row.seq {
-            let message = format!("session `{}` has the events 1 to {}", row.key.id, row.seq);
+            let message = format!("session `{}` has events up to {}", row.key.id, row.seq);
             return Err(Refusal::new(RefusalKind::WrongShape, "bad_fork_point", message)
                 .hint("`at` is the sequence of one of its events; leave it out for the last"));
         }
@@ -68,21 +70,44 @@ impl Engine {
     }
 
     async fn journal_texts(&self, key: &SessionKey, until: u64) -> Result<Vec<String>, Refusal> {
-        let max = self.shared.limits.export_events_max;
-        if usize::try_from(until).is_ok_and(|until| until > max) {
-            let message = format!("session `{}` has {until} events, more than {max}", key.id);
-            return Err(Refusal::new(RefusalKind::TooLarge, "export_events_max", message)
-                .hint("raise `export_events_max` in [limits]"));
-        }
         let mut texts = Vec::new();
         let mut after = 0;
         while after < until {
-            let read = self.shared.store.events(key, after, EVENTS_PER_READ).await?;
+            let read = match self.shared.store.events(key, after, EVENTS_PER_READ).await {
+                Ok(read) => read,
+                // Retention took the beginning while it was read: from the new one on.
+                Err(StoreError::Gone(_)) => {
+                    texts.clear();
+                    after = 0;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let Some((last, _)) = read.last() else { break };
+            if let (0, Some((oldest, _))) = (after, read.first()) {
+                self.within(key, *oldest, until)?;
+            }
             after = *last;
             texts.extend(read.into_iter().filter(|(seq, _)| *seq <= until).map(|(_, text)| text));
         }
         Ok(texts)
+    }
+
+    /// Whether the events from the oldest on up to a sequence are there, and not too many.
+    fn within(&self, key: &SessionKey, oldest: u64, until: u64) -> Result<(), Refusal> {
+        if until < oldest {
+            let message = format!("session `{}` has no events before {oldest} any more", key.id);
+            return Err(Refusal::new(RefusalKind::Gone, "fork_point_gone", message)
+                .hint(format!("the oldest event that it can be forked at is {oldest}")));
+        }
+        let max = self.shared.limits.export_events_max;
+        let count = until - oldest + 1;
+        if usize::try_from(count).is_ok_and(|count| count <= max) {
+            return Ok(());
+        }
+        let message = format!("session `{}` has {count} events, more than {max}", key.id);
+        Err(Refusal::new(RefusalKind::TooLarge, "export_events_max", message)
+            .hint("raise `export_events_max` in [limits]"))
     }
 
     /// The whole session as JSON: its row, its journal, and its history newest first.
@@ -107,9 +132,14 @@ impl Engine {
     }
 
     /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
-    /// nobody touched for so long; with them the keys of requests that are as old. Blobs stay.
+    /// nobody touched for so long; with them the keys of requests that are as old. Of sessions that
+    /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has
+    /// named for `blob_grace_ms` go, whosever they are.
     pub async fn prune(&self, caller: &Caller, older_than_ms: u64) -> Result<Pruned, Refusal> {
-        self.prune_before(Realms::One(&caller.realm), self.ago(older_than_ms)).await
+        let realm = Realms::One(&caller.realm);
+        let pruned = self.prune_before(realm, self.ago(older_than_ms)).await?;
+        self.sweep().await;
+        Ok(pruned)
     }
 
     /// The same for every realm, by its own `session_ttl_ms` or by that of the limits.
@@ -120,6 +150,32 @@ impl Engine {
         }
         let named: Vec<RealmId> = ttls.keys().cloned().collect();
         self.prune_older(Realms::AllBut(&named), self.shared.limits.session_ttl_ms).await;
+        self.sweep().await;
+    }
+
+    /// Removes blobs that nothing has named for `blob_grace_ms`, in slices. What cannot be removed
+    /// now will be another time.
+    async fn sweep(&self) {
+        let before = self.ago(self.shared.limits.blob_grace_ms);
+        let limit = self.shared.limits.prune_batch_max.max(1);
+        let mut blobs = 0;
+        loop {
+            match self.shared.blobs.sweep(before, limit).await {
+                Ok((looked, removed)) => {
+                    blobs += removed;
+                    if looked < limit {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "blobs that nothing names cannot be removed");
+                    break;
+                }
+            }
+        }
+        if blobs > 0 {
+            tracing::info!(blobs, "blobs that nothing names removed");
+        }
     }
 
     async fn prune_older(&self, realms: Realms<'_>, ttl_ms: u64) {
@@ -127,8 +183,10 @@ impl Engine {
             return;
         }
         match self.prune_before(realms, self.ago(ttl_ms)).await {
-            Ok(Pruned { sessions: 0, .. }) => {}
-            Ok(Pruned { sessions, rows }) => tracing::info!(sessions, rows, "old sessions removed"),
+            Ok(Pruned { sessions: 0, runs: 0, .. }) => {}
+            Ok(Pruned { sessions, runs, rows }) => {
+                tracing::info!(sessions, runs, rows, "old sessions and runs removed");
+            }
             Err(refusal) => tracing::warn!("old sessions cannot be removed: {}", refusal.message),
         }
     }
@@ -155,8 +213,12 @@ impl Engine {
             pruned.rows += slice.rows;
             match slice.next {
                 Some(next) => after = next,
-                None => return Ok(pruned),
+                None => break,
             }
         }
+        let trimmed = self.trim_before(realms, before).await?;
+        pruned.runs += trimmed.runs;
+        pruned.rows += trimmed.rows;
+        Ok(pruned)
     }
 }

@@ -18,6 +18,7 @@ mod doors;
 mod lists;
 mod repeat;
 mod retry;
+mod trim;
 mod keep;
 mod recover;
 mod direct;

@@ -111,7 +111,8 @@ pub(crate) fn mismatch(row: &OnceRow) -> Refusal {
 
 /// What the key did is gone.
 pub(crate) fn removed(row: &OnceRow) -> Refusal {
-    let message = format!("what key `{}` did was removed with its session", row.key);
+    let message =
+        format!("what key `{}` did was removed, by request or because it was old", row.key);
     Refusal::new(RefusalKind::Gone, "gone", message)
         .hint("nothing was done again; choose a new Idempotency-Key to do it once more")
 }

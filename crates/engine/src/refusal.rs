@@ -102,6 +102,8 @@ impl From<StoreError> for Refusal {
             }
             StoreError::Unreadable(_) => Self::new(RefusalKind::Failed, "unreadable", message)
                 .hint("a newer release wrote this session: run that release"),
+            StoreError::Gone(oldest) => Self::new(RefusalKind::Gone, "cursor_gone", message)
+                .hint(format!("read the session, then follow it from event {oldest} on")),
             StoreError::BadCursor(_) => Self::new(RefusalKind::BadRequest, "bad_cursor", message)
                 .hint("use `nextCursor` of the page before, as it is"),
             StoreError::Closed => Self::new(RefusalKind::Unavailable, "closing", message)

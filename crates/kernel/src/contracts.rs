@@ -8,6 +8,7 @@ use crate::ids::{
 };
 use crate::projection::{Append, AskRow, HistoryItem, OnceRow, RunRow, SessionRow};
 use crate::session::RunStatus;
+use crate::trim::Trim;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
@@ -87,6 +88,9 @@ pub enum StoreError {
     /// What is stored cannot be read.
     #[error("{0}")]
     Unreadable(String),
+    /// The events after this place are not kept any more: the oldest has this sequence.
+    #[error("the events after this place are not kept any more; the oldest is event {0}")]
+    Gone(u64),
     /// A page's cursor is not one of ours.
     #[error("{0}")]
     BadCursor(String),
@@ -314,7 +318,8 @@ pub trait Store: Send + Sync {
         page: &'a Page,
     ) -> Read<'a, Paged<HistoryItem>>;
 
-    /// A session's events after a sequence, as JSON texts with their sequences.
+    /// A session's events after a sequence, as JSON texts with their sequences; after 0 from the
+    /// oldest on. `Gone` where events after that sequence were trimmed away.
     fn events<'a>(
         &'a self,
         key: &'a SessionKey,
@@ -350,6 +355,20 @@ pub trait Store: Send + Sync {
         slice: (u64, usize),
     ) -> Read<'a, PrunedSlice>;
 
+    /// Sessions with runs that ended before this and that are not their newest, after a place.
+    fn trimmable<'a>(
+        &'a self,
+        realms: Realms<'a>,
+        before: Millis,
+        slice: (Option<(Millis, u64)>, usize),
+    ) -> Read<'a, Vec<Trimmable>>;
+
+    /// Removes the beginning of a session's journal and the runs that it is of, and puts the base
+    /// in its place, in one commit, in which `RETENTION` of its realm moves on to the base's row.
+    /// How many rows went; none if the session is not as the request says any more. Durable on
+    /// return.
+    fn trim(&self, trim: Trim) -> Read<'_, Option<u64>>;
+
     /// Calls `woken` after every commit, with the sessions that it changed.
     fn on_commit(&self, woken: OnCommit);
 
@@ -369,7 +388,8 @@ pub enum Realms<'a> {
     AllBut(&'a [RealmId]),
 }
 
-/// The consumer whose place says up to where `Store::prune` may have removed rows of the feed.
+/// The consumer whose place says up to where `Store::prune` and `Store::trim` may have removed rows
+/// of the feed.
 pub const RETENTION: &str = "retention";
 
 /// What one slice of a removal removed.
@@ -381,6 +401,19 @@ pub struct PrunedSlice {
     pub rows: u64,
     /// Where the next slice begins, if there is one.
     pub next: Option<u64>,
+}
+
+/// A session that may have old runs to remove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trimmable {
+    /// Its place in this list.
+    pub place: (Millis, u64),
+    /// Its key.
+    pub key: SessionKey,
+    /// Its id.
+    pub id: SessionId,
+    /// The number of the first of its runs that stays.
+    pub keeps: u32,
 }
 
 /// Which history entries.
@@ -436,6 +469,9 @@ pub trait Blobs: Send + Sync {
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef>;
     /// Reads bytes; their hash is checked.
     fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>>;
-    /// Removes it.
+    /// Removes it, whoever names it.
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()>;
+    /// Looks at so many blobs that were put, or lost a session that named them, before this, and
+    /// removes those that nothing names. How many it looked at, and how many it removed.
+    fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)>;
 }

@@ -4,7 +4,7 @@
 use crate::ids::{AskId, CallId, ContentHash};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A value with its origin.
@@ -144,6 +144,27 @@ pub fn larger_than(value: &Value, bytes_max: usize) -> bool {
     left < 0
 }
 
+/// What stands before a blob's hash: in a reference, and in a URI, which any text may hold.
+const BEFORE_HASH: [&str; 2] = ["\"hash\":\"", "blob://"];
+/// How long a blob's hash is.
+const HASH_DIGITS: usize = 64;
+
+/// The blobs that a JSON text names. Rather one too many: a hash that names no blob harms nobody,
+/// and a blob that is named must not be removed.
+pub fn blobs_named(text: &str) -> BTreeSet<ContentHash> {
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let mut named = BTreeSet::new();
+    for before in BEFORE_HASH {
+        for (at, _) in text.match_indices(before) {
+            let begin = at + before.len();
+            let hash = text.get(begin..begin + HASH_DIGITS);
+            let hash = hash.filter(|hash| hash.bytes().all(hex));
+            named.extend(hash.map(ContentHash::from));
+        }
+    }
+    named
+}
+
 /// What an argument was built from: the origin and the path inside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
@@ -151,4 +172,27 @@ pub struct Source {
     pub from: Origin,
     /// The pointer that selected it, as the plan spells it.
     pub path: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_text_names_blobs_by_reference_and_by_uri() {
+        let hash = |text: &str| ContentHash::of(text.as_bytes());
+        let held = |text: &str| {
+            let blob = BlobRef { hash: hash(text), bytes: 9 };
+            Arc::new(Datum { held: Held::Blob(blob), from: Origin::Input, labels: Vec::new() })
+        };
+        let joined = Datum::joined(Held::Array(vec![held("a"), held("b")]));
+        let words = format!("see blob://{} and blob://{}, not blob://c", hash("c"), hash("d"));
+        let text = json!({"value": joined, "words": words, "closure": hash("e")}).to_string();
+        let named = ["a", "b", "c", "d"].map(hash);
+        assert_eq!(blobs_named(&text), BTreeSet::from(named));
+        // A text that ends, or goes on otherwise, where a hash should stand names nothing.
+        assert!(blobs_named("blob://0123").is_empty());
+        assert!(blobs_named(&format!("blob://{}", "\u{e9}".repeat(40))).is_empty());
+    }
 }

@@ -2,10 +2,10 @@
 //! copy has ids of its own, so that no reply, approval or idempotency key reaches from one session
 //! into the other. What was under way is not known here: a fork repeats no write by itself.
 
-use crate::ask::{Ask, AskBody, Reply, digest};
+use crate::ask::{Ask, AskBody, Decision, Reply, digest};
 use crate::call::{HowFar, Judgement};
 use crate::datum::{Datum, Held, Origin};
-use crate::event::{CallRequest, Event, Fact, Outcome, VERSION};
+use crate::event::{Base, CallRequest, Event, Fact, Outcome, VERSION};
 use crate::fault::Fault;
 use crate::ids::{AskId, CallId, ContentHash, Millis, RunId, SessionId, SessionKey};
 use crate::planted::{Switch, is_on};
@@ -29,8 +29,14 @@ pub fn fork(
     let mut facts = Vec::with_capacity(events.len() + 1);
     for event in events {
         let mut at = event.at;
-        if let Fact::SessionCreated { id, .. } = &event.fact {
-            (from, at) = (*id, now);
+        match &event.fact {
+            Fact::SessionCreated { id, .. } => (from, at) = (*id, now),
+            // The source has lost its beginning; the copy begins like any other session.
+            Fact::BaseSet(base) if facts.is_empty() => {
+                from = base.id;
+                facts.push((now, Fact::SessionCreated { id, key: key.clone() }));
+            }
+            _ => {}
         }
         if copy.keeps(&event.fact) {
             let mut fact = event.fact.clone();
@@ -154,16 +160,9 @@ impl<'a> Copying<'a> {
             | Fact::CallFailed { call, .. }
             | Fact::CallLate { call, .. } => *call = self.call(*call),
             Fact::AskOpened(ask) => self.rename_ask(ask),
-            Fact::AskDecided { ask, decision } => {
-                *ask = self.ask(*ask);
-                if let Reply::Approve { decisions } = &mut decision.reply {
-                    decisions.iter_mut().for_each(|one| one.call_id = self.call(one.call_id));
-                }
-            }
+            Fact::AskDecided { ask, decision } => self.rename_decision(ask, decision),
             Fact::AskExpired { ask } | Fact::AskWithdrawn { ask } => *ask = self.ask(*ask),
-            Fact::BaseSet { context, .. } => {
-                context.values_mut().for_each(|datum| *datum = self.datum(datum));
-            }
+            Fact::BaseSet(base) => self.rename_base(base),
             Fact::SessionForked { .. }
             | Fact::StepChosen { .. }
             | Fact::StepFailed { .. }
@@ -185,6 +184,22 @@ impl<'a> Copying<'a> {
             | Fact::AnswerGiven { .. }
             | Fact::TimerSet { .. }
             | Fact::TimerFired { .. } => {}
+        }
+    }
+
+    fn rename_decision(&self, ask: &mut AskId, decision: &mut Decision) {
+        *ask = self.ask(*ask);
+        if let Reply::Approve { decisions } = &mut decision.reply {
+            decisions.iter_mut().for_each(|one| one.call_id = self.call(one.call_id));
+        }
+    }
+
+    fn rename_base(&self, base: &mut Base) {
+        (base.id, base.key) = (self.session, self.key.clone());
+        base.context.values_mut().for_each(|datum| *datum = self.datum(datum));
+        base.timers.clear();
+        if let Some((ask, decision)) = &mut base.last_decided {
+            self.rename_decision(ask, decision);
         }
     }
 
@@ -268,7 +283,7 @@ impl<'a> Copying<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::{AskedCall, CallDecision, Decision};
+    use crate::ask::{AskedCall, CallDecision};
     use crate::call::{Pins, Reach, Verdict};
     use crate::ids::{FrameId, RealmId, Space};
     use crate::session::Phase;
@@ -378,6 +393,30 @@ mod tests {
         // A value that looks like an id is a value.
         assert_eq!(open.request.arguments, request().arguments);
         assert!(!session.runs.contains_key(&RunId(2)));
+    }
+
+    #[test]
+    fn a_copy_of_a_session_that_lost_its_beginning_begins_like_any_other() {
+        let value = Datum::inline(json!(7), Origin::Call(CALL));
+        let base = Base {
+            id: SessionId(1),
+            key: key("a"),
+            created_at: Millis(5),
+            context: BTreeMap::from([("paid".into(), Arc::new(value))]),
+            runs: 3,
+            frames: 8,
+            timers: BTreeMap::from([("t".to_owned(), Millis(900))]),
+            last_decided: None,
+        };
+        let fact = Fact::BaseSet(Box::new(base));
+        let base = Event { seq: 20, at: Millis(60), v: VERSION, fact };
+        let (events, session) = forked(&[base]);
+        let created = Fact::SessionCreated { id: SessionId(9), key: key("b") };
+        assert_eq!(events[0].fact, created);
+        let last = events.last().map(|event| (event.seq, &event.fact));
+        assert_eq!(last, Some((3, &Fact::SessionForked { from: SessionId(1), at: 20 })));
+        assert_eq!((session.runs_made, session.frames_made, session.timers.len()), (3, 8, 0));
+        assert_ne!(session.context["paid"].from, Origin::Call(CALL));
     }
 
     #[test]

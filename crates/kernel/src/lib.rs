@@ -24,6 +24,7 @@ pub mod session;
 pub mod resolve;
 pub mod next;
 pub mod fork;
+pub mod trim;
 pub mod reply;
 pub mod projection;
 pub mod contracts;

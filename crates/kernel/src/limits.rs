@@ -95,8 +95,10 @@ limits! {
     export_events_max: usize = 100_000;
     /// Sessions that are over and that nobody touched for so long are removed; 0 keeps them.
     session_ttl_ms: u64 = 0;
-    /// How many sessions one slice of a removal takes.
+    /// How many sessions one slice of a removal takes, or blobs.
     prune_batch_max: usize = 64;
+    /// How long a blob stays that nothing names any more, or nothing yet.
+    blob_grace_ms: u64 = 24 * 60 * 60 * 1_000;
     /// How many event streams are open at the same time.
     streams_max: usize = 1_024;
 }

@@ -2,6 +2,7 @@
 //! function of a session's events and can be rebuilt from them.
 
 use crate::ask::{Ask, AskStatus, Decision};
+use crate::datum::blobs_named;
 use crate::entry::EntryResult;
 pub use crate::entry::HistoryRow;
 use crate::event::{Event, Fact};
@@ -10,6 +11,7 @@ use crate::ids::{AskId, ContentHash, Millis, PlanId, RunId, SessionId, SessionKe
 use crate::session::{Run, RunStatus, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A session in a list.
@@ -115,6 +117,8 @@ pub struct Append {
     pub closure: Option<Arc<StoredClosure>>,
     /// The keyed request that this append answers; a key that is taken is a conflict.
     pub once: Option<OnceRow>,
+    /// The blobs that the events name: they stay as long as these events do.
+    pub blobs: BTreeSet<ContentHash>,
 }
 
 /// A request that came with a key of its client's, and what came of it: a repeat finds this.
@@ -163,11 +167,13 @@ impl Append {
             }
         }
         runs.extend(session.runs.values().map(run_row));
+        let body = serde_json::to_string(events)?;
         Ok(Self {
             creates: first_seq == 1,
             after: first_seq - 1,
             first_seq,
-            body: serde_json::to_string(events)?,
+            blobs: blobs_named(&body),
+            body,
             session: session_row(session, now),
             runs,
             asks,

@@ -1,12 +1,18 @@
 //! Blobs as files: `blobs/<realm>/<first two digits>/<hash>`. A blob is written beside its place,
 //! synced, renamed and its folder synced, so that a name never leads to half a blob.
+//!
+//! How old a file is, the database says and not the file: a put is noted there first, by the clock
+//! of the house, and so is what a removed session named. So the sweep reads a short list instead of
+//! the folder, a file whose owner never came to name it is on it too, and whatever else lies in the
+//! folder is left alone.
 
 use crate::files::{is_full, make_one, parent_of, sync_folder};
 use crate::parts::{Fatal, Parts};
+use crate::sqlite::{Loose, LooseBlobs};
 use kernel::contracts::{Blobs, Read, StoreError};
 use kernel::datum::BlobRef;
-use kernel::ids::{ContentHash, RealmId};
-use std::collections::HashSet;
+use kernel::ids::{ContentHash, Millis, RealmId};
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -19,23 +25,48 @@ const FOLDER_NAME_BYTES_MAX: usize = 200;
 
 /// Blobs in a folder.
 pub(crate) struct FileBlobs {
-    queue: mpsc::Sender<Work>,
+    queue: mpsc::Sender<Job>,
+    loose: LooseBlobs,
 }
 
 type Work = Box<dyn FnOnce(&mut Shelves) + Send>;
 
+/// What the blobs' thread does, one after the other.
+enum Job {
+    /// Something with files.
+    Files(Work),
+    /// Removes what nothing names.
+    Sweep {
+        /// Loose since before this.
+        before: Millis,
+        /// At most so many.
+        limit: usize,
+        /// Told what was looked at, and how many files went.
+        answer: oneshot::Sender<Result<(Vec<Loose>, u64), StoreError>>,
+    },
+}
+
 impl FileBlobs {
     /// Starts the thread that reads and writes below `root`, whose parent is there.
-    pub(crate) fn open(root: PathBuf, parts: &Parts) -> Self {
-        let (queue, mut waiting) = mpsc::channel::<Work>(BLOB_QUEUE_MAX);
+    pub(crate) fn open(root: PathBuf, loose: LooseBlobs, parts: &Parts) -> Self {
+        let (queue, mut waiting) = mpsc::channel::<Job>(BLOB_QUEUE_MAX);
         let mut shelves = Shelves { root, settled: HashSet::new(), fatal: parts.fatal.clone() };
+        let list = loose.clone();
         let serve = async move {
-            while let Some(work) = waiting.recv().await {
-                work(&mut shelves);
+            while let Some(job) = waiting.recv().await {
+                match job {
+                    Job::Files(work) => work(&mut shelves),
+                    Job::Sweep { before, limit, answer } => {
+                        // No put comes between the list and the last file. One that comes later
+                        // is noted anew, finds no file and writes it again.
+                        let due = list.due(before, limit).await;
+                        let _ = answer.send(due.and_then(|due| shelves.sweep(due)));
+                    }
+                }
             }
         };
         parts.spawn.thread("store-blobs", Box::pin(serve));
-        Self { queue }
+        Self { queue, loose }
     }
 
     fn perform<T: Send + 'static>(
@@ -48,7 +79,7 @@ impl FileBlobs {
             let work: Work = Box::new(move |shelves: &mut Shelves| {
                 let _ = answer.send(work(shelves));
             });
-            queue.send(work).await.map_err(|_| StoreError::Closed)?;
+            queue.send(Job::Files(work)).await.map_err(|_| StoreError::Closed)?;
             result.await.unwrap_or(Err(StoreError::Closed))
         })
     }
@@ -56,8 +87,12 @@ impl FileBlobs {
 
 impl Blobs for FileBlobs {
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef> {
-        let realm = realm.clone();
-        self.perform(move |shelves| shelves.put(&realm, &bytes))
+        let (realm, hash) = (realm.clone(), ContentHash::of(&bytes));
+        Box::pin(async move {
+            // First: a file that nobody comes to name must be found again.
+            self.loose.put(&realm, &hash).await?;
+            self.perform(move |shelves| shelves.put(&realm, hash, &bytes)).await
+        })
     }
 
     fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>> {
@@ -67,7 +102,22 @@ impl Blobs for FileBlobs {
 
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
         let (realm, hash) = (realm.clone(), hash.clone());
-        self.perform(move |shelves| shelves.delete(&realm, &hash))
+        self.perform(move |shelves| shelves.delete(&realm, &hash).map(|_was_there| ()))
+    }
+
+    fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)> {
+        Box::pin(async move {
+            let (answer, swept) = oneshot::channel();
+            let job = Job::Sweep { before, limit, answer };
+            self.queue.send(job).await.map_err(|_| StoreError::Closed)?;
+            let (looked_at, removed) = swept.await.unwrap_or(Err(StoreError::Closed))?;
+            let looked = looked_at.len();
+            // After the files: a crash in between leaves them on the list.
+            if looked > 0 {
+                self.loose.forget(looked_at, before).await?;
+            }
+            Ok((looked, removed))
+        })
     }
 }
 
@@ -80,8 +130,12 @@ struct Shelves {
 }
 
 impl Shelves {
-    fn put(&mut self, realm: &RealmId, bytes: &[u8]) -> Result<BlobRef, StoreError> {
-        let hash = ContentHash::of(bytes);
+    fn put(
+        &mut self,
+        realm: &RealmId,
+        hash: ContentHash,
+        bytes: &[u8],
+    ) -> Result<BlobRef, StoreError> {
         let file = self.place(realm, &hash);
         let folder = parent_of(&file);
         self.settle(folder)?;
@@ -111,14 +165,33 @@ impl Shelves {
         Ok(Some(bytes))
     }
 
-    fn delete(&self, realm: &RealmId, hash: &ContentHash) -> Result<(), StoreError> {
+    /// Whether it was there.
+    fn delete(&self, realm: &RealmId, hash: &ContentHash) -> Result<bool, StoreError> {
         if !is_hash(hash) {
-            return Ok(());
+            return Ok(false);
         }
         match fs::remove_file(self.place(realm, hash)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&error)),
-            _ => Ok(()),
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed(&error)),
         }
+    }
+
+    /// Removes those that nothing names. They are off the list next, so a power cut must not bring
+    /// them back.
+    fn sweep(&self, due: Vec<Loose>) -> Result<(Vec<Loose>, u64), StoreError> {
+        let mut folders = BTreeSet::new();
+        let mut removed = 0;
+        for blob in due.iter().filter(|blob| !blob.named) {
+            if self.delete(&blob.realm, &blob.hash)? {
+                removed += 1;
+                folders.insert(parent_of(&self.place(&blob.realm, &blob.hash)).to_owned());
+            }
+        }
+        for folder in folders {
+            self.synced(sync_folder(&folder))?;
+        }
+        Ok((due, removed))
     }
 
     fn place(&self, realm: &RealmId, hash: &ContentHash) -> PathBuf {

@@ -5,8 +5,8 @@
 
 mod parts;
 mod files;
-mod blobs;
 mod sqlite;
+mod blobs;
 
 pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
@@ -28,11 +28,11 @@ pub struct Opened {
 pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
     match place {
         Place::Folder(folder) => {
-            let (store, definitions) = sqlite::open(folder, &parts)?;
-            let blobs = blobs::FileBlobs::open(folder.join("blobs"), &parts);
+            let database = sqlite::open(folder, &parts)?;
+            let blobs = blobs::FileBlobs::open(folder.join("blobs"), database.loose, &parts);
             Ok(Opened {
-                store: Arc::new(store),
-                definitions: Arc::new(definitions),
+                store: Arc::new(database.store),
+                definitions: Arc::new(database.definitions),
                 blobs: Arc::new(blobs),
             })
         }

@@ -22,7 +22,8 @@ pub type Fatal = Arc<dyn Fn(String) + Send + Sync>;
 pub struct Parts {
     /// Starts the writer, the readers and the blobs' thread.
     pub spawn: Arc<dyn Spawn>,
-    /// Says when definitions were stored and since when the folder is held.
+    /// Says when definitions and blobs were stored, when something was removed, and since when the
+    /// folder is held.
     pub clock: Arc<dyn Clock>,
     /// Bounds the queues.
     pub limits: Arc<Limits>,

@@ -11,7 +11,7 @@ use kernel::contracts::{
     AskFilter, Clock, Definition, HistoryFilter, Page, PrunedSlice, RETENTION, Realms,
     SessionFilter, SessionRef, Spawn, Store, StoreError, Ticket,
 };
-use kernel::datum::{Datum, Origin};
+use kernel::datum::{BlobRef, Datum, Held, Origin, blobs_named};
 use kernel::entry::EntryResult;
 use kernel::event::{CallRequest, Event, Fact, VERSION};
 use kernel::ids::{
@@ -23,6 +23,7 @@ use kernel::projection::{
     Append, AskChange, HistoryRow, OnceRow, RunRow, SessionRow, StoredClosure,
 };
 use kernel::session::RunStatus;
+use kernel::trim::Trim;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -177,11 +178,13 @@ impl Driver {
             .map(|(seq, fact)| Event { seq, at: Millis(10), v: VERSION, fact })
             .collect();
         self.row.seq += events.len() as u64;
+        let body = serde_json::to_string(&events).unwrap();
         Append {
             creates: after == 0,
             after,
             first_seq: after + 1,
-            body: serde_json::to_string(&events).unwrap(),
+            blobs: blobs_named(&body),
+            body,
             session: self.row.clone(),
             runs: Vec::new(),
             asks: Vec::new(),
@@ -834,10 +837,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 1, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 2, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 1, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 2, .. }));
 }
 
 #[test]
@@ -1003,4 +1006,252 @@ fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too() {
     let our = Realms::One(&ours[0]);
     let last = block_on(scene.store().prune(our, before, &[], (0, 9))).unwrap();
     assert_eq!(last.removed, [drivers[2].key().clone()]);
+}
+
+/// An append with one call of a run that ended then.
+fn ended_run(a: &mut Driver, no: u32, ended_at: i64) -> Append {
+    let position = [&no.to_be_bytes()[..], &[1]].concat();
+    let mut append = call(a, &position, "x");
+    let ended =
+        RunRow { status: RunStatus::Completed, ended_at: Some(Millis(ended_at)), ..a.run_row(no) };
+    append.history[0].run = ended.id;
+    append.runs = vec![ended];
+    append
+}
+
+/// A trim up to this event, with some event as the base: what is in it is not the store's concern.
+fn trim_at(a: &Driver, seq: u64, last_run: u32) -> Trim {
+    let fact = Fact::TimerFired { timer: "base".to_owned() };
+    let base = Event { seq, at: Millis(10), v: VERSION, fact };
+    Trim {
+        key: a.key().clone(),
+        id: a.row.id,
+        before: Millis(100),
+        seq,
+        base: serde_json::to_string(&base).unwrap(),
+        last_run,
+    }
+}
+
+/// A session with two old runs, in the events 2 to 5, and a third that goes on from event 7.
+fn three_runs(scene: &Scene) -> Driver {
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let mut first = ended_run(&mut a, 1, 20);
+    let ask = a.ask("one");
+    first.asks = vec![AskChange::Opened(Box::new(ask.clone())), decided(&ask, "ann")];
+    done(scene.store().append(first));
+    done(scene.store().append(ended_run(&mut a, 2, 30)));
+    let timer = |name: &str| Fact::TimerFired { timer: name.to_owned() };
+    let mut third = a.append(vec![timer("six"), timer("seven")]);
+    third.runs = vec![a.run_row(3)];
+    done(scene.store().append(third));
+    a
+}
+
+#[test]
+fn sessions_with_old_runs_are_found_and_those_with_one_run_are_not() {
+    let scene = Scene::new();
+    let a = three_runs(&scene);
+    let mut b = Driver::new("r", "b");
+    done(scene.store().append(b.created()));
+    done(scene.store().append(ended_run(&mut b, 1, 20)));
+    let found = |realm: &str, before: i64, after| {
+        let realm = RealmId::from(realm);
+        let read = scene.store().trimmable(Realms::One(&realm), Millis(before), (after, 9));
+        block_on(read).unwrap()
+    };
+    let old = found("r", 100, None);
+    assert_eq!(old.len(), 1);
+    assert_eq!((&old[0].key, old[0].id, old[0].keeps), (a.key(), a.row.id, 3));
+    assert_eq!(found("r", 25, None)[0].keeps, 2);
+    assert!(found("r", 20, None).is_empty(), "the first run ended at that very time");
+    assert!(found("other", 100, None).is_empty());
+    assert!(found("r", 100, Some(old[0].place)).is_empty());
+    let ours = [realm()];
+    let others = scene.store().trimmable(Realms::AllBut(&ours), Millis(100), (None, 9));
+    assert_eq!(block_on(others), Ok(Vec::new()));
+}
+
+#[test]
+fn old_runs_go_and_a_base_stands_in_their_place() {
+    let scene = Scene::new();
+    let mut a = three_runs(&scene);
+    let store = scene.store();
+    store.keep_snapshot(a.key(), 3, "three".to_owned());
+    let feed = block_on(store.feed(&realm(), 0, 9)).unwrap();
+    let trimmed = block_on(store.trim(trim_at(&a, 6, 2))).unwrap();
+    assert_eq!(trimmed, Some(9), "three rows, an ask, two entries, two runs, a snapshot");
+    let seqs = |after: u64| {
+        let events = block_on(store.events(a.key(), after, 9))?;
+        Ok::<Vec<u64>, StoreError>(events.iter().map(|(seq, _)| *seq).collect())
+    };
+    assert_eq!((seqs(0), seqs(6)), (Ok(vec![6, 7]), Ok(vec![7])));
+    assert_eq!((seqs(1), seqs(5)), (Err(StoreError::Gone(6)), Err(StoreError::Gone(6))));
+    let stored = block_on(store.load(a.key())).unwrap().unwrap();
+    assert_eq!((stored.snapshot, stored.tail.len()), (None, 1));
+    assert!(stored.tail[0].contains("base") && stored.tail[0].contains("seven"));
+    assert!(!stored.tail[0].contains("six"));
+    // The row is where it was in the feed, and a reader before it has missed something.
+    let kept = block_on(store.feed(&realm(), 0, 9)).unwrap();
+    assert_eq!((kept.len(), kept[0].cursor), (1, feed[3].cursor));
+    assert_eq!(block_on(store.consumer(&realm(), RETENTION)), Ok(feed[3].cursor));
+    for (no, there) in [(1, false), (2, false), (3, true)] {
+        let run = block_on(store.run(&realm(), a.run_row(no).id)).unwrap();
+        assert_eq!(run.is_some(), there, "run {no}");
+    }
+    assert_eq!(block_on(store.ask(&realm(), a.ask("one").id)), Ok(None));
+    let everything = page(9, None);
+    let history = block_on(store.history(a.key(), HistoryFilter::default(), &everything));
+    assert!(history.unwrap().items.is_empty());
+    // Snapshots of what is gone are no use; the session goes on as it was.
+    store.keep_snapshot(a.key(), 5, "five".to_owned());
+    done(store.append(a.next()));
+    assert_eq!(block_on(store.load(a.key())).unwrap().unwrap().snapshot, None);
+    store.keep_snapshot(a.key(), 7, "seven".to_owned());
+    done(store.append(a.next()));
+    let stored = block_on(store.load(a.key())).unwrap().unwrap();
+    assert_eq!((stored.snapshot.as_deref(), stored.tail.len()), (Some("seven"), 2));
+    let ours = [realm()];
+    let again = store.trimmable(Realms::One(&ours[0]), Millis(100), (None, 9));
+    assert_eq!(block_on(again), Ok(Vec::new()));
+    assert_eq!(block_on(store.trim(trim_at(&a, 6, 2))), Ok(None));
+}
+
+#[test]
+fn a_session_that_is_not_as_the_trim_says_stays_whole() {
+    let scene = Scene::new();
+    let a = three_runs(&scene);
+    let newest = trim_at(&a, 7, 3);
+    let young = Trim { before: Millis(30), ..trim_at(&a, 6, 2) };
+    let other = Trim { id: SessionId(1), ..trim_at(&a, 6, 2) };
+    let nothing = trim_at(&a, 1, 0);
+    for trim in [newest, young, other, nothing] {
+        assert_eq!(block_on(scene.store().trim(trim.clone())), Ok(None), "{trim:?}");
+    }
+    let events = block_on(scene.store().events(a.key(), 1, 9)).unwrap();
+    assert_eq!(events.len(), 6);
+    assert_eq!(block_on(scene.store().consumer(&realm(), RETENTION)), Ok(0));
+    // All or nothing, also over a restart; here the base is the last event of its row.
+    assert!(block_on(scene.store().trim(trim_at(&a, 5, 2))).unwrap().is_some());
+    let scene = scene.reopened();
+    let events = block_on(scene.store().events(a.key(), 0, 9)).unwrap();
+    assert_eq!(events.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [5, 6, 7]);
+}
+
+/// An event that holds this blob.
+fn holding(hash: &ContentHash) -> Fact {
+    let held = Held::Blob(BlobRef { hash: hash.clone(), bytes: 1 });
+    let datum = Datum { held, from: Origin::Input, labels: Vec::new() };
+    Fact::CallLate { call: CallId(1), result: Ok(Arc::new(datum)) }
+}
+
+/// An event whose text speaks of this blob.
+fn speaking_of(hash: &ContentHash) -> Fact {
+    let words = json!(format!("it is at blob://{hash}, all of it"));
+    let datum = Datum::inline(words, Origin::Input);
+    Fact::CallLate { call: CallId(1), result: Ok(Arc::new(datum)) }
+}
+
+/// Puts blobs, looks for them and sweeps; the store's clock stands at 1,000.
+struct BlobsOf<'a>(&'a Scene);
+
+impl BlobsOf<'_> {
+    fn put(&self, realm: &str, text: &str) -> ContentHash {
+        let bytes = text.as_bytes().to_vec();
+        block_on(self.0.opened.blobs.put(&realm.into(), bytes)).unwrap().hash
+    }
+
+    fn has(&self, realm: &str, hash: &ContentHash) -> bool {
+        block_on(self.0.opened.blobs.get(&realm.into(), hash)).unwrap().is_some()
+    }
+
+    fn sweep(&self, before: i64, limit: usize) -> (usize, u64) {
+        block_on(self.0.opened.blobs.sweep(Millis(before), limit)).unwrap()
+    }
+}
+
+#[test]
+fn a_blob_goes_when_nothing_has_named_it_for_long() {
+    let scene = Scene::new();
+    let blobs = BlobsOf(&scene);
+    let [held, spoken_of, shared, unnamed] =
+        ["held", "spoken of", "shared", "unnamed"].map(|text| blobs.put("r", text));
+    let elsewhere = blobs.put("other", "shared");
+    let stray = scene.folder.path().join("data/blobs/r/notes.txt");
+    std::fs::write(&stray, "whose?").unwrap();
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    done(scene.store().append(a.created()));
+    let facts = vec![holding(&held), speaking_of(&spoken_of), holding(&shared)];
+    done(scene.store().append(a.append(facts)));
+    done(scene.store().append(b.created()));
+    done(scene.store().append(b.append(vec![holding(&shared)])));
+    assert_eq!(blobs.sweep(1_000, 9), (0, 0), "they were put just now");
+    let slices = [blobs.sweep(1_001, 3), blobs.sweep(1_001, 3), blobs.sweep(1_001, 3)];
+    assert_eq!(slices.map(|(looked, _)| looked), [3, 2, 0]);
+    assert!(!blobs.has("r", &unnamed) && !blobs.has("other", &elsewhere));
+    assert!([&held, &spoken_of, &shared].iter().all(|hash| blobs.has("r", hash)));
+    // What a session named is loose when it goes, and not before.
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!(blobs.sweep(1_000, 9), (0, 0), "they lost it just now");
+    assert_eq!(blobs.sweep(1_001, 9), (3, 2));
+    assert!(blobs.has("r", &shared), "the other session still names it");
+    let ours = [realm()];
+    block_on(scene.store().prune(Realms::One(&ours[0]), Millis(100), &[], (0, 9))).unwrap();
+    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &shared)), ((1, 1), false));
+    assert_eq!(blobs.put("r", "shared"), shared);
+    assert!(blobs.has("r", &shared) && stray.exists());
+}
+
+#[test]
+fn a_trimmed_session_names_what_its_base_and_the_rest_name() {
+    let scene = Scene::new();
+    let blobs = BlobsOf(&scene);
+    let [gone, in_base, in_row, later, again] =
+        ["gone", "in base", "in row", "later", "again"].map(|text| blobs.put("r", text));
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let mut first = a.append(vec![holding(&gone), holding(&in_base), holding(&again)]);
+    first.runs = vec![RunRow { ended_at: Some(Millis(20)), ..a.run_row(1) }];
+    done(scene.store().append(first));
+    let mut second = a.append(vec![holding(&gone), holding(&in_row)]);
+    second.runs = vec![a.run_row(2)];
+    done(scene.store().append(second));
+    done(scene.store().append(a.append(vec![holding(&later), speaking_of(&again)])));
+    let base = Event { seq: 5, at: Millis(10), v: VERSION, fact: holding(&in_base) };
+    let base = serde_json::to_string(&base).unwrap();
+    let trimmed = block_on(scene.store().trim(Trim { base, ..trim_at(&a, 5, 1) })).unwrap();
+    assert!(trimmed.is_some());
+    let (_, removed) = blobs.sweep(1_001, 9);
+    assert_eq!((removed, blobs.has("r", &gone)), (1, false));
+    for hash in [&in_base, &in_row, &later, &again] {
+        assert!(blobs.has("r", hash));
+    }
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!(blobs.sweep(1_001, 9), (4, 4));
+}
+
+#[test]
+fn an_older_database_learns_what_its_journals_name() {
+    let scene = Scene::new();
+    let hash = BlobsOf(&scene).put("r", "large");
+    let mut a = three_runs(&scene);
+    done(scene.store().append(a.append(vec![holding(&hash)])));
+    let folder = scene.closed();
+    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
+    let as_before = "DROP TABLE blob_refs; DROP TABLE loose_blobs; DROP INDEX sessions_to_trim;
+        ALTER TABLE sessions DROP COLUMN trim_at; DROP INDEX runs_in_session;
+        CREATE INDEX runs_of_session ON runs (session);
+        DELETE FROM migrations WHERE version = 2;";
+    database.execute_batch(as_before).unwrap();
+    drop(database);
+    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
+    let scene = Scene { opened, folder };
+    let ours = [realm()];
+    let old = scene.store().trimmable(Realms::One(&ours[0]), Millis(100), (None, 9));
+    assert_eq!(block_on(old).unwrap().len(), 1);
+    let blobs = BlobsOf(&scene);
+    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((0, 0), true));
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 1), false));
 }

@@ -6,7 +6,7 @@ use crate::refusal::Refusal;
 use crate::rest::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
 use kernel::call::HowFar;
-use kernel::contracts::{HistoryFilter, Page};
+use kernel::contracts::{HistoryFilter, Page, StoreError};
 use kernel::event::{self, Event, Fact};
 use kernel::fault::Fault;
 use kernel::ids::{CallId, ContentHash, PlanId, RealmId, RunId, SessionId, SessionKey, StepId};
@@ -206,7 +206,15 @@ impl Shared {
     async fn replay_whole(&self, key: &SessionKey, id: SessionId) -> Result<Session, Refusal> {
         let mut session = Session::new(id, key.clone());
         loop {
-            let rows = self.store.events(key, session.seq, EVENTS_PER_READ).await?;
+            let rows = match self.store.events(key, session.seq, EVENTS_PER_READ).await {
+                Ok(rows) => rows,
+                // Retention took the beginning while it was read: the base is there now.
+                Err(StoreError::Gone(_)) => {
+                    session = Session::new(id, key.clone());
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             if rows.is_empty() {
                 return Ok(session);
             }

@@ -131,6 +131,136 @@ async fn old_sessions_are_removed_unless_they_wait_for_someone() {
     assert_eq!(left, [waiting.session.id]);
 }
 
+const LARGE: &str = "planId: large\nsteps: [{id: make, type: tool_call, toolId: 'slow::read', \
+    arguments: {repeat: {jsonPath: $.promptInput.bytes}}, \
+    saveAs: big, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+
+/// Waits until nobody drives a session and everything that happened is in the past.
+async fn at_rest(world: &World) {
+    world.until("the drivers to end", |world| world.engine.counts().sessions_active == 0).await;
+    let clock = world.engine.clock();
+    clock.sleep_until(clock.now().plus_ms(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_runs_of_a_session_that_goes_on_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { snapshot_floor_bytes: 256, ..Limits::default() };
+    let world = World::with_limits(folder.path(), &[WRITE, ASK], limits).await;
+    world.permits.add_permits(10);
+    let once = engine::Once {
+        route: "POST /runs".to_owned(),
+        key: "k".to_owned(),
+        digest: kernel::ids::ContentHash::of(b"body"),
+    };
+    let keyed = engine::RunRequest { once: Some(once), ..world.request("write", json!({}), "s") };
+    let first = world.engine.run(&caller(), keyed.clone(), 10_000).await.unwrap();
+    let second = world.run("ask", json!({}), "s").await;
+    let ask = second.asks[0].row.ask.id;
+    world.engine.reply(&caller(), ask, answer("Ann"), None, 10_000).await.unwrap();
+    let cut = world.engine.session(&caller(), &key("s")).await.unwrap().seq;
+    let waiting = world.run("ask", json!({}), "s").await;
+    let before = world.engine.inspect(&caller(), &key("s")).await.unwrap();
+    at_rest(&world).await;
+    let pruned = world.engine.prune(&caller(), 0).await.unwrap();
+    assert_eq!((pruned.sessions, pruned.runs), (0, 2), "{pruned:?}");
+    assert_eq!(world.engine.run(&caller(), keyed, 0).await.unwrap_err().code, "gone");
+    let again = world.engine.prune(&caller(), 0).await.unwrap();
+    assert_eq!(again, engine::Pruned { rows: 1, ..Default::default() }, "the key, at last");
+
+    let after = world.engine.inspect(&caller(), &key("s")).await.unwrap();
+    assert_eq!((&after.row, &after.context), (&before.row, &before.context));
+    let events = world.engine.events(&caller(), &key("s"), 0, 100).await.unwrap();
+    assert_eq!(events[0].0, cut);
+    assert!(events[0].1.contains("\"base.set\""), "{}", events[0].1);
+    let refusal = world.engine.events(&caller(), &key("s"), cut - 1, 100).await.unwrap_err();
+    assert_eq!(refusal.code, "cursor_gone");
+    for run in [first.run.id, second.run.id] {
+        let refusal = world.engine.run_report(&caller(), run).await.unwrap_err();
+        assert_eq!(refusal.code, "not_found");
+    }
+    assert_eq!(world.engine.ask(&caller(), ask).await.unwrap_err().code, "not_found");
+    let export = world.engine.export(&caller(), &key("s")).await.unwrap();
+    assert_eq!(export["events"].as_array().unwrap().len(), events.len());
+    assert_eq!(export["history"], json!([]), "the newest run has called nothing");
+    world.crash().await;
+
+    // The session goes on after a restart: same context, the next number, its own asks.
+    let world = World::open(folder.path(), &[WRITE]).await;
+    world.permits.add_permits(1);
+    let open = waiting.asks[0].row.ask.id;
+    let done = world.engine.reply(&caller(), open, answer("Eve"), None, 10_000).await.unwrap();
+    assert_eq!((done.run.run.no, done.run.run.answer), (3, Some(json!("Eve"))));
+    let next = world.run("write", json!({}), "s").await;
+    assert_eq!((next.run.no, next.run.status.name()), (4, "completed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_lost_its_beginning_is_forked_from_there_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { export_events_max: 12, ..Limits::default() };
+    let world = World::with_limits(folder.path(), &[WRITE, ASK], limits).await;
+    world.permits.add_permits(10);
+    for _ in 0..3 {
+        world.run("write", json!({}), "s").await;
+    }
+    let cut = world.engine.session(&caller(), &key("s")).await.unwrap().seq;
+    assert!(cut > 12, "the plan has become too short for this test");
+    let waiting = world.run("ask", json!({}), "s").await;
+    at_rest(&world).await;
+    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().runs, 3);
+    let refusal = world.engine.fork(&caller(), &key("s"), Some(cut - 1)).await.unwrap_err();
+    assert_eq!(refusal.code, "fork_point_gone");
+    assert!(refusal.hint.unwrap().contains(&cut.to_string()));
+    // At the base itself: what the runs left, and nothing more.
+    let empty = world.engine.fork(&caller(), &key("s"), Some(cut)).await.unwrap();
+    assert_eq!((empty.run, empty.created_at), (None, empty.updated_at));
+    let left = world.engine.inspect(&caller(), &SessionRef::Id(empty.id)).await.unwrap();
+    assert_eq!(left.context["out"], json!({"got": {"n": 1}}));
+    // What is too long for a fork is what is there, not what was.
+    let whole = world.engine.fork(&caller(), &key("s"), None).await.unwrap();
+    let report = world.engine.run_report(&caller(), whole.run.unwrap()).await.unwrap();
+    assert_eq!((report.run.no, report.run.status.name()), (4, "waiting"));
+    assert_ne!(report.asks[0].row.ask.id, waiting.asks[0].row.ask.id);
+    let events = world.engine.events(&caller(), &SessionRef::Id(whole.id), 0, 3).await.unwrap();
+    assert!(events[0].1.contains("\"session.created\"") && events[1].1.contains("\"base.set\""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blobs_go_with_the_last_session_that_names_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        context_inline_bytes_max: 256,
+        blob_grace_ms: 1,
+        prune_batch_max: 1,
+        ..Limits::default()
+    };
+    let world = World::with_limits(folder.path(), &[LARGE, ASK], limits).await;
+    world.permits.add_permits(10);
+    for (bytes, session) in [(1_000, "a"), (1_000, "b"), (2_000, "a")] {
+        world.run("large", json!({"bytes": bytes}), session).await;
+    }
+    let hash = |bytes: usize| {
+        let text = json!("x".repeat(bytes)).to_string();
+        kernel::ids::ContentHash::of(text.as_bytes())
+    };
+    let has = async |bytes: usize| world.engine.blob(&caller(), &hash(bytes)).await.is_ok();
+    assert!(has(1_000).await && has(2_000).await);
+    at_rest(&world).await;
+    world.engine.prune_expired().await;
+    assert!(has(1_000).await && has(2_000).await, "they are named");
+    // The first run of `a` goes; `b` still names what it made.
+    world.run("ask", json!({}), "a").await;
+    at_rest(&world).await;
+    assert_eq!(world.engine.prune(&caller(), 3_600_000).await.unwrap().runs, 0);
+    world.engine.remove_session(&caller(), &key("b")).await.unwrap();
+    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().runs, 2);
+    at_rest(&world).await;
+    world.engine.prune_expired().await;
+    assert!(!has(1_000).await, "nothing names it any more");
+    assert!(has(2_000).await, "it is in the context that the runs left");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_realm_keeps_its_sessions_as_long_as_it_says() {
     // The limits' own time, the realm's, and whether a session that is over stays.

@@ -10,14 +10,13 @@ use crate::ids::{
     StepId,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod parts;
 mod journal;
 
 pub use journal::{Unreadable, read};
-pub use parts::{BranchStart, CallRequest, Closing, LoopStart, Outcome, PlanEntry};
+pub use parts::{Base, BranchStart, CallRequest, Closing, LoopStart, Outcome, PlanEntry};
 
 /// The version that this release writes, for every type.
 pub const VERSION: u16 = 1;
@@ -359,12 +358,7 @@ pub enum Fact {
     },
     /// Older runs were removed; what they left.
     #[serde(rename = "base.set")]
-    BaseSet {
-        /// The context at that point.
-        context: BTreeMap<ContextKey, Arc<Datum>>,
-        /// How many runs there had been.
-        runs: u32,
-    },
+    BaseSet(Box<Base>),
 }
 
 impl Fact {

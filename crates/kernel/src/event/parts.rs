@@ -1,8 +1,11 @@
 //! What facts are made of: requests, starts, endings.
 
+use crate::ask::Decision;
 use crate::datum::{Datum, Source};
 use crate::fault::Fault;
-use crate::ids::{AskId, CallId, ContextKey, FrameId, PlanId, StepId, ToolName};
+use crate::ids::{
+    AskId, CallId, ContextKey, FrameId, Millis, PlanId, SessionId, SessionKey, StepId, ToolName,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -131,4 +134,28 @@ pub struct PlanEntry {
     pub save_as: ContextKey,
     /// Where the parent goes then.
     pub next: Option<StepId>,
+}
+
+/// What the removed beginning of a journal left: all that later events can see of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Base {
+    /// The session, whose first event went with the others.
+    pub id: SessionId,
+    /// Its key.
+    pub key: SessionKey,
+    /// When it began.
+    pub created_at: Millis,
+    /// The context that the removed runs left.
+    pub context: BTreeMap<ContextKey, Arc<Datum>>,
+    /// How many runs there had been: later ones are counted on.
+    pub runs: u32,
+    /// How many frames there had been.
+    pub frames: u32,
+    /// Timers that ran.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub timers: BTreeMap<String, Millis>,
+    /// The last ask that a reply had closed, for replies that come too late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_decided: Option<(AskId, Decision)>,
 }

@@ -5,7 +5,7 @@ use super::{CallState, Context, Frame, FrameKind, FrameState, OpenCall, Run, Ses
 use crate::call::{HowFar, Judgement};
 use crate::datum::{Datum, Held, Origin};
 use crate::entry::{Entry, EntryResult, FramePath, HistoryRow};
-use crate::event::{CallRequest, Event, Fact, Outcome};
+use crate::event::{Base, CallRequest, Event, Fact, Outcome};
 use crate::fault::Fault;
 use crate::ids::{CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
 use crate::planted::{Switch, is_on};
@@ -20,10 +20,7 @@ impl Session {
         self.updated_at = event.at;
         match &event.fact {
             Fact::SessionCreated { .. } | Fact::SessionForked { .. } => self.created_at = event.at,
-            Fact::BaseSet { context, runs } => {
-                self.context = Arc::new(context.clone());
-                self.runs_made = *runs;
-            }
+            Fact::BaseSet(base) => self.begin_at(base),
             Fact::RunStarted { .. }
             | Fact::RunClaimed { .. }
             | Fact::RunPaused { .. }
@@ -67,6 +64,16 @@ impl Session {
             | Fact::AnswerGiven { .. } => self.apply_frames(&event.fact),
         }
         None
+    }
+
+    /// Stands where the events stood that this base replaces.
+    fn begin_at(&mut self, base: &Base) {
+        self.created_at = base.created_at;
+        self.context = Arc::new(base.context.clone());
+        self.runs_made = base.runs;
+        self.frames_made = base.frames;
+        self.timers = base.timers.clone();
+        self.last_decided = base.last_decided.clone();
     }
 
     fn apply_run(&mut self, event: &Event) {

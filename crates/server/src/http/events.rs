@@ -39,7 +39,11 @@ pub(crate) async fn follow(
     let row = doors.engine.session(doors.caller(), &wanted).await?;
     let pulse = Pulse::new(doors.engine.watch(&row.key), &doors);
     let session = SessionRef::Id(row.id);
-    let journal = Journal { session, begins: Some(row), waiting: VecDeque::new(), after };
+    // Before the answer: a place that is not kept any more is refused, not told in a stream.
+    let limit = doors.limits().page_items_max;
+    let waiting: VecDeque<_> =
+        doors.engine.events(doors.caller(), &session, after, limit).await?.into();
+    let journal = Journal { session, begins: Some(row), waiting, after };
     Ok(answer(doors, journal, pulse, permit))
 }
 

@@ -23,7 +23,7 @@ use serde_json::Value;
 use wire::rest;
 
 /// Where in the body stood what the engine refuses.
-const FORK_PLACES: &[(&str, &str)] = &[("bad_fork_point", "/at")];
+const FORK_PLACES: &[(&str, &str)] = &[("bad_fork_point", "/at"), ("fork_point_gone", "/at")];
 
 /// `?status=&plan=&space=&limit=&cursor=`.
 #[derive(Debug, Default, Deserialize)]
@@ -107,14 +107,14 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `POST /sessions/prune`: removes the realm's old sessions that are over.
+/// `POST /sessions/prune`: removes the realm's old sessions that are over, and old runs of others.
 pub(crate) async fn prune(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Posted(body): Posted<rest::PruneBody>,
 ) -> Result<Json<rest::PruneAnswer>, Failure> {
-    let Pruned { sessions, rows } = doors.engine.prune(&caller, body.older_than_ms).await?;
-    Ok(Json(rest::PruneAnswer { sessions, rows }))
+    let Pruned { sessions, runs, rows } = doors.engine.prune(&caller, body.older_than_ms).await?;
+    Ok(Json(rest::PruneAnswer { sessions, runs, rows }))
 }
 
 /// `POST /sessions/{id}/fork`: a new session that begins as a copy.

@@ -158,7 +158,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         method: "POST",
         path: "/api/v1/sessions/prune",
         id: "pruneSessions",
-        summary: "Removes sessions that are over and old; for who may administer",
+        summary: "Removes old sessions that are over and old runs of others; for administrators",
         parameters: &[],
         body: Body::Json("PruneBody"),
         answers: &[json_answer(200, "PruneAnswer", "what was removed")],
@@ -222,7 +222,7 @@ pub(super) const SESSIONS: &[Operation] = &[
             content: Content::Events,
             headers: &[],
         }],
-        refusals: &[&[400, 404], READ],
+        refusals: &[&[400, 404, 410], READ],
     },
     Operation {
         method: "POST",

@@ -97,6 +97,28 @@ async fn a_waiting_session_is_followed_until_it_ends() {
 }
 
 #[tokio::test]
+async fn a_session_that_lost_its_beginning_is_told_from_its_base_on() {
+    let house = House::demo().await;
+    let body =
+        json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 1}, "session": "s"});
+    house.run(body).await;
+    let path = "/api/v1/sessions/s/events";
+    let cut = told(&house.get(path).await.text).len() - 2;
+    let started = house.run(json!({"planId": "interaction::greeting", "session": "s"})).await;
+    house.trim(1).await;
+    let ask = format!("/api/v1/asks/{}", text(&started["run"]["asks"][0]["id"]));
+    house.post(&ask, json!({"action": "accept", "content": {"name": "Ann"}})).await;
+    let from_the_base = told(&house.get(path).await.text);
+    assert_eq!(from_the_base[1].0, cut.to_string());
+    assert_eq!(from_the_base[1].2["type"], "base.set");
+    let after_it = told(&house.get(&format!("{path}?after={cut}")).await.text);
+    assert_eq!(after_it[1..], from_the_base[2..]);
+    let mut last = request(Method::GET, path, Body::empty());
+    last.headers_mut().insert("last-event-id", "1".parse().unwrap());
+    assert_eq!(house.send(last).await.refusal(), refused(410, "cursor_gone", &[]));
+}
+
+#[tokio::test]
 async fn streams_are_counted() {
     let house = House::limited("streams_max = 1").await;
     let started = house.greeting().await;

@@ -120,6 +120,21 @@ impl House {
         assert_eq!(gone, sessions, "sessions that were removed");
     }
 
+    /// The same for runs of sessions that stay.
+    pub async fn trim(&self, runs: u64) {
+        let mut gone = 0;
+        for _ in 0..1_000 {
+            let answer = self.post("/api/v1/sessions/prune", json!({"olderThanMs": 0})).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+            gone += answer.body["runs"].as_u64().unwrap();
+            if gone >= runs {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(gone, runs, "runs that were removed");
+    }
+
     /// A run of `interaction::greeting` that waits, in a new session.
     pub async fn greeting(&self) -> Value {
         self.run(json!({"planId": "interaction::greeting"})).await

@@ -144,9 +144,35 @@ async fn old_sessions_are_removed_unless_they_wait() {
     }
     house.run(json!({"planId": "interaction::greeting", "session": "waits"})).await;
     let young = house.post(PRUNE, json!({"olderThanMs": 3_600_000})).await;
-    assert_eq!((young.status, young.body), (200, json!({"sessions": 0, "rows": 0})));
+    assert_eq!((young.status, young.body), (200, json!({"sessions": 0, "runs": 0, "rows": 0})));
     house.prune(2).await;
     assert_eq!(keys(&house.get("/api/v1/sessions").await.body), ["waits"]);
+}
+
+#[tokio::test]
+async fn old_runs_are_removed_and_what_stood_before_is_gone() {
+    let house = House::demo().await;
+    let first = completed(&house, "s").await;
+    let cut = house.get("/api/v1/sessions/s/export").await.body["events"].as_array().unwrap().len();
+    house.run(json!({"planId": "interaction::greeting", "session": "s"})).await;
+    house.trim(1).await;
+    let run = house.get(&format!("/api/v1/runs/{}", text(&first["run"]["id"]))).await;
+    assert_eq!(run.refusal(), refused(404, "not_found", &[]));
+    let export = house.get("/api/v1/sessions/s/export").await.body;
+    assert_eq!(export["events"][0]["type"], "base.set");
+    assert_eq!(export["events"][0]["seq"], cut);
+    for after in [1, cut - 1] {
+        let gone = house.get(&format!("/api/v1/sessions/s/events?after={after}")).await;
+        assert_eq!(gone.refusal(), refused(410, "cursor_gone", &[]));
+        assert!(text(&gone.body["hint"]).contains(&cut.to_string()), "{gone:?}");
+    }
+    let early = house.post("/api/v1/sessions/s/fork", json!({"at": cut - 1})).await;
+    assert_eq!(early.refusal(), refused(410, "fork_point_gone", &["/at"]));
+    assert!(text(&early.body["hint"]).contains(&cut.to_string()), "{early:?}");
+    let fork = house.post("/api/v1/sessions/s/fork", json!({"at": cut})).await;
+    assert_eq!((fork.status, &fork.body["run"]), (201, &Value::Null), "{fork:?}");
+    let context = house.get("/api/v1/sessions/s/context").await.body;
+    assert_eq!(context["context"]["sum"], 5);
 }
 
 #[tokio::test]

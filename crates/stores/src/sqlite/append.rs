@@ -3,6 +3,7 @@
 
 use super::columns::{integer, to_json};
 use super::keys;
+use super::refs;
 use super::trouble::Trouble;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
@@ -40,8 +41,14 @@ const CLOSURE: &str =
 
 const SNAPSHOT: &str = "INSERT INTO snapshots (session, seq, body) \
      SELECT pk, ?4, ?5 FROM sessions WHERE realm = ?1 AND space = ?2 AND key = ?3 AND seq >= ?4 \
+     AND ?4 >= (SELECT min(j.seq) FROM journal AS j WHERE j.session = sessions.pk) \
      ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body \
      WHERE excluded.seq > snapshots.seq";
+
+/// A session that had no run behind a newer one has one now.
+const FOLLOWED: &str = "UPDATE sessions SET trim_at = (SELECT min(ended_at) FROM runs \
+     WHERE session = ?1 AND no < (SELECT max(no) FROM runs WHERE session = ?1)) \
+     WHERE pk = ?1 AND trim_at IS NULL";
 
 /// Writes one append; `epoch` is this process's.
 pub(crate) fn write_append(
@@ -72,6 +79,9 @@ pub(crate) fn write_append(
     for run in &append.runs {
         write_run(connection, session, run)?;
     }
+    if append.runs.iter().any(|run| run.no > 1) {
+        connection.prepare_cached(FOLLOWED)?.execute([session])?;
+    }
     for change in &append.asks {
         match change {
             AskChange::Opened(ask) => open_ask(connection, session, &row.key, ask)?,
@@ -84,6 +94,7 @@ pub(crate) fn write_append(
         }
     }
     write_history(connection, session, &append.history)?;
+    refs::name(connection, session, &append.blobs, row.seq)?;
     if let Some(closure) = &append.closure {
         let params = params![row.key.realm.as_str(), closure.hash.as_str(), closure.body];
         connection.prepare_cached(CLOSURE)?.execute(params)?;
@@ -94,7 +105,7 @@ pub(crate) fn write_append(
     Ok(())
 }
 
-/// Keeps a snapshot, unless a newer one is there or its events never came to be.
+/// Keeps a snapshot, unless a newer one is there, or its events never came to be or are gone.
 pub(crate) fn write_snapshot(
     connection: &Connection,
     key: &SessionKey,

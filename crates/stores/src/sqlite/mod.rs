@@ -4,8 +4,9 @@
 mod trouble;
 mod lock;
 mod connect;
-mod schema;
 mod columns;
+mod refs;
+mod schema;
 mod keys;
 mod consumers;
 mod append;
@@ -16,23 +17,30 @@ mod readers;
 mod history;
 mod read;
 mod prune;
+mod trim;
 mod definitions;
+mod loose;
+
+pub(crate) use loose::LooseBlobs;
+pub(crate) use refs::Loose;
 
 use crate::files::{make_folder, sync_folder};
 use crate::parts::{OpenError, Parts};
 use columns::integer;
 use definitions::SqliteDefinitions;
 use kernel::contracts::{
-    AskFilter, Delivery, FeedRow, HistoryFilter, Lease, Page, Paged, PrunedSlice, Read, Realms,
-    SessionAsk, SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
+    AskFilter, Clock, Delivery, FeedRow, HistoryFilter, Lease, Page, Paged, PrunedSlice, Read,
+    Realms, SessionAsk, SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
+    Trimmable,
 };
 use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
 use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
+use kernel::trim::Trim;
 use lock::FolderLock;
 use prune::Scope;
 use queue::{Shared, Writes};
 use readers::Readers;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use writer::Writer;
@@ -40,11 +48,18 @@ use writer::Writer;
 /// Enough that a long list does not hold up a load; each costs its cache.
 const READERS: usize = 2;
 
+/// What is behind one database.
+pub(crate) struct Database {
+    /// Sessions.
+    pub(crate) store: SqliteStore,
+    /// Stored configuration.
+    pub(crate) definitions: SqliteDefinitions,
+    /// What the blobs' files need of it.
+    pub(crate) loose: LooseBlobs,
+}
+
 /// Opens the store in a folder and starts its threads.
-pub(crate) fn open(
-    folder: &Path,
-    parts: &Parts,
-) -> Result<(SqliteStore, SqliteDefinitions), OpenError> {
+pub(crate) fn open(folder: &Path, parts: &Parts) -> Result<Database, OpenError> {
     let unusable = |why| OpenError::Folder { folder: folder.to_owned(), why };
     let now = parts.clock.now();
     make_folder(folder).map_err(unusable)?;
@@ -63,14 +78,19 @@ pub(crate) fn open(
     parts.spawn.thread("store-writer", Box::pin(writer.run(jobs)));
     let readers = Readers::start(&*parts.spawn, connections);
     tracing::info!(folder = %folder.display(), epoch, "the store is open");
-    let definitions = SqliteDefinitions::new(writes.clone(), readers.clone(), parts.clock.clone());
-    Ok((SqliteStore { writes, readers }, definitions))
+    let clock = parts.clock.clone();
+    Ok(Database {
+        definitions: SqliteDefinitions::new(writes.clone(), readers.clone(), clock.clone()),
+        loose: LooseBlobs::new(writes.clone(), readers.clone(), clock.clone()),
+        store: SqliteStore { writes, readers, clock },
+    })
 }
 
 /// Sessions in one SQLite database.
 pub(crate) struct SqliteStore {
     writes: Writes,
     readers: Readers,
+    clock: Arc<dyn Clock>,
 }
 
 impl SqliteStore {
@@ -242,12 +262,13 @@ impl Store for SqliteStore {
     }
 
     fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()> {
-        let key = key.clone();
-        self.writes.perform(move |connection| {
+        let (key, now) = (key.clone(), self.clock.now());
+        self.writes.perform(move |connection: &Connection| {
+            let Some(session) = read::session_number(connection, &key)? else { return Ok(()) };
+            refs::loosen(connection, session, now)?;
             // All that belongs to it goes with it: every other table refers to this row.
-            let sql = "DELETE FROM sessions WHERE realm = ?1 AND key = ?2 AND space = ?3";
-            let params = params![key.realm.as_str(), key.id, key.space.as_str()];
-            connection.prepare_cached(sql)?.execute(params)?;
+            let sql = "DELETE FROM sessions WHERE pk = ?1";
+            connection.prepare_cached(sql)?.execute([session])?;
             Ok(())
         })
     }
@@ -270,8 +291,10 @@ impl Store for SqliteStore {
             old.retain(|(_, key)| !but.contains(key));
             let (mut removed, mut rows) = (Vec::new(), 0);
             if !old.is_empty() {
-                let remove =
-                    move |connection: &Connection| prune::remove_sessions(connection, &old, before);
+                let now = self.clock.now();
+                let remove = move |connection: &Connection| {
+                    prune::remove_sessions(connection, &old, before, now)
+                };
                 (removed, rows) = self.writes.perform(remove).await?;
             }
             if next.is_none() {
@@ -279,6 +302,22 @@ impl Store for SqliteStore {
             }
             Ok(PrunedSlice { removed, rows, next })
         })
+    }
+
+    fn trimmable<'a>(
+        &'a self,
+        realms: Realms<'a>,
+        before: Millis,
+        (after, limit): (Option<(Millis, u64)>, usize),
+    ) -> Read<'a, Vec<Trimmable>> {
+        let slice = (after, i64::try_from(limit).unwrap_or(i64::MAX));
+        let scope = Scope::of(realms);
+        self.readers.read(move |connection| trim::trimmable(connection, &scope, before, slice))
+    }
+
+    fn trim(&self, trim: Trim) -> Read<'_, Option<u64>> {
+        let now = self.clock.now();
+        self.writes.perform(move |connection: &Connection| trim::trim(connection, &trim, now))
     }
 
     fn on_commit(&self, woken: Arc<dyn Fn(&[SessionKey]) + Send + Sync>) {

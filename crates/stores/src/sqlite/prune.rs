@@ -2,6 +2,7 @@
 //! again before it does, so that a session that moved meanwhile stays.
 
 use super::consumers;
+use super::refs;
 use super::trouble::Trouble;
 use kernel::contracts::{RETENTION, Realms};
 use kernel::ids::{Millis, RealmId, SessionKey, Space};
@@ -39,8 +40,13 @@ impl Scope {
     }
 
     /// The condition, with the names as this parameter.
-    fn sql(&self, parameter: &str) -> String {
+    pub(crate) fn sql(&self, parameter: &str) -> String {
         format!("realm {} (SELECT value FROM json_each({parameter}))", self.within)
+    }
+
+    /// The names, as that parameter.
+    pub(crate) fn names(&self) -> &str {
+        &self.names
     }
 }
 
@@ -73,14 +79,17 @@ pub(crate) fn remove_sessions(
     connection: &Connection,
     sessions: &[Found],
     before: Millis,
+    now: Millis,
 ) -> Result<(Vec<SessionKey>, u64), Trouble> {
     let sql = format!("DELETE FROM sessions WHERE {OLD} AND pk = ?2");
     let changes_before = changes(connection)?;
     let mut statement = connection.prepare_cached(&sql)?;
     let mut removed = Vec::new();
     let mut gone: BTreeMap<&RealmId, u64> = BTreeMap::new();
+    let mut loosened = 0;
     for (number, key) in sessions {
         let newest = newest_row(connection, *number)?;
+        loosened += refs::loosen(connection, *number, now)?;
         if statement.execute(params![before.0, number])? > 0 {
             removed.push(key.clone());
             let gone = gone.entry(&key.realm).or_default();
@@ -88,7 +97,7 @@ pub(crate) fn remove_sessions(
         }
     }
     // Every other table refers to the session's row: what goes with it is counted here only.
-    let rows = changes(connection)?.saturating_sub(changes_before);
+    let rows = changes(connection)?.saturating_sub(changes_before + loosened);
     for (realm, cursor) in gone {
         consumers::advance(connection, realm, RETENTION, cursor)?;
     }

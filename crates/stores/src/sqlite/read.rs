@@ -8,7 +8,7 @@ use super::columns::{
 use super::trouble::Trouble;
 use kernel::contracts::{
     AskFilter, FeedRow, Lease, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
-    Stored,
+    StoreError, Stored,
 };
 use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionId, SessionKey, Space};
 use kernel::projection::SessionRow;
@@ -238,6 +238,13 @@ pub(crate) fn events(
     let Some(number) = session_number(connection, key)? else {
         return Ok(Vec::new());
     };
+    if after > 0 {
+        let sql = "SELECT min(seq) FROM journal WHERE session = ?1";
+        let oldest = one(connection, sql, params![number], |row| count(row, 0))?.unwrap_or(0);
+        if after < oldest {
+            return Err(Trouble::Refused(StoreError::Gone(oldest)));
+        }
+    }
     let params = params![number, integer(after), limit_of(limit)];
     let rows: Vec<String> = many(connection, TAIL, params, |row| Ok(row.get(0)?))?;
     let mut events = Vec::new();
@@ -272,7 +279,7 @@ pub(crate) fn feed_end(connection: &Connection) -> Result<u64, Trouble> {
 }
 
 /// The events of one journal row, as texts: an event that this release cannot read is shown too.
-fn split(row: &str) -> Result<Vec<(u64, String)>, Trouble> {
+pub(crate) fn split(row: &str) -> Result<Vec<(u64, String)>, Trouble> {
     #[derive(Deserialize)]
     struct Numbered {
         seq: u64,

@@ -2,6 +2,7 @@
 //! its release.
 
 use super::connect::refused;
+use super::refs;
 use crate::parts::OpenError;
 use kernel::ids::{ContentHash, Millis};
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -11,10 +12,24 @@ struct Migration {
     version: i64,
     name: &'static str,
     sql: &'static str,
+    /// Fills in what SQL cannot work out.
+    fill: Option<fn(&Connection) -> rusqlite::Result<()>>,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "init", sql: include_str!("migrations/0001_init.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "init",
+        sql: include_str!("migrations/0001_init.sql"),
+        fill: None,
+    },
+    Migration {
+        version: 2,
+        name: "retention",
+        sql: include_str!("migrations/0002_retention.sql"),
+        fill: Some(refs::fill),
+    },
+];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
     version    INTEGER PRIMARY KEY,
@@ -70,6 +85,9 @@ fn check(path: &Path, version: i64, checksum: &str) -> Result<(), OpenError> {
 
 fn apply(connection: &Connection, migration: &Migration, now: Millis) -> rusqlite::Result<()> {
     connection.execute_batch(migration.sql)?;
+    if let Some(fill) = migration.fill {
+        fill(connection)?;
+    }
     connection.execute(
         "INSERT INTO migrations (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)",
         params![migration.version, migration.name, checksum_of(migration), now.0],

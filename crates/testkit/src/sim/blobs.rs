@@ -47,6 +47,10 @@ struct State {
     read: u64,
     /// How many a power cut met.
     met: u64,
+    /// Those that were swept and not put again.
+    swept: BTreeSet<ContentHash>,
+    /// How many were swept.
+    sweeps: u64,
 }
 
 impl Shelf {
@@ -97,6 +101,16 @@ impl Shelf {
         self.state().met
     }
 
+    /// How many blobs were removed because nothing named them.
+    pub fn sweeps(&self) -> u64 {
+        self.state().sweeps
+    }
+
+    /// Whether it was removed because nothing named it. Whether that was right is seen at the end.
+    pub fn was_swept(&self, hash: &ContentHash) -> bool {
+        self.state().swept.contains(hash)
+    }
+
     fn place(&self, hash: &ContentHash) -> PathBuf {
         let name = hash.as_str();
         self.root.join(name.get(..2).unwrap_or(name)).join(name)
@@ -104,6 +118,7 @@ impl Shelf {
 
     fn begins(&self, hash: &ContentHash) {
         let mut state = self.state();
+        state.swept.remove(hash);
         if !state.durable.contains(hash) {
             state.unsynced.entry(hash.clone()).or_insert(NEVER);
         }
@@ -171,6 +186,22 @@ impl Blobs for SimBlobs {
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
         self.shelf.state().durable.remove(hash);
         self.inner.delete(realm, hash)
+    }
+
+    fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)> {
+        Box::pin(async move {
+            self.passes(Point::DiskWrite).await;
+            let swept = self.inner.sweep(before, limit).await?;
+            // One that is put again is as new.
+            let mut state = self.shelf.state();
+            let (kept, gone): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut state.durable)
+                .into_iter()
+                .partition(|hash| self.shelf.place(hash).exists());
+            state.durable = kept;
+            state.swept.extend(gone);
+            state.sweeps += swept.1;
+            Ok(swept)
+        })
     }
 }
 

@@ -10,13 +10,15 @@ use engine::{Engine, Once, Refusal, RefusalKind, Resume, RunRequest, RunSession,
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::call::{Caller, HowFar};
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionFilter, SessionRef};
-use kernel::ids::{ContentHash, PlanId};
+use kernel::ids::{ContentHash, PlanId, SessionId};
 use kernel::projection::SessionRow;
 use kernel::session::RunStatus;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// How many events of a session are looked at.
+const EVENTS: usize = 1_000;
 /// More sessions than a simulation makes.
 const PAGE: usize = 200;
 /// How often the last life looks whether all runs have ended.
@@ -62,6 +64,7 @@ impl Clients {
             78..84 => self.cancel().await,
             84..90 => self.pause_and_continue().await,
             90..93 => self.fork().await,
+            93..96 => self.prune().await,
             _ => self.look().await,
         }
         self.busy.fetch_sub(1, Ordering::SeqCst);
@@ -133,10 +136,31 @@ impl Clients {
         let rows = self.sessions().await;
         let chosen = locked(&self.rng).pick(&rows).map(|row| (row.id, row.seq));
         let Some((id, seq)) = chosen else { return };
-        let at = 1 + self.below(seq);
+        // Half of them right after a decision, before anyone acted upon it: the hardest place.
+        let at = match self.decided_at(id).await {
+            Some(decided) if self.below(2) == 0 => decided,
+            _ => 1 + self.below(seq),
+        };
         match self.engine.fork(&caller(), &SessionRef::Id(id), Some(at)).await {
             Ok(row) => locked(&self.oracle).shown_fork(row.id),
             Err(refusal) => self.refused(&refusal),
+        }
+    }
+
+    /// Where a session's journal has a decision, if it has one.
+    async fn decided_at(&self, session: SessionId) -> Option<u64> {
+        let reference = SessionRef::Id(session);
+        let events = self.engine.events(&caller(), &reference, 0, EVENTS).await.ok()?;
+        let decided = |(_, text): &&(u64, String)| text.contains("\"type\":\"ask.decided\"");
+        let all: Vec<u64> = events.iter().filter(decided).map(|(seq, _)| *seq).collect();
+        locked(&self.rng).pick(&all).copied()
+    }
+
+    /// Removes what is old by now: sessions, and runs of sessions that go on.
+    async fn prune(&self) {
+        let older_than_ms = [1_000, 4_000, 20_000][self.below(3) as usize];
+        if let Err(refusal) = self.engine.prune(&caller(), older_than_ms).await {
+            self.refused(&refusal);
         }
     }
 

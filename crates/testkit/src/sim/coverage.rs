@@ -14,6 +14,8 @@ pub enum Seen {
     BlobRead,
     /// A power cut met a blob before it was durable.
     BlobCut,
+    /// A blob that nothing named was removed.
+    BlobSwept,
     /// A pointer named a step.
     StepReference,
     /// A pointer named an entry by its age.
@@ -36,10 +38,11 @@ pub enum Seen {
 
 impl Seen {
     /// All of them.
-    pub const ALL: [Seen; 12] = [
+    pub const ALL: [Seen; 13] = [
         Seen::BlobNamed,
         Seen::BlobRead,
         Seen::BlobCut,
+        Seen::BlobSwept,
         Seen::StepReference,
         Seen::EntryByAge,
         Seen::HistoryQuery,
@@ -57,6 +60,7 @@ impl Seen {
             Seen::BlobNamed => "value kept as a blob",
             Seen::BlobRead => "blob fetched for a pointer or a loop",
             Seen::BlobCut => "power cut met a blob before it was durable",
+            Seen::BlobSwept => "blob removed because nothing named it",
             Seen::StepReference => "pointer to a step's latest entry",
             Seen::EntryByAge => "pointer to the newest entry",
             Seen::HistoryQuery => "history query",

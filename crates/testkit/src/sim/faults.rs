@@ -1,14 +1,17 @@
 //! Faults on purpose, each behind a switch, to see that the oracle notices; and the store's
 //! wrapper, where crash points lie and where those faults sit that a store can have.
 
+use super::archive::Archive;
 use super::power::{Point, Power};
 use kernel::contracts::{
     AskFilter, Delivery, FeedRow, HistoryFilter, Lease, OnCommit, Page, Paged, PrunedSlice, Read,
     Realms, SessionAsk, SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
+    Trimmable,
 };
 use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
 use kernel::planted::Switch;
 use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
+use kernel::trim::Trim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,6 +56,8 @@ pub struct SimStore {
     pub planted: Option<Planted>,
     /// How many feed rows were given.
     pub fed: AtomicU64,
+    /// Where the oracle finds what was removed.
+    pub archive: Arc<Archive>,
 }
 
 /// How many rows the broken feed gives before it leaves one out.
@@ -190,7 +195,28 @@ impl Store for SimStore {
         but: &'a [SessionKey],
         slice: (u64, usize),
     ) -> Read<'a, PrunedSlice> {
-        self.inner.prune(realms, before, but, slice)
+        Box::pin(async move {
+            if let Realms::One(realm) = realms {
+                self.archive.keep_all(self.inner.as_ref(), realm).await?;
+            }
+            self.inner.prune(realms, before, but, slice).await
+        })
+    }
+
+    fn trimmable<'a>(
+        &'a self,
+        realms: Realms<'a>,
+        before: Millis,
+        slice: (Option<(Millis, u64)>, usize),
+    ) -> Read<'a, Vec<Trimmable>> {
+        self.inner.trimmable(realms, before, slice)
+    }
+
+    fn trim(&self, trim: Trim) -> Read<'_, Option<u64>> {
+        Box::pin(async move {
+            self.archive.keep(self.inner.as_ref(), trim.id, &trim.key).await?;
+            self.inner.trim(trim).await
+        })
     }
 
     fn history<'a>(

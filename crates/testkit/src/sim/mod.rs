@@ -14,6 +14,7 @@ pub mod held;
 pub mod reference;
 pub mod policy;
 pub mod tools;
+pub mod archive;
 pub mod faults;
 pub mod coverage;
 pub mod tally;

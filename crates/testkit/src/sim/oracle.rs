@@ -2,6 +2,7 @@
 //! at the end, when nothing fails any more, holds the store against its notes, the journals and the
 //! ledger of real effects.
 
+use super::archive::{Archive, runs_gone};
 use super::coverage::Counts;
 use super::journal::{Started, Story};
 use super::plans::SimPlan;
@@ -13,7 +14,7 @@ use kernel::ask::Decision;
 use kernel::contracts::{Blobs, FeedRow, SessionRef, Store, StoreError};
 use kernel::datum::Held;
 use kernel::event::{self, Event};
-use kernel::ids::{AskId, ContentHash, RealmId, RunId, SessionId};
+use kernel::ids::{AskId, ContentHash, RealmId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, SessionRow, session_row};
 use kernel::session::{RunStatus, Session};
 use serde_json::{Value, json};
@@ -34,6 +35,8 @@ pub struct Truth<'t> {
     pub blobs: &'t dyn Blobs,
     /// How many bytes a value may have before it goes to a blob.
     pub inline_bytes_max: usize,
+    /// What retention removed.
+    pub archive: &'t Archive,
 }
 
 /// What the world outside was told.
@@ -47,15 +50,19 @@ pub struct Oracle {
     shown: Vec<(AskId, Value)>,
     /// The run that each keyed request started.
     keyed: BTreeMap<String, RunId>,
+    /// Keys that started another run after this one: it must be gone.
+    rekeyed: Vec<(String, RunId)>,
     /// Sessions that were made as copies.
     forks: BTreeSet<SessionId>,
     /// Where the feed was read to, and the last event of each session in it.
     cursor: u64,
     fed: BTreeMap<SessionId, u64>,
-    /// The blobs that committed rows name.
+    /// The blobs that committed rows named.
     named: BTreeSet<ContentHash>,
     /// What the journals went through.
     counts: Counts,
+    /// Rows of the feed were removed before they were read.
+    missed: bool,
     wrong: Vec<String>,
 }
 
@@ -111,10 +118,8 @@ impl Oracle {
     pub fn shown_keyed(&mut self, key: String, report: &RunReport) {
         self.shown_report(report);
         let run = report.run.id;
-        let before = *self.keyed.entry(key.clone()).or_insert(run);
-        if before != run {
-            self.accuse(format!("key {key} started run {run} after {before}"));
-        }
+        let before = self.keyed.insert(key.clone(), run);
+        self.rekeyed.extend(before.filter(|before| *before != run).map(|before| (key, before)));
     }
 
     /// A copy of a session was acknowledged.
@@ -143,6 +148,13 @@ impl Oracle {
         self.cursor
     }
 
+    /// Rows up to this one were removed before they were read: the feed is followed from there on.
+    pub fn missed(&mut self, gone: u64) {
+        self.cursor = gone;
+        self.fed.clear();
+        self.missed = true;
+    }
+
     /// Rows of the feed went by.
     pub fn feed(&mut self, rows: &[FeedRow]) {
         for row in rows {
@@ -156,8 +168,10 @@ impl Oracle {
                 self.accuse(format!("row {} of the feed cannot be read", row.cursor));
                 continue;
             };
-            let before = self.fed.get(&row.session).copied().unwrap_or(0);
-            if first.seq != before + 1 {
+            let known = self.fed.get(&row.session).copied();
+            let before = known.unwrap_or(0);
+            let may_begin_anywhere = known.is_none() && self.missed;
+            if first.seq != before + 1 && !may_begin_anywhere {
                 let seq = first.seq;
                 self.accuse(format!(
                     "the feed gives event {seq} of {} after {before}",
@@ -178,34 +192,52 @@ impl Oracle {
         sessions: &[SessionRow],
         truth: &Truth<'_>,
     ) -> Result<(), StoreError> {
+        // What was named by what retention removed since may be gone.
+        self.named.clear();
         let mut stories = Vec::new();
+        let mut whole_sessions = BTreeSet::new();
         for row in sessions {
-            let events = self.journal(store, row).await?;
-            self.named.extend(events.iter().flat_map(|event| blobs_of(&event.fact)));
-            for (seen, times) in tally(&events) {
+            let left = self.journal(store, row).await?;
+            self.named.extend(left.iter().flat_map(|event| blobs_of(&event.fact)));
+            let whole = truth.archive.whole(row.id, &left);
+            for (seen, times) in tally(&whole) {
                 *self.counts.entry(seen).or_default() += times;
             }
-            let story = Story::read(row.id, row.key.clone(), &events);
-            for wrong in &story.wrong {
-                self.accuse(format!("session {}: {wrong}", row.key.id));
+            let story = self.story(row.id, &row.key, &whole);
+            self.base(&left, &story);
+            let gone = runs_gone(&left);
+            if gone == 0 {
+                whole_sessions.insert(row.id);
             }
-            self.lists(store, realm, &story).await?;
+            self.lists(store, realm, (&story, gone)).await?;
             self.snapshot(store, row, &story).await?;
-            let fed = self.fed.get(&row.id).copied().unwrap_or(0);
-            if fed != story.session.seq {
-                let seq = story.session.seq;
-                self.accuse(format!("the feed gave {fed} events of {}, it has {seq}", row.key.id));
-            }
+            self.was_fed(row, &story);
             stories.push(story);
         }
+        for (id, key) in truth.archive.sessions() {
+            if !sessions.iter().any(|row| row.id == id) {
+                let story = self.story(id, &key, &truth.archive.whole(id, &[]));
+                if !story.session.runs.is_empty() {
+                    self.accuse(format!("session {} was removed with an active run", key.id));
+                }
+                stories.push(story);
+            }
+        }
         for fork in std::mem::take(&mut self.forks) {
-            if !sessions.iter().any(|row| row.id == fork) {
+            if !stories.iter().any(|story| story.session.id == fork) {
                 self.accuse(format!("copy {fork} was acknowledged and is lost"));
+            }
+        }
+        for (key, run) in std::mem::take(&mut self.rekeyed) {
+            if store.run(realm, run).await?.is_some() {
+                self.accuse(format!("key {key} started another run, and {run} is there"));
             }
         }
         self.promises(&stories);
         self.effects(&stories, truth.ledger);
         self.blobs(realm, truth.blobs).await;
+        // Blobs of what was removed may be gone too.
+        stories.retain(|story| whole_sessions.contains(&story.session.id));
         self.answers(&stories, realm, truth).await;
         Ok(())
     }
@@ -218,6 +250,34 @@ impl Oracle {
                 Ok(None) => self.accuse(format!("blob {hash} is named and is not there")),
                 Err(error) => self.accuse(format!("blob {hash} is named and is lost: {error}")),
             }
+        }
+    }
+
+    fn story(&mut self, id: SessionId, key: &SessionKey, events: &[Event]) -> Story {
+        let story = Story::read(id, key.clone(), events);
+        for wrong in &story.wrong {
+            self.accuse(format!("session {}: {wrong}", key.id));
+        }
+        story
+    }
+
+    /// What is left of a journal adds up to what the whole of it adds up to.
+    fn base(&mut self, left: &[Event], story: &Story) {
+        let mut session = Session::new(story.session.id, story.session.key.clone());
+        for event in left {
+            session.apply(event);
+        }
+        if session != story.session {
+            let name = &session.key.id;
+            self.accuse(format!("what retention left of {name} adds up to another state"));
+        }
+    }
+
+    fn was_fed(&mut self, row: &SessionRow, story: &Story) {
+        let (known, seq) = (self.fed.get(&row.id).copied(), story.session.seq);
+        let fed = known.unwrap_or(0);
+        if fed != seq && (known.is_some() || !self.missed) {
+            self.accuse(format!("the feed gave {fed} events of {}, it has {seq}", row.key.id));
         }
     }
 
@@ -242,9 +302,10 @@ impl Oracle {
         &mut self,
         store: &dyn Store,
         realm: &RealmId,
-        story: &Story,
+        (story, gone): (&Story, u32),
     ) -> Result<(), StoreError> {
         let session = &story.session;
+        let is_gone = |run: &RunId| story.ended.get(run).is_some_and(|run| run.no <= gone);
         let shown = store.session(realm, &SessionRef::Id(session.id)).await?;
         let expected = session_row(session, session.updated_at);
         if shown.as_ref() != Some(&expected) {
@@ -252,15 +313,20 @@ impl Oracle {
         }
         for (id, expected) in &story.ended {
             let shown = store.run(realm, *id).await?.map(|run| run.row);
-            if shown.as_ref() != Some(expected) {
+            let expected = Some(expected).filter(|_| !is_gone(id));
+            if shown.as_ref() != expected {
                 self.accuse(format!("the list shows {shown:?}, the journal says {expected:?}"));
             }
         }
         for (id, expected) in &story.asks {
             let shown = store.ask(realm, *id).await?.map(|ask| ask.row);
-            let same = shown.as_ref().is_some_and(|shown| {
-                shown.status == expected.status && shown.decision == expected.decision
-            });
+            let same = match &shown {
+                None => is_gone(&expected.ask.run),
+                Some(_) if is_gone(&expected.ask.run) => false,
+                Some(shown) => {
+                    shown.status == expected.status && shown.decision == expected.decision
+                }
+            };
             if !same {
                 let status = expected.status.name();
                 self.accuse(format!("the inbox shows {shown:?}, the journal says {status}"));

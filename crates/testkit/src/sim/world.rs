@@ -2,6 +2,7 @@
 //! point and started again on what its disk kept; in the last life nothing fails, everything is
 //! brought to an end, and the oracle judges.
 
+use super::archive::Archive;
 use super::blobs::{Shelf, SimBlobs, Syncing};
 use super::clients::{Clients, caller, locked};
 use super::clock::{SimClock, SimEntropy};
@@ -17,7 +18,7 @@ use super::tools::{self, Ledger};
 use super::vfs::Disk;
 use engine::schema::JsonSchemas;
 use engine::{Engine, PlanFile};
-use kernel::contracts::{Blobs, Clock, Entropy, Spawn, Store};
+use kernel::contracts::{Blobs, Clock, Entropy, RETENTION, Spawn, Store};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
 use std::collections::BTreeMap;
@@ -123,6 +124,7 @@ fn simulated(knobs: Knobs) -> Outcome {
     }
     machine.coverage.count(Seen::BlobRead, machine.shelf.read());
     machine.coverage.count(Seen::BlobCut, machine.shelf.met());
+    machine.coverage.count(Seen::BlobSwept, machine.shelf.sweeps());
     Outcome {
         knobs,
         steps: machine.executor.steps(),
@@ -147,6 +149,7 @@ struct Machine {
     ledger: Arc<Ledger>,
     policy: Arc<SimPolicy>,
     oracle: Arc<Mutex<Oracle>>,
+    archive: Arc<Archive>,
     whims: Arc<Mutex<Rng>>,
     plans: Arc<Vec<SimPlan>>,
     kinds: BTreeMap<String, &'static str>,
@@ -193,6 +196,7 @@ impl Machine {
             policy: Arc::new(SimPolicy::new(&mut Rng::stream(knobs.seed, 7), clock.clone())),
             clock,
             oracle: Arc::default(),
+            archive: Arc::default(),
             whims: Arc::new(Mutex::new(Rng::stream(knobs.seed, 5))),
             plans: Arc::new(plans),
             kinds,
@@ -231,7 +235,7 @@ impl Machine {
         }
         let lost: Vec<String> = oracle
             .named()
-            .filter(|hash| !self.shelf.is_whole(hash))
+            .filter(|hash| !self.shelf.is_whole(hash) && !self.shelf.was_swept(hash))
             .map(|hash| format!("blob {hash} is named by a committed row and did not survive"))
             .collect();
         lost.into_iter().for_each(|wrong| oracle.accuse(wrong));
@@ -272,6 +276,7 @@ impl Machine {
             power: self.power.clone(),
             planted: self.knobs.planted,
             fed: AtomicU64::new(0),
+            archive: self.archive.clone(),
         });
         let blobs = opened.blobs;
         let engine = Engine::start(engine::Parts {
@@ -333,6 +338,7 @@ impl Machine {
             ledger: &self.ledger,
             blobs: blobs.as_ref(),
             inline_bytes_max: self.limits.context_inline_bytes_max,
+            archive: &self.archive,
         };
         let met = Mutex::new(Vec::new());
         let main = async {
@@ -381,6 +387,8 @@ fn limits(rng: &mut Rng) -> Limits {
         recover_interval_ms: 2_000,
         snapshot_floor_bytes: 4_096,
         context_inline_bytes_max: inline_bytes.unwrap_or(usual.context_inline_bytes_max),
+        // Longer than any put waits for its append, and short enough to be over in a life.
+        blob_grace_ms: 20_000,
         ..usual
     }
 }
@@ -390,8 +398,12 @@ async fn follow(clients: Arc<Clients>, store: Arc<dyn Store>) {
     let realm = caller().realm;
     loop {
         let after = locked(&clients.oracle).cursor();
-        match store.feed(&realm, after, FEED_ROWS).await {
-            Ok(rows) if !rows.is_empty() => locked(&clients.oracle).feed(&rows),
+        let rows = store.feed(&realm, after, FEED_ROWS).await;
+        // After the rows: what was not there to be read any more is known to be gone by now.
+        let gone = store.consumer(&realm, RETENTION).await;
+        match (rows, gone) {
+            (_, Ok(gone)) if gone > after => locked(&clients.oracle).missed(gone),
+            (Ok(rows), Ok(_)) if !rows.is_empty() => locked(&clients.oracle).feed(&rows),
             _ => clients.sleep(FEED_LOOK_MS).await,
         }
     }
@@ -403,7 +415,11 @@ const LAST_EVENTS: u64 = 12;
 /// Brings everything to an end and judges it.
 async fn judge(clients: &Clients, store: &Arc<dyn Store>, truth: &Truth<'_>) {
     for row in clients.bring_to_an_end().await {
-        let last = store.events(&row.key, row.seq.saturating_sub(LAST_EVENTS), 100).await;
+        // Without a place if that one is not kept any more.
+        let last = match store.events(&row.key, row.seq.saturating_sub(LAST_EVENTS), 100).await {
+            Err(_) => store.events(&row.key, 0, 100).await,
+            last => last,
+        };
         let last: Vec<String> =
             last.unwrap_or_default().into_iter().map(|(_, text)| text).collect();
         let (name, status, last) = (&row.key.id, row.status.name(), last.join("\n      "));

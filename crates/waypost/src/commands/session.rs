@@ -306,8 +306,9 @@ async fn prune(output: Output, client: &Client, older_than_ms: u64) -> Result<Ex
         output.document(&body)?;
         return Ok(Exit::Ok);
     }
-    let PruneAnswer { sessions, rows } = read(&body)?;
-    output.text(&format!("{sessions} sessions removed, {rows} rows in all"))?;
+    let PruneAnswer { sessions, runs, rows } = read(&body)?;
+    output
+        .text(&format!("{sessions} sessions removed, {runs} runs of others, {rows} rows in all"))?;
     Ok(Exit::Ok)
 }
 

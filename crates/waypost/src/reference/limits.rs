@@ -61,7 +61,8 @@ const MEANINGS: &[(&str, &str)] = &[
         "session_ttl_ms",
         "Sessions that are over and that nobody touched for so long are removed; 0 keeps them.",
     ),
-    ("prune_batch_max", "How many sessions one slice of a removal takes."),
+    ("prune_batch_max", "How many sessions one slice of a removal takes, or blobs."),
+    ("blob_grace_ms", "How long a blob stays that nothing names any more, or nothing yet."),
     ("streams_max", "How many event streams are open at the same time."),
 ];
 

@@ -193,7 +193,7 @@ fn old_sessions_are_removed() {
     server.run(&["plan", "run", "math::conditional_add", "--input", "a=2", "b=3"]).code(0);
     server.run(&["plan", "run", "interaction::greeting", "--session", "open"]).code(3);
     let young = server.run(&["session", "prune", "--older-than", "30d"]).code(0);
-    assert_eq!(young.stdout, "0 sessions removed, 0 rows in all\n");
+    assert_eq!(young.stdout, "0 sessions removed, 0 runs of others, 0 rows in all\n");
     // Whoever drove the session may not have let go of it yet.
     wait_for("the session to be removed", Duration::from_secs(10), || {
         let pruned = server.json(&["session", "prune", "--older-than", "0s"]).code(0).json();

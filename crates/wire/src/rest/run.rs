@@ -206,16 +206,18 @@ pub struct ForkBody {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PruneBody {
-    /// How long nobody must have touched a session.
+    /// How long nobody must have touched a session, or how long a run must be over.
     pub older_than_ms: u64,
 }
 
-/// What a removal of old sessions removed.
+/// What a removal of what is old removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PruneAnswer {
     /// Whole sessions.
     pub sessions: u64,
-    /// Rows of the store, these sessions' own included.
+    /// Runs of sessions that stay.
+    pub runs: u64,
+    /// Rows of the store, those of the sessions and runs included.
     pub rows: u64,
 }
 

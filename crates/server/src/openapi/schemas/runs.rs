@@ -250,14 +250,15 @@ fn fork_body() -> Value {
 fn prune_body() -> Value {
     json!({
         "type": "object",
-        "description": "Which sessions go: those that are over, or never had a run.",
+        "description": "What goes: sessions that are over, or never had a run; of other sessions \
+            runs that are over, the newest excepted.",
         "additionalProperties": false,
         "required": ["olderThanMs"],
         "properties": {
             "olderThanMs": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "How long nobody must have touched them."
+                "description": "How long nobody must have touched them, or how long they are over."
             }
         },
         "examples": [{"olderThanMs": 2_592_000_000_u64}]
@@ -268,16 +269,21 @@ fn prune_answer() -> Value {
     json!({
         "type": "object",
         "description": "What was removed.",
-        "required": ["sessions", "rows"],
+        "required": ["sessions", "runs", "rows"],
         "properties": {
             "sessions": {"type": "integer", "minimum": 0, "description": "Whole sessions."},
+            "runs": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "Runs of sessions that stay."
+            },
             "rows": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "Rows of the store, these sessions' own included."
+                "description": "Rows of the store, those of the sessions and runs included."
             }
         },
-        "examples": [{"sessions": 2, "rows": 31}]
+        "examples": [{"sessions": 2, "runs": 5, "rows": 131}]
     })
 }
 

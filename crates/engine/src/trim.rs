@@ -1,0 +1,131 @@
+//! Old runs of sessions that go on: the journal is read as far as it is to go, what it left is
+//! worked out, and the store puts that in its place.
+
+use crate::refusal::{Refusal, RefusalKind};
+use crate::shared::{Engine, lock};
+use kernel::contracts::{Realms, StoreError, Trimmable};
+use kernel::event::{self, Event};
+use kernel::ids::Millis;
+use kernel::trim::{Cut, Cutter, Trim};
+
+/// How many events are read at once.
+const EVENTS_PER_READ: usize = 1_000;
+/// How many events one commit removes, if there is a place to cut: a long journal goes piece by
+/// piece, so that no commit holds up the others for long.
+const EVENTS_PER_TRIM: u64 = 10_000;
+
+/// What went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Trimmed {
+    /// Runs.
+    pub(crate) runs: u64,
+    /// Rows of the store, of all kinds.
+    pub(crate) rows: u64,
+}
+
+impl Trimmed {
+    fn add(&mut self, other: Trimmed) {
+        self.runs += other.runs;
+        self.rows += other.rows;
+    }
+}
+
+impl Engine {
+    /// Removes runs that ended before this and that are not the newest of their session, as far as
+    /// nothing that stays stands before them.
+    pub(crate) async fn trim_before(
+        &self,
+        realms: Realms<'_>,
+        before: Millis,
+    ) -> Result<Trimmed, Refusal> {
+        let shared = &self.shared;
+        let limit = shared.limits.prune_batch_max.max(1);
+        let mut trimmed = Trimmed::default();
+        let mut after = None;
+        loop {
+            let found = shared.store.trimmable(realms, before, (after, limit)).await?;
+            for old in &found {
+                // Whoever drives a session will let go of it; there is no hurry.
+                if lock(&shared.driven).contains_key(&old.key) {
+                    continue;
+                }
+                match self.trim_session(old, before).await {
+                    Ok(more) => trimmed.add(more),
+                    // One session that cannot be read does not keep the others.
+                    Err(refusal) if refusal.code == "unreadable" => {
+                        let (session, why) = (&old.key.id, &refusal.message);
+                        tracing::warn!(%session, "old runs cannot be removed: {why}");
+                    }
+                    Err(refusal) => return Err(refusal),
+                }
+            }
+            match found.last() {
+                Some(last) if found.len() >= limit => after = Some(last.place),
+                _ => return Ok(trimmed),
+            }
+        }
+    }
+
+    /// Piece by piece, until nothing more can go.
+    async fn trim_session(&self, old: &Trimmable, before: Millis) -> Result<Trimmed, Refusal> {
+        let shared = &self.shared;
+        let mut trimmed = Trimmed::default();
+        while let Some(cut) = self.cut(old, before).await? {
+            let trim = Trim {
+                key: old.key.clone(),
+                id: old.id,
+                before,
+                seq: cut.base.seq,
+                base: written(&cut.base)?,
+                last_run: cut.last_run,
+            };
+            // Refused: it was removed, or trimmed by someone else, meanwhile.
+            let Some(rows) = shared.store.trim(trim).await? else { break };
+            // What rests in memory still knows a run that is gone.
+            drop(shared.rest.take(&old.key));
+            trimmed.add(Trimmed { runs: u64::from(cut.runs), rows });
+        }
+        Ok(trimmed)
+    }
+
+    /// Where the journal can be cut next, if it can.
+    async fn cut(&self, old: &Trimmable, before: Millis) -> Result<Option<Cut>, Refusal> {
+        let mut cutter = Cutter::new(old.id, old.key.clone(), before, old.keeps);
+        let mut taken = 0;
+        loop {
+            let read = self.shared.store.events(&old.key, cutter.seq(), EVENTS_PER_READ).await;
+            let texts = match read {
+                Ok(texts) => texts,
+                // Someone else trimmed it while we read.
+                Err(StoreError::Gone(_)) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let mut goes_on = !texts.is_empty();
+            for (_, text) in &texts {
+                goes_on = goes_on && cutter.take(&read_event(text)?);
+            }
+            taken += texts.len() as u64;
+            let enough = taken >= EVENTS_PER_TRIM && cutter.found().is_some();
+            if !goes_on || enough {
+                return Ok(cutter.found().cloned());
+            }
+        }
+    }
+}
+
+fn read_event(text: &str) -> Result<Event, Refusal> {
+    let unreadable = |why: String| {
+        Refusal::new(RefusalKind::Failed, "unreadable", why)
+            .hint("a newer release wrote this session: run that release")
+    };
+    let events =
+        event::read(&format!("[{text}]")).map_err(|error| unreadable(error.to_string()))?;
+    events.into_iter().next().ok_or_else(|| unreadable("an event is empty".to_owned()))
+}
+
+fn written(base: &Event) -> Result<String, Refusal> {
+    serde_json::to_string(base).map_err(|error| {
+        let message = format!("a session's base cannot be written as JSON: {error}");
+        Refusal::new(RefusalKind::Failed, "unwritable", message)
+    })
+}

@@ -1,0 +1,133 @@
+//! Removing the old runs of a session that goes on: a reader finds the session, the engine works
+//! out what the runs left, and the writer looks again before it puts that in their place.
+
+use super::columns::{bits, integer};
+use super::consumers;
+use super::prune::Scope;
+use super::read::split;
+use super::refs;
+use super::trouble::Trouble;
+use kernel::contracts::{RETENTION, Trimmable};
+use kernel::datum::blobs_named;
+use kernel::ids::{Millis, RealmId, SessionId, SessionKey, Space};
+use kernel::trim::Trim;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+/// The session, if what the request says of it still holds: runs that go are there and ended before
+/// ?4, one that stays is there too, and the journal still has what is to go.
+const STANDS: &str = "SELECT s.pk FROM sessions AS s WHERE s.id = ?1 AND s.realm = ?2 \
+     AND EXISTS (SELECT 1 FROM runs WHERE session = s.pk AND no <= ?3) \
+     AND EXISTS (SELECT 1 FROM runs WHERE session = s.pk AND no > ?3) \
+     AND NOT EXISTS (SELECT 1 FROM runs WHERE session = s.pk AND no <= ?3 \
+         AND (ended_at IS NULL OR ended_at >= ?4)) \
+     AND (SELECT min(seq) FROM journal WHERE session = s.pk) < ?5";
+
+/// The journal row that holds an event.
+const ROW: &str = "SELECT row, seq, last_seq, body FROM journal WHERE session = ?1 AND seq <= ?2 \
+     ORDER BY seq DESC LIMIT 1";
+
+const ASKS: &str = "DELETE FROM asks WHERE session = ?1 \
+     AND run IN (SELECT id FROM runs WHERE session = ?1 AND no <= ?2)";
+
+/// Positions begin with the run's number.
+const HISTORY: &str = "DELETE FROM history WHERE session = ?1 AND position < ?2";
+
+const TRIM_AT: &str = "UPDATE sessions SET trim_at = (SELECT min(ended_at) FROM runs \
+     WHERE session = ?1 AND no < (SELECT max(no) FROM runs WHERE session = ?1)) WHERE pk = ?1";
+
+/// Sessions that have old runs behind a newer one, after a place in their list.
+pub(crate) fn trimmable(
+    connection: &Connection,
+    scope: &Scope,
+    before: Millis,
+    (after, limit): (Option<(Millis, u64)>, i64),
+) -> Result<Vec<Trimmable>, Trouble> {
+    let (end, number) = after.unwrap_or((Millis(i64::MIN), 0));
+    let sql = format!(
+        "SELECT s.trim_at, s.pk, s.id, s.realm, s.space, s.key, ( \
+             SELECT no FROM runs WHERE session = s.pk AND (ended_at IS NULL OR ended_at >= ?1 \
+                 OR no = (SELECT max(no) FROM runs WHERE session = s.pk)) ORDER BY no LIMIT 1) \
+         FROM sessions AS s WHERE s.trim_at < ?1 AND (s.trim_at, s.pk) > (?2, ?3) \
+         AND {} ORDER BY s.trim_at, s.pk LIMIT ?5",
+        scope.sql("?4")
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let params = params![before.0, end.0, integer(number), scope.names(), limit];
+    let rows = statement.query_and_then(params, found)?;
+    rows.collect()
+}
+
+fn found(row: &Row<'_>) -> Result<Trimmable, Trouble> {
+    let key =
+        SessionKey { realm: RealmId(row.get(3)?), space: Space(row.get(4)?), id: row.get(5)? };
+    Ok(Trimmable {
+        place: (Millis(row.get(0)?), row.get::<_, i64>(1)? as u64),
+        key,
+        id: SessionId(bits(row, 2)?),
+        keeps: row.get(6)?,
+    })
+}
+
+/// Does it, if the session is as the request says; how many rows went.
+pub(crate) fn trim(
+    connection: &Connection,
+    trim: &Trim,
+    now: Millis,
+) -> Result<Option<u64>, Trouble> {
+    let realm = &trim.key.realm;
+    let stands = params![
+        trim.id.0.to_be_bytes(),
+        realm.as_str(),
+        trim.last_run,
+        trim.before.0,
+        integer(trim.seq)
+    ];
+    let mut statement = connection.prepare_cached(STANDS)?;
+    let session: Option<i64> = statement.query_row(stands, |row| row.get(0)).optional()?;
+    let Some(session) = session else { return Ok(None) };
+    let Some(row) = row_of(connection, session, trim.seq)? else { return Ok(None) };
+    let body = with_base(&row.body, trim)?;
+    let mut rows = refs::loosen_until(connection, session, row.last_seq, now)?;
+    refs::name(connection, session, &blobs_named(&body), row.last_seq as u64)?;
+    let mut remove = |sql: &str, params: &[&dyn rusqlite::ToSql]| -> Result<(), Trouble> {
+        rows += connection.prepare_cached(sql)?.execute(params)? as u64;
+        Ok(())
+    };
+    let first_kept = trim.last_run.saturating_add(1).to_be_bytes();
+    remove("DELETE FROM journal WHERE session = ?1 AND seq < ?2", params![session, row.seq])?;
+    remove(ASKS, params![session, trim.last_run])?;
+    remove(HISTORY, params![session, first_kept])?;
+    remove("DELETE FROM runs WHERE session = ?1 AND no <= ?2", params![session, trim.last_run])?;
+    let seq = integer(trim.seq);
+    remove("DELETE FROM snapshots WHERE session = ?1 AND seq < ?2", params![session, seq])?;
+    // The same place in the feed: what stands behind the base in this row has not moved.
+    let sql = "UPDATE journal SET seq = ?2, body = ?3 WHERE row = ?1";
+    connection.prepare_cached(sql)?.execute(params![row.number, seq, body])?;
+    connection.prepare_cached(TRIM_AT)?.execute([session])?;
+    consumers::advance(connection, realm, RETENTION, row.number as u64)?;
+    Ok(Some(rows))
+}
+
+/// A journal row.
+struct Held {
+    number: i64,
+    seq: i64,
+    last_seq: i64,
+    body: String,
+}
+
+fn row_of(connection: &Connection, session: i64, seq: u64) -> Result<Option<Held>, Trouble> {
+    let mut statement = connection.prepare_cached(ROW)?;
+    let row = statement.query_row(params![session, integer(seq)], |row| {
+        Ok(Held { number: row.get(0)?, seq: row.get(1)?, last_seq: row.get(2)?, body: row.get(3)? })
+    });
+    Ok(row.optional()?.filter(|row| row.last_seq >= integer(seq)))
+}
+
+/// The row with the base in the place of all up to its sequence.
+fn with_base(body: &str, trim: &Trim) -> Result<String, Trouble> {
+    let mut events = vec![trim.base.clone()];
+    let rest = split(body)?.into_iter().filter(|(seq, _)| *seq > trim.seq);
+    events.extend(rest.map(|(_, text)| text));
+    Ok(format!("[{}]", events.join(",")))
+}
