@@ -136,6 +136,7 @@ impl Server {
         for name in ["WAYPOST_ADMIN_KEY", "WAYPOST_HOST", "WAYPOST_PORT", "WAYPOST_SERVER"] {
             command.env_remove(name);
         }
+        command.env("XDG_CONFIG_HOME", log.with_file_name("no-settings"));
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

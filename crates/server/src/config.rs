@@ -1,6 +1,8 @@
-//! `waypost.toml`: what an operator can set. An unknown key is an error with its line and the key
-//! that was most likely meant: a setting that is silently ignored is worse than none.
+//! `waypost.toml`, and the layers around it: what an operator can set. An unknown key is an error
+//! with its line and the key that was most likely meant: a setting that is silently ignored is worse
+//! than none.
 
+use crate::layer::{Layer, merge};
 use kernel::ids::RealmId;
 use kernel::limits::Limits;
 use kernel::plan::mistake::{Mistake, meant};
@@ -8,14 +10,17 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
-use toml::Spanned;
 use toml::de::DeTable;
+use toml::{Deserializer, Spanned};
 use tools::HttpSettings;
 
 /// The port that `up` listens on unless told otherwise.
 pub const PORT_DEFAULT: u16 = 8420;
 
-/// What `waypost.toml` says, with defaults for the rest.
+/// The keys of `[server]`.
+pub const SERVER_KEYS: &[&str] = &["host", "port", "hosts", "admin"];
+
+/// What the settings say, with defaults for the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Config {
     /// `[server]`.
@@ -67,20 +72,32 @@ impl Default for ServerConfig {
 impl Config {
     /// Reads the text of a `waypost.toml`; `file` is how mistakes name it.
     pub fn parse(file: &str, text: &str) -> Result<Self, Vec<Mistake>> {
-        let reader = Reader { file, text };
-        let table = DeTable::parse(text).map_err(|error| vec![reader.unreadable(&error)])?;
+        Self::layered(&[Layer::file(file, text)])
+    }
+
+    /// What these layers say together, key by key; a later one goes before those ahead of it. All
+    /// mistakes are told, each where it stands, also in what a later layer sets again.
+    pub fn layered(layers: &[Layer]) -> Result<Self, Vec<Mistake>> {
+        let mut merged = DeTable::new();
         let mut mistakes = Vec::new();
-        reader.unknown_keys(table.get_ref(), "", &mut mistakes);
+        for layer in layers {
+            match (Reader { layer }).table() {
+                Ok(table) => merge(&mut merged, table),
+                Err(found) => mistakes.extend(found),
+            }
+        }
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let written: Written =
-            toml::from_str(text).map_err(|error| vec![reader.unreadable(&error)])?;
-        reader.config(written)
+        let merged = Deserializer::from(Spanned::new(0..0, merged));
+        // Cannot fail: each layer was read alone, and what is set twice is of the same shape.
+        let written = Written::deserialize(merged)
+            .map_err(|error| vec![Mistake::error(error.message().to_owned())])?;
+        config(written)
     }
 }
 
-/// The file as it is written.
+/// The settings as they are written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Written {
@@ -121,7 +138,7 @@ struct WrittenHttp {
 fn known_keys(table: &str) -> Option<&'static [&'static str]> {
     match table {
         "" => Some(&["server", "limits", "tools", "realms"]),
-        "server" => Some(&["host", "port", "hosts", "admin"]),
+        "server" => Some(SERVER_KEYS),
         "limits" => Some(Limits::NAMES),
         "tools" => Some(&["http"]),
         "tools.http" => Some(&["allow"]),
@@ -132,13 +149,27 @@ fn known_keys(table: &str) -> Option<&'static [&'static str]> {
 /// The keys of `[realms.<name>]`.
 const REALM_KEYS: &[&str] = &["session_ttl_ms"];
 
-/// The text with its name, to say where a mistake is.
+/// Reads one layer, and says where in it a mistake is.
 struct Reader<'a> {
-    file: &'a str,
-    text: &'a str,
+    layer: &'a Layer,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// The layer's table, if nothing in it is wrong.
+    fn table(&self) -> Result<DeTable<'a>, Vec<Mistake>> {
+        let text = self.layer.text.as_str();
+        let table = DeTable::parse(text).map_err(|error| vec![self.unreadable(&error)])?;
+        let mut mistakes = Vec::new();
+        self.unknown_keys(table.get_ref(), "", &mut mistakes);
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let written: Written =
+            toml::from_str(text).map_err(|error| vec![self.unreadable(&error)])?;
+        self.wrong_values(&written, &mut mistakes);
+        if mistakes.is_empty() { Ok(table.into_inner()) } else { Err(mistakes) }
+    }
+
     fn unknown_keys(&self, table: &DeTable<'_>, path: &str, mistakes: &mut Vec<Mistake>) {
         if path == "realms" {
             self.unknown_keys_of_realms(table, mistakes);
@@ -178,53 +209,20 @@ impl Reader<'_> {
         }
     }
 
-    fn config(&self, written: Written) -> Result<Config, Vec<Mistake>> {
-        let defaults = ServerConfig::default();
-        let mut mistakes = Vec::new();
-        let host = match &written.server.host {
-            None => defaults.host,
-            Some(host) => self.host(host).unwrap_or_else(|mistake| {
-                mistakes.push(mistake);
-                defaults.host
-            }),
-        };
+    fn wrong_values(&self, written: &Written, mistakes: &mut Vec<Mistake>) {
+        mistakes.extend(written.server.host.as_ref().and_then(|host| self.wrong_host(host)));
         for entry in &written.tools.http.allow {
             if let Err(bad) = HttpSettings::new(&[entry.get_ref()]) {
                 mistakes.push(self.at(entry.span(), Mistake::error(bad.to_string())));
             }
         }
-        for name in &written.server.hosts {
-            mistakes.extend(self.proxy_name(name));
-        }
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
-        let allow: Vec<String> = written.tools.http.allow.into_iter().map(plain).collect();
-        let http = HttpSettings::new(&allow);
-        let ttl = |(name, realm): (String, WrittenRealm)| {
-            realm.session_ttl_ms.map(|ttl_ms| (RealmId::from(name), ttl_ms))
-        };
-        Ok(Config {
-            server: ServerConfig {
-                host,
-                port: written.server.port.unwrap_or(defaults.port),
-                hosts: written.server.hosts.into_iter().map(plain).collect(),
-                admin: written.server.admin,
-            },
-            limits: written.limits,
-            http: http.map_err(|bad| vec![Mistake::error(bad.to_string())])?,
-            session_ttls: written.realms.into_iter().filter_map(ttl).collect(),
-        })
+        mistakes.extend(written.server.hosts.iter().filter_map(|name| self.proxy_name(name)));
     }
 
-    fn host(&self, host: &Spanned<String>) -> Result<IpAddr, Mistake> {
+    fn wrong_host(&self, host: &Spanned<String>) -> Option<Mistake> {
         let text = host.get_ref().as_str();
-        let address = match text {
-            "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            text => text.parse::<IpAddr>().ok(),
-        };
-        let mistake = match address {
-            Some(address) if address.is_loopback() => return Ok(address),
+        let mistake = match address(text) {
+            Some(address) if address.is_loopback() => return None,
             Some(_) => Mistake::error(format!(
                 "`{text}` can be reached from other machines, and nobody is asked who they are"
             ))
@@ -232,7 +230,7 @@ impl Reader<'_> {
             None => Mistake::error(format!("`{text}` is not an address"))
                 .hint("write `127.0.0.1` or `::1`"),
         };
-        Err(self.at(host.span(), mistake))
+        Some(self.at(host.span(), mistake))
     }
 
     fn proxy_name(&self, name: &Spanned<String>) -> Option<Mistake> {
@@ -247,24 +245,40 @@ impl Reader<'_> {
     }
 
     fn unreadable(&self, error: &toml::de::Error) -> Mistake {
-        let mistake = Mistake::error(error.message().to_owned());
-        match error.span() {
-            Some(span) => self.at(span, mistake),
-            None => self.named(mistake),
-        }
+        self.layer.found(error.span().as_ref(), Mistake::error(error.message().to_owned()))
     }
 
     fn at(&self, span: Range<usize>, mistake: Mistake) -> Mistake {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        let place = (u32::try_from(line).unwrap_or(0), u32::try_from(column).unwrap_or(0));
-        self.named(mistake.at(place, ""))
+        self.layer.found(Some(&span), mistake)
     }
+}
 
-    fn named(&self, mut mistake: Mistake) -> Mistake {
-        mistake.file = Some(self.file.to_owned());
-        mistake
+/// The settings out of what is written; its values were looked at before.
+fn config(written: Written) -> Result<Config, Vec<Mistake>> {
+    let Written { server, limits, tools, realms } = written;
+    let defaults = ServerConfig::default();
+    let allow: Vec<String> = tools.http.allow.into_iter().map(plain).collect();
+    let http = HttpSettings::new(&allow);
+    let ttl = |(name, realm): (String, WrittenRealm)| {
+        realm.session_ttl_ms.map(|ttl_ms| (RealmId::from(name), ttl_ms))
+    };
+    Ok(Config {
+        server: ServerConfig {
+            host: server.host.and_then(|host| address(host.get_ref())).unwrap_or(defaults.host),
+            port: server.port.unwrap_or(defaults.port),
+            hosts: server.hosts.into_iter().map(plain).collect(),
+            admin: server.admin,
+        },
+        limits,
+        http: http.map_err(|bad| vec![Mistake::error(bad.to_string())])?,
+        session_ttls: realms.into_iter().filter_map(ttl).collect(),
+    })
+}
+
+fn address(text: &str) -> Option<IpAddr> {
+    match text {
+        "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        text => text.parse::<IpAddr>().ok(),
     }
 }
 
@@ -330,6 +344,37 @@ mod tests {
         let told = mistakes("[realms]\nshop = 1\n");
         assert!(told[0].starts_with("waypost.toml:2:"), "{told:?}");
         assert!(told[0].contains("error: invalid type"), "{told:?}");
+    }
+
+    #[test]
+    fn layers_are_merged_key_by_key_and_a_list_is_replaced() {
+        let below = "[server]\nport = 1\nhosts = [\"a.test\", \"b.test\"]\n\
+                     [limits]\nbody_depth_max = 8\n[realms.shop]\nsession_ttl_ms = 5\n";
+        let above = "[server]\nhosts = [\"c.test\"]\n[limits]\nbody_bytes_max = 9\n\
+                     [realms.bar]\nsession_ttl_ms = 6\n";
+        let layers = [Layer::file("below.toml", below), Layer::file("above.toml", above)];
+        let config = Config::layered(&layers).unwrap();
+        assert_eq!((config.server.port, config.server.hosts), (1, vec!["c.test".to_owned()]));
+        assert_eq!((config.limits.body_depth_max, config.limits.body_bytes_max), (8, 9));
+        let ttls = [(RealmId::from("bar"), 6), (RealmId::from("shop"), 5)];
+        assert_eq!(config.session_ttls, BTreeMap::from(ttls));
+        assert_eq!(Config::layered(&[]), Ok(Config::default()));
+    }
+
+    #[test]
+    fn mistakes_of_all_layers_are_told_where_they_stand() {
+        // Also in what is set again further up: it would come to light on another day.
+        let layers = [
+            Layer::file("below.toml", "[server]\nport = \"x\"\n"),
+            Layer::file("above.toml", "[server]\nport = 1\n\nprot = 2\n"),
+        ];
+        let found = Config::layered(&layers).unwrap_err();
+        let told: Vec<String> = found.iter().map(Mistake::to_string).collect();
+        assert!(told[0].starts_with("below.toml:2:8: error: invalid type"), "{told:?}");
+        assert_eq!(
+            told[1],
+            "above.toml:4:1: error: unknown key `prot` in `[server]`; hint: did you mean `port`?"
+        );
     }
 
     #[test]

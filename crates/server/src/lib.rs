@@ -4,6 +4,7 @@
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
 
+pub mod layer;
 pub mod config;
 pub mod project;
 mod error;

@@ -267,7 +267,7 @@ fn beside_the_tests(name: &str) -> PathBuf {
 /// `waypost up` in a folder of the test's own, so that it finds no one else's settings.
 fn up(folder: &Path) -> Command {
     let mut command = Command::new(program("WAYPOST_BIN", "waypost", "waypost"));
-    command.arg("up").current_dir(folder);
+    command.arg("up").current_dir(folder).env("XDG_CONFIG_HOME", folder.join("no-settings"));
     for variable in TEST_VARIABLES {
         command.env_remove(variable);
     }

@@ -8,27 +8,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Who may administer, where this is set.
-const ADMIN_KEY_VARIABLE: &str = "WAYPOST_ADMIN_KEY";
-
-/// The admin key of this environment; an empty one is none.
-pub(crate) fn admin_key() -> Option<String> {
-    std::env::var(ADMIN_KEY_VARIABLE).ok().filter(|key| !key.is_empty())
-}
-
-/// A server over this project and this data, for a socket of this address.
+/// A server over this project and this data, for a socket of this address; with a key only who has
+/// it administers.
 pub(crate) async fn assemble(
     project: Project,
     data: PathBuf,
     address: SocketAddr,
+    admin_key: Option<String>,
 ) -> Result<Assembled, Failure> {
-    let setup = Setup {
-        project,
-        data,
-        address,
-        admin_key: admin_key(),
-        fatal: Arc::new(|why: String| end_now(&why)),
-    };
+    let setup =
+        Setup { project, data, address, admin_key, fatal: Arc::new(|why: String| end_now(&why)) };
     server::assemble(setup).await.map_err(refused)
 }
 

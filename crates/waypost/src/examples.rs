@@ -4,6 +4,7 @@
 use crate::assembly::assemble;
 use crate::exit::Failure;
 use crate::folder::TemporaryFolder;
+use crate::progress::{Line, Progress};
 use engine::{Engine, Refusal, RunReport, RunRequest, RunSession, RunTarget};
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::call::Caller;
@@ -34,10 +35,24 @@ pub(crate) struct ExampleResult {
 const WAIT_MS: u64 = 60_000;
 
 /// Runs the examples of these plans of the project, one after the other, in order.
-pub(crate) async fn run(project: Project, plans: &[Plan]) -> Result<Vec<ExampleResult>, Failure> {
+pub(crate) async fn run(
+    project: Project,
+    plans: &[Plan],
+    progress: Progress,
+) -> Result<Vec<ExampleResult>, Failure> {
+    let total: usize = plans.iter().map(|plan| plan.examples.len()).sum();
+    let line = Line::counting("running examples", total);
+    progress.along(&line, play_all(project, plans, &line)).await
+}
+
+async fn play_all(
+    project: Project,
+    plans: &[Plan],
+    line: &Line,
+) -> Result<Vec<ExampleResult>, Failure> {
     let folder = TemporaryFolder::new()?;
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let assembled = assemble(project, folder.path().to_path_buf(), nowhere).await?;
+    let assembled = assemble(project, folder.path().to_path_buf(), nowhere, None).await?;
     let stage = Stage {
         engine: assembled.engine,
         caller: Caller { realm: RealmId::from(REALM), subject: "local".into(), admin: false },
@@ -50,6 +65,7 @@ pub(crate) async fn run(project: Project, plans: &[Plan]) -> Result<Vec<ExampleR
                 name: example.name.clone(),
                 difference: stage.play(plan, example).await.err(),
             });
+            line.step();
         }
     }
     stage.engine.stop().await;

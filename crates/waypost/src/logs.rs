@@ -1,6 +1,7 @@
 //! Logs: one line per event on standard error, as text or as flat JSON, so that `jq .session`
 //! finds every line of a session whatever span it was written in.
 
+use crate::environment::{Environment, LOG_LEVEL};
 use crate::exit::Failure;
 use clap::ValueEnum;
 use serde::Serializer;
@@ -25,15 +26,15 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Sets the level, `debug` or `info,engine=debug`.
-const LEVEL_VARIABLE: &str = "LOG_LEVEL";
-
 /// Starts logging for the life of the process; `level` holds where `LOG_LEVEL` says nothing.
-pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
-    let given = std::env::var(LEVEL_VARIABLE).ok();
-    let level = given.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(level);
+pub(crate) fn start(
+    environment: &Environment,
+    format: LogFormat,
+    level: &str,
+) -> Result<(), Failure> {
+    let level = environment.text(LOG_LEVEL).unwrap_or(level);
     let filter = filter(level).ok_or_else(|| {
-        Failure::usage(format!("`{LEVEL_VARIABLE}={level}` is no log level"))
+        Failure::usage(format!("`{LOG_LEVEL}={level}` is no log level"))
             .hint("use error, warn, info, debug or trace")
     })?;
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);

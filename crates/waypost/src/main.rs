@@ -6,17 +6,21 @@
 
 mod exit;
 mod output;
+mod progress;
 mod input;
+mod place;
+mod dotenv;
+mod environment;
 mod logs;
 mod folder;
 mod sse;
 mod client;
 mod outcome;
+mod settings;
 mod context;
 mod near;
 mod tail;
 mod plans;
-mod settings;
 mod assembly;
 mod examples;
 mod reference;
@@ -24,7 +28,6 @@ mod commands;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
-use client::DEFAULT_SERVER;
 use commands::{
     completions, config, docs_reference, doctor, events, inbox, init, man, plan, session, tool, up,
 };
@@ -32,6 +35,7 @@ use context::Context;
 use exit::{Exit, Failure};
 use kernel::plan::mistake::meant;
 use output::{Output, Table};
+use place::project_folder;
 use std::future::Future;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -46,6 +50,9 @@ Examples:
 const MORE: &str = "\
 `waypost help COMMAND` says more about a command, `waypost help exit-codes` lists the exit codes.";
 
+const SERVER_HELP: &str =
+    "The server to talk to [env: WAYPOST_SERVER] [default: http://127.0.0.1:8420]";
+
 /// Runs plans that survive crashes and ask people before it matters.
 #[derive(Debug, Parser)]
 #[command(name = "waypost", version, max_term_width = 100)]
@@ -56,10 +63,13 @@ struct Cli {
     #[arg(long, global = true)]
     json: bool,
 
-    /// The server to talk to
-    #[arg(long, global = true, value_name = "URL", default_value = DEFAULT_SERVER)]
-    #[arg(env = "WAYPOST_SERVER", hide_env_values = true)]
-    server: String,
+    /// Print data and failures only: no talk, no progress
+    #[arg(short, long, global = true)]
+    quiet: bool,
+
+    // Read with the other variables and not by clap, which does not know the project's `.env`.
+    #[arg(long, global = true, value_name = "URL", help = SERVER_HELP)]
+    server: Option<String>,
 
     #[command(subcommand)]
     command: Command,
@@ -107,7 +117,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    let output = Output::new(cli.json);
+    let output = Output::new(cli.json).hushed(cli.quiet);
     match run(cli, output) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -118,30 +128,52 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
-    let context = Context { output, server: cli.server };
+    let context = |project| Context::new(output, project, cli.server);
     match cli.command {
         Command::Help { topic } => help(&topic, output),
         Command::Init(args) => init::run(&args, output),
-        Command::Up(args) => {
-            logs::start(args.log(), "info")?;
-            on_runtime(up::run(args, output))
-        }
-        Command::Plan(args) => client_command(plan::run(args, &context)),
-        Command::Session(args) => client_command(session::run(args, &context)),
-        Command::Inbox(args) => client_command(inbox::run(args, &context)),
-        Command::Tool(args) => client_command(tool::run(args, &context)),
-        Command::Events(args) => client_command(events::run(args, &context)),
-        Command::Config(args) => config::run(&args, &context),
-        Command::Doctor(args) => client_command(doctor::run(args, &context)),
         Command::Completions(args) => completions::run(&args, Cli::command(), output),
         Command::Man(args) => man::run(&args, Cli::command(), output),
         Command::DocsReference(args) => docs_reference::run(&args, Cli::command(), output),
+        Command::Up(args) => {
+            let context = context(args.project())?;
+            logs::start(&context.environment, args.log(), "info")?;
+            on_runtime(up::run(args, &context))
+        }
+        Command::Config(args) => config::run(&args, &context(Some(args.project()))?),
+        Command::Doctor(args) => {
+            let context = context(Some(args.project()))?;
+            client_command(&context, doctor::run(args, &context))
+        }
+        Command::Plan(args) => {
+            let context = context(args.project())?;
+            client_command(&context, plan::run(args, &context))
+        }
+        Command::Session(args) => {
+            let context = context(Some(project_folder(None)))?;
+            client_command(&context, session::run(args, &context))
+        }
+        Command::Inbox(args) => {
+            let context = context(Some(project_folder(None)))?;
+            client_command(&context, inbox::run(args, &context))
+        }
+        Command::Tool(args) => {
+            let context = context(Some(project_folder(None)))?;
+            client_command(&context, tool::run(args, &context))
+        }
+        Command::Events(args) => {
+            let context = context(Some(project_folder(None)))?;
+            client_command(&context, events::run(args, &context))
+        }
     }
 }
 
 /// A command that says nothing but its result unless `LOG_LEVEL` asks for more.
-fn client_command(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    logs::start(logs::LogFormat::Text, "error")?;
+fn client_command(
+    context: &Context,
+    command: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    logs::start(&context.environment, logs::LogFormat::Text, "error")?;
     on_runtime(async {
         tokio::select! {
             biased;
@@ -233,6 +265,7 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+        assert!(SERVER_HELP.contains(client::DEFAULT_SERVER));
     }
 
     /// The help of a command and of all below it, by the name of its file.

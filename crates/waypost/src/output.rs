@@ -9,12 +9,18 @@ use std::io::{self, ErrorKind, Write};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
+    quiet: bool,
 }
 
 impl Output {
     /// Prints JSON or plain text.
     pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, quiet: false }
+    }
+
+    /// The same, without talk where `--quiet` asks for that.
+    pub(crate) fn hushed(self, quiet: bool) -> Self {
+        Self { quiet, ..self }
     }
 
     /// Whether `--json` was given.
@@ -39,9 +45,15 @@ impl Output {
         })
     }
 
-    /// Tells a person something; silent with `--json`, where standard error is for programs too.
+    /// Whether anything but data and failures is printed: not with `--json`, where standard error
+    /// is for programs too, and not with `--quiet`.
+    pub(crate) fn talks(self) -> bool {
+        !self.json && !self.quiet
+    }
+
+    /// Tells a person something, where it talks.
     pub(crate) fn talk(self, text: &str) {
-        if !self.json {
+        if self.talks() {
             to_stderr(text);
         }
     }

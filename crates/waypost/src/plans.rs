@@ -1,6 +1,9 @@
 //! Plans from files, found and checked as the server does it, without a server.
 
+use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::place::project_folder;
+use crate::settings::Settings;
 use engine::PlanFile;
 use engine::schema::JsonSchemas;
 use kernel::call::ToolSpec;
@@ -11,7 +14,7 @@ use kernel::plan::flow::load_text;
 use kernel::plan::mistake::Mistake;
 use kernel::plan::read::Origin;
 use kernel::plan::source::Node;
-use server::project::{CONFIG_FILE, Project, ProjectError};
+use server::project::{Project, ProjectError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,30 +39,20 @@ pub(crate) struct Checked {
     pub(crate) mistakes: Vec<Mistake>,
 }
 
-/// The project folder that a folder belongs to: itself, or the nearest one above it with a
-/// `waypost.toml`. The search ends at the home folder and at the root of a git repository.
-pub(crate) fn project_folder(dir: &Path) -> PathBuf {
-    // A folder that is not there must be told, not replaced by one above it.
-    if dir.join("plans").is_dir() || !dir.is_dir() {
-        return dir.to_path_buf();
+/// The folder of the project that these plans are part of, as the command line names them: one
+/// folder, or files; nothing is the present project. None for files that are in no project.
+pub(crate) fn folder_of(paths: &[PathBuf]) -> Option<PathBuf> {
+    match paths {
+        [] => Some(project_folder(None)),
+        [dir] if dir.is_dir() => Some(project_folder(Some(dir.as_path()))),
+        files => files.iter().find_map(|path| project_around(path)),
     }
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.to_path_buf());
-    for folder in absolute.ancestors() {
-        if folder.join(CONFIG_FILE).is_file() {
-            // Shown as it was given where that is the same folder.
-            return if folder == absolute { dir.to_path_buf() } else { folder.to_path_buf() };
-        }
-        if folder.join(".git").exists() || home.as_deref() == Some(folder) {
-            break;
-        }
-    }
-    dir.to_path_buf()
 }
 
 /// A project that can be used, or what is wrong with its settings and files.
-pub(crate) fn load_project(folder: &Path) -> Result<Project, Failure> {
-    Project::load(folder).map_err(|error| match error {
+pub(crate) fn load_project(folder: &Path, environment: &Environment) -> Result<Project, Failure> {
+    let config = Settings::load(Some(folder), environment)?.config;
+    Project::load(folder, config).map_err(|error| match error {
         ProjectError::Mistakes(mistakes) => {
             let lines = mistakes.iter().map(Mistake::to_string).collect();
             Failure::usage(format!("the project in `{}` has mistakes", folder.display()))
@@ -72,17 +65,17 @@ pub(crate) fn load_project(folder: &Path) -> Result<Project, Failure> {
 
 impl Selection {
     /// What the command line names: a folder, or files; nothing is the present folder.
-    pub(crate) fn read(paths: &[PathBuf]) -> Result<Self, Failure> {
-        match paths {
-            [] => Self::folder(Path::new(".")),
-            [dir] if dir.is_dir() => Self::folder(dir),
-            files => Self::files(files),
+    pub(crate) fn read(paths: &[PathBuf], environment: &Environment) -> Result<Self, Failure> {
+        let folder = folder_of(paths);
+        match (paths, folder) {
+            ([], Some(folder)) => Self::folder(&folder, environment),
+            ([dir], Some(folder)) if dir.is_dir() => Self::folder(&folder, environment),
+            (files, folder) => Self::files(files, folder.as_deref(), environment),
         }
     }
 
-    fn folder(dir: &Path) -> Result<Self, Failure> {
-        let folder = project_folder(dir);
-        let project = shown_from_here(load_project(&folder)?, &folder);
+    fn folder(folder: &Path, environment: &Environment) -> Result<Self, Failure> {
+        let project = shown_from_here(load_project(folder, environment)?, folder);
         if project.plans.is_empty() {
             let what = format!("there are no plans in `{}`", folder.join("plans").display());
             return Err(Failure::usage(what)
@@ -92,11 +85,17 @@ impl Selection {
         Ok(Self { project, named })
     }
 
-    fn files(paths: &[PathBuf]) -> Result<Self, Failure> {
-        let folder = paths.iter().find_map(|path| project_around(path));
-        let mut project = match &folder {
-            Some(folder) => shown_from_here(load_project(folder)?, folder),
-            None => Project::default(),
+    fn files(
+        paths: &[PathBuf],
+        folder: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let mut project = match folder {
+            Some(folder) => shown_from_here(load_project(folder, environment)?, folder),
+            None => {
+                let config = Settings::load(None, environment)?.config;
+                Project { config, ..Project::default() }
+            }
         };
         let mut named = Vec::new();
         for path in paths {

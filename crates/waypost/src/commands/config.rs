@@ -1,10 +1,10 @@
-//! `waypost config`: which settings hold, where each comes from, and where the file is.
+//! `waypost config`: which settings hold, where each comes from, and where the project's file is.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::Table;
-use crate::plans::project_folder;
-use crate::settings::{File, Setting};
+use crate::place::{project_folder, shown};
+use crate::settings::{Setting, Settings, file_of};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -28,38 +28,52 @@ pub(crate) struct ConfigArgs {
 enum ConfigCommand {
     /// Show every setting; of a secret only whether it is set
     Show {
-        /// Say where each value comes from: a default, a line of waypost.toml, the environment
-        /// or a flag
+        /// Say where each value comes from: a line of a file, a variable, a flag or a default
         #[arg(long)]
         origin: bool,
-        /// The project: this folder, or the nearest one above it with a waypost.toml
-        #[arg(default_value = ".")]
-        dir: PathBuf,
+        /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+        dir: Option<PathBuf>,
     },
     /// Print where the project's waypost.toml is, or would be
     Path {
-        /// The project: this folder, or the nearest one above it with a waypost.toml
-        #[arg(default_value = ".")]
-        dir: PathBuf,
+        /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+        dir: Option<PathBuf>,
     },
+}
+
+impl ConfigArgs {
+    /// The project's folder.
+    pub(crate) fn project(&self) -> PathBuf {
+        match &self.command {
+            ConfigCommand::Show { dir, .. } | ConfigCommand::Path { dir } => {
+                project_folder(dir.as_deref())
+            }
+        }
+    }
 }
 
 /// Runs `waypost config`.
 pub(crate) fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, Failure> {
+    let folder = args.project();
     match &args.command {
-        ConfigCommand::Show { origin, dir } => show(context, dir, *origin),
-        ConfigCommand::Path { dir } => path(context, dir),
+        ConfigCommand::Show { origin, .. } => show(context, &folder, *origin),
+        ConfigCommand::Path { .. } => path(context, &folder),
     }
 }
 
-fn show(context: &Context, dir: &Path, origin: bool) -> Result<Exit, Failure> {
-    let file = File::read(&project_folder(dir))?;
-    let settings = file.settings(&context.server);
+fn show(context: &Context, folder: &Path, origin: bool) -> Result<Exit, Failure> {
+    let loaded = Settings::load(Some(folder), &context.environment)?;
+    let server = (context.server.as_str(), &context.server_origin);
+    let settings = loaded.all(server, &context.environment);
     let output = context.output;
     if output.is_json() {
-        let settings: Vec<Value> = settings.iter().map(as_json).collect();
-        let path = file.path.display().to_string();
-        output.document(&json!({"path": path, "there": file.is_there(), "settings": settings}))?;
+        let path = file_of(folder)?;
+        output.document(&json!({
+            "path": shown(&path),
+            "there": path.is_file(),
+            "files": loaded.files(),
+            "settings": settings.iter().map(as_json).collect::<Vec<Value>>(),
+        }))?;
         return Ok(Exit::Ok);
     }
     let heads: &[&str] =
@@ -84,16 +98,16 @@ fn as_json(setting: &Setting) -> Value {
     })
 }
 
-fn path(context: &Context, dir: &Path) -> Result<Exit, Failure> {
-    let file = File::read(&project_folder(dir))?;
-    let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
-    let shown = path.display().to_string();
+fn path(context: &Context, folder: &Path) -> Result<Exit, Failure> {
+    let file = file_of(folder)?;
+    let path = std::path::absolute(&file).unwrap_or(file);
+    let (shown, is_there) = (path.display().to_string(), path.is_file());
     if context.output.is_json() {
-        context.output.document(&json!({"path": shown, "there": file.is_there()}))?;
+        context.output.document(&json!({"path": shown, "there": is_there}))?;
         return Ok(Exit::Ok);
     }
     context.output.text(&shown)?;
-    if !file.is_there() {
+    if !is_there {
         context.output.talk("there is no such file; the defaults hold");
     }
     Ok(Exit::Ok)

@@ -231,7 +231,8 @@ async fn send(
     wait: u64,
 ) -> Result<Exit, Failure> {
     let request = Request::to(&["asks", &ask.id]).waiting(wait);
-    let body = client.post(request, reply).await?;
+    let posted = context.progress().during("waiting for the run", client.post(request, reply));
+    let body = posted.await?;
     let answer: ReplyAnswer = read(&body)?;
     if context.output.is_json() {
         context.output.document(&body)?;

@@ -3,13 +3,14 @@
 
 use crate::client::{Request, read};
 use crate::context::Context;
-use crate::examples;
+use crate::examples::{self, ExampleResult};
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::near::{self, PLANS};
 use crate::outcome;
 use crate::output::{Output, Table};
-use crate::plans::{Checked, Selection};
+use crate::place::project_folder;
+use crate::plans::{Checked, Selection, folder_of};
 use clap::{Args, Subcommand};
 use kernel::plan::graph::mermaid;
 use kernel::plan::mistake::Mistake;
@@ -83,14 +84,27 @@ struct RunArgs {
     wait: u64,
 }
 
+impl PlanArgs {
+    /// The project that the command is about; none for files that are in no project.
+    pub(crate) fn project(&self) -> Option<PathBuf> {
+        match &self.command {
+            PlanCommand::Validate { paths } | PlanCommand::Test { paths } => folder_of(paths),
+            PlanCommand::Graph { file } => folder_of(std::slice::from_ref(file)),
+            PlanCommand::Ls { .. } | PlanCommand::Show { .. } | PlanCommand::Run(_) => {
+                Some(project_folder(None))
+            }
+        }
+    }
+}
+
 /// Runs `waypost plan`.
 pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failure> {
     match args.command {
         PlanCommand::Ls { limit } => list(context, limit).await,
         PlanCommand::Show { id } => show(context, &id).await,
-        PlanCommand::Validate { paths } => validate(context.output, &paths),
-        PlanCommand::Graph { file } => graph(context.output, file),
-        PlanCommand::Test { paths } => test(context.output, &paths).await,
+        PlanCommand::Validate { paths } => validate(context, &paths),
+        PlanCommand::Graph { file } => graph(context, file),
+        PlanCommand::Test { paths } => test(context, &paths).await,
         PlanCommand::Run(args) => start(context, args).await,
     }
 }
@@ -130,7 +144,8 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
     });
     let request = Request::to(&["runs"]).waiting(args.wait);
     let client = context.client()?;
-    let body = match client.post(request, &body).await {
+    let posted = context.progress().during("waiting for the run", client.post(request, &body));
+    let body = match posted.await {
         Ok(body) => body,
         Err(failure) => return Err(near::suggest(&client, PLANS, &args.id, failure).await),
     };
@@ -142,8 +157,9 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
     outcome::tell(context.output, &answer.run)
 }
 
-fn validate(output: Output, paths: &[PathBuf]) -> Result<Exit, Failure> {
-    let all = Selection::read(paths)?.check();
+fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit, Failure> {
+    let output = context.output;
+    let all = Selection::read(paths, &context.environment)?.check();
     let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
     if output.is_json() {
@@ -166,12 +182,13 @@ fn validate(output: Output, paths: &[PathBuf]) -> Result<Exit, Failure> {
     Ok(if errors == 0 { Exit::Ok } else { Exit::Failed })
 }
 
-fn graph(output: Output, file: PathBuf) -> Result<Exit, Failure> {
+fn graph(context: &Context, file: PathBuf) -> Result<Exit, Failure> {
+    let output = context.output;
     if file.is_dir() {
         return Err(Failure::usage(format!("`{}` is a folder", file.display()))
             .hint("name one plan's file"));
     }
-    for checked in Selection::read(&[file])?.check() {
+    for checked in Selection::read(&[file], &context.environment)?.check() {
         let Some(plan) = checked.plan else {
             return Err(faulty(&checked.mistakes));
         };
@@ -185,8 +202,8 @@ fn graph(output: Output, file: PathBuf) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-async fn test(output: Output, paths: &[PathBuf]) -> Result<Exit, Failure> {
-    let selection = Selection::read(paths)?;
+async fn test(context: &Context, paths: &[PathBuf]) -> Result<Exit, Failure> {
+    let selection = Selection::read(paths, &context.environment)?;
     let mut plans = Vec::new();
     let mut mistakes = Vec::new();
     for checked in selection.check() {
@@ -196,10 +213,14 @@ async fn test(output: Output, paths: &[PathBuf]) -> Result<Exit, Failure> {
     if !mistakes.is_empty() {
         return Err(faulty(&mistakes));
     }
-    let results = examples::run(selection.project, &plans).await?;
+    let results = examples::run(selection.project, &plans, context.progress()).await?;
+    tell(context.output, &results)
+}
+
+fn tell(output: Output, results: &[ExampleResult]) -> Result<Exit, Failure> {
     let failed = results.iter().filter(|result| result.difference.is_some()).count();
     let passed = results.len() - failed;
-    for result in &results {
+    for result in results {
         let (plan, name) = (&result.plan, &result.name);
         if output.is_json() {
             output.document(&json!({

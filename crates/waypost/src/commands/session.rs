@@ -1,6 +1,5 @@
 //! `waypost session`: what runs, what it did, how to hold, mend, copy, stop and remove it.
 
-use crate::assembly;
 use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -135,11 +134,11 @@ pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit, Fa
         SessionCommand::Continue { session } => {
             move_run(output, &client, &session, "continue").await
         }
-        SessionCommand::Retry { session, wait } => retry(output, &client, &session, wait).await,
+        SessionCommand::Retry { session, wait } => retry(context, &client, &session, wait).await,
         SessionCommand::Fork { session, at } => fork(output, &client, &session, at).await,
-        SessionCommand::Export { session } => export(output, &client, &session).await,
+        SessionCommand::Export { session } => export(context, &client, &session).await,
         SessionCommand::Cancel { session } => move_run(output, &client, &session, "cancel").await,
-        SessionCommand::Prune { older_than } => prune(output, &client, older_than).await,
+        SessionCommand::Prune { older_than } => prune(context, &client, older_than).await,
     }
 }
 
@@ -238,10 +237,13 @@ async fn active_run(client: &Client, name: &str) -> Result<String, Failure> {
     })
 }
 
-async fn retry(output: Output, client: &Client, name: &str, wait: u64) -> Result<Exit, Failure> {
+async fn retry(context: &Context, client: &Client, name: &str, wait: u64) -> Result<Exit, Failure> {
+    let output = context.output;
     let run = active_run(client, name).await?;
     let request = Request::to(&["runs", &run, "retry"]).waiting(wait);
-    let body = client.post(request, &json!({})).await?;
+    let nothing = json!({});
+    let posted = context.progress().during("waiting for the run", client.post(request, &nothing));
+    let body = posted.await?;
     let answer: RunAnswer = read(&body)?;
     if output.is_json() {
         output.document(&body)?;
@@ -269,9 +271,11 @@ async fn fork(
     Ok(Exit::Ok)
 }
 
-async fn export(output: Output, client: &Client, name: &str) -> Result<Exit, Failure> {
+async fn export(context: &Context, client: &Client, name: &str) -> Result<Exit, Failure> {
+    let output = context.output;
     let session = find(client, name).await?.id;
-    let body = client.get(Request::to(&["sessions", &session, "export"])).await?;
+    let exported = client.get(Request::to(&["sessions", &session, "export"]));
+    let body = context.progress().during(format!("exporting {session}"), exported).await?;
     if output.is_json() {
         output.document(&body)?;
     } else {
@@ -298,10 +302,13 @@ async fn move_run(
     Ok(Exit::Ok)
 }
 
-async fn prune(output: Output, client: &Client, older_than_ms: u64) -> Result<Exit, Failure> {
+async fn prune(context: &Context, client: &Client, older_than_ms: u64) -> Result<Exit, Failure> {
+    let output = context.output;
     let request = Request::to(&["sessions", "prune"]);
-    let request = request.taking(PRUNE_SECONDS).keyed(assembly::admin_key());
-    let body = client.post(request, &json!(PruneBody { older_than_ms })).await?;
+    let request = request.taking(PRUNE_SECONDS).keyed(context.admin_key()?);
+    let age = json!(PruneBody { older_than_ms });
+    let posted = context.progress().during("removing old sessions", client.post(request, &age));
+    let body = posted.await?;
     if output.is_json() {
         output.document(&body)?;
         return Ok(Exit::Ok);

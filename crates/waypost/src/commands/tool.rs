@@ -94,7 +94,9 @@ async fn show(context: &Context, name: &str) -> Result<Exit, Failure> {
 async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exit, Failure> {
     let body = json!({"arguments": input::words(arguments)?});
     let request = Request::to(&["tools", name, "call"]);
-    let answer = context.client()?.post(request, &body).await?;
+    let client = context.client()?;
+    let posted = context.progress().during("waiting for the tool", client.post(request, &body));
+    let answer = posted.await?;
     let output = context.output;
     if answer.get("result").is_none() {
         return pending(context, &answer);

@@ -2,11 +2,15 @@
 
 use crate::assembly::assemble;
 use crate::client::DEFAULT_SERVER;
+use crate::context::Context;
+use crate::environment::ADMIN_KEY;
 use crate::exit::{Exit, Failure};
 use crate::folder::TemporaryFolder;
 use crate::logs::LogFormat;
-use crate::output::Output;
-use crate::plans::{load_project, project_folder};
+use crate::place::project_folder;
+use crate::plans::load_project;
+use crate::progress::Progress;
+use crate::settings::Settings;
 use clap::Args;
 use server::project::Project;
 use std::io::ErrorKind;
@@ -22,18 +26,22 @@ Examples:
   waypost up shop --port 0 --log json     # another project, a free port, logs for programs
   waypost up --data /var/lib/waypost      # its data elsewhere";
 
+const PORT_HELP: &str = "\
+The port to listen on; 0 takes a free one [default: waypost.toml, else 8420] [env: WAYPOST_PORT]";
+const HOST_HELP: &str = "The address to listen on, a loopback one \
+                         [default: waypost.toml, else 127.0.0.1] [env: WAYPOST_HOST]";
+
 /// What `waypost up` takes.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct UpArgs {
-    /// The project: this folder, or the nearest one above it with a waypost.toml [default: .]
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
     #[arg(conflicts_with = "demo")]
     dir: Option<PathBuf>,
-    /// The port to listen on; 0 takes a free one [default: waypost.toml, else 8420]
-    #[arg(long, env = "WAYPOST_PORT", hide_env_values = true)]
+    // Read with the other settings and not by clap, which does not know the project's `.env`.
+    #[arg(long, help = PORT_HELP)]
     port: Option<u16>,
-    /// The address to listen on, a loopback one [default: waypost.toml, else 127.0.0.1]
-    #[arg(long, env = "WAYPOST_HOST", hide_env_values = true)]
+    #[arg(long, help = HOST_HELP)]
     host: Option<String>,
     /// Where the data is kept [default: .waypost in the project]
     #[arg(long, value_name = "DIR", conflicts_with = "ephemeral")]
@@ -53,6 +61,11 @@ impl UpArgs {
     /// How log lines look.
     pub(crate) fn log(&self) -> LogFormat {
         self.log
+    }
+
+    /// The project's folder; the demo has none.
+    pub(crate) fn project(&self) -> Option<PathBuf> {
+        (!self.demo).then(|| project_folder(self.dir.as_deref()))
     }
 }
 
@@ -76,15 +89,25 @@ impl Data {
 /// A stop may take this long, by the promise to end within 10 seconds of a signal.
 const STOP_LIMIT: Duration = Duration::from_secs(9);
 
+/// Told once, to whoever waits before a terminal.
+const STARTING: &str = "still starting: it goes through what the data folder holds";
+
 /// Serves until SIGTERM or SIGINT.
-pub(crate) async fn run(args: UpArgs, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
+    let output = context.output;
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let (mut stop, stop_again) = (Signals::listen()?, Signals::listen()?);
-    let (project, data) = sources(&args)?;
+    let (project, data) = sources(&args, context)?;
     let listener = bind(&args, &project).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
+    let admin_key = context.environment.text(ADMIN_KEY).map(str::to_owned);
+    let starting = assemble(project, data.path().to_path_buf(), address, admin_key);
+    let progress = match args.log {
+        LogFormat::Text => Progress::on(output),
+        LogFormat::Json => Progress::silent(),
+    };
     let assembled = tokio::select! {
-        assembled = assemble(project, data.path().to_path_buf(), address) => assembled?,
+        assembled = progress.told_if_slow(STARTING, starting) => assembled?,
         () = stop.next() => return Ok(Exit::Ok),
     };
     for warning in &assembled.warnings {
@@ -112,17 +135,23 @@ pub(crate) async fn run(args: UpArgs, output: Output) -> Result<Exit, Failure> {
 }
 
 /// The project and where its data is.
-fn sources(args: &UpArgs) -> Result<(Project, Data), Failure> {
-    let folder = project_folder(args.dir.as_deref().unwrap_or(Path::new(".")));
-    let project = if args.demo { Project::demo() } else { load_project(&folder)? };
-    if project.plans.is_empty() {
+fn sources(args: &UpArgs, context: &Context) -> Result<(Project, Data), Failure> {
+    let environment = &context.environment;
+    let project = match &context.project {
+        Some(folder) => load_project(folder, environment)?,
+        None => {
+            let config = Settings::load(None, environment)?.config;
+            Project { config, ..Project::demo() }
+        }
+    };
+    if let Some(folder) = context.project.as_ref().filter(|_| project.plans.is_empty()) {
         let hint = "`waypost init` writes one, `waypost up --demo` shows some";
         tracing::warn!(folder = %folder.display(), "the project has no plans; {hint}");
     }
-    let data = match &args.data {
-        Some(data) => Data::Kept(data.clone()),
-        None if args.ephemeral || args.demo => Data::Temporary(TemporaryFolder::new()?),
-        None => Data::Kept(folder.join(".waypost")),
+    let data = match (&args.data, &context.project) {
+        (Some(data), _) => Data::Kept(data.clone()),
+        (None, Some(folder)) if !args.ephemeral => Data::Kept(folder.join(".waypost")),
+        (None, _) => Data::Temporary(TemporaryFolder::new()?),
     };
     Ok((project, data))
 }

@@ -5,8 +5,10 @@ use kernel::limits::Limits;
 use serde_json::json;
 
 const ABOUT: &str = "\
-Every limit has a name and can be set in `[limits]` of `waypost.toml`; `waypost config show
---origin` tells which holds and why. Names end in their unit: `_ms` milliseconds, `_bytes` bytes.";
+Every limit has a name and can be set in `[limits]` of `waypost.toml`, or by a variable such as
+`WAYPOST_LIMITS_BODY_BYTES_MAX`; [configuration](../guides/configuration.md) tells what goes before
+what, and `waypost config show --origin` which value holds and why. Names end in their unit: `_ms`
+milliseconds, `_bytes` bytes.";
 
 /// What each limit bounds, in the words of `kernel::limits`.
 const MEANINGS: &[(&str, &str)] = &[

@@ -1,8 +1,15 @@
 //! `waypost config`: which settings hold, and where each comes from.
 
-use crate::process::{waypost, waypost_with, write};
+use crate::process::{Server, waypost, waypost_with, write};
+use serde_json::Value;
 
 const SETTINGS: &str = "[server]\nport = 9000\n\n[limits]\nbody_depth_max = 8\n";
+
+/// One setting of what `--json config show` says.
+fn setting<'a>(shown: &'a Value, key: &str) -> &'a Value {
+    let all = shown["settings"].as_array().unwrap();
+    all.iter().find(|setting| setting["key"] == key).unwrap()
+}
 
 #[test]
 fn every_value_is_shown_with_its_origin() {
@@ -29,13 +36,9 @@ fn the_environment_goes_first_and_secrets_stay_secret() {
     let ended = waypost_with(folder.path(), &["--json", "config", "show"], &variables).code(0);
     assert!(!ended.stdout.contains("hunter2"), "{ended:#?}");
     let shown = ended.json();
-    let setting = |key: &str| {
-        let all = shown["settings"].as_array().unwrap();
-        all.iter().find(|setting| setting["key"] == key).unwrap().clone()
-    };
-    assert_eq!(setting("server.port")["value"], 9001);
-    assert_eq!(setting("server.port")["origin"], "environment WAYPOST_PORT");
-    assert_eq!(setting("admin.key")["value"], "set");
+    assert_eq!(setting(&shown, "server.port")["value"], 9001);
+    assert_eq!(setting(&shown, "server.port")["origin"], "environment WAYPOST_PORT");
+    assert_eq!(setting(&shown, "admin.key")["value"], "set");
     assert_eq!(shown["there"], true);
 }
 
@@ -53,4 +56,87 @@ fn the_file_is_found_from_below_and_its_mistakes_are_told() {
     let empty = tempfile::tempdir().unwrap();
     waypost(empty.path(), &["config", "path"]).code(0).says("the defaults hold");
     waypost(empty.path(), &["config", "show", "nowhere"]).code(2).says("nowhere");
+}
+
+#[test]
+fn the_persons_own_file_lies_below_the_project() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = "[server]\nport = 1\nhosts = [\"a.test\"]\n";
+    write(folder.path(), &[("own/waypost/config.toml", own), ("shop/waypost.toml", SETTINGS)]);
+    let own = folder.path().join("own");
+    let variables = [("XDG_CONFIG_HOME", own.to_str().unwrap())];
+    let show = ["--json", "config", "show", "shop"];
+    let shown = waypost_with(folder.path(), &show, &variables).code(0).json();
+    assert_eq!(setting(&shown, "server.port")["value"], 9000);
+    assert_eq!(setting(&shown, "server.port")["origin"], "shop/waypost.toml:2");
+    assert_eq!(setting(&shown, "server.hosts")["value"][0], "a.test");
+    let origin = setting(&shown, "server.hosts")["origin"].as_str().unwrap();
+    assert!(origin.ends_with("own/waypost/config.toml:3"), "{origin}");
+
+    write(folder.path(), &[("own/waypost/config.toml", "[limits]\nbody_byte_max = 1\n")]);
+    for command in [&["config", "show", "shop"][..], &["plan", "validate", "shop"], &["up", "shop"]]
+    {
+        waypost_with(folder.path(), command, &variables)
+            .code(2)
+            .says("own/waypost/config.toml:2:1")
+            .says("did you mean `body_bytes_max`?");
+    }
+}
+
+#[test]
+fn variables_stand_for_settings_and_a_misspelt_one_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let variables =
+        [("WAYPOST_LIMITS_BODY_BYTES_MAX", "77"), ("WAYPOST_SERVER_HOSTS", "a.test,b.test:8443")];
+    let show = ["--json", "config", "show"];
+    let shown = waypost_with(folder.path(), &show, &variables).code(0).json();
+    let limit = setting(&shown, "limits.body_bytes_max");
+    assert_eq!(limit["value"], 77);
+    assert_eq!(limit["origin"], "environment WAYPOST_LIMITS_BODY_BYTES_MAX");
+    let hosts = &setting(&shown, "server.hosts")["value"];
+    assert_eq!(*hosts, serde_json::json!(["a.test", "b.test:8443"]));
+    for command in [&["config", "show"][..], &["up", "--demo", "--port", "0"]] {
+        waypost_with(folder.path(), command, &[("WAYPOST_SERVER_PROT", "1")])
+            .code(2)
+            .says("`WAYPOST_SERVER_PROT`")
+            .says("did you mean `WAYPOST_SERVER_PORT`?");
+    }
+    waypost_with(folder.path(), &["config", "show"], &[("WAYPOST_PORT", "soon")])
+        .code(2)
+        .says("environment WAYPOST_PORT: error: ");
+}
+
+#[test]
+fn the_file_of_variables_lies_below_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "# ours\nexport WAYPOST_PORT=9002\nWAYPOST_ADMIN_KEY='hunter2'\n\
+                WAYPOST_SERVER=\"http://127.0.0.1:1\"  # nobody\nOTHER=x\n";
+    write(folder.path(), &[("waypost.toml", SETTINGS), (".env", file), ("deep/er/x", "")]);
+    let show = ["--json", "config", "show"];
+    let ended = waypost(folder.path(), &show).code(0);
+    assert!(!ended.stdout.contains("hunter2"), "{ended:#?}");
+    let shown = ended.json();
+    assert_eq!(setting(&shown, "server.port")["value"], 9002);
+    assert_eq!(setting(&shown, "server.port")["origin"], ".env:2");
+    assert_eq!(setting(&shown, "admin.key")["origin"], ".env:3");
+    assert_eq!(setting(&shown, "client.server")["value"], "http://127.0.0.1:1");
+    let shown = waypost_with(folder.path(), &show, &[("WAYPOST_PORT", "9003")]).code(0).json();
+    assert_eq!(setting(&shown, "server.port")["value"], 9003);
+    // Whoever talks to a server reads it too, from below as well.
+    waypost(&folder.path().join("deep/er"), &["tool", "ls"]).code(6).says("http://127.0.0.1:1");
+
+    write(folder.path(), &[(".env", "A='hunter2\n")]);
+    let ended = waypost(folder.path(), &["config", "show"]).code(2).says(".env:1: error: ");
+    assert!(!ended.stderr.contains("hunter2"), "{ended:#?}");
+}
+
+#[test]
+fn a_server_takes_its_settings_from_variables_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "WAYPOST_LIMITS_PAGE_ITEMS_DEFAULT=1\nWAYPOST_ADMIN_KEY=secret\n";
+    write(folder.path(), &[("waypost.toml", ""), (".env", file)]);
+    let server = Server::of_project(folder.path());
+    server.run(&["session", "prune", "--older-than", "1h"]).code(4).says("admin key");
+    let prune = ["--server", server.url.as_str(), "session", "prune", "--older-than", "1h"];
+    waypost(folder.path(), &prune).code(0);
 }

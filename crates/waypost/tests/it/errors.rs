@@ -30,6 +30,8 @@ const OFFLINE: &[(&str, &[&str])] = &[
     ("up-unknown-keys", &["up", "misspelt", "--ephemeral"]),
     ("up-plan-mistakes", &["up", "mistaken", "--ephemeral", "--port", "0"]),
     ("config-unknown-keys", &["config", "show", "misspelt"]),
+    ("config-variable-file", &["config", "show", "variables"]),
+    ("config-variable-unknown", &["config", "show", "variables/misspelt"]),
     ("init-present", &["init", "misspelt"]),
     ("plan-validate-mistakes", &["plan", "validate", "mistaken"]),
     ("plan-validate-no-plans", &["plan", "validate", "empty"]),
@@ -88,6 +90,10 @@ impl Told {
             ("mistaken/waypost.toml", ""),
             ("mistaken/plans/x/bad.yaml", MISTAKEN),
             ("empty/waypost.toml", ""),
+            ("variables/waypost.toml", ""),
+            ("variables/.env", "# ours\nhunter2\n"),
+            ("variables/misspelt/waypost.toml", ""),
+            ("variables/misspelt/.env", "WAYPOST_PORT=soon\nWAYPOST_LIMITS_BODY_BYTE_MAX=1\n"),
         ];
         write(folder.path(), &files);
         let mut told = Self { all: BTreeMap::new(), folder, masks: Vec::new() };

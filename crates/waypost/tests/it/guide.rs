@@ -9,7 +9,7 @@ mod mask;
 
 use self::blocks::Block;
 use self::mask::Mask;
-use crate::process::{Server, VARIABLES, binary_folder};
+use crate::process::{Server, binary_folder, without_settings};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -88,10 +88,8 @@ impl Terminal {
         let path = format!("{}:{old}", binary_folder().display());
         let mut command = Command::new("sh");
         command.arg("-c").arg(script).current_dir(&self.folder);
-        for variable in VARIABLES {
-            command.env_remove(variable);
-        }
-        command.env("PATH", path).env("STATE", self.state.path()).env("COLUMNS", "100");
+        without_settings(&mut command, self.state.path());
+        command.env("PATH", path).env("STATE", self.state.path());
         if let Some(server) = &self.server {
             command.env("WAYPOST_SERVER", &server.url);
         }

@@ -71,13 +71,17 @@ fn a_wrong_command_line_is_told_to_people_and_to_programs() {
 #[test]
 fn every_shell_gets_its_completions() {
     let folder = tempfile::tempdir().unwrap();
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish", "nushell"] {
         let script = waypost(folder.path(), &["completions", shell]).code(0).stdout;
         for word in ["waypost", "session", "validate", "doctor"] {
             assert!(script.contains(word), "no `{word}` for {shell}:\n{script}");
         }
     }
     waypost(folder.path(), &["completions", "csh"]).code(2).says("bash");
+    let nushell = waypost(folder.path(), &["--json", "completions", "nushell"]).code(0).json();
+    assert_eq!(nushell["shell"], "nushell");
+    let script = nushell["script"].as_str().unwrap();
+    assert!(script.contains("export extern \"waypost plan validate\""), "{script}");
 }
 
 #[test]

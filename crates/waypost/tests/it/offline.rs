@@ -178,3 +178,27 @@ fn an_example_that_comes_out_differently_is_told_with_the_difference() {
         .collect();
     assert_eq!(passed, [false, true, false]);
 }
+
+#[test]
+fn a_folder_that_is_named_is_meant_and_none_is_the_nearest() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [("waypost.toml", ""), ("plans/x/callee.yaml", CALLEE), ("below/deep/x", "")];
+    write(folder.path(), &files);
+    let below = folder.path().join("below/deep");
+    waypost(&below, &["plan", "validate"]).code(0).says("1 plans, 0 errors");
+    waypost(&below, &["plan", "validate", "."]).code(2).says("there are no plans");
+}
+
+#[test]
+fn progress_and_talk_are_for_people_only() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("plans/x/callee.yaml", CALLEE)]);
+    // Standard error is a file here: nothing moves on it.
+    let tested = waypost(folder.path(), &["plan", "test"]).code(0);
+    assert_eq!(tested.stderr, "");
+    let talked = waypost(folder.path(), &["plan", "validate"]).code(0);
+    assert_eq!(talked.stderr, "1 plans, 0 errors, 0 warnings\n");
+    let quiet = waypost(folder.path(), &["--quiet", "plan", "validate"]).code(0);
+    assert_eq!(quiet.stderr, "");
+    waypost(folder.path(), &["-q", "plan", "validate", "nowhere.yaml"]).code(2).says("error: ");
+}

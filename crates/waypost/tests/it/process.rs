@@ -15,15 +15,8 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 const START_LIMIT: Duration = Duration::from_secs(30);
 pub const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Settings of whoever runs the tests are not ours.
-pub const VARIABLES: [&str; 6] = [
-    "WAYPOST_SERVER",
-    "WAYPOST_PORT",
-    "WAYPOST_HOST",
-    "WAYPOST_ADMIN_KEY",
-    "LOG_LEVEL",
-    "NO_COLOR",
-];
+/// Variables that change what the binary prints, beside `WAYPOST_*`.
+const VARIABLES: [&str; 2] = ["LOG_LEVEL", "NO_COLOR"];
 
 /// A command that ended.
 #[derive(Debug)]
@@ -66,6 +59,20 @@ pub fn waypost_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)
     Running::start(folder, arguments, variables).end(COMMAND_LIMIT)
 }
 
+/// Settings of whoever runs the tests are not ours: neither their variables nor their own file,
+/// which is looked for in this empty folder.
+pub fn without_settings<'c>(command: &'c mut Command, empty: &Path) -> &'c mut Command {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("WAYPOST_") {
+            command.env_remove(name);
+        }
+    }
+    for variable in VARIABLES {
+        command.env_remove(variable);
+    }
+    command.env("XDG_CONFIG_HOME", empty.join("no-settings")).env("COLUMNS", "100")
+}
+
 /// The folder of the built binary, for `PATH`.
 pub fn binary_folder() -> &'static Path {
     Path::new(BINARY).parent().unwrap()
@@ -93,10 +100,7 @@ impl Running {
         command.args(arguments).current_dir(folder).stdin(Stdio::null());
         command.stdout(File::create(said.path().join("stdout")).unwrap());
         command.stderr(File::create(said.path().join("stderr")).unwrap());
-        for variable in VARIABLES {
-            command.env_remove(variable);
-        }
-        command.env("COLUMNS", "100").envs(variables.iter().copied());
+        without_settings(&mut command, said.path()).envs(variables.iter().copied());
         let what = format!("`waypost {}`", arguments.join(" "));
         let begun = Instant::now();
         let child = command.spawn().unwrap_or_else(|error| panic!("{what}: {error}"));

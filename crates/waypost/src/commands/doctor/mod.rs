@@ -6,9 +6,11 @@ mod disk;
 mod surroundings;
 
 use crate::context::Context;
+use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
-use crate::plans::{Selection, load_project, project_folder};
-use crate::settings::File;
+use crate::place::{project_folder, shown};
+use crate::plans::{Selection, load_project};
+use crate::settings::{Settings, file_of};
 use clap::Args;
 use finding::{Finding, Level};
 use kernel::plan::mistake::Mistake;
@@ -23,26 +25,34 @@ Examples:
   waypost doctor --data /var/lib/waypost
   waypost --json doctor | jq '.checks[] | select(.level == \"fail\")'";
 
+const PORT_HELP: &str =
+    "The port to listen on [default: waypost.toml, else 8420] [env: WAYPOST_PORT]";
+
 /// What `waypost doctor` takes.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// The project: this folder, or the nearest one above it with a waypost.toml
-    #[arg(default_value = ".")]
-    dir: PathBuf,
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    dir: Option<PathBuf>,
     /// Where the data is kept [default: .waypost in the project]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The port to listen on [default: waypost.toml, else 8420]
-    #[arg(long, env = "WAYPOST_PORT", hide_env_values = true)]
+    #[arg(long, help = PORT_HELP)]
     port: Option<u16>,
+}
+
+impl DoctorArgs {
+    /// The project's folder.
+    pub(crate) fn project(&self) -> PathBuf {
+        project_folder(self.dir.as_deref())
+    }
 }
 
 /// Looks, tells, and fails when something does not work.
 pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Failure> {
-    let folder = project_folder(&args.dir);
+    let folder = args.project();
     let data = args.data.unwrap_or_else(|| folder.join(".waypost"));
-    let (mut findings, mut config) = project(&folder);
+    let (mut findings, mut config) = project(&folder, &context.environment);
     config.server.port = args.port.unwrap_or(config.server.port);
     let server = surroundings::server(context, &config).await;
     let is_served = server.is_served;
@@ -55,32 +65,40 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Fai
 }
 
 /// The settings and the plans; where the settings are wrong the rest is looked at with defaults.
-fn project(folder: &Path) -> (Vec<Finding>, Config) {
-    let (config, finding) = match File::read(folder) {
-        Ok(file) => {
-            let what = if file.is_there() { "reads well" } else { "is not there: defaults hold" };
-            let finding = Finding::ok("config", format!("{} {what}", file.path.display()));
-            (file.config, finding)
+fn project(folder: &Path, environment: &Environment) -> (Vec<Finding>, Config) {
+    let (config, finding) = match Settings::load(Some(folder), environment) {
+        Ok(settings) => {
+            let finding = Finding::ok("config", files_told(folder, &settings));
+            (settings.config, finding)
         }
         Err(failure) => (Config::default(), Finding::failed("config", &failure)),
     };
     let mut findings = vec![finding];
     // Wrong settings are told once.
     if findings.iter().all(|finding| finding.level != Level::Fail) {
-        findings.push(plans(folder));
+        findings.push(plans(folder, environment));
     }
     (findings, config)
 }
 
-fn plans(folder: &Path) -> Finding {
-    let project = match load_project(folder) {
+fn files_told(folder: &Path, settings: &Settings) -> String {
+    let files = settings.files();
+    if !files.is_empty() {
+        return format!("{}: nothing is wrong there", files.join(", "));
+    }
+    let file = file_of(folder).map(|path| shown(&path)).unwrap_or_default();
+    format!("{file} is not there: defaults hold")
+}
+
+fn plans(folder: &Path, environment: &Environment) -> Finding {
+    let project = match load_project(folder, environment) {
         Ok(project) => project,
         Err(failure) => return Finding::failed("plans", &failure),
     };
     if project.plans.is_empty() {
         return Finding::warn("plans", "there are none", "`waypost init` writes one");
     }
-    let all = match Selection::read(&[folder.to_path_buf()]) {
+    let all = match Selection::read(&[folder.to_path_buf()], environment) {
         Ok(selection) => selection.check(),
         Err(failure) => return Finding::failed("plans", &failure),
     };

@@ -1,0 +1,173 @@
+//! The variables that Waypost reads, and the only place that reads them: those of the process, and
+//! below them those of the `.env` beside the project's `waypost.toml`.
+
+use crate::dotenv;
+use crate::exit::Failure;
+use crate::place::shown;
+use server::layer::Source;
+use server::project::CONFIG_FILE;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Who may administer, where this is set.
+pub(crate) const ADMIN_KEY: &str = "WAYPOST_ADMIN_KEY";
+/// The server that clients talk to.
+pub(crate) const SERVER: &str = "WAYPOST_SERVER";
+/// How much is logged: `debug` or `info,engine=debug`.
+pub(crate) const LOG_LEVEL: &str = "LOG_LEVEL";
+
+const PREFIX: &str = "WAYPOST_";
+const FILE: &str = ".env";
+
+/// A variable that is set.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Variable {
+    /// Its name.
+    pub(crate) name: String,
+    /// What it is set to, never empty.
+    pub(crate) text: String,
+    /// Where.
+    pub(crate) source: Source,
+}
+
+/// Without the text: it may be a secret.
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.source)
+    }
+}
+
+/// All variables of ours.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    /// An empty one is none, but it hides the one in the file.
+    variables: BTreeMap<String, Variable>,
+}
+
+impl Environment {
+    /// The variables of this process and of this project.
+    pub(crate) fn of(project: Option<&Path>) -> Result<Self, Failure> {
+        let mut environment = Self::default();
+        for (name, text) in std::env::vars_os() {
+            // What is no text is no value of ours.
+            if let (Ok(name), Ok(text)) = (name.into_string(), text.into_string()) {
+                environment.set(&name, &text, Source::Variable(name.clone()));
+            }
+        }
+        // Only beside settings of ours: any other `.env` was written for somebody else.
+        if let Some(folder) = project.filter(|folder| folder.join(CONFIG_FILE).is_file()) {
+            environment.read(&folder.join(FILE))?;
+        }
+        Ok(environment)
+    }
+
+    /// The variable of this name, if it is set to something.
+    pub(crate) fn get(&self, name: &str) -> Option<&Variable> {
+        self.variables.get(name).filter(|variable| !variable.text.is_empty())
+    }
+
+    /// Its text.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).map(|variable| variable.text.as_str())
+    }
+
+    /// All whose names begin like this, in the order of their names.
+    pub(crate) fn beginning_with<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = &'a Variable> {
+        let begins = move |variable: &&Variable| variable.name.starts_with(prefix);
+        self.variables.values().filter(begins).filter(|variable| !variable.text.is_empty())
+    }
+
+    /// Adds what the file sets and nobody before it; without a file nothing.
+    fn read(&mut self, path: &Path) -> Result<(), Failure> {
+        let file = shown(path);
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(Failure::usage(format!("cannot read `{file}`: {error}"))),
+        };
+        self.add(&file, &text)
+    }
+
+    fn add(&mut self, file: &str, text: &str) -> Result<(), Failure> {
+        let assignments = dotenv::parse(text).map_err(|fault| {
+            Failure::usage(format!("there is a mistake in `{file}`"))
+                .lines(vec![format!("{file}:{}: error: {}", fault.line, fault.what)])
+                .hint("write `KEY=VALUE`, with quotes around a value that has spaces or a `#`")
+        })?;
+        let mut added = Self::default();
+        for dotenv::Assignment { name, value, line } in assignments {
+            added.set(&name, &value, Source::Line { file: file.to_owned(), line });
+        }
+        for (name, variable) in added.variables {
+            self.variables.entry(name).or_insert(variable);
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, text: &str, source: Source) {
+        if name.starts_with(PREFIX) || name == LOG_LEVEL {
+            let text = text.trim().to_owned();
+            let variable = Variable { name: name.to_owned(), text, source };
+            self.variables.insert(name.to_owned(), variable);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Environment {
+    /// The variables of a test's process, then the text of its `.env`.
+    pub(crate) fn of_test(process: &[(&str, &str)], file: &str) -> Self {
+        let mut environment = Self::default();
+        for (name, text) in process {
+            environment.set(name, text, Source::Variable((*name).to_owned()));
+        }
+        environment.add(FILE, file).unwrap();
+        environment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_never_goes_before_the_process() {
+        let process = [("WAYPOST_PORT", "1"), ("WAYPOST_HOST", ""), ("PATH", "x")];
+        let file = "WAYPOST_PORT=2\nWAYPOST_HOST=::1\nOTHER=y\nLOG_LEVEL=warn\nLOG_LEVEL=info\n";
+        let environment = Environment::of_test(&process, file);
+        let port = environment.get("WAYPOST_PORT").unwrap();
+        assert_eq!(
+            (port.text.as_str(), port.source.to_string()),
+            ("1", "environment WAYPOST_PORT".to_owned())
+        );
+        assert_eq!(environment.get("WAYPOST_HOST"), None, "set to nothing by the process");
+        let level = environment.get(LOG_LEVEL).unwrap();
+        assert_eq!((level.text.as_str(), level.source.to_string()), ("info", ".env:5".to_owned()));
+        assert_eq!((environment.get("PATH"), environment.get("OTHER")), (None, None));
+    }
+
+    #[test]
+    fn a_secret_is_told_nowhere() {
+        let environment = Environment::of_test(&[(ADMIN_KEY, "hunter2")], "");
+        assert_eq!(environment.text(ADMIN_KEY), Some("hunter2"));
+        assert!(!format!("{environment:?}").contains("hunter2"));
+        let failure = Environment::default().add(".env", "A=1\nhunter2\n").unwrap_err();
+        let told = failure.to_string();
+        assert!(told.contains(".env:2: error: ") && !told.contains("hunter2"), "{told}");
+    }
+
+    #[test]
+    fn only_a_file_beside_settings_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), "no assignment").unwrap();
+        assert!(Environment::of(Some(folder.path())).is_ok());
+        std::fs::write(folder.path().join(CONFIG_FILE), "").unwrap();
+        assert!(Environment::of(Some(folder.path())).is_err());
+        assert!(Environment::of(None).is_ok());
+    }
+}

@@ -1,0 +1,113 @@
+//! Places: which folder is the project, and where settings lie that hold for all projects.
+
+use server::project::CONFIG_FILE;
+use std::path::{Path, PathBuf};
+
+/// The project that a command works on: the folder that it names, else the present one or the
+/// nearest above it with a `waypost.toml`.
+pub(crate) fn project_folder(named: Option<&Path>) -> PathBuf {
+    match named {
+        Some(folder) => folder.to_path_buf(),
+        None => nearest(Path::new("."), std::env::home_dir().as_deref()),
+    }
+}
+
+/// A path as people are shown it.
+pub(crate) fn shown(path: &Path) -> String {
+    path.strip_prefix(".").unwrap_or(path).display().to_string()
+}
+
+/// The search ends at the home folder and at the root of a git repository.
+fn nearest(here: &Path, home: Option<&Path>) -> PathBuf {
+    // A folder with plans is a project of its own, with or without settings.
+    if here.join("plans").is_dir() {
+        return here.to_path_buf();
+    }
+    let absolute = std::path::absolute(here).unwrap_or_else(|_| here.to_path_buf());
+    for folder in absolute.ancestors() {
+        if folder.join(CONFIG_FILE).is_file() {
+            // Shown as it was given where that is the same folder.
+            return if folder == absolute { here.to_path_buf() } else { folder.to_path_buf() };
+        }
+        if folder.join(".git").exists() || home == Some(folder) {
+            break;
+        }
+    }
+    here.to_path_buf()
+}
+
+/// The folders in which a machine keeps settings of all programs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Roots {
+    /// For everyone on this machine.
+    pub(crate) system: Option<PathBuf>,
+    /// For this person.
+    pub(crate) user: Option<PathBuf>,
+}
+
+impl Roots {
+    /// Those of this machine and of who calls us.
+    pub(crate) fn of_this_machine() -> Self {
+        let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        // A relative path is to be ignored, says the XDG base directory specification.
+        let named = named.filter(|path| path.is_absolute());
+        let usual = || std::env::home_dir().map(|home| home.join(".config"));
+        let system = cfg!(unix).then(|| PathBuf::from("/etc"));
+        Self { system, user: named.or_else(usual) }
+    }
+
+    /// Our files in them, the one that goes first at the end.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let roots = self.system.iter().chain(&self.user);
+        roots.map(|root| root.join("waypost").join("config.toml")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn folder(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn the_nearest_settings_name_the_project() {
+        let root = folder(&["waypost.toml", "a/waypost.toml", "a/b/c/x", "d/plans/x", "e/x"]);
+        let root = root.path();
+        assert_eq!(nearest(&root.join("a/b/c"), None), root.join("a"));
+        assert_eq!(nearest(&root.join("a"), None), root.join("a"));
+        assert_eq!(nearest(&root.join("e"), None), root);
+        assert_eq!(nearest(&root.join("d"), None), root.join("d"), "it has plans of its own");
+    }
+
+    #[test]
+    fn the_search_ends_at_a_repository_and_at_home() {
+        let root = folder(&["waypost.toml", "repo/.git/x", "repo/a/x", "home/a/x"]);
+        let root = root.path();
+        assert_eq!(nearest(&root.join("repo/a"), None), root.join("repo/a"));
+        let home = root.join("home");
+        assert_eq!(nearest(&home.join("a"), Some(home.as_path())), home.join("a"));
+        fs::write(home.join("waypost.toml"), "").unwrap();
+        assert_eq!(
+            nearest(&home.join("a"), Some(home.as_path())),
+            home,
+            "the last one that is looked at"
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_named_is_meant() {
+        let root = folder(&["waypost.toml", "a/x"]);
+        let named = root.path().join("a");
+        assert_eq!(project_folder(Some(named.as_path())), named);
+        assert_eq!(shown(Path::new("./waypost.toml")), "waypost.toml");
+    }
+}

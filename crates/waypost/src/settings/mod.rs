@@ -1,0 +1,338 @@
+//! A project's settings as they hold now, each with where it comes from. A flag goes before a
+//! variable, that before the project's `waypost.toml`, that before the person's own file, that
+//! before the machine's, and that before the default.
+
+mod variables;
+
+use crate::environment::{ADMIN_KEY, Environment, LOG_LEVEL};
+use crate::exit::Failure;
+use crate::place::{Roots, shown};
+use kernel::limits::Limits;
+use kernel::plan::mistake::Mistake;
+use serde_json::{Map, Value, json};
+use server::config::{AdminRule, Config};
+use server::layer::{Layer, Source};
+use server::project::CONFIG_FILE;
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use toml::de::DeTable;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// A line of a file, or a variable.
+    At(Source),
+    /// The command line.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::At(source) => write!(f, "{source}"),
+            Origin::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Setting {
+    /// Its name, such as `server.port`.
+    pub(crate) key: String,
+    /// Its value; of a secret only whether there is one.
+    pub(crate) value: Value,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+}
+
+/// What all files and variables say together.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// What holds, with defaults for the rest.
+    pub(crate) config: Config,
+    /// Who said what; a later one goes before those ahead of it.
+    layers: Vec<Layer>,
+}
+
+impl Settings {
+    /// The settings that hold for this project; without one, those that hold for all.
+    pub(crate) fn load(project: Option<&Path>, environment: &Environment) -> Result<Self, Failure> {
+        Self::read(project, environment, &Roots::of_this_machine())
+    }
+
+    fn read(
+        project: Option<&Path>,
+        environment: &Environment,
+        roots: &Roots,
+    ) -> Result<Self, Failure> {
+        let mut files = roots.files();
+        if let Some(folder) = project {
+            files.push(file_of(folder)?);
+        }
+        let mut layers = Vec::new();
+        for path in files {
+            layers.extend(layer(&path)?);
+        }
+        let (variables, mut mistakes) = variables::layers(environment);
+        layers.extend(variables);
+        match Config::layered(&layers) {
+            Ok(config) if mistakes.is_empty() => return Ok(Self { config, layers }),
+            Ok(_) => {}
+            Err(found) => mistakes.extend(found),
+        }
+        let lines = mistakes.iter().map(Mistake::to_string).collect();
+        Err(Failure::usage("there are mistakes in the settings").lines(lines))
+    }
+
+    /// The files that were read, the one that goes first at the end.
+    pub(crate) fn files(&self) -> Vec<&str> {
+        let mut files = Vec::new();
+        for layer in &self.layers {
+            if let Source::File(file) = &layer.source {
+                files.push(file.as_str());
+            }
+        }
+        files
+    }
+
+    /// Every setting, in the order of the reference; `server` is what the client talks to.
+    pub(crate) fn all(&self, server: (&str, &Origin), environment: &Environment) -> Vec<Setting> {
+        let mut settings = defaults();
+        for setting in self.layers.iter().flat_map(written) {
+            match settings.iter_mut().find(|known| known.key == setting.key) {
+                Some(known) => *known = setting,
+                None => settings.push(setting),
+            }
+        }
+        settings.extend(beside_the_files(server, environment));
+        settings
+    }
+}
+
+/// The file of this project: where it is, or would be.
+pub(crate) fn file_of(folder: &Path) -> Result<PathBuf, Failure> {
+    if folder.is_dir() {
+        return Ok(folder.join(CONFIG_FILE));
+    }
+    Err(Failure::usage(format!("there is no folder `{}`", folder.display()))
+        .hint("`waypost init DIR` writes a project that runs as it is"))
+}
+
+/// What a file says; nothing where there is none.
+fn layer(path: &Path) -> Result<Option<Layer>, Failure> {
+    let file = shown(path);
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(Layer::file(&file, &text))),
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
+            Ok(None)
+        }
+        Err(error) => Err(Failure::usage(format!("cannot read `{file}`: {error}"))
+            .hint("check its rights: settings that are not read would be missed in silence")),
+    }
+}
+
+/// All settings of the files with their defaults.
+fn defaults() -> Vec<Setting> {
+    let Config { server, limits, .. } = Config::default();
+    let admin = match server.admin {
+        AdminRule::Local => "local",
+        AdminRule::Key => "key",
+    };
+    let setting = |key: String, value: Value| Setting { key, value, origin: Origin::Default };
+    let mut all = vec![
+        setting("server.host".to_owned(), json!(server.host)),
+        setting("server.port".to_owned(), json!(server.port)),
+        setting("server.hosts".to_owned(), json!(server.hosts)),
+        setting("server.admin".to_owned(), json!(admin)),
+        setting("tools.http.allow".to_owned(), json!([])),
+    ];
+    let limits = json!(limits);
+    let limit = |name: &&str| setting(format!("limits.{name}"), limits[*name].clone());
+    all.extend(Limits::NAMES.iter().map(limit));
+    all
+}
+
+/// What a layer sets.
+fn written(layer: &Layer) -> Vec<Setting> {
+    let mut all = Vec::new();
+    // Both read well: the text was read as settings before.
+    let values: Map<String, Value> = toml::from_str(&layer.text).unwrap_or_default();
+    if let Ok(table) = DeTable::parse(&layer.text) {
+        collect(layer, (table.get_ref(), &Value::Object(values)), "", &mut all);
+    }
+    all
+}
+
+fn collect(
+    layer: &Layer,
+    (table, values): (&DeTable<'_>, &Value),
+    path: &str,
+    all: &mut Vec<Setting>,
+) {
+    for (key, value) in table {
+        let name: &str = key.get_ref();
+        let inner = &values[name];
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        match value.get_ref().as_table() {
+            Some(table) => collect(layer, (table, inner), &path, all),
+            None => {
+                let origin = Origin::At(layer.origin(&key.span()));
+                all.push(Setting { key: path, value: inner.clone(), origin });
+            }
+        }
+    }
+}
+
+/// What no file holds: where the client looks, how much is logged, and whether there is a key.
+fn beside_the_files(server: (&str, &Origin), environment: &Environment) -> Vec<Setting> {
+    let origin = |name: &str| {
+        environment.get(name).map_or(Origin::Default, |found| Origin::At(found.source.clone()))
+    };
+    let level = environment.text(LOG_LEVEL).unwrap_or("info");
+    let admin_key = if environment.get(ADMIN_KEY).is_some() { "set" } else { "unset" };
+    let setting = |key: &str, value: &str, origin: Origin| Setting {
+        key: key.to_owned(),
+        value: json!(value),
+        origin,
+    };
+    vec![
+        setting("client.server", server.0, server.1.clone()),
+        setting("log.level", level, origin(LOG_LEVEL)),
+        setting("admin.key", admin_key, origin(ADMIN_KEY)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::DEFAULT_SERVER;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// A machine with files of its own, and a project on it.
+    struct Machine {
+        folder: TempDir,
+    }
+
+    impl Machine {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            for (name, text) in files {
+                let path = folder.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            fs::create_dir_all(folder.path().join("shop")).unwrap();
+            Self { folder }
+        }
+
+        fn read(&self, environment: &Environment) -> Result<Settings, Failure> {
+            let root = |name: &str| Some(self.folder.path().join(name));
+            let roots = Roots { system: root("etc"), user: root("config") };
+            Settings::read(root("shop").as_deref(), environment, &roots)
+        }
+
+        /// The value of a setting and its origin, without the folder of this machine.
+        fn setting(&self, environment: &Environment, key: &str) -> (Value, String) {
+            let settings = self.read(environment).unwrap();
+            let all = settings.all((DEFAULT_SERVER, &Origin::Default), environment);
+            let found = all.into_iter().find(|setting| setting.key == key).unwrap();
+            (found.value, self.masked(&found.origin.to_string()))
+        }
+
+        fn masked(&self, text: &str) -> String {
+            text.replace(&self.folder.path().display().to_string(), "")
+        }
+    }
+
+    const SYSTEM: (&str, &str) = (
+        "etc/waypost/config.toml",
+        "[server]\nport = 1\nadmin = \"key\"\nhosts = [\"a\", \"b\"]\n",
+    );
+    const USER: (&str, &str) =
+        ("config/waypost/config.toml", "# mine\n[server]\nport = 2\nhosts = [\"c\"]\n");
+    const PROJECT: (&str, &str) =
+        ("shop/waypost.toml", "[limits]\nbody_depth_max = 8\n[server]\nport = 3\n");
+
+    #[test]
+    fn each_layer_goes_before_the_one_below_it() {
+        let none = Environment::default();
+        let port = |files: &[(&str, &str)], environment: &Environment| {
+            Machine::new(files).setting(environment, "server.port")
+        };
+        assert_eq!(port(&[], &none), (json!(8420), "default".to_owned()));
+        assert_eq!(port(&[SYSTEM], &none), (json!(1), "/etc/waypost/config.toml:2".to_owned()));
+        let both = [SYSTEM, USER];
+        assert_eq!(port(&both, &none), (json!(2), "/config/waypost/config.toml:3".to_owned()));
+        let all = [SYSTEM, USER, PROJECT];
+        assert_eq!(port(&all, &none), (json!(3), "/shop/waypost.toml:4".to_owned()));
+        let file = Environment::of_test(&[], "WAYPOST_SERVER_PORT=4\n");
+        assert_eq!(port(&all, &file), (json!(4), ".env:1".to_owned()));
+        let process = Environment::of_test(&[("WAYPOST_PORT", "5")], "WAYPOST_PORT=4\n");
+        assert_eq!(port(&all, &process), (json!(5), "environment WAYPOST_PORT".to_owned()));
+    }
+
+    #[test]
+    fn layers_are_merged_and_lists_are_replaced() {
+        let machine = Machine::new(&[SYSTEM, USER, PROJECT]);
+        let none = Environment::default();
+        let setting = |key: &str| machine.setting(&none, key);
+        let line = |text: &str| text.to_owned();
+        assert_eq!(setting("server.admin"), (json!("key"), line("/etc/waypost/config.toml:3")));
+        assert_eq!(setting("server.hosts"), (json!(["c"]), line("/config/waypost/config.toml:4")));
+        assert_eq!(setting("limits.body_depth_max"), (json!(8), line("/shop/waypost.toml:2")));
+        let settings = machine.read(&none).unwrap();
+        assert_eq!((settings.config.server.port, settings.files().len()), (3, 3));
+        assert_eq!(settings.config.server.hosts, ["c"]);
+        let all = settings.all((DEFAULT_SERVER, &Origin::Default), &none);
+        assert_eq!(all.len(), 5 + Limits::NAMES.len() + 3);
+    }
+
+    #[test]
+    fn mistakes_in_every_layer_are_told_with_their_file_and_line() {
+        let machine = Machine::new(&[
+            ("etc/waypost/config.toml", "[server]\nprot = 1\n"),
+            ("config/waypost/config.toml", "[limits]\n\nbody_byte_max = 1\n"),
+            ("shop/waypost.toml", "[server]\nport = \"x\"\n"),
+        ]);
+        let environment = Environment::of_test(&[], "WAYPOST_PORT=y\n");
+        let told = machine.masked(&machine.read(&environment).unwrap_err().to_string());
+        for part in [
+            "/etc/waypost/config.toml:2:1: error: unknown key `prot` in `[server]`; \
+             hint: did you mean `port`?",
+            "/config/waypost/config.toml:3:1: error: unknown key `body_byte_max` in `[limits]`; \
+             hint: did you mean `body_bytes_max`?",
+            "/shop/waypost.toml:2:8: error: invalid type",
+            ".env:1:1: error: invalid type",
+        ] {
+            assert!(told.contains(part), "no `{part}` in {told}");
+        }
+    }
+
+    #[test]
+    fn without_a_project_the_settings_of_all_hold() {
+        let machine = Machine::new(&[SYSTEM, PROJECT]);
+        let roots = Roots { system: Some(machine.folder.path().join("etc")), user: None };
+        let settings = Settings::read(None, &Environment::default(), &roots).unwrap();
+        assert_eq!(settings.config.server.port, 1);
+        let nowhere = machine.folder.path().join("nowhere");
+        let failure =
+            Settings::read(Some(nowhere.as_path()), &Environment::default(), &roots).unwrap_err();
+        assert!(failure.message.contains("there is no folder"), "{failure}");
+    }
+
+    #[test]
+    fn dotted_keys_and_inline_tables_are_found() {
+        let text = "server.port = 1\nlimits = {body_depth_max = 2}\n";
+        let told: Vec<String> = written(&Layer::file("a.toml", text))
+            .iter()
+            .map(|setting| format!("{} {} {}", setting.key, setting.value, setting.origin))
+            .collect();
+        assert_eq!(told, ["limits.body_depth_max 2 a.toml:2", "server.port 1 a.toml:1"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! Variables that stand for a setting: `WAYPOST_<SECTION>_<KEY>`, and the short `WAYPOST_HOST` and
+//! `WAYPOST_PORT`. Each becomes a layer of one line, read as the same line of a file would be.
+
+use crate::environment::{Environment, Variable};
+use kernel::limits::Limits;
+use kernel::plan::mistake::{Mistake, did_you_mean};
+use serde_json::{Value, json};
+use server::config::SERVER_KEYS;
+use server::layer::{Layer, Source};
+
+/// A table of the settings whose keys are variables too.
+struct Section {
+    name: &'static str,
+    /// How its variables begin. The client's own `WAYPOST_SERVER` does not: it ends before the `_`.
+    prefix: &'static str,
+    keys: &'static [&'static str],
+}
+
+const SECTIONS: [Section; 2] = [
+    Section { name: "server", prefix: "WAYPOST_SERVER_", keys: SERVER_KEYS },
+    Section { name: "limits", prefix: "WAYPOST_LIMITS_", keys: Limits::NAMES },
+];
+
+/// The short names of two settings; they go before the long ones.
+const SHORT: [(&str, &str); 2] = [("WAYPOST_HOST", "host"), ("WAYPOST_PORT", "port")];
+
+/// One layer for each variable that stands for a setting, and the mistakes in their names.
+pub(super) fn layers(environment: &Environment) -> (Vec<Layer>, Vec<Mistake>) {
+    let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
+    for section in &SECTIONS {
+        for variable in environment.beginning_with(section.prefix) {
+            match section.key_of(&variable.name) {
+                Some(key) => layers.push(layer(section.name, key, variable)),
+                None => mistakes.push(section.unknown(variable)),
+            }
+        }
+    }
+    for (name, key) in SHORT {
+        layers.extend(environment.get(name).map(|variable| layer("server", key, variable)));
+    }
+    // Whatever the process sets goes before the project's file, under a long or a short name.
+    layers.sort_by_key(|layer| matches!(layer.source, Source::Variable(_)));
+    (layers, mistakes)
+}
+
+impl Section {
+    fn key_of(&self, variable: &str) -> Option<&'static str> {
+        let word = variable.strip_prefix(self.prefix)?;
+        self.keys.iter().copied().find(|key| key.to_uppercase() == word)
+    }
+
+    fn unknown(&self, variable: &Variable) -> Mistake {
+        let Section { name: section, prefix, keys } = self;
+        let word = variable.name.strip_prefix(prefix).unwrap_or_default();
+        let hint = match did_you_mean(word, keys.iter().copied()) {
+            Some(key) => format!("did you mean `{prefix}{}`?", key.to_uppercase()),
+            None => format!("`waypost config show` lists all settings of `[{section}]`"),
+        };
+        let what = format!("there is no setting for the variable `{}`", variable.name);
+        let mut mistake = Mistake::error(what).hint(hint);
+        match &variable.source {
+            Source::Line { file, line } => {
+                mistake = mistake.at((*line, 1), "");
+                mistake.file = Some(file.clone());
+            }
+            // A variable has no place beside its name.
+            Source::File(_) | Source::Variable(_) => {}
+        }
+        mistake
+    }
+}
+
+fn layer(section: &str, key: &str, variable: &Variable) -> Layer {
+    let value = value(section, key, &variable.text);
+    // A JSON value is written as a TOML value is: a number, a text or a list of texts.
+    Layer { source: variable.source.clone(), text: format!("{section}.{key} = {value}") }
+}
+
+/// The value that the text stands for. What is no number stays a text, and is refused where a
+/// number must be.
+fn value(section: &str, key: &str, text: &str) -> Value {
+    match (section, key) {
+        ("server", "hosts") => {
+            let hosts = text.split(',').map(str::trim).filter(|host| !host.is_empty());
+            json!(hosts.collect::<Vec<_>>())
+        }
+        ("server", "host" | "admin") => json!(text),
+        _ => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use server::config::Config;
+
+    fn told(process: &[(&str, &str)], file: &str) -> Vec<String> {
+        let (layers, mut mistakes) = layers(&Environment::of_test(process, file));
+        mistakes.extend(Config::layered(&layers).err().unwrap_or_default());
+        mistakes.iter().map(Mistake::to_string).collect()
+    }
+
+    #[test]
+    fn every_setting_of_both_sections_has_its_variable() {
+        let variables = [
+            ("WAYPOST_SERVER", "http://127.0.0.1:1"),
+            ("WAYPOST_ADMIN_KEY", "secret"),
+            ("WAYPOST_SERVER_HOST", "::1"),
+            ("WAYPOST_SERVER_HOSTS", "a.test, b.test:8443,"),
+            ("WAYPOST_SERVER_ADMIN", "key"),
+            ("WAYPOST_SERVER_PORT", "1"),
+            ("WAYPOST_PORT", "2"),
+            ("WAYPOST_LIMITS_BODY_BYTES_MAX", "9"),
+        ];
+        let (layers, mistakes) = layers(&Environment::of_test(&variables, ""));
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let config = Config::layered(&layers).unwrap();
+        assert_eq!(config.server.host.to_string(), "::1");
+        assert_eq!(config.server.hosts, ["a.test", "b.test:8443"]);
+        assert_eq!(config.server.admin, server::config::AdminRule::Key);
+        assert_eq!(config.server.port, 2, "the short name goes first");
+        assert_eq!(config.limits.body_bytes_max, 9);
+        let file = Environment::of_test(&[("WAYPOST_SERVER_PORT", "1")], "WAYPOST_PORT=2\n");
+        let config = Config::layered(&self::layers(&file).0).unwrap();
+        assert_eq!(config.server.port, 1, "the process goes before the file");
+        for section in &SECTIONS {
+            for key in section.keys {
+                let name = format!("{}{}", section.prefix, key.to_uppercase());
+                assert_eq!(section.key_of(&name), Some(*key));
+            }
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_misspelt_is_told() {
+        assert_eq!(
+            told(&[("WAYPOST_SERVER_PROT", "1")], "\nWAYPOST_LIMITS_BODY_BYTE_MAX=1\n"),
+            [
+                "error: there is no setting for the variable `WAYPOST_SERVER_PROT`; \
+                 hint: did you mean `WAYPOST_SERVER_PORT`?",
+                ".env:2:1: error: there is no setting for the variable \
+                 `WAYPOST_LIMITS_BODY_BYTE_MAX`; hint: did you mean \
+                 `WAYPOST_LIMITS_BODY_BYTES_MAX`?",
+            ]
+        );
+        let told = told(&[("WAYPOST_LIMITS_SOMETHING_ELSE", "1")], "");
+        assert!(told[0].ends_with("`waypost config show` lists all settings of `[limits]`"));
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_with_its_variable() {
+        let told = told(&[("WAYPOST_PORT", "soon")], "WAYPOST_LIMITS_BODY_DEPTH_MAX=-1\n");
+        assert!(told[0].starts_with(".env:1:1: error: invalid type"), "{told:?}");
+        assert!(told[1].starts_with("environment WAYPOST_PORT: error: invalid type"), "{told:?}");
+        let told = self::told(&[("WAYPOST_HOST", "0.0.0.0")], "");
+        assert!(told[0].contains("environment WAYPOST_HOST: error: `0.0.0.0` can be"), "{told:?}");
+        let told = self::told(&[("WAYPOST_PORT", "99999")], "");
+        assert!(told[0].starts_with("environment WAYPOST_PORT: error: invalid value"), "{told:?}");
+    }
+}
