@@ -1,8 +1,8 @@
 //! `bench mcp`: the MCP endpoint beside bare axum handlers that answer the same. In turns, because
 //! the machine is not the same from minute to minute.
 
-pub mod bare;
 mod wire;
+pub mod bare;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! `waypost.toml`, and the layers around it: what an operator can set. An unknown key is an error
-//! with its line and the key that was most likely meant: a setting that is silently ignored is worse
-//! than none.
+//! with its line and the key that was most likely meant: a setting that is silently ignored is
+//! worse than none.
 
 use crate::layer::{Layer, merge};
 use kernel::ids::RealmId;
