@@ -2,8 +2,8 @@
 //! definitions, ever: a tool exists as code, plan, file or upstream.
 
 use crate::refusal::{Refusal, RefusalKind};
+use crate::registry::{Listed, Registry, bad_name};
 use kernel::call::{Reach, ToolSpec, Yields};
-use kernel::contracts::Tool;
 use kernel::ids::{PlanId, RealmId, ToolName};
 use kernel::limits::Limits;
 use kernel::plan::check::Surroundings;
@@ -29,15 +29,27 @@ pub struct PlanFile {
     pub default_id: PlanId,
 }
 
-/// A tool with what the gate needs at every call.
-pub(crate) struct Listed {
-    pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) spec_hash: kernel::ids::ContentHash,
+/// Whose plan is read: it finds the tools that they see.
+#[derive(Clone, Copy)]
+pub(crate) enum Author<'a> {
+    /// The operator, who sees all, and is told what the rules keep out.
+    Operator,
+    /// A caller, who sees what this says.
+    Caller(&'a dyn Fn(&ToolSpec) -> bool),
+}
+
+impl Author<'_> {
+    fn sees(self, spec: &ToolSpec) -> bool {
+        match self {
+            Author::Operator => true,
+            Author::Caller(sees) => sees(spec),
+        }
+    }
 }
 
 /// Tools and plans.
 pub(crate) struct Catalog {
-    tools: BTreeMap<ToolName, Listed>,
+    pub(crate) registry: Registry,
     schemas: Arc<dyn Schemas>,
     limits: Arc<Limits>,
     realms: RwLock<HashMap<RealmId, RealmPlans>>,
@@ -55,18 +67,9 @@ struct RealmPlans {
 }
 
 impl Catalog {
-    pub(crate) fn new(
-        tools: Vec<Arc<dyn Tool>>,
-        schemas: Arc<dyn Schemas>,
-        limits: Arc<Limits>,
-    ) -> Self {
-        let listed = |tool: Arc<dyn Tool>| {
-            let spec_hash = tool.spec().hash();
-            (tool.spec().name.clone(), Listed { tool, spec_hash })
-        };
-        let tools = tools.into_iter().map(listed).collect();
+    pub(crate) fn new(registry: Registry, schemas: Arc<dyn Schemas>, limits: Arc<Limits>) -> Self {
         let version = watch::Sender::new(1);
-        Self { tools, schemas, limits, realms: RwLock::default(), version }
+        Self { registry, schemas, limits, realms: RwLock::default(), version }
     }
 
     /// A number that grows with every change of what there is.
@@ -87,11 +90,18 @@ impl Catalog {
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<&Listed> {
-        self.tools.get(name)
+        self.registry.tool(name)
     }
 
     pub(crate) fn specs(&self) -> impl Iterator<Item = &Arc<ToolSpec>> {
-        self.tools.values().map(|listed| listed.tool.spec())
+        self.registry.tools().map(|listed| listed.tool.spec())
+    }
+
+    /// Warnings of rules that fit no tool and no plan of this realm.
+    pub(crate) fn idle_rules(&self, realm: &RealmId) -> Vec<Mistake> {
+        let plans = self.plans(realm);
+        let ids: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
+        self.registry.idle_rules(&ids)
     }
 
     pub(crate) fn plans(&self, realm: &RealmId) -> Vec<Arc<Plan>> {
@@ -117,8 +127,9 @@ impl Catalog {
         for file in files {
             let origin =
                 Origin { file: Some(file.file.clone()), default_id: Some(file.default_id.clone()) };
-            let loaded = self
-                .around(realm, &ids, |around| load_text(&file.text, &origin, &self.limits, around));
+            let loaded = self.around(realm, &ids, Author::Operator, |around| {
+                load_text(&file.text, &origin, &self.limits, around)
+            });
             match loaded {
                 Ok((plan, warnings)) => {
                     mistakes.extend(warnings);
@@ -128,6 +139,10 @@ impl Catalog {
             }
         }
         mistakes.extend(twice(&plans));
+        for (file, plan) in &plans {
+            let misnamed = self.misnamed(&plan.id, Author::Operator);
+            mistakes.extend(misnamed.map(|mistake| filed(mistake, file)));
+        }
         if mistakes.iter().any(Mistake::is_error) {
             return Err(mistakes);
         }
@@ -141,9 +156,24 @@ impl Catalog {
         realm: &RealmId,
         source: &Value,
         coming: &[PlanId],
+        author: Author<'_>,
     ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
         let origin = Origin { file: None, default_id: Some(PlanId::from("inline/plan")) };
-        self.around(realm, coming, |around| load_value(source, &origin, &self.limits, around))
+        self.around(realm, coming, author, |around| {
+            load_value(source, &origin, &self.limits, around)
+        })
+    }
+
+    /// Why a plan cannot be kept under this id, if so: a plan is a tool as well, and one name is
+    /// one tool's.
+    pub(crate) fn misnamed(&self, id: &PlanId, author: Author<'_>) -> Option<Mistake> {
+        let taken = || {
+            let listed = self.registry.tool(id.as_str())?;
+            author.sees(listed.tool.spec()).then(|| "it is the name of a tool".to_owned())
+        };
+        let why = bad_name(id.as_str()).or_else(taken)?;
+        let message = format!("a plan cannot have the id `{id}`: {why}");
+        Some(Mistake::error(message).hint("give it another planId").at((0, 0), "/planId"))
     }
 
     pub(crate) fn insert(&self, realm: &RealmId, plans: impl Iterator<Item = Plan>) {
@@ -155,6 +185,7 @@ impl Catalog {
         known.specs = known
             .plans
             .values()
+            .filter(|plan| self.registry.rules().allows(plan.id.as_str()))
             .map(|plan| (plan.id.clone(), Arc::new(self.as_tool(&known.plans, plan))))
             .collect();
         drop(realms);
@@ -170,8 +201,9 @@ impl Catalog {
             for step in visited.index.keys().filter_map(|id| visited.step(id)) {
                 match &step.kind {
                     StepKind::ToolCall(call) => {
-                        let tool = self.tools.get(&call.tool).map(|listed| listed.tool.spec());
-                        reach = reach.max(tool.map_or(Reach::Writes, |spec| spec.reach));
+                        let tool = self.registry.tool(call.tool.as_str());
+                        let known = tool.map(|listed| listed.tool.spec().reach);
+                        reach = reach.max(known.unwrap_or(Reach::Writes));
                     }
                     StepKind::Plan { plan, .. } => match plans.get_key_value(plan) {
                         Some((id, inner)) if seen.insert(id) => to_visit.push(inner),
@@ -201,13 +233,25 @@ impl Catalog {
         &self,
         realm: &RealmId,
         coming: &[PlanId],
+        author: Author<'_>,
         work: impl FnOnce(&Surroundings<'_>) -> T,
     ) -> T {
-        let tool = |name: &ToolName| self.tools.get(name).map(|listed| listed.tool.spec().clone());
+        let tool = |name: &ToolName| {
+            let spec = self.registry.tool(name.as_str())?.tool.spec();
+            author.sees(spec).then(|| spec.clone())
+        };
+        let withheld = |name: &ToolName| match author {
+            Author::Operator => self.registry.withholds(name.as_str()),
+            Author::Caller(_) => false,
+        };
         let plan = |id: &PlanId| coming.contains(id) || self.plan(realm, id).is_some();
-        let names = || self.tools.keys().cloned().collect();
+        let names = || {
+            let seen = self.specs().filter(|spec| author.sees(spec));
+            seen.map(|spec| spec.name.clone()).collect()
+        };
         work(&Surroundings {
             tools: &tool,
+            withheld: &withheld,
             plans: &plan,
             tool_names: &names,
             schemas: self.schemas.as_ref(),
@@ -276,12 +320,16 @@ fn twice(plans: &[(&PlanFile, Plan)]) -> Vec<Mistake> {
     for (file, plan) in plans {
         if let Some(first) = seen.insert(&plan.id, &file.file) {
             let message = format!("plan id `{}` is taken by {first}", plan.id);
-            let mut mistake = Mistake::error(message).hint("give one of them another planId");
-            mistake.file = Some(file.file.clone());
-            mistakes.push(mistake);
+            let mistake = Mistake::error(message).hint("give one of them another planId");
+            mistakes.push(filed(mistake, file));
         }
     }
     mistakes
+}
+
+fn filed(mut mistake: Mistake, file: &PlanFile) -> Mistake {
+    mistake.file = Some(file.file.clone());
+    mistake
 }
 
 fn named_plans(steps: &[Step]) -> Vec<PlanId> {

@@ -2,12 +2,13 @@
 //! one-step run in a session of its own.
 
 use crate::command::{Command, Presence, StartRun};
-use crate::gate::{IllFormed, Sending};
+use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::once::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::request::{CallReport, CallRequest, Once, RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::Engine;
 use kernel::call::{Caller, Judgement, Pace, Reach, ToolOutput, ToolSpec, Verdict};
+use kernel::fault::Fault;
 use kernel::ids::{CallId, PlanId, SessionId, SessionKey, Space, ToolName};
 use kernel::plan::Closure;
 use kernel::plan::flow::reload;
@@ -15,6 +16,9 @@ use kernel::session::RunStatus;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// When to call again after a run that found no place.
+const CROWD_RETRY_MS: u64 = 1_000;
 
 impl Engine {
     /// Calls a tool. A call that must be approved, or that takes longer than the caller waits, goes
@@ -77,11 +81,14 @@ impl Engine {
                 let wait_ms = if slow { 0 } else { request.wait_ms };
                 let claim = match self.turn(caller, request.once.as_ref()).await? {
                     Some(Turn::Repeat(row)) => {
-                        return self.repeated_run(caller, &row, wait_ms).await.map(called);
+                        let again = self.repeated_run(caller, &row, wait_ms).await;
+                        return again.and_then(called_alone);
                     }
                     Some(Turn::First(claim)) => Some(claim),
                     None => None,
                 };
+                // Whoever comes too soon leaves no run behind, nor a key that was used up.
+                gate.in_time(caller, &request.tool).map_err(too_many)?;
                 self.call_as_run(caller, request, claim, wait_ms).await
             }
         }
@@ -105,6 +112,7 @@ impl Engine {
                 ));
             }
         }
+        self.shared.gate.count_plan(caller, &spec.name).map_err(too_many)?;
         let run = RunRequest {
             target: RunTarget::Plan(PlanId::from(spec.name.as_str())),
             input: request.arguments,
@@ -130,10 +138,12 @@ impl Engine {
             given: Arc::new(request.given),
             teller: request.teller,
         };
-        match self.shared.gate.clone().start(sending).await.result {
-            Ok(ToolOutput::Value(value)) => Ok(CallReport::Done(value)),
-            Ok(ToolOutput::Wants(wants)) => Ok(CallReport::Wants(wants)),
-            Err(error) => {
+        let Started { result, retry_ms, .. } = self.shared.gate.clone().start(sending).await;
+        match (result, retry_ms) {
+            (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),
+            (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
+            (Err(error), Some(retry_ms)) => Err(too_many((error.fault, retry_ms))),
+            (Err(error), None) => {
                 let message = error.fault.to_string();
                 let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", message);
                 Err(hinted(refusal, error.fault.hint))
@@ -166,7 +176,7 @@ impl Engine {
             claim,
         };
         let command = |answer| Command::Run { start, answer };
-        self.wait_for(&key, run, wait_ms, command).await.map(called)
+        self.wait_for(&key, run, wait_ms, command).await.and_then(called_alone)
     }
 
     /// The plan of a direct call: the tool, then its output as the answer.
@@ -209,6 +219,13 @@ fn denied(tool: &ToolName, why: &str) -> Refusal {
     Refusal::new(RefusalKind::Forbidden, "policy_denied", message)
 }
 
+/// There are too many calls, and nothing was sent.
+fn too_many((fault, retry_ms): (Fault, u64)) -> Refusal {
+    let code = if fault.name == RATE_LIMITED { "rate_limited" } else { "too_many_calls" };
+    let refusal = Refusal::new(RefusalKind::TooMany, code, fault.message);
+    hinted(refusal, fault.hint).detail(json!({"retryAfterMs": retry_ms}))
+}
+
 fn hinted(refusal: Refusal, hint: Option<String>) -> Refusal {
     match hint {
         Some(hint) => refusal.hint(hint),
@@ -222,6 +239,20 @@ fn called(report: RunReport) -> CallReport {
         RunStatus::Failed | RunStatus::Cancelled => CallReport::Failed(Box::new(report)),
         RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck | RunStatus::Paused => {
             CallReport::Pending(Box::new(report))
+        }
+    }
+}
+
+/// What came of the run of one tool: one that found no place is refused like one that never became
+/// a run. The run of a plan is not, for its other steps may have done something.
+fn called_alone(report: RunReport) -> Result<CallReport, Refusal> {
+    let crowd = |fault: &&Fault| [RATE_LIMITED, TOO_MANY_CALLS].contains(&fault.name.as_str());
+    let failed = report.run.status == RunStatus::Failed;
+    match report.run.last_error.as_ref().filter(|_| failed).filter(crowd) {
+        None => Ok(called(report)),
+        Some(fault) => {
+            let detail = json!({"retryAfterMs": CROWD_RETRY_MS, "run": report.run.id});
+            Err(too_many((fault.clone(), CROWD_RETRY_MS)).detail(detail))
         }
     }
 }

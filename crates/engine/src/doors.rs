@@ -1,6 +1,6 @@
 //! What doors may ask: sessions, runs, replies. Everything that is answered is durable.
 
-use crate::catalog::invalid_plan;
+use crate::catalog::{Author, invalid_plan};
 use crate::clock::timeout;
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::drive::drive;
@@ -82,7 +82,7 @@ impl Engine {
         (request, claim): (RunRequest, Option<Claim>),
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
-        let closure = self.shared.closure_of(&caller.realm, request.target)?;
+        let closure = self.shared.closure_of(caller, request.target)?;
         if let Some(parameters) = &closure.main.parameters {
             self.shared.schemas.check(parameters, &request.input).map_err(|misfits| {
                 let message = format!("the input does not fit plan `{}`", closure.main.id);
@@ -270,8 +270,12 @@ impl Engine {
         expected: Option<u64>,
     ) -> Result<RegisteredPlan, Refusal> {
         let realm = &caller.realm;
-        let (plan, _) =
-            self.shared.catalog.read(realm, &source, &[]).map_err(|found| invalid_plan(&found))?;
+        let read = self.shared.gate.read_plan_to_keep(caller, &source);
+        let (plan, _) = read.map_err(|found| invalid_plan(&found))?;
+        // It may have the name of a tool that its author does not see, and others do.
+        if let Some(mistake) = self.shared.catalog.misnamed(&plan.id, Author::Operator) {
+            return Err(invalid_plan(&[mistake]));
+        }
         let definition = Definition {
             kind: PLAN.to_owned(),
             name: plan.id.to_string(),
@@ -299,8 +303,14 @@ impl Engine {
         let coming: Vec<PlanId> =
             stored.iter().map(|definition| PlanId::from(definition.name.as_str())).collect();
         for definition in stored {
-            match self.shared.catalog.read(realm, &definition.body, &coming) {
-                Ok((plan, _)) => self.shared.catalog.insert(realm, std::iter::once(plan)),
+            let catalog = &self.shared.catalog;
+            let read = catalog.read(realm, &definition.body, &coming, Author::Operator);
+            let read = read.and_then(|(plan, _)| {
+                let misnamed = catalog.misnamed(&plan.id, Author::Operator);
+                misnamed.map_or(Ok(plan), |mistake| Err(vec![mistake]))
+            });
+            match read {
+                Ok(plan) => catalog.insert(realm, std::iter::once(plan)),
                 Err(found) => {
                     let refusal = invalid_plan(&found);
                     tracing::warn!(%realm, plan = definition.name, "{}", refusal.message);
@@ -388,13 +398,13 @@ impl Shared {
         Ok(())
     }
 
-    fn closure_of(&self, realm: &RealmId, target: RunTarget) -> Result<Arc<Closure>, Refusal> {
+    fn closure_of(&self, caller: &Caller, target: RunTarget) -> Result<Arc<Closure>, Refusal> {
         match target {
-            RunTarget::Plan(id) => self.catalog.closure(realm, &id),
+            RunTarget::Plan(id) => self.catalog.closure(&caller.realm, &id),
             RunTarget::Inline(source) => {
-                let (plan, _) =
-                    self.catalog.read(realm, &source, &[]).map_err(|found| invalid_plan(&found))?;
-                self.catalog.close_over(realm, Arc::new(plan)).map(Arc::new)
+                let read = self.gate.read_plan(caller, &source);
+                let (plan, _) = read.map_err(|found| invalid_plan(&found))?;
+                self.catalog.close_over(&caller.realm, Arc::new(plan)).map(Arc::new)
             }
         }
     }

@@ -1,8 +1,12 @@
 //! The only way to call a tool. `admit`: known, visible, well-formed, policy; its verdict is
 //! journaled. `start`: visible and not denied still, limits, then the call with its timeout, then
-//! its output's schema and size. Listing and calling use the same filter.
+//! its output's schema and size. Listing and calling use the same filter. Rates and places are
+//! looked at in `start` alone: a call that a person approved must not be judged away by them.
 
-use crate::catalog::{Catalog, Listed};
+use crate::catalog::{Author, Catalog};
+use crate::clock::timeout;
+use crate::rates::Rates;
+use crate::registry::Listed;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::call::{
@@ -14,9 +18,12 @@ use kernel::datum::larger_than;
 use kernel::fault::Fault;
 use kernel::ids::{CallId, ToolName};
 use kernel::limits::Limits;
+use kernel::plan::Plan;
+use kernel::plan::mistake::Mistake;
 use kernel::planted::{Switch, is_on};
 use kernel::schema::{Misfit, Schemas, sentence};
 use serde_json::Value;
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -42,6 +49,8 @@ pub(crate) struct Gate {
     pub(crate) limits: Arc<Limits>,
     /// One permit for each call that runs.
     pub(crate) calls: Arc<Semaphore>,
+    /// How often callers may call.
+    pub(crate) rates: Rates,
 }
 
 /// A call that was admitted and may be sent.
@@ -63,6 +72,8 @@ pub(crate) struct Started {
     pub(crate) result: Result<ToolOutput, ToolError>,
     /// A call that took too long: it may still come back.
     pub(crate) late: Option<Late>,
+    /// Nothing was sent because there were too many calls: in how many milliseconds to come back.
+    pub(crate) retry_ms: Option<u64>,
 }
 
 /// The output of a call that nobody can give anything: a tool that wants something has failed.
@@ -79,13 +90,46 @@ pub(crate) fn settled(output: ToolOutput) -> Result<Value, ToolError> {
 }
 
 /// A call that took too long.
-pub(crate) type Late = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+pub(crate) struct Late {
+    /// What comes of it.
+    pub(crate) coming: BoxFuture<'static, Result<ToolOutput, ToolError>>,
+    /// How long it may have taken; it is waited for as long again.
+    pub(crate) timeout_ms: u64,
+}
 
 impl Started {
     /// It failed, and nothing will come of it.
     pub(crate) fn failed(error: ToolError) -> Self {
-        Self { result: Err(error), late: None }
+        Self { result: Err(error), late: None, retry_ms: None }
     }
+}
+
+/// Fault of a call that came too soon after the others.
+pub(crate) const RATE_LIMITED: &str = "RateLimited";
+/// Fault of a call that found no place among the others in time.
+pub(crate) const TOO_MANY_CALLS: &str = "TooManyCalls";
+/// When to come back where nobody knows when a place will be free.
+const PLACE_RETRY_MS: u64 = 1_000;
+
+/// Why a call cannot start.
+struct Held {
+    error: ToolError,
+    /// In how many milliseconds it may, if that is all that is wrong.
+    retry_ms: Option<u64>,
+}
+
+impl From<ToolError> for Held {
+    fn from(error: ToolError) -> Self {
+        Self { error, retry_ms: None }
+    }
+}
+
+/// What a call that starts may cost, and the places that it holds until it comes back.
+struct Pass {
+    timeout_ms: u64,
+    output_bytes_max: usize,
+    _place: Option<OwnedSemaphorePermit>,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Gate {
@@ -106,6 +150,30 @@ impl Gate {
     pub(crate) fn find_plan(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
         let spec = self.catalog.plan_spec(&caller.realm, name);
         spec.filter(|spec| self.policy.visible(caller, spec))
+    }
+
+    /// Reads a plan that a caller sent: for it there are only the tools that its caller sees.
+    pub(crate) fn read_plan(
+        &self,
+        caller: &Caller,
+        source: &Value,
+    ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+        let sees = |spec: &ToolSpec| self.policy.visible(caller, spec);
+        self.catalog.read(&caller.realm, source, &[], Author::Caller(&sees))
+    }
+
+    /// The same for a plan that is to be kept, or might be: its id must be free.
+    pub(crate) fn read_plan_to_keep(
+        &self,
+        caller: &Caller,
+        source: &Value,
+    ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+        let (plan, warnings) = self.read_plan(caller, source)?;
+        let sees = |spec: &ToolSpec| self.policy.visible(caller, spec);
+        match self.catalog.misnamed(&plan.id, Author::Caller(&sees)) {
+            Some(mistake) => Err(vec![mistake]),
+            None => Ok((plan, warnings)),
+        }
     }
 
     /// What policy says of running a plan.
@@ -165,25 +233,26 @@ impl Gate {
 
     /// The second half: sends the call. One that takes too long fails, and is handed on.
     pub(crate) async fn start(self: Arc<Self>, sending: Sending) -> Started {
-        let permit = match self.may_start(&sending).await {
-            Ok(permit) => permit,
-            Err(error) => return Started::failed(error),
+        let pass = match self.may_start(&sending).await {
+            Ok(pass) => pass,
+            Err(Held { error, retry_ms }) => {
+                return Started { retry_ms, ..Started::failed(error) };
+            }
         };
-        let (clock, ms) = (self.clock.clone(), self.limits.call_timeout_ms);
-        let message = format!("`{}` did not answer within {ms} ms", sending.tool);
-        let calling = self.send(sending, permit).boxed();
-        match select(calling, clock.sleep_until(clock.now().plus_ms(ms))).await {
-            Either::Left((result, _)) => Started { result, late: None },
-            Either::Right(((), calling)) => {
-                let error = ToolError::unknown("Timeout", message)
-                    .hint("raise `call_timeout_ms` in [limits], or look at the other side");
-                Started { result: Err(error), late: Some(calling) }
+        let (clock, timeout_ms) = (self.clock.clone(), pass.timeout_ms);
+        let tool = sending.tool.clone();
+        let calling = self.send(sending, pass).boxed();
+        match select(calling, clock.sleep_until(clock.now().plus_ms(timeout_ms))).await {
+            Either::Left((result, _)) => Started { result, late: None, retry_ms: None },
+            Either::Right(((), coming)) => {
+                let late = Some(Late { coming, timeout_ms });
+                Started { late, ..Started::failed(timed_out(&tool, timeout_ms)) }
             }
         }
     }
 
-    /// Still visible and not denied, and a free place among the calls.
-    async fn may_start(&self, sending: &Sending) -> Result<OwnedSemaphorePermit, ToolError> {
+    /// Still visible and not denied, not too soon, and a free place among the calls.
+    async fn may_start(&self, sending: &Sending) -> Result<Pass, Held> {
         let listed = self.still_there(sending)?;
         let spec = listed.tool.spec();
         let verdict = self.policy.decide(&sending.caller, spec, &sending.arguments);
@@ -191,10 +260,64 @@ impl Gate {
             && !is_on(Switch::DenyIgnoredAtStart)
         {
             let message = format!("policy refuses `{}`: {why}", sending.tool);
-            return Err(ToolError::not_sent("PolicyDenied", message));
+            return Err(ToolError::not_sent("PolicyDenied", message).into());
         }
-        let permit = self.calls.clone().acquire_owned().await;
-        permit.map_err(|_| ToolError::not_sent("Stopping", "the server is stopping"))
+        if let Some(per_minute) = listed.limits.per_minute {
+            let whose = (&sending.caller, &sending.tool);
+            let taken = self.rates.take(whose, per_minute, self.clock.now());
+            taken.map_err(|retry_ms| too_soon(&sending.tool, per_minute, retry_ms))?;
+        }
+        let limits = &listed.limits;
+        let timeout_ms = limits.timeout_ms.map_or(self.limits.call_timeout_ms, NonZeroU64::get);
+        let most = self.limits.call_output_bytes_max;
+        let output_bytes_max = limits.output_bytes.map_or(most, NonZeroUsize::get);
+        // Its own place first: whoever waits for one must not keep other tools from running.
+        let place = self.place(listed, timeout_ms).await?;
+        let permit = self.calls.clone().acquire_owned().await.map_err(|_| stopping())?;
+        Ok(Pass { timeout_ms, output_bytes_max, _place: place, _permit: permit })
+    }
+
+    /// A place among the calls of one tool, if they are counted. It is waited for as long as a call
+    /// may take; the call itself has its whole time after that, for one that is cut short may have
+    /// happened.
+    async fn place(
+        &self,
+        listed: &Listed,
+        timeout_ms: u64,
+    ) -> Result<Option<OwnedSemaphorePermit>, Held> {
+        let Some(places) = &listed.places else { return Ok(None) };
+        // Most often there is one: that needs no timer.
+        if let Ok(place) = places.clone().try_acquire_owned() {
+            return Ok(Some(place));
+        }
+        let waiting = places.clone().acquire_owned();
+        match timeout(self.clock.as_ref(), timeout_ms, waiting).await {
+            Some(place) => place.map(Some).map_err(|_| stopping().into()),
+            None => Err(crowded(listed, timeout_ms)),
+        }
+    }
+
+    /// Whether a call could begin now as far as its rate goes, without counting it; else in how
+    /// many milliseconds.
+    pub(crate) fn in_time(&self, caller: &Caller, tool: &ToolName) -> Result<(), (Fault, u64)> {
+        let Some(per_minute) = self.per_minute(tool) else { return Ok(()) };
+        let looked = self.rates.look((caller, tool), per_minute, self.clock.now());
+        looked.map_err(|retry_ms| (too_soon(tool, per_minute, retry_ms).error.fault, retry_ms))
+    }
+
+    /// Counts a call of a plan, whose steps alone pass `start`; else in how many milliseconds it
+    /// may begin.
+    pub(crate) fn count_plan(&self, caller: &Caller, plan: &ToolName) -> Result<(), (Fault, u64)> {
+        let Some(per_minute) = self.per_minute(plan) else { return Ok(()) };
+        let taken = self.rates.take((caller, plan), per_minute, self.clock.now());
+        taken.map_err(|retry_ms| (too_soon(plan, per_minute, retry_ms).error.fault, retry_ms))
+    }
+
+    fn per_minute(&self, name: &ToolName) -> Option<NonZeroU32> {
+        match self.catalog.tool(name.as_str()) {
+            Some(listed) => listed.limits.per_minute,
+            None => self.catalog.registry.rules().limits(name.as_str()).per_minute,
+        }
     }
 
     fn still_there(&self, sending: &Sending) -> Result<&Listed, ToolError> {
@@ -204,25 +327,22 @@ impl Gate {
         })
     }
 
-    /// Sends it, with a place of its own until it comes back.
-    async fn send(
-        self: Arc<Self>,
-        sending: Sending,
-        _permit: OwnedSemaphorePermit,
-    ) -> Result<ToolOutput, ToolError> {
+    /// Sends it; it keeps its places until it comes back.
+    async fn send(self: Arc<Self>, sending: Sending, pass: Pass) -> Result<ToolOutput, ToolError> {
         let listed = self.still_there(&sending)?;
         let call = Call {
             id: sending.call,
             tool: sending.tool.clone(),
             arguments: sending.arguments.clone(),
-            timeout_ms: self.limits.call_timeout_ms,
-            output_bytes_max: self.limits.call_output_bytes_max,
+            timeout_ms: pass.timeout_ms,
+            output_bytes_max: pass.output_bytes_max,
             given: sending.given.clone(),
             teller: sending.teller.clone(),
         };
         match listed.tool.call(&sending.caller, &call).await? {
             ToolOutput::Value(value) => {
-                self.check_output(listed.tool.spec(), &sending, value).map(ToolOutput::Value)
+                let checked = self.check_output(listed.tool.spec(), (&sending, &pass), value);
+                checked.map(ToolOutput::Value)
             }
             wants @ ToolOutput::Wants(_) => Ok(wants),
         }
@@ -231,10 +351,10 @@ impl Gate {
     fn check_output(
         &self,
         spec: &ToolSpec,
-        sending: &Sending,
+        (sending, pass): (&Sending, &Pass),
         output: Value,
     ) -> Result<Value, ToolError> {
-        let max = self.limits.call_output_bytes_max;
+        let max = pass.output_bytes_max;
         let misfit = if larger_than(&output, max) && output.to_string().len() > max {
             Some(format!("it is larger than {max} bytes"))
         } else {
@@ -259,6 +379,40 @@ impl Gate {
         let message = format!("{done}the output of `{}` is not as promised: {misfit}", spec.name);
         Err(ToolError { how, fault: Fault::new("OutputValidationError", message) })
     }
+}
+
+fn timed_out(tool: &ToolName, timeout_ms: u64) -> ToolError {
+    let message = format!("`{tool}` did not answer within {timeout_ms} ms");
+    ToolError::unknown("Timeout", message).hint(
+        "raise `call_timeout_ms` in [limits] or `timeout_ms` in [tools.limits], or look at the \
+         other side",
+    )
+}
+
+fn too_soon(tool: &ToolName, per_minute: NonZeroU32, retry_ms: u64) -> Held {
+    let message = format!(
+        "`{tool}` may be called {per_minute} times a minute, and was; the next call may come in \
+         {retry_ms} ms"
+    );
+    let error = ToolError::not_sent(RATE_LIMITED, message)
+        .hint("nothing was sent: come back then, or raise `per_minute` in [tools.limits]");
+    Held { error, retry_ms: Some(retry_ms) }
+}
+
+fn crowded(listed: &Listed, timeout_ms: u64) -> Held {
+    let places = listed.limits.concurrency.map_or(0, NonZeroU32::get);
+    let tool = &listed.tool.spec().name;
+    let message = format!(
+        "`{tool}` may run {places} times at the same time, and no place was free for \
+         {timeout_ms} ms"
+    );
+    let error = ToolError::not_sent(TOO_MANY_CALLS, message)
+        .hint("nothing was sent: come back later, or raise `concurrency` in [tools.limits]");
+    Held { error, retry_ms: Some(PLACE_RETRY_MS) }
+}
+
+fn stopping() -> ToolError {
+    ToolError::not_sent("Stopping", "the server is stopping")
 }
 
 /// Why a call cannot run.

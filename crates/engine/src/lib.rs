@@ -8,7 +8,9 @@ pub mod request;
 mod once;
 pub mod counts;
 pub mod feed;
+pub mod registry;
 pub mod catalog;
+mod rates;
 pub mod gate;
 mod command;
 mod rest;
@@ -30,6 +32,7 @@ pub use feed::Watch;
 pub use gate::AllowAll;
 pub use keep::Pruned;
 pub use refusal::{Refusal, RefusalKind};
+pub use registry::ToolSource;
 pub use request::{
     CallReport, CallRequest, Inspection, Once, RegisteredPlan, ReplyReport, Resume, RunReport,
     RunRequest, RunSession, RunTarget,

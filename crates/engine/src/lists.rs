@@ -4,6 +4,7 @@ use crate::refusal::{Refusal, RefusalKind};
 use crate::request::{Inspection, RunReport};
 use crate::rest::Rested;
 use crate::shared::Engine;
+use kernel::ask::{Ask, Reply};
 use kernel::call::Caller;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, Page, Paged, RETENTION, SessionAsk, SessionFilter,
@@ -11,6 +12,10 @@ use kernel::contracts::{
 };
 use kernel::ids::{AskId, ContentHash, RunId};
 use kernel::projection::{HistoryItem, SessionRow};
+use kernel::reply::BadReply;
+use kernel::schema::Misfit;
+use serde_json::Value;
+use std::sync::Arc;
 
 impl Engine {
     /// One session's row.
@@ -147,6 +152,25 @@ impl Engine {
         self.shared.store.remove(&row.key).await?;
         drop(self.shared.rest.take(&row.key));
         Ok(())
+    }
+
+    /// How long a session of the caller's realm stays after its last change once it is over; none
+    /// where sessions stay for ever.
+    pub fn session_ttl_ms(&self, caller: &Caller) -> Option<u64> {
+        let own = self.shared.session_ttls.get(&caller.realm).copied();
+        let ttl_ms = own.unwrap_or(self.shared.limits.session_ttl_ms);
+        (ttl_ms > 0).then_some(ttl_ms)
+    }
+
+    /// Whether a value fits a schema.
+    pub fn check_value(&self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>> {
+        self.shared.schemas.check(schema, value)
+    }
+
+    /// Whether a reply fits an ask, as far as one can tell without giving it: edited arguments are
+    /// the gate's to check.
+    pub fn check_reply(&self, ask: &Ask, reply: &Reply) -> Result<(), BadReply> {
+        kernel::reply::check(ask, reply, self.shared.schemas.as_ref())
     }
 
     /// A blob of the caller's realm.

@@ -87,8 +87,8 @@ impl Engine {
         Ok(ReplyReport { ask, run, replayed: true })
     }
 
-    /// A run; one that moves is waited for, as the first request did.
-    async fn settled_run(
+    /// A run once it ended or paused; one that still moves after so long as it is then.
+    pub async fn settled_run(
         &self,
         caller: &Caller,
         run: RunId,

@@ -58,7 +58,7 @@ fn build(schema: &Value) -> Result<Validator, Misfit> {
             return Err(Misfit { pointer: "/$schema".to_owned(), message });
         }
     };
-    jsonschema::options().with_draft(draft).build(schema).map_err(|error| Misfit {
+    jsonschema::options().offline().with_draft(draft).build(schema).map_err(|error| Misfit {
         pointer: error.instance_path().to_string(),
         message: shortened(&error.to_string()),
     })
@@ -103,8 +103,12 @@ mod tests {
         assert!(schemas.check(&seven, &json!([1])).is_err());
         let newest = Arc::new(json!({"prefixItems": [{"type": "string"}]}));
         assert!(schemas.check(&newest, &json!([1])).is_err());
-        let remote = Arc::new(json!({"$ref": "http://127.0.0.1:9/schema.json"}));
-        assert!(schemas.compile(&remote).is_err());
+        for remote in ["http://127.0.0.1:9/schema.json", "file:///schema.json", "other.json"] {
+            let nested = json!({"properties": {"a": {"items": {"$ref": remote}}}});
+            assert!(schemas.compile(&Arc::new(nested)).is_err(), "{remote}");
+        }
+        let inside = json!({"$id": "http://a.test/s", "$defs": {"a": {}}, "$ref": "#/$defs/a"});
+        assert!(schemas.compile(&Arc::new(inside)).is_ok());
         let other = Arc::new(json!({"$schema": "http://json-schema.org/draft-04/schema#"}));
         assert!(schemas.compile(&other).is_err());
         assert!(schemas.compile(&Arc::new(json!({"type": 12}))).is_err());

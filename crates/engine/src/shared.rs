@@ -6,14 +6,17 @@ use crate::counts::{Counters, Counts};
 use crate::feed::{Feed, Watch};
 use crate::gate::Gate;
 use crate::once::Keys;
+use crate::rates::Rates;
 use crate::refusal::{Refusal, RefusalKind};
+use crate::registry::{Registry, ToolSource};
 use crate::rest::Rest;
 use kernel::call::{Caller, ToolSpec};
-use kernel::contracts::{Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store, Tool};
+use kernel::contracts::{Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store};
 use kernel::ids::{ContentHash, PlanId, RealmId, RunId, SessionKey, time_ordered_bits};
 use kernel::limits::Limits;
 use kernel::plan::mistake::Mistake;
 use kernel::plan::{Closure, Plan};
+use kernel::rules::ToolRules;
 use kernel::schema::Schemas;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -30,7 +33,9 @@ pub struct Parts {
     /// Large values.
     pub blobs: Arc<dyn Blobs>,
     /// The tools from code.
-    pub tools: Vec<Arc<dyn Tool>>,
+    pub tools: Vec<ToolSource>,
+    /// Which of them there are, and what they may cost.
+    pub rules: ToolRules,
     /// Who may call what.
     pub policy: Arc<dyn Policy>,
     /// The schema validator.
@@ -89,10 +94,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Engine {
-    /// An engine over these parts. It drives nothing until someone calls.
-    pub fn start(parts: Parts) -> Self {
+    /// An engine over these parts, or all that is wrong with its tools. It drives nothing until
+    /// someone calls.
+    pub fn start(parts: Parts) -> Result<Self, Vec<Mistake>> {
         let limits = parts.limits;
-        let catalog = Arc::new(Catalog::new(parts.tools, parts.schemas.clone(), limits.clone()));
+        let registry = Registry::new(parts.tools, parts.rules, parts.schemas.as_ref())?;
+        let catalog = Arc::new(Catalog::new(registry, parts.schemas.clone(), limits.clone()));
         let gate = Arc::new(Gate {
             catalog: catalog.clone(),
             policy: parts.policy,
@@ -100,11 +107,12 @@ impl Engine {
             clock: parts.clock.clone(),
             limits: limits.clone(),
             calls: Arc::new(Semaphore::new(limits.calls_active_max)),
+            rates: Rates::new(limits.call_rates_max),
         });
         let feed = Arc::new(Feed::default());
         let woken = feed.clone();
         parts.store.on_commit(Arc::new(move |keys| woken.committed(keys)));
-        Self {
+        Ok(Self {
             shared: Arc::new(Shared {
                 store: parts.store,
                 definitions: parts.definitions,
@@ -126,7 +134,7 @@ impl Engine {
                 stopping: AtomicBool::new(false),
                 limits,
             }),
-        }
+        })
     }
 
     /// Time.
@@ -167,6 +175,16 @@ impl Engine {
         self.tool_for(caller, name).or_else(|| self.shared.gate.find_plan(caller, name))
     }
 
+    /// The plans among them, by name.
+    pub fn plan_tools_for(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        self.shared.gate.visible_plans(caller)
+    }
+
+    /// One of these.
+    pub fn plan_tool(&self, caller: &Caller, id: &str) -> Option<Arc<ToolSpec>> {
+        self.shared.gate.find_plan(caller, id)
+    }
+
     /// A number that grows whenever what can be called or prompted changes.
     pub fn catalog_version(&self) -> tokio::sync::watch::Receiver<u64> {
         self.shared.catalog.version()
@@ -202,7 +220,12 @@ impl Engine {
         caller: &Caller,
         source: &Value,
     ) -> Result<Vec<Mistake>, Vec<Mistake>> {
-        self.shared.catalog.read(&caller.realm, source, &[]).map(|(_, warnings)| warnings)
+        self.shared.gate.read_plan_to_keep(caller, source).map(|(_, warnings)| warnings)
+    }
+
+    /// Warnings of rules that fit no tool and no plan of this realm, once its plans are loaded.
+    pub fn idle_rules(&self, realm: &RealmId) -> Vec<Mistake> {
+        self.shared.catalog.idle_rules(realm)
     }
 
     /// Wakes after commits of this session.

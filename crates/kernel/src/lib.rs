@@ -7,6 +7,7 @@
 pub mod planted;
 pub mod ids;
 pub mod names;
+pub mod rules;
 pub mod limits;
 pub mod fault;
 pub mod datum;

@@ -63,6 +63,8 @@ limits! {
     call_output_bytes_max: usize = 8 * 1024 * 1024;
     /// How many calls run at the same time, over all sessions.
     calls_active_max: usize = 1_024;
+    /// How many callers' rates of calls are remembered.
+    call_rates_max: usize = 16_384;
     /// How many sessions move at the same time.
     runs_active_max: usize = 4_096;
     /// How many commands wait for one session.
@@ -85,6 +87,8 @@ limits! {
     body_bytes_max: usize = 4 * 1024 * 1024;
     /// How deep a request's JSON nests.
     body_depth_max: usize = 64;
+    /// How many requests one batch at `/rpc` may hold.
+    rpc_batch_max: usize = 64;
     /// The size of a page when the caller names none.
     page_items_default: usize = 50;
     /// The largest page.
@@ -101,4 +105,42 @@ limits! {
     blob_grace_ms: u64 = 24 * 60 * 60 * 1_000;
     /// How many event streams are open at the same time.
     streams_max: usize = 1_024;
+    /// How many items one answer to an MCP list has; more are paged, which many clients ignore.
+    mcp_list_items_max: usize = 1_000;
+    /// How many written `tools/list` answers are kept, one for each caller and shape of version.
+    mcp_list_cache_max: usize = 64;
+    /// How long an MCP client may keep a list of tools, prompts or templates.
+    mcp_list_ttl_ms: u64 = 10_000;
+    /// How long an MCP call that could be a task is waited for before it becomes one.
+    mcp_task_after_ms: u64 = 1_000;
+    /// How long an MCP call is waited for where the client takes no tasks.
+    mcp_call_wait_ms: u64 = 300_000;
+    /// How long an MCP client may take to answer what a call asks for.
+    mcp_state_ttl_ms: u64 = 3_600_000;
+    /// How often an MCP client should look at a task.
+    mcp_task_poll_ms: u64 = 1_000;
+    /// The shortest time between two tellings of a run's progress to an MCP client.
+    mcp_progress_ms: u64 = 500;
+    /// How often one MCP call asks its client again: for more, or because an answer did not fit.
+    mcp_rounds_max: u32 = 16;
+    /// How much of a call's arguments an MCP form for an approval shows.
+    mcp_shown_chars_max: usize = 4_000;
+    /// How many MCP sessions are open at the same time.
+    mcp_sessions_max: usize = 1_024;
+    /// An MCP session that nobody used for so long is over.
+    mcp_session_idle_ms: u64 = 1_800_000;
+    /// How many requests of one MCP session are under way at the same time, in each direction.
+    mcp_session_requests_max: usize = 64;
+    /// How many streams of one MCP session can be taken up again.
+    mcp_session_streams_max: usize = 16;
+    /// How many events of one MCP stream are kept for a client that comes back.
+    mcp_replay_events_max: usize = 256;
+    /// The size of these events together; the newest is kept, however large it is.
+    mcp_replay_bytes_max: usize = 1024 * 1024;
+    /// How many resources one MCP client watches.
+    mcp_subscriptions_max: usize = 64;
+    /// How long an MCP client may take to answer what is asked of it.
+    mcp_ask_wait_ms: u64 = 300_000;
+    /// An answer that takes longer than this becomes a stream, where the client takes one.
+    mcp_quiet_ms: u64 = 5_000;
 }

@@ -59,7 +59,9 @@ pub fn outward(name: &str, alphabet: Alphabet) -> String {
             Part::Text(text) => written.push_str(text),
             Part::Byte(byte) => written.push(char::from(byte)),
             // Writing to a string cannot fail.
-            Part::Escaped(byte) => drop(write!(written, "_-{byte:02x}")),
+            Part::Escaped(byte) => {
+                let _ = write!(written, "_-{byte:02x}");
+            }
         }
     }
     written

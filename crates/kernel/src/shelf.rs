@@ -92,6 +92,9 @@ pub trait Changes: Send {
     fn next(&mut self) -> BoxFuture<'_, ()>;
 }
 
+/// The name of a fault that is the caller's: what it sent is not right.
+pub const WRONG_REQUEST: &str = "WrongRequest";
+
 /// What a shelf finds: none where it does not hold it, so that the next one is asked.
 pub type Find<'a, T> = BoxFuture<'a, Result<Option<T>, Fault>>;
 
@@ -100,6 +103,11 @@ pub trait Shelf: Send + Sync {
     /// All prompts.
     fn prompts(&self, _caller: &Caller) -> Vec<Arc<PromptSpec>> {
         Vec::new()
+    }
+
+    /// One of them by its name.
+    fn prompt_spec(&self, caller: &Caller, name: &str) -> Option<Arc<PromptSpec>> {
+        self.prompts(caller).into_iter().find(|spec| spec.name == name)
     }
 
     /// A prompt with its arguments filled in: `{description?, messages}` in MCP's shape.

@@ -13,6 +13,8 @@ pub const MISSING_CAPABILITY: i64 = -32021;
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 /// There is no such resource, in the versions with a handshake.
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// The client cancelled the request; told only where HTTP needs an answer.
+pub const CANCELLED: i64 = -32800;
 
 /// In `_meta` of a request: the version.
 pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";

@@ -181,7 +181,7 @@ impl Driver {
     }
 
     async fn called(&mut self, call: CallId, started: Started) -> Result<(), Refusal> {
-        let Started { result, late } = started;
+        let Started { result, late, .. } = started;
         self.aborts.remove(&call);
         let resent = self.resent.remove(&call);
         if let Some(late) = late {

@@ -20,8 +20,9 @@ impl Driver {
     /// Waits as long again for a call that took too long.
     pub(super) fn wait_longer(&mut self, call: CallId, late: Late) {
         let clock = self.shared.clock.clone();
-        let ms = self.shared.limits.call_timeout_ms;
-        let waiting = async move { Done::Late(call, timeout(clock.as_ref(), ms, late).await) };
+        let Late { coming, timeout_ms } = late;
+        let waiting =
+            async move { Done::Late(call, timeout(clock.as_ref(), timeout_ms, coming).await) };
         self.in_flight.push(waiting.boxed());
     }
 

@@ -1,7 +1,7 @@
 //! What a caller can call directly: tools that ask back, plans as tools, slow ones as tasks.
 
 use crate::world::{World, caller};
-use engine::{CallReport, CallRequest};
+use engine::{CallReport, CallRequest, PlanFile};
 use kernel::call::{Given, Pace, Reach};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -81,4 +81,27 @@ async fn a_new_plan_changes_the_catalogs_version() {
         "message": "x"}]});
     world.engine.register_plan(&caller(), source, None).await.unwrap();
     assert!(version.has_changed().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_whose_id_is_no_tools_name_is_refused_when_it_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[]).await;
+    let steps = "steps: [{id: end, type: final_response, message: x}]";
+    let load = |id: &str| {
+        let text = format!("planId: {id}\n{steps}");
+        let file = PlanFile { file: "plans/a.yaml".to_owned(), text, default_id: "a".into() };
+        world.engine.load_plans(&caller().realm, vec![file])
+    };
+    // A slash is written with two characters.
+    let longest = format!("a/{}", "b".repeat(125));
+    assert!(load(&longest).is_ok());
+    let mistakes = load(&format!("{longest}c")).unwrap_err();
+    let mistake = mistakes.iter().find(|mistake| mistake.is_error()).unwrap();
+    let place = (mistake.pointer.as_str(), mistake.file.as_deref());
+    assert_eq!(place, ("/planId", Some("plans/a.yaml")));
+    let source = json!({"planId": "x".repeat(129), "steps": [{"id": "e", "type": "final_response",
+        "message": "x"}]});
+    let refused = world.engine.register_plan(&caller(), source, None).await.unwrap_err();
+    assert_eq!((refused.code, refused.errors[0].pointer.as_str()), ("invalid_plan", "/planId"));
 }

@@ -3,6 +3,8 @@
 
 mod callable;
 mod gate;
+mod registry;
+mod rules;
 mod expiry;
 mod keep;
 mod keys;

@@ -2,7 +2,7 @@
 
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::schema::JsonSchemas;
-use engine::{Engine, Parts, PlanFile, RunRequest, RunSession, RunTarget};
+use engine::{Engine, Parts, PlanFile, RunRequest, RunSession, RunTarget, ToolSource};
 use futures::future::BoxFuture;
 use kernel::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Want, Wants, Yields,
@@ -10,6 +10,7 @@ use kernel::call::{
 use kernel::contracts::{Policy, Store, Tool};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
+use kernel::rules::ToolRules;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -109,6 +110,44 @@ pub fn caller() -> Caller {
     Caller { realm: "default".into(), subject: "ann".into(), admin: false }
 }
 
+/// The parts of an engine over this folder, with these tools and no rules.
+pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
+    let limits = Arc::new(Limits { stop_wait_ms: 0, ..limits });
+    let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
+    let of_store = stores::Parts {
+        spawn: spawn.clone(),
+        clock: Arc::new(SystemClock),
+        limits: limits.clone(),
+        fatal: Arc::new(|why| panic!("{why}")),
+        vfs: None,
+    };
+    let opened = stores::open(&stores::Place::Folder(folder.to_owned()), of_store).unwrap();
+    Parts {
+        store: opened.store,
+        definitions: opened.definitions,
+        blobs: opened.blobs,
+        tools,
+        rules: ToolRules::default(),
+        policy: Arc::new(Secretive),
+        schemas: Arc::new(JsonSchemas::default()),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        spawn,
+        limits,
+        session_ttls: BTreeMap::new(),
+    }
+}
+
+/// Plans as files.
+pub fn files(plans: &[&str]) -> Vec<PlanFile> {
+    let file = |(index, text): (usize, &&str)| PlanFile {
+        file: format!("plan{index}.yaml"),
+        text: (*text).to_owned(),
+        default_id: PlanId::from(format!("test/plan{index}")),
+    };
+    plans.iter().enumerate().map(file).collect()
+}
+
 impl World {
     pub async fn open(folder: &Path, plans: &[&str]) -> Self {
         Self::with_limits(folder, plans, Limits::default()).await
@@ -118,51 +157,44 @@ impl World {
         Self::with_ttls(folder, plans, limits, BTreeMap::new()).await
     }
 
+    pub async fn with_rules(
+        folder: &Path,
+        plans: &[&str],
+        rules: ToolRules,
+        limits: Limits,
+    ) -> Self {
+        Self::build(folder, plans, limits, (BTreeMap::new(), rules))
+    }
+
     pub async fn with_ttls(
         folder: &Path,
         plans: &[&str],
         limits: Limits,
         session_ttls: BTreeMap<RealmId, u64>,
     ) -> Self {
-        let limits = Arc::new(Limits { stop_wait_ms: 0, ..limits });
-        let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
-        let parts = stores::Parts {
-            spawn: spawn.clone(),
-            clock: Arc::new(SystemClock),
-            limits: limits.clone(),
-            fatal: Arc::new(|why| panic!("{why}")),
-            vfs: None,
-        };
-        let opened = stores::open(&stores::Place::Folder(folder.to_owned()), parts).unwrap();
+        Self::build(folder, plans, limits, (session_ttls, ToolRules::default()))
+    }
+
+    fn build(
+        folder: &Path,
+        plans: &[&str],
+        limits: Limits,
+        (session_ttls, rules): (BTreeMap<RealmId, u64>, ToolRules),
+    ) -> Self {
         let (ledger, permits) = (Arc::new(Ledger::default()), Arc::new(Semaphore::new(0)));
-        let store = opened.store.clone();
-        let engine = Engine::start(Parts {
-            store: opened.store,
-            definitions: opened.definitions,
-            blobs: opened.blobs,
-            tools: vec![
-                held("slow::read", Reach::Reads, &ledger, &permits),
-                held("slow::write", Reach::Writes, &ledger, &permits),
-                held("slow::put", Reach::Writes, &ledger, &permits),
-                held("read::promised", Reach::Reads, &ledger, &permits),
-                held("write::promised", Reach::Writes, &ledger, &permits),
-                held("secret::write", Reach::Writes, &ledger, &permits),
-            ],
-            policy: Arc::new(Secretive),
-            schemas: Arc::new(JsonSchemas::default()),
-            clock: Arc::new(SystemClock),
-            entropy: Arc::new(SystemEntropy),
-            spawn,
-            limits,
-            session_ttls,
-        });
-        let file = |(index, text): (usize, &&str)| PlanFile {
-            file: format!("plan{index}.yaml"),
-            text: (*text).to_owned(),
-            default_id: PlanId::from(format!("test/plan{index}")),
-        };
-        let files = plans.iter().enumerate().map(file).collect();
-        engine.load_plans(&RealmId::from("default"), files).unwrap();
+        let tools = vec![
+            held("slow::read", Reach::Reads, &ledger, &permits),
+            held("slow::write", Reach::Writes, &ledger, &permits),
+            held("slow::put", Reach::Writes, &ledger, &permits),
+            held("read::promised", Reach::Reads, &ledger, &permits),
+            held("write::promised", Reach::Writes, &ledger, &permits),
+            held("secret::write", Reach::Writes, &ledger, &permits),
+        ];
+        let tools = vec![ToolSource::new("the test", tools)];
+        let parts = Parts { rules, session_ttls, ..parts(folder, limits, tools) };
+        let store = parts.store.clone();
+        let engine = Engine::start(parts).unwrap();
+        engine.load_plans(&RealmId::from("default"), files(plans)).unwrap();
         Self { engine, store, ledger, permits }
     }
 

@@ -19,6 +19,9 @@ use std::sync::Arc;
 pub struct Surroundings<'a> {
     /// A tool by its name.
     pub tools: &'a dyn Fn(&ToolName) -> Option<Arc<ToolSpec>>,
+    /// Whether the operator's rules keep this tool out; never, where whoever asks must not learn
+    /// that there is one.
+    pub withheld: &'a dyn Fn(&ToolName) -> bool,
     /// Whether there is a plan with this id.
     pub plans: &'a dyn Fn(&PlanId) -> bool,
     /// All tools, for "did you mean".
@@ -182,9 +185,7 @@ impl Checker<'_> {
 
     fn tool_call(&mut self, pointer: &str, call: &ToolCall) {
         let Some(spec) = (self.around.tools)(&call.tool) else {
-            let names = (self.around.tool_names)();
-            let hint = meant(call.tool.as_str(), names.iter().map(ToolName::as_str))
-                .unwrap_or_else(|| "`waypost tool ls` lists the tools".to_owned());
+            let hint = self.absent_tool(&call.tool);
             let mistake = Mistake::error(format!("there is no tool `{}`", call.tool)).hint(hint);
             self.note(&format!("{pointer}/toolId"), mistake);
             return;
@@ -198,6 +199,16 @@ impl Checker<'_> {
         {
             self.fits(&pointer, &spec.input_schema, value);
         }
+    }
+
+    /// What to do about a tool that is not there.
+    fn absent_tool(&self, tool: &ToolName) -> String {
+        if (self.around.withheld)(tool) {
+            return "`[tools]` in waypost.toml keeps it out: see `allow` and `deny`".to_owned();
+        }
+        let names = (self.around.tool_names)();
+        meant(tool.as_str(), names.iter().map(ToolName::as_str))
+            .unwrap_or_else(|| "`waypost tool ls` lists the tools".to_owned())
     }
 
     fn argument_keys(&mut self, pointer: &str, call: &ToolCall, spec: &ToolSpec) {

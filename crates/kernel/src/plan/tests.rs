@@ -90,6 +90,7 @@ fn surrounded(load: impl FnOnce(&Surroundings<'_>) -> Loaded) -> Loaded {
     };
     load(&Surroundings {
         tools: &tool,
+        withheld: &|name: &ToolName| name.as_str() == "http::request",
         plans: &plans,
         tool_names: &tool_names,
         schemas: &FewSchemas,
@@ -322,6 +323,9 @@ fn a_wrong_tool_call_is_refused() {
     );
     bad_call("toolId: «math::ad", "there is no tool `math::ad`; hint: did you mean `math::add`?");
     bad_call("toolId: «shell", "there is no tool `shell`; hint: `waypost tool ls` lists the tools");
+    let kept_out = "`[tools]` in waypost.toml keeps it out: see `allow` and `deny`";
+    let told = format!("there is no tool `http::request`; hint: {kept_out}");
+    bad_call("toolId: «http::request", &told);
     bad_call("toolId: math::add, arguments: «{a: 1}", "tool `math::add` needs the argument `b`");
     bad_call(
         "toolId: math::add, arguments: {a: 1, b: {jsonPath: $.promptInput.b}, «c: 3}",

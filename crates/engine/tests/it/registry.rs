@@ -1,0 +1,227 @@
+//! What is taken in at the start: names that clash and schemas that cannot be used are told then,
+//! with the tool and who brought it.
+
+use crate::world::{World, caller, files, parts};
+use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
+use futures::future::BoxFuture;
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields};
+use kernel::contracts::{Policy, Tool};
+use kernel::ids::RealmId;
+use kernel::limits::Limits;
+use kernel::rules::{Pattern, ToolRules};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Gives back what it got, unless it is `odd`.
+struct Echo(Arc<ToolSpec>);
+
+impl Tool for Echo {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.0
+    }
+    fn check(&self, arguments: &Value) -> Result<(), ToolError> {
+        if arguments["value"] == json!("odd") {
+            return Err(ToolError::not_sent("Odd", "this is odd"));
+        }
+        Ok(())
+    }
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { Ok(ToolOutput::Value(call.arguments["value"].clone())) })
+    }
+}
+
+fn echo(name: &str, input: Value, output: Option<Value>) -> Arc<dyn Tool> {
+    Arc::new(Echo(Arc::new(ToolSpec {
+        name: name.into(),
+        title: name.into(),
+        description: String::new(),
+        input_schema: Arc::new(input),
+        output_schema: output.map(Arc::new),
+        reach: Reach::Reads,
+        idempotent: true,
+        tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: Yields::Value,
+    })))
+}
+
+fn plain(name: &str) -> Arc<dyn Tool> {
+    echo(name, json!({"type": "object"}), None)
+}
+
+/// What is told of these tools at the start.
+fn told(sources: Vec<ToolSource>) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let started = Engine::start(parts(folder.path(), Limits::default(), sources));
+    started.err().unwrap().iter().map(ToString::to_string).collect()
+}
+
+fn from_us(tools: Vec<Arc<dyn Tool>>) -> Vec<ToolSource> {
+    vec![ToolSource::new("us", tools)]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_tools_of_one_name_do_not_start() {
+    let sources = vec![
+        ToolSource::new("the built-in tools", vec![plain("a::b"), plain("c")]),
+        ToolSource::new("upstream `x`", vec![plain("a::b"), plain("c")]),
+    ];
+    assert_eq!(
+        told(sources),
+        [
+            "error: tool `a::b` comes from the built-in tools and from upstream `x`; \
+             hint: give one of them another name",
+            "error: tool `c` comes from the built-in tools and from upstream `x`; \
+             hint: give one of them another name",
+        ]
+    );
+    let twice = told(from_us(vec![plain("a"), plain("a")]));
+    assert!(twice[0].contains("tool `a` comes twice from us"), "{twice:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_has_a_name_that_every_door_can_say() {
+    let long = "x".repeat(128);
+    let tools = vec![plain(""), plain(&format!("{long}y")), plain(&"ü".repeat(30)), plain(&long)];
+    let told = told(from_us(tools));
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].contains("the name is empty"), "{told:?}");
+    assert!(told[1].contains("129 characters"), "{told:?}");
+    // Each of its bytes is four characters there.
+    assert!(told[2].contains("240 characters"), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_compile_at_the_start_and_fetch_nothing() {
+    let object = || json!({"type": "object"});
+    let remote = json!({"type": "object", "properties": {
+        "a": {"$ref": "http://127.0.0.1:9/schema.json"}}});
+    let file = json!({"$ref": "file:///schema.json"});
+    let old = json!({"$schema": "http://json-schema.org/draft-04/schema#"});
+    let tools = vec![
+        echo("remote", remote, None),
+        echo("file", object(), Some(file)),
+        echo("old", old, None),
+        echo("wrong", object(), Some(json!({"type": 12}))),
+        echo("right", json!({"$defs": {"a": {"type": "object"}}, "$ref": "#/$defs/a"}), None),
+    ];
+    let told = told(from_us(tools));
+    assert_eq!(told.len(), 4, "{told:?}");
+    for (line, start) in told.iter().zip([
+        "error: the input schema of tool `remote` of us cannot be used: ",
+        "error: the output schema of tool `file` of us cannot be used: ",
+        "error: the input schema of tool `old` of us cannot be used: ",
+        "error: the output schema of tool `wrong` of us cannot be used: ",
+    ]) {
+        assert!(line.starts_with(start) && line.contains("; hint: "), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_drafts_hold_for_what_goes_in_and_what_comes_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let seven = "http://json-schema.org/draft-07/schema#";
+    let newest = "https://json-schema.org/draft/2020-12/schema";
+    // The same keyword means two things: `items` as a list is draft 7, `prefixItems` is 2020-12.
+    let types = || json!([{"type": "string"}, {"type": "number"}]);
+    let pair = |draft: &str, keyword: &str| json!({"$schema": draft, keyword: types()});
+    let wrapped = |draft: &str, keyword: &str| {
+        let pair = json!({keyword: types()});
+        json!({"$schema": draft, "type": "object", "properties": {"value": pair}})
+    };
+    let object = || json!({"type": "object"});
+    let tools = vec![
+        echo("in7", wrapped(seven, "items"), None),
+        echo("in2020", wrapped(newest, "prefixItems"), None),
+        echo("out7", object(), Some(pair(seven, "items"))),
+        echo("out2020", object(), Some(pair(newest, "prefixItems"))),
+    ];
+    let engine = Engine::start(parts(folder.path(), Limits::default(), from_us(tools))).unwrap();
+    for tool in ["in7", "in2020", "out7", "out2020"] {
+        let call = async |value: Value| {
+            engine.call(&caller(), &tool.into(), json!({"value": value}), 10_000).await
+        };
+        assert_eq!(call(json!(["a", 1])).await, Ok(CallReport::Done(json!(["a", 1]))), "{tool}");
+        let refused = call(json!([1, "a"])).await.unwrap_err();
+        if tool.starts_with("in") {
+            assert_eq!(refused.errors[0].pointer, "/value/0", "{tool}");
+        } else {
+            assert!(refused.message.contains("is not as promised"), "{}", refused.message);
+        }
+    }
+}
+
+/// Is never asked.
+struct Unasked;
+
+impl Policy for Unasked {
+    fn visible(&self, _caller: &Caller, _spec: &ToolSpec) -> bool {
+        true
+    }
+    fn decide(&self, _caller: &Caller, _spec: &ToolSpec, _arguments: &Value) -> Verdict {
+        panic!("policy was asked about a call that cannot run")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tools_own_check_goes_before_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let brought = parts(folder.path(), Limits::default(), from_us(vec![plain("echo")]));
+    let engine = Engine::start(Parts { policy: Arc::new(Unasked), ..brought }).unwrap();
+    let arguments = json!({"value": "odd"});
+    let refused = engine.call(&caller(), &"echo".into(), arguments, 1_000).await.unwrap_err();
+    assert_eq!((refused.kind, refused.message.as_str()), (RefusalKind::WrongShape, "this is odd"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_cannot_have_the_name_of_a_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[]).await;
+    let realm = RealmId::from("default");
+    let plan = |id: &str| {
+        let steps = json!([{"id": "e", "type": "final_response", "message": "x"}]);
+        json!({"planId": id, "steps": steps})
+    };
+    let text = plan("slow::read").to_string();
+    let told = world.engine.load_plans(&realm, files(&[text.as_str()])).unwrap_err()[0].to_string();
+    let expected = "plan0.yaml: error: at `/planId`: a plan cannot have the id `slow::read`: it is \
+                    the name of a tool; hint: give it another planId";
+    assert_eq!(told, expected);
+    for id in ["slow::read", "secret::write", &"x".repeat(129)] {
+        let refused = world.engine.register_plan(&caller(), plan(id), None).await.unwrap_err();
+        assert_eq!((refused.code, refused.errors[0].pointer.as_str()), ("invalid_plan", "/planId"));
+    }
+    let checked = |id: &str| world.engine.validate_plan(&caller(), &plan(id));
+    assert!(checked("slow::read").is_err() && checked("slow::reads").is_ok());
+    // Whether there is a tool that a caller does not see is none of its business.
+    assert!(checked("secret::write").is_ok());
+    assert!(world.engine.plans_for(&caller()).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_that_fit_nothing_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let pattern = |text: &str| Pattern::new(text).unwrap();
+    let rules = ToolRules {
+        allow: Some(vec![pattern("*"), pattern("slow::*"), pattern("demo/*")]),
+        deny: vec![pattern("secret::write"), pattern("slow::raed")],
+        tools: vec![(pattern("trade/*"), Default::default())],
+    };
+    let plan = "planId: demo/a\nsteps: [{id: end, type: final_response, message: hi}]";
+    let world = World::with_rules(folder.path(), &[plan], rules, Limits::default()).await;
+    let told = world.engine.idle_rules(&RealmId::from("default"));
+    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "warning: `slow::raed` in `deny` of `[tools]` fits no tool and no plan; \
+             hint: did you mean `slow::read`?",
+            "warning: `trade/*` in `limits` of `[tools]` fits no tool and no plan; \
+             hint: `waypost tool ls` lists the tools",
+        ]
+    );
+}

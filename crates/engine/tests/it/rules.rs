@@ -1,0 +1,202 @@
+//! What an operator says of tools: what is kept out is not there, and what is limited keeps to it.
+
+use crate::world::{World, caller, files};
+use engine::{CallReport, CallRequest, RefusalKind, RunRequest, RunSession, RunTarget};
+use kernel::ask::{AskBody, CallDecision, Reply};
+use kernel::call::{Caller, HowFar};
+use kernel::contracts::Page;
+use kernel::ids::RealmId;
+use kernel::limits::Limits;
+use kernel::rules::{Pattern, ToolLimits, ToolRules};
+use serde_json::{Value, json};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+
+const GREET: &str = "planId: demo/greet\nsteps: [{id: end, type: final_response, message: hi}]";
+const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
+    arguments: {n: 1}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
+    arguments: {n: 1}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+const APPROVED: &str = "planId: approved\nsteps: [{id: call, type: tool_call, \
+    toolId: 'slow::read', approve: true, arguments: {n: 1}, nextStepId: end}, \
+    {id: end, type: final_response, message: ok}]";
+
+fn patterns(texts: &[&str]) -> Vec<Pattern> {
+    texts.iter().map(|text| Pattern::new(text).unwrap()).collect()
+}
+
+fn limited(pattern: &str, limits: ToolLimits) -> ToolRules {
+    let pattern = Pattern::new(pattern).unwrap();
+    ToolRules { tools: vec![(pattern, limits)], ..ToolRules::default() }
+}
+
+fn inline(tool: &str) -> Value {
+    json!({"planId": "it/inline", "steps": [{"id": "call", "type": "tool_call", "toolId": tool,
+        "arguments": {}}]})
+}
+
+fn run_of(plan: Value) -> RunRequest {
+    let target = RunTarget::Inline(plan);
+    RunRequest { target, input: json!({}), session: RunSession::New, once: None }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_out_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = ToolRules {
+        allow: Some(patterns(&["slow::*", "secret::*", "read"])),
+        deny: patterns(&["slow::write"]),
+        tools: Vec::new(),
+    };
+    let world = World::with_rules(folder.path(), &[GREET, READ], rules, Limits::default()).await;
+    let (engine, ann) = (&world.engine, caller());
+    let listed = engine.callable_for(&ann);
+    let names: Vec<&str> = listed.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["read", "slow::put", "slow::read"]);
+
+    for (kept_out, absent) in [("slow::write", "slow::wrote"), ("demo/greet", "demo/great")] {
+        assert!(engine.callable(&ann, kept_out).is_none());
+        let called = engine.call(&ann, &kept_out.into(), json!({}), 100).await.unwrap_err();
+        let none = engine.call(&ann, &absent.into(), json!({}), 100).await.unwrap_err();
+        assert_eq!(called.message.replace(kept_out, absent), none.message);
+        assert_eq!((called.kind, called.code, called.hint), (none.kind, none.code, none.hint));
+    }
+    // A plan that is no tool is a plan all the same.
+    let report = world.run("demo/greet", json!({}), "s").await;
+    assert_eq!(report.run.answer, Some(json!("hi")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_cannot_name_what_is_kept_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = ToolRules { deny: patterns(&["slow::write"]), ..ToolRules::default() };
+    let world = World::with_rules(folder.path(), &[], rules, Limits::default()).await;
+    let realm = RealmId::from("default");
+    let told = world.engine.load_plans(&realm, files(&[WRITE])).unwrap_err()[0].to_string();
+    assert!(told.contains("there is no tool `slow::write`; hint: `[tools]`"), "{told}");
+
+    // A caller learns less: for it, what it does not see was never there.
+    for hidden in ["slow::write", "secret::write"] {
+        let refused = world.engine.run(&caller(), run_of(inline(hidden)), 100).await.unwrap_err();
+        let absent = world.engine.run(&caller(), run_of(inline("no::such")), 100).await;
+        let absent = absent.unwrap_err();
+        assert_eq!(refused.message.replace(hidden, "no::such"), absent.message);
+        let mistakes = world.engine.validate_plan(&caller(), &inline(hidden)).unwrap_err();
+        assert!(mistakes[0].message.contains("there is no tool"), "{mistakes:?}");
+    }
+    let root = Caller { subject: "root".into(), ..caller() };
+    assert!(world.engine.validate_plan(&root, &inline("secret::write")).is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_calls_too_often_is_told_when_to_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = ToolLimits { per_minute: NonZeroU32::new(1), ..ToolLimits::default() };
+    let rules = limited("*", limits);
+    let world = World::with_rules(folder.path(), &[READ, GREET], rules, Limits::default()).await;
+    world.permits.add_permits(10);
+    let engine = &world.engine;
+    for tool in ["slow::read", "slow::write", "demo/greet"] {
+        let done = engine.call(&caller(), &tool.into(), json!({}), 10_000).await.unwrap();
+        assert!(matches!(done, CallReport::Done(_)), "{done:?}");
+        let refused = engine.call(&caller(), &tool.into(), json!({}), 10_000).await.unwrap_err();
+        assert_eq!((refused.kind, refused.code), (RefusalKind::TooMany, "rate_limited"), "{tool}");
+        let retry_ms = refused.detail.unwrap()["retryAfterMs"].as_u64().unwrap();
+        assert!((1..=60_000).contains(&retry_ms), "{retry_ms}");
+        assert!(refused.message.contains(&format!("{retry_ms} ms")), "{}", refused.message);
+    }
+    // One write and one plan, each with a session; what was refused left nothing behind.
+    let page = Page { cursor: None, limit: 10 };
+    let sessions = engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
+    assert_eq!((sessions.items.len(), world.sent()), (2, 2));
+    let root = Caller { subject: "root".into(), ..caller() };
+    assert!(engine.call(&root, &"slow::read".into(), json!({}), 10_000).await.is_ok());
+
+    // In a run it is a failed step, and a person is asked.
+    let report = world.run("read", json!({}), "s").await;
+    let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("no fix") };
+    assert_eq!((*how, fault.name.as_str()), (HowFar::NotSent, "RateLimited"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_judged_by_a_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = ToolLimits { per_minute: NonZeroU32::new(1), ..ToolLimits::default() };
+    let rules = limited("slow::read", limits);
+    let world = World::with_rules(folder.path(), &[APPROVED], rules, Limits::default()).await;
+    world.permits.add_permits(10);
+    let asked = world.run("approved", json!({}), "s").await;
+    let again = world.run("approved", json!({}), "t").await;
+    let approve = |asked: &engine::RunReport| {
+        let ask = &asked.asks[0].row.ask;
+        let AskBody::Approve { calls } = &ask.body else { panic!("not asked for approval") };
+        let decision = CallDecision {
+            call_id: calls[0].call_id,
+            approve: true,
+            arguments: None,
+            feedback: None,
+        };
+        (ask.id, Reply::Approve { decisions: vec![decision] })
+    };
+    // Both were asked about, though only one may begin: the rate is looked at when they begin.
+    let (ask, reply) = approve(&asked);
+    let done = world.engine.reply(&caller(), ask, reply, None, 10_000).await.unwrap();
+    assert_eq!(done.run.run.status.name(), "completed");
+    let (ask, reply) = approve(&again);
+    let late = world.engine.reply(&caller(), ask, reply, None, 10_000).await.unwrap();
+    assert_eq!(late.run.run.status.name(), "stuck");
+    assert_eq!(late.run.run.last_error.unwrap().name, "RateLimited");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_so_many_calls_of_a_tool_run_at_the_same_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = ToolLimits {
+        concurrency: NonZeroU32::new(1),
+        timeout_ms: NonZeroU64::new(1_000),
+        ..ToolLimits::default()
+    };
+    let world =
+        World::with_rules(folder.path(), &[], limited("slow::write", limits), Limits::default())
+            .await;
+    let engine = &world.engine;
+    let write = || CallRequest::new("slow::write".into(), json!({}), 10_000);
+    let first = CallRequest { wait_ms: 0, ..write() };
+    engine.call_with(&caller(), first).await.unwrap();
+    world.until("the first write to be sent", |world| world.sent() == 1).await;
+    // The first one keeps its place until it comes back, however late.
+    let crowded = engine.call_with(&caller(), write()).await.unwrap_err();
+    assert_eq!((crowded.kind, crowded.code), (RefusalKind::TooMany, "too_many_calls"));
+    assert!(crowded.detail.unwrap()["run"].is_string());
+    assert_eq!(world.sent(), 1);
+    // Other tools do not wait for it, and whoever waits gets the place that becomes free.
+    world.permits.add_permits(3);
+    let read = engine.call(&caller(), &"slow::read".into(), json!({}), 10_000).await.unwrap();
+    assert!(matches!(read, CallReport::Done(_)), "{read:?}");
+    let second = engine.call_with(&caller(), write()).await.unwrap();
+    assert!(matches!(second, CallReport::Done(_)), "{second:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_has_a_time_and_a_size_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = ToolLimits {
+        timeout_ms: NonZeroU64::new(50),
+        output_bytes: NonZeroUsize::new(100),
+        ..ToolLimits::default()
+    };
+    let short = Limits { call_output_bytes_max: 10, ..Limits::default() };
+    let world = World::with_rules(folder.path(), &[], limited("slow::read", limits), short).await;
+    let call = async |tool: &'static str, arguments: Value| {
+        let called = world.engine.call(&caller(), &tool.into(), arguments, 10_000).await;
+        called.map_err(|refusal| refusal.message)
+    };
+    let late = call("slow::read", json!({})).await.unwrap_err();
+    assert!(late.contains("did not answer within 50 ms"), "{late}");
+    world.permits.add_permits(10);
+    // Within its own size, though beyond what others may give.
+    assert!(call("slow::read", json!({"repeat": 90})).await.is_ok());
+    let large = call("slow::read", json!({"repeat": 200})).await.unwrap_err();
+    assert!(large.contains("larger than 100 bytes"), "{large}");
+    let other = call("read::promised", json!({"repeat": 90})).await.unwrap_err();
+    assert!(other.contains("larger than 10 bytes"), "{other}");
+}
