@@ -1,0 +1,458 @@
+//! `POST /rpc`: tools as methods of JSON-RPC 2.0. `method` is a tool's name, `params` are its
+//! arguments, and the result has MCP's shape; `tools/list` and `tools/call` speak of tools as MCP
+//! does, without its handshake. What is wrong with a request is an error; a tool that fails has a
+//! result that says so.
+
+use crate::body::{Raw, is_deeper};
+use crate::content::{Structures, content, failure, words_with};
+use crate::doors::{Doors, Shared};
+use crate::once::{Key, replayed};
+use crate::params::short;
+use crate::shown;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use engine::refusal::{Refusal, RefusalKind};
+use engine::{CallReport, CallRequest, Once, RunReport};
+use futures::future::join_all;
+use kernel::call::{ToolSpec, Wants};
+use kernel::ids::ToolName;
+use kernel::names::{Alphabet, inward, outward};
+use kernel::plan::mistake::meant;
+use kernel::schema::{Misfit, sentence};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use wire::jsonrpc::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, METHOD_NOT_FOUND, PARSE_ERROR, RpcError,
+    error,
+};
+
+/// The server cannot do it now, or not any more.
+const SERVER_ERROR: i64 = -32000;
+
+/// One request as it came; what else it has is left alone.
+#[derive(Deserialize)]
+struct Sent<'a> {
+    #[serde(default)]
+    jsonrpc: Option<String>,
+    /// A notification has none; one that is null is there all the same, and wrong.
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    id: Option<&'a RawValue>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+fn even_null<'de, D: Deserializer<'de>>(raw: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&'de RawValue>::deserialize(raw).map(Some)
+}
+
+/// The parameters of `tools/call`.
+#[derive(Deserialize)]
+struct ToolCall {
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+/// The parameters of `tools/list`.
+#[derive(Default, Deserialize)]
+struct ToolList {
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// How a tool was named: this decides how a wrong name and wrong arguments are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    /// By the method.
+    Method,
+    /// By `tools/call`, whose caller is a model that can mend its arguments.
+    Tools,
+}
+
+/// A result: its members as JSON, without the braces.
+struct Done {
+    members: String,
+    /// An earlier request with the same key did it.
+    replayed: bool,
+}
+
+impl Done {
+    fn new(members: String) -> Self {
+        Self { members, replayed: false }
+    }
+}
+
+/// What goes back for one request; a notification gets nothing.
+struct Reply {
+    text: Option<String>,
+    replayed: bool,
+}
+
+impl Reply {
+    fn error(id: Option<&Id>, why: &RpcError) -> Self {
+        Self { text: Some(error(id, why)), replayed: false }
+    }
+}
+
+/// `POST /rpc`.
+pub(crate) async fn serve(State(doors): State<Shared>, key: Key, Raw(sent): Raw) -> Response {
+    let body = sent.trim_ascii();
+    let depth_max = doors.limits().body_depth_max;
+    if is_deeper(body, depth_max) {
+        let why = invalid(format!("the request nests deeper than {depth_max} levels"));
+        return shown_as_json(error(None, &why));
+    }
+    if body.first() == Some(&b'[') {
+        return batch(&doors, &key, body).await;
+    }
+    let reply = one(&doors, key, body).await;
+    match reply.text {
+        Some(text) => replayed(shown_as_json(text), reply.replayed),
+        None => StatusCode::NO_CONTENT.into_response(),
+    }
+}
+
+/// Several requests, done side by side and answered in their order.
+async fn batch(doors: &Doors, key: &Key, body: &[u8]) -> Response {
+    let refused = |why: RpcError| shown_as_json(error(None, &why));
+    let requests: Vec<&RawValue> = match serde_json::from_slice(body) {
+        Ok(requests) => requests,
+        Err(why) => return refused(unreadable(&why)),
+    };
+    let (count, max) = (requests.len(), doors.limits().rpc_batch_max);
+    if count == 0 || count > max {
+        let message = format!("a batch has 1 to {max} requests, not {count}");
+        return refused(invalid(message));
+    }
+    let doing: Vec<_> = requests
+        .iter()
+        .enumerate()
+        .map(|(index, request)| one(doors, key.nth(index), request.get().as_bytes()))
+        .collect();
+    let replies = join_all(doing).await;
+    let texts: Vec<String> = replies.into_iter().filter_map(|reply| reply.text).collect();
+    if texts.is_empty() {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    shown_as_json(format!("[{}]", texts.join(",")))
+}
+
+/// Does one request.
+async fn one(doors: &Doors, key: Key, text: &[u8]) -> Reply {
+    let sent = match read_frame(text) {
+        Ok(sent) => sent,
+        Err(why) => return Reply::error(None, &why),
+    };
+    let id = match sent.id.map(Id::read) {
+        Some(None) => {
+            return Reply::error(None, &invalid("`id` is a text or a whole number"));
+        }
+        Some(id) => id,
+        None => None,
+    };
+    let method = match (sent.jsonrpc.as_deref(), sent.method.as_deref()) {
+        (Some("2.0"), Some(method)) if !method.is_empty() => method,
+        (Some("2.0"), _) => return Reply::error(id.as_ref(), &invalid("`method` is missing")),
+        _ => return Reply::error(id.as_ref(), &invalid("`jsonrpc` must be \"2.0\"")),
+    };
+    let done = dispatch(doors, key, method, sent.params).await;
+    // Whoever sends a notification does not want to hear of it, not even of what is wrong with it.
+    let Some(id) = id else { return Reply { text: None, replayed: false } };
+    match done {
+        Ok(done) => Reply { text: Some(result(&id, &done.members)), replayed: done.replayed },
+        Err(why) => Reply::error(Some(&id), &why),
+    }
+}
+
+/// A request is an object: a list would otherwise be taken for its values.
+fn read_frame(text: &[u8]) -> Result<Sent<'_>, RpcError> {
+    if text.first() == Some(&b'{') {
+        return serde_json::from_slice(text).map_err(|why| unreadable(&why));
+    }
+    match serde_json::from_slice::<IgnoredAny>(text) {
+        Ok(_) => Err(invalid("a request is an object")),
+        Err(why) => Err(unreadable(&why)),
+    }
+}
+
+async fn dispatch(
+    doors: &Doors,
+    key: Key,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<Done, RpcError> {
+    let (name, arguments, dialect) = match method {
+        "tools/list" => return list(doors, &read(params)?),
+        "tools/call" => {
+            let ToolCall { name, arguments } = read(params)?;
+            (name, Value::Object(arguments), Dialect::Tools)
+        }
+        method => {
+            let arguments: Map<String, Value> = read(params)?;
+            (method.to_owned(), Value::Object(arguments), Dialect::Method)
+        }
+    };
+    let Some(spec) = find(doors, &name) else { return Err(unknown(doors, &name, dialect)) };
+    let request = CallRequest {
+        once: once(key, method, params),
+        ..CallRequest::new(spec.name.clone(), arguments, doors.limits().run_wait_ms)
+    };
+    match doors.engine.call_with(doors.caller(), request).await {
+        Ok(CallReport::Done(output)) => Ok(Done::new(content(&spec, &output, Structures::Any))),
+        Ok(CallReport::Wants(wants)) => Ok(wanted(&spec.name, &wants)),
+        Ok(CallReport::Failed(report)) => Ok(failed(&spec.name, &report)),
+        Ok(CallReport::Pending(report)) => Ok(pending(&spec.name, *report)),
+        Err(refusal) => refused(&refusal, dialect),
+    }
+}
+
+/// The parameters: an object by name; absent ones are an empty one.
+fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, RpcError> {
+    let text = params.map_or("{}", RawValue::get);
+    if !text.starts_with('{') {
+        return Err(RpcError::invalid_params("`params` must be an object: arguments have names"));
+    }
+    serde_json::from_str(text)
+        .map_err(|why| RpcError::invalid_params(format!("`params` do not fit: {why}")))
+}
+
+/// A request is the same whatever its id: whoever sends it again may number it anew.
+fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<Once> {
+    if !key.is_given() {
+        return None;
+    }
+    let params = params.map_or("{}", RawValue::get);
+    key.once(format!("[{},{params}]", Value::from(method)).as_bytes())
+}
+
+/// A tool by any of its names: its own, the one that MCP clients use, or with dots.
+fn find(doors: &Doors, name: &str) -> Option<Arc<ToolSpec>> {
+    let known = |name: &str| doors.engine.callable(doors.caller(), name);
+    let from_mcp = || known(&inward(name, Alphabet::Mcp)?);
+    let dotted = || name.contains('.').then(|| name.replace('.', "::"));
+    known(name).or_else(from_mcp).or_else(|| known(&dotted()?))
+}
+
+fn unknown(doors: &Doors, name: &str, dialect: Dialect) -> RpcError {
+    let tools = doors.engine.callable_for(doors.caller());
+    let hint = meant(name, tools.iter().map(|spec| spec.name.as_str()))
+        .unwrap_or_else(|| "`tools/list` lists the tools".to_owned());
+    let (code, noun) = match dialect {
+        Dialect::Method => (METHOD_NOT_FOUND, "method"),
+        Dialect::Tools => (INVALID_PARAMS, "tool"),
+    };
+    RpcError::new(code, format!("there is no {noun} `{}`", short(name))).data(json!({"hint": hint}))
+}
+
+/// `tools/list`: a page of what the caller can call, by name.
+fn list(doors: &Doors, asked: &ToolList) -> Result<Done, RpcError> {
+    let mut specs = doors.engine.callable_for(doors.caller());
+    if let Some(cursor) = &asked.cursor {
+        specs.retain(|spec| spec.name.as_str() > cursor.as_str());
+    }
+    let max = doors.limits().page_items_max.max(1);
+    let more = specs.len() > max;
+    specs.truncate(max);
+    let tools: Vec<Value> = specs.iter().map(|spec| tool(spec)).collect();
+    let mut members = format!("\"tools\":{}", Value::Array(tools));
+    if let Some(last) = specs.last().filter(|_| more) {
+        members.push_str(&format!(",\"nextCursor\":{}", Value::from(last.name.as_str())));
+    }
+    Ok(Done::new(members))
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    let mut shown = json!({
+        "name": outward(spec.name.as_str(), Alphabet::Mcp),
+        "title": spec.title,
+        "description": spec.description,
+        "inputSchema": *spec.input_schema,
+    });
+    if let Some(schema) = &spec.output_schema {
+        shown["outputSchema"] = (**schema).clone();
+    }
+    shown
+}
+
+/// The tool needs something that only a protocol with questions can bring.
+fn wanted(tool: &ToolName, wants: &Wants) -> Done {
+    let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
+    let keys = keys.join("`, `");
+    Done::new(failure(&format!(
+        "`{tool}` wants `{keys}` of its caller first; call it through `/mcp` with a client that \
+         takes questions"
+    )))
+}
+
+/// It became a run, and that is over without an output.
+fn failed(tool: &ToolName, report: &RunReport) -> Done {
+    let error = report.run.last_error.as_ref();
+    let why = error.map_or_else(|| report.run.status.name().to_owned(), ToString::to_string);
+    let hint = error.and_then(|fault| fault.hint.as_ref());
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    let message = format!("`{tool}` gave no output: {why} (run `{}`){hint}", report.run.id);
+    Done { members: failure(&message), replayed: report.replayed }
+}
+
+/// A person is asked, or it takes longer than the caller waits.
+fn pending(tool: &ToolName, report: RunReport) -> Done {
+    let again = report.replayed;
+    let run = shown::run_answer(report).run;
+    let id = &run.id;
+    let message = match run.asks.first() {
+        Some(ask) => format!(
+            "`{tool}` waits for a person: run `{id}` asks `{}`, ask `{}`; answer it with \
+             `waypost inbox` or `POST /api/v1/asks/{}`, then look at `GET /api/v1/runs/{id}`",
+            ask.title, ask.id, ask.id
+        ),
+        None => format!(
+            "`{tool}` takes longer: it goes on as run `{id}`; look at `GET /api/v1/runs/{id}`"
+        ),
+    };
+    let values = json!({"run": run.id, "status": run.status, "asks": run.asks});
+    let members = words_with(&message, &values) + ",\"isError\":false";
+    Done { members, replayed: again }
+}
+
+/// What the engine refuses: a failure that the caller's model can read, or an error.
+fn refused(refusal: &Refusal, dialect: Dialect) -> Result<Done, RpcError> {
+    let misfit = refusal.code == "input_misfit";
+    let code = match refusal.kind {
+        RefusalKind::Upstream | RefusalKind::Forbidden | RefusalKind::TooMany => {
+            return Ok(Done::new(failure(&told(refusal))));
+        }
+        RefusalKind::WrongShape if misfit && dialect == Dialect::Tools => {
+            return Ok(Done::new(failure(&told(refusal))));
+        }
+        RefusalKind::BadRequest | RefusalKind::WrongShape | RefusalKind::TooLarge => INVALID_PARAMS,
+        RefusalKind::NotFound if dialect == Dialect::Tools => INVALID_PARAMS,
+        RefusalKind::NotFound => METHOD_NOT_FOUND,
+        RefusalKind::Failed => INTERNAL_ERROR,
+        RefusalKind::Conflict
+        | RefusalKind::Gone
+        | RefusalKind::Unauthorized
+        | RefusalKind::NoRoom
+        | RefusalKind::Unavailable => SERVER_ERROR,
+    };
+    let mut data = json!({"code": refusal.code});
+    if let Some(hint) = &refusal.hint {
+        data["hint"] = json!(hint);
+    }
+    if !refusal.errors.is_empty() {
+        data["errors"] = refusal.errors.iter().map(faulty).collect();
+    }
+    Err(RpcError::new(code, refusal.message.as_str()).data(data))
+}
+
+fn faulty(misfit: &Misfit) -> Value {
+    json!({"pointer": misfit.pointer, "detail": misfit.message})
+}
+
+/// A refusal in one text, with all that is wrong.
+fn told(refusal: &Refusal) -> String {
+    let mut text = refusal.message.clone();
+    let missing = refusal.errors.first().is_some_and(|error| !text.contains(&error.message));
+    if missing {
+        text.push_str(": ");
+        text.push_str(&sentence(&refusal.errors));
+    }
+    if let Some(hint) = &refusal.hint {
+        text.push_str("; ");
+        text.push_str(hint);
+    }
+    text
+}
+
+fn invalid(message: impl Into<String>) -> RpcError {
+    RpcError::new(INVALID_REQUEST, message)
+}
+
+fn unreadable(why: &serde_json::Error) -> RpcError {
+    match why.classify() {
+        Category::Data => invalid(format!("this is no request: {why}")),
+        Category::Syntax | Category::Eof | Category::Io => {
+            RpcError::new(PARSE_ERROR, format!("this is no JSON: {why}"))
+        }
+    }
+}
+
+/// A response whose result has these members: written once, for an output may be large.
+fn result(id: &Id, members: &str) -> String {
+    let mut text = String::with_capacity(members.len() + 80);
+    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
+    text.push_str(id.as_json());
+    text.push_str(",\"result\":{");
+    text.push_str(members);
+    text.push_str("}}");
+    text
+}
+
+fn shown_as_json(text: String) -> Response {
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(text: &str) -> Result<Option<String>, i64> {
+        let id = |sent: Sent<'_>| sent.id.map(|id| id.get().to_owned());
+        read_frame(text.as_bytes()).map(id).map_err(|why| why.code)
+    }
+
+    #[test]
+    fn no_id_and_a_null_one_are_not_the_same() {
+        assert_eq!(sent("{\"method\": \"a\"}"), Ok(None));
+        assert_eq!(sent("{\"id\": null}"), Ok(Some("null".to_owned())));
+        assert_eq!(sent("{\"id\": \"x\", \"more\": 1}"), Ok(Some("\"x\"".to_owned())));
+    }
+
+    #[test]
+    fn what_is_no_json_and_what_is_no_request_are_told_apart() {
+        for (text, code) in [
+            ("", PARSE_ERROR),
+            ("{\"id\": 1", PARSE_ERROR),
+            ("nope", PARSE_ERROR),
+            ("7", INVALID_REQUEST),
+            ("\"text\"", INVALID_REQUEST),
+            ("[\"2.0\", 1, \"math::add\", {}]", INVALID_REQUEST),
+            ("{\"method\": 1}", INVALID_REQUEST),
+            ("{\"id\": 1, \"id\": 2}", INVALID_REQUEST),
+        ] {
+            assert_eq!(sent(text), Err(code), "{text}");
+        }
+    }
+
+    #[test]
+    fn arguments_have_names() {
+        let read = |text: &str| {
+            let raw: &RawValue = serde_json::from_str(text).unwrap();
+            read::<Map<String, Value>>(Some(raw)).map_err(|why| why.code)
+        };
+        assert_eq!(read("{\"a\": 1}").unwrap()["a"], 1);
+        assert_eq!(read("[1, 2]"), Err(INVALID_PARAMS));
+        assert_eq!(read("\"x\""), Err(INVALID_PARAMS));
+        assert_eq!(super::read::<Map<String, Value>>(None), Ok(Map::new()));
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told_once() {
+        let errors = vec![Misfit { pointer: "/a".to_owned(), message: "is no number".to_owned() }];
+        let refusal = |message: &str| {
+            Refusal::new(RefusalKind::WrongShape, "input_misfit", message).errors(errors.clone())
+        };
+        assert_eq!(told(&refusal("it does not fit")), "it does not fit: at `/a`: is no number");
+        assert_eq!(
+            told(&refusal("`/a` is no number").hint("mend it")),
+            "`/a` is no number; mend it"
+        );
+    }
+}
