@@ -54,7 +54,8 @@ impl FromRequest<Shared> for Raw {
     }
 }
 
-async fn read(doors: &Doors, body: Body) -> Result<Bytes, Failure> {
+/// Reads a body to its end, within the limits.
+pub(crate) async fn read(doors: &Doors, body: Body) -> Result<Bytes, Failure> {
     let bytes_max = doors.limits().body_bytes_max;
     // What says that it is too large is not read at all.
     if body.size_hint().lower() > bytes_max as u64 {
@@ -105,7 +106,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], depth_max: usize) -> Resu
 
 /// Whether brackets outside of strings nest deeper than this; cheaper than parsing, and safe for
 /// what is no JSON at all.
-fn is_deeper(bytes: &[u8], depth_max: usize) -> bool {
+pub(crate) fn is_deeper(bytes: &[u8], depth_max: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for byte in bytes {
         match byte {

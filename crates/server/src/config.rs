@@ -6,6 +6,7 @@ use crate::layer::{Layer, merge};
 use kernel::ids::RealmId;
 use kernel::limits::Limits;
 use kernel::plan::mistake::{Mistake, meant};
+use kernel::rules::{Pattern, ToolLimits, ToolRules};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -27,8 +28,12 @@ pub struct Config {
     pub server: ServerConfig,
     /// `[limits]`.
     pub limits: Limits,
+    /// `[tools]`: which tools there are, and what they may cost.
+    pub tools: ToolRules,
     /// `[tools.http]`.
     pub http: HttpSettings,
+    /// `[mcp]`.
+    pub mcp: McpConfig,
     /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
     pub session_ttls: BTreeMap<RealmId, u64>,
 }
@@ -45,6 +50,15 @@ pub struct ServerConfig {
     pub hosts: Vec<String>,
     /// Who may administer.
     pub admin: AdminRule,
+}
+
+/// `[mcp]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct McpConfig {
+    /// Takes requests of MCP clients that do not keep to their version; `docs/reference/mcp.md`
+    /// says which.
+    pub lenient: bool,
 }
 
 /// Who may administer.
@@ -104,6 +118,7 @@ struct Written {
     server: WrittenServer,
     limits: Limits,
     tools: WrittenTools,
+    mcp: McpConfig,
     realms: BTreeMap<String, WrittenRealm>,
 }
 
@@ -125,6 +140,10 @@ struct WrittenServer {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WrittenTools {
+    allow: Option<Vec<Spanned<String>>>,
+    deny: Vec<Spanned<String>>,
+    /// By pattern.
+    limits: BTreeMap<String, ToolLimits>,
     http: WrittenHttp,
 }
 
@@ -137,11 +156,12 @@ struct WrittenHttp {
 /// The keys of each table, by its path.
 fn known_keys(table: &str) -> Option<&'static [&'static str]> {
     match table {
-        "" => Some(&["server", "limits", "tools", "realms"]),
+        "" => Some(&["server", "limits", "tools", "mcp", "realms"]),
         "server" => Some(SERVER_KEYS),
         "limits" => Some(Limits::NAMES),
-        "tools" => Some(&["http"]),
+        "tools" => Some(&["allow", "deny", "limits", "http"]),
         "tools.http" => Some(&["allow"]),
+        "mcp" => Some(&["lenient"]),
         _ => None,
     }
 }
@@ -173,6 +193,8 @@ impl<'a> Reader<'a> {
     fn unknown_keys(&self, table: &DeTable<'_>, path: &str, mistakes: &mut Vec<Mistake>) {
         if path == "realms" {
             self.unknown_keys_of_realms(table, mistakes);
+        } else if path == "tools.limits" {
+            self.unknown_keys_of_tool_limits(table, mistakes);
         } else if let Some(known) = known_keys(path) {
             self.keys_beside(table, (path, known), mistakes);
         }
@@ -184,6 +206,20 @@ impl<'a> Reader<'a> {
             if let Some(table) = realm.get_ref().as_table() {
                 let path = format!("realms.{}", name.get_ref());
                 self.keys_beside(table, (&path, REALM_KEYS), mistakes);
+            }
+        }
+    }
+
+    /// Any pattern of tools may have limits; what stands in its table may not be anything.
+    fn unknown_keys_of_tool_limits(&self, limits: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
+        for (pattern, written) in limits {
+            let name: &str = pattern.get_ref();
+            if let Err(bad) = Pattern::new(name) {
+                mistakes.push(self.at(pattern.span(), Mistake::error(bad.to_string())));
+            }
+            if let Some(table) = written.get_ref().as_table() {
+                let path = format!("tools.limits.\"{name}\"");
+                self.keys_beside(table, (&path, ToolLimits::NAMES), mistakes);
             }
         }
     }
@@ -217,6 +253,16 @@ impl<'a> Reader<'a> {
             }
         }
         mistakes.extend(written.server.hosts.iter().filter_map(|name| self.proxy_name(name)));
+        self.wrong_patterns(&written.tools, mistakes);
+    }
+
+    /// Patterns of tools that are none.
+    fn wrong_patterns(&self, written: &WrittenTools, mistakes: &mut Vec<Mistake>) {
+        for text in written.allow.iter().flatten().chain(&written.deny) {
+            if let Err(bad) = Pattern::new(text.get_ref()) {
+                mistakes.push(self.at(text.span(), Mistake::error(bad.to_string())));
+            }
+        }
     }
 
     fn wrong_host(&self, host: &Spanned<String>) -> Option<Mistake> {
@@ -255,8 +301,9 @@ impl<'a> Reader<'a> {
 
 /// The settings out of what is written; its values were looked at before.
 fn config(written: Written) -> Result<Config, Vec<Mistake>> {
-    let Written { server, limits, tools, realms } = written;
+    let Written { server, limits, tools, mcp, realms } = written;
     let defaults = ServerConfig::default();
+    let rules = tool_rules(&tools);
     let allow: Vec<String> = tools.http.allow.into_iter().map(plain).collect();
     let http = HttpSettings::new(&allow);
     let ttl = |(name, realm): (String, WrittenRealm)| {
@@ -270,9 +317,24 @@ fn config(written: Written) -> Result<Config, Vec<Mistake>> {
             admin: server.admin,
         },
         limits,
+        tools: rules,
         http: http.map_err(|bad| vec![Mistake::error(bad.to_string())])?,
+        mcp,
         session_ttls: realms.into_iter().filter_map(ttl).collect(),
     })
+}
+
+/// The rules for tools; their patterns were looked at before.
+fn tool_rules(written: &WrittenTools) -> ToolRules {
+    let patterns = |texts: &[Spanned<String>]| -> Vec<Pattern> {
+        texts.iter().filter_map(|text| Pattern::new(text.get_ref()).ok()).collect()
+    };
+    let limits = |(text, limits): (&String, &ToolLimits)| Some((Pattern::new(text).ok()?, *limits));
+    ToolRules {
+        allow: written.allow.as_deref().map(patterns),
+        deny: patterns(&written.deny),
+        tools: written.limits.iter().filter_map(limits).collect(),
+    }
 }
 
 fn address(text: &str) -> Option<IpAddr> {
@@ -304,7 +366,8 @@ mod tests {
     #[test]
     fn what_is_written_is_set() {
         let text = "[server]\nhost = \"::1\"\nport = 0\nhosts = [\"wp.test\"]\nadmin = \"key\"\n\
-                    [limits]\nbody_depth_max = 8\n[tools.http]\nallow = [\"a.test:80\"]\n";
+                    [limits]\nbody_depth_max = 8\n[tools.http]\nallow = [\"a.test:80\"]\n\
+                    [mcp]\nlenient = true\n";
         let config = Config::parse("waypost.toml", text).unwrap();
         assert_eq!(config.server.host, "::1".parse::<IpAddr>().unwrap());
         assert_eq!(config.server.port, 0);
@@ -313,6 +376,12 @@ mod tests {
         assert_eq!(config.limits.body_depth_max, 8);
         assert_eq!(config.limits.body_bytes_max, Limits::default().body_bytes_max);
         assert_eq!(config.http, HttpSettings::new(&["a.test:80"]).unwrap());
+        assert!(config.mcp.lenient && !Config::default().mcp.lenient);
+        assert_eq!(
+            mistakes("[mcp]\nleniant = true\n"),
+            ["waypost.toml:2:1: error: unknown key `leniant` in `[mcp]`; \
+              hint: did you mean `lenient`?"]
+        );
     }
 
     #[test]
@@ -324,7 +393,7 @@ mod tests {
                 "waypost.toml:5:1: error: unknown key `body_byte_max` in `[limits]`; \
                  hint: did you mean `body_bytes_max`?",
                 "waypost.toml:6:2: error: unknown key `modles`; \
-                 hint: known here: server, limits, tools, realms",
+                 hint: known here: server, limits, tools, mcp, realms",
                 "waypost.toml:2:1: error: unknown key `prot` in `[server]`; \
                  hint: did you mean `port`?",
             ]
@@ -375,6 +444,50 @@ mod tests {
             told[1],
             "above.toml:4:1: error: unknown key `prot` in `[server]`; hint: did you mean `port`?"
         );
+    }
+
+    #[test]
+    fn tools_have_rules() {
+        let text = "[tools]\nallow = [\"*\"]\ndeny = [\"http::*\"]\n\
+                    [tools.limits.\"math::add\"]\nconcurrency = 4\nper_minute = 60\n\
+                    timeout_ms = 10000\noutput_bytes = 1048576\n[tools.limits.\"trade/*\"]\n";
+        let rules = Config::parse("waypost.toml", text).unwrap().tools;
+        assert!(rules.allows("math::add") && !rules.allows("http::request"));
+        let limits = rules.limits("math::add");
+        assert_eq!(limits.concurrency.unwrap().get(), 4);
+        assert_eq!(limits.per_minute.unwrap().get(), 60);
+        assert_eq!(limits.timeout_ms.unwrap().get(), 10_000);
+        assert_eq!(limits.output_bytes.unwrap().get(), 1_048_576);
+        assert_eq!(rules.limits("trade/settle"), ToolLimits::default());
+        let nothing = Config::parse("waypost.toml", "[tools]\nallow = []\n").unwrap().tools;
+        assert!(!nothing.allows("math::add"));
+    }
+
+    #[test]
+    fn wrong_rules_are_told_with_their_line() {
+        let text = "[tools]\nalow = [\"*\"]\n[tools.limits.\"math::*\"]\nper_minut = 1\n\
+                    [tools.limits.\"a?\"]\n";
+        let told = mistakes(text);
+        assert!(
+            told.contains(
+                &"waypost.toml:2:1: error: unknown key `alow` in `[tools]`; \
+              hint: did you mean `allow`?"
+                    .to_owned()
+            )
+        );
+        assert!(told.contains(
+            &"waypost.toml:4:1: error: unknown key `per_minut` in `[tools.limits.\"math::*\"]`; \
+              hint: did you mean `per_minute`?"
+                .to_owned()
+        ));
+        let at_the_name = |line: &String| line.starts_with("waypost.toml:5:1");
+        assert!(told.iter().any(|line| at_the_name(line) && line.contains("`a?` has a `?`")));
+        assert_eq!(told.len(), 3, "{told:?}");
+        let told = mistakes("[tools]\nallow = [\"math::*\", \"\"]\ndeny = [\"a b\"]\n");
+        assert!(told[0].starts_with("waypost.toml:2:21: error: a pattern of tools"), "{told:?}");
+        assert!(told[1].starts_with("waypost.toml:3:9: error: `a b` has a ` `"), "{told:?}");
+        let told = mistakes("[tools.limits.\"*\"]\nconcurrency = 0\n");
+        assert!(told[0].starts_with("waypost.toml:2:"), "{told:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use engine::Engine;
 use kernel::call::Caller;
 use kernel::limits::Limits;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// The doors of one server.
 pub(crate) struct Doors {
@@ -39,6 +39,11 @@ impl Doors {
     /// The limits.
     pub(crate) fn limits(&self) -> &Limits {
         self.engine.limits()
+    }
+
+    /// Room for one more stream, if there is any.
+    pub(crate) fn free_stream(&self) -> Option<OwnedSemaphorePermit> {
+        self.streams.clone().try_acquire_owned().ok()
     }
 
     /// Streams end: the server is closing.

@@ -1,12 +1,14 @@
 //! How a refusal leaves the house: an RFC 9457 problem under `/api/v1`, the seed's own object at
-//! the seed's doors. Handlers only say what is wrong; `frame` asks for the shape of the door.
+//! the seed's doors, a JSON-RPC error where that is spoken. Handlers only say what is wrong;
+//! `frame` asks for the shape of the door.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalKind};
 use kernel::schema::Misfit;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
 use wire::seed004::SeedError;
 
@@ -24,6 +26,8 @@ pub(crate) enum Shape {
     Problem,
     /// `{error, code, hint}`.
     Seed,
+    /// A JSON-RPC response without an id: no request was read yet.
+    JsonRpc,
 }
 
 impl Failure {
@@ -91,18 +95,58 @@ impl Failure {
 
     /// The whole answer in a door's shape.
     pub(crate) fn render(self, shape: Shape, trace_id: String) -> Response {
-        let status = self.status;
+        let (status, extra) = (self.status, self.extra_header());
         let (kind, body) = match shape {
-            Shape::Problem => (PROBLEM_TYPE, json(&self.problem(trace_id))),
-            Shape::Seed => ("application/json", json(&self.seed(trace_id))),
+            Shape::Problem => (PROBLEM_TYPE, bytes(&self.problem(trace_id))),
+            Shape::Seed => ("application/json", bytes(&self.seed(trace_id))),
+            Shape::JsonRpc => {
+                let mut error = self.rpc_error();
+                if let Some(data) = &mut error.data {
+                    data["traceId"] = Value::String(trace_id);
+                }
+                ("application/json", jsonrpc::error(None, &error).into_bytes())
+            }
         };
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        if let Some((name, value)) = extra_header(status) {
-            headers.insert(name, HeaderValue::from_static(value));
+        if let Some((name, value)) = extra {
+            headers.insert(name, value);
         }
         response
+    }
+
+    fn extra_header(&self) -> Option<(HeaderName, HeaderValue)> {
+        match self.status {
+            StatusCode::UNAUTHORIZED => {
+                Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
+            }
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                Some((RETRY_AFTER, HeaderValue::from(self.retry_after_s())))
+            }
+            _ => None,
+        }
+    }
+
+    /// In how many seconds to come back; a second where nobody knows.
+    fn retry_after_s(&self) -> u64 {
+        let detail = self.refusal.detail.as_ref();
+        let ms = detail.and_then(|detail| detail["retryAfterMs"].as_u64());
+        ms.map_or(1, |ms| ms.div_ceil(1_000).max(1))
+    }
+
+    /// The same as a JSON-RPC error: `data` has the stable word and the hint.
+    pub(crate) fn rpc_error(&self) -> RpcError {
+        let number = match self.code() {
+            "malformed_json" | "no_body" | "body_broken" => PARSE_ERROR,
+            _ if self.status.is_server_error() => INTERNAL_ERROR,
+            _ => INVALID_REQUEST,
+        };
+        let mut data = json!({"code": self.code()});
+        if let Some(hint) = &self.refusal.hint {
+            data["hint"] = Value::String(hint.clone());
+        }
+        RpcError::new(number, self.message()).data(data)
     }
 
     fn problem(self, trace_id: String) -> Problem {
@@ -169,14 +213,6 @@ fn status_of(kind: RefusalKind) -> StatusCode {
     }
 }
 
-fn extra_header(status: StatusCode) -> Option<(HeaderName, &'static str)> {
-    match status {
-        StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, "1")),
-        _ => None,
-    }
-}
-
 fn faulty(misfit: Misfit) -> FaultyValue {
     FaultyValue { pointer: misfit.pointer, detail: misfit.message }
 }
@@ -195,7 +231,7 @@ fn more(detail: Option<Box<Value>>, taken: &[&str]) -> Map<String, Value> {
         .collect()
 }
 
-fn json(body: &impl serde::Serialize) -> Vec<u8> {
+fn bytes(body: &impl serde::Serialize) -> Vec<u8> {
     // Only maps with keys that are no text cannot be written, and there are none.
     serde_json::to_vec(body).unwrap_or_default()
 }
@@ -203,7 +239,6 @@ fn json(body: &impl serde::Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn conflict() -> Failure {
         Refusal::new(RefusalKind::Conflict, "ask_decided", "ask `ask_1` is decided")
@@ -265,8 +300,27 @@ mod tests {
         assert_eq!(response.headers()[CONTENT_TYPE], PROBLEM_TYPE);
         let refused: Failure =
             Refusal::new(RefusalKind::Unauthorized, "unauthorized", "no key").into();
+        assert_eq!(refused.rpc_error().code, INVALID_REQUEST);
         let response = refused.render(Shape::Seed, String::new());
         assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
         assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        let response = conflict().render(Shape::JsonRpc, String::new());
+        assert_eq!(response.status(), StatusCode::CONFLICT);
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        let data = json!({"code": "ask_decided", "hint": "read it"});
+        assert_eq!(conflict().rpc_error().data, Some(data));
+    }
+
+    #[test]
+    fn whoever_comes_too_soon_learns_when_to_come_back() {
+        for (detail, seconds) in [
+            (json!({"retryAfterMs": 2_001}), "3"),
+            (json!({"retryAfterMs": 0}), "1"),
+            (json!({}), "1"),
+        ] {
+            let refusal = Refusal::new(RefusalKind::TooMany, "rate_limited", "too soon");
+            let response = Failure::from(refusal.detail(detail)).render(Shape::Seed, String::new());
+            assert_eq!(response.headers()[RETRY_AFTER], seconds);
+        }
     }
 }

@@ -9,6 +9,8 @@ use axum::response::Response;
 
 /// Doors that tell errors in the seed's own object.
 const SEED_DOORS: [&str; 3] = ["/sessions", "/capabilities", "/admin/"];
+/// Doors that speak JSON-RPC.
+const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
 
 /// Checks who comes in, lets the handler answer, and shapes a failure.
 pub(crate) async fn frame(State(doors): State<Shared>, request: Request, next: Next) -> Response {
@@ -24,6 +26,9 @@ pub(crate) async fn frame(State(doors): State<Shared>, request: Request, next: N
 }
 
 fn shape_of(path: &str) -> Shape {
+    if RPC_DOORS.contains(&path) {
+        return Shape::JsonRpc;
+    }
     if SEED_DOORS.iter().any(|door| path.starts_with(door)) { Shape::Seed } else { Shape::Problem }
 }
 

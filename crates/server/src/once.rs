@@ -17,6 +17,7 @@ const KEY_CHARS_MAX: usize = 255;
 const REPLAYED: &str = "idempotency-replayed";
 
 /// The key of a request, if it has one, and the door it came to.
+#[derive(Debug, Clone)]
 pub(crate) struct Key {
     route: String,
     key: Option<String>,
@@ -33,6 +34,16 @@ impl FromRequestParts<Shared> for Key {
 }
 
 impl Key {
+    /// Whether the request has one.
+    pub(crate) fn is_given(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// The key of one of several things that a request asks for.
+    pub(crate) fn nth(&self, index: usize) -> Self {
+        Self { route: format!("{} #{index}", self.route), key: self.key.clone() }
+    }
+
     /// What the engine remembers the request by; nothing if it has no key.
     pub(crate) fn once(self, body: &[u8]) -> Option<Once> {
         self.key.map(|key| Once { route: self.route, key, digest: digest(body) })

@@ -1,18 +1,23 @@
 //! The one table of routes. A transport adds its lines here; everything else about it lives in its
-//! own file.
+//! own file. Doors that speak a protocol of their own stand beside the table: OpenAPI cannot
+//! describe them.
 
 use crate::doors::Shared;
 use crate::error::Failure;
 use crate::frame::frame;
 use crate::http::{asks, blobs, events, feed, ops, plans, runs, seed004, sessions, tools};
+use crate::mcp;
+use crate::mcp::door::Door;
 use crate::params::short;
+use crate::rpc;
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodRouter, any, delete, get, post, put};
 use engine::refusal::{Refusal, RefusalKind};
 use kernel::plan::mistake::meant;
+use std::sync::Arc;
 
 /// One line of the table.
 struct Route {
@@ -70,14 +75,19 @@ const TABLE: &[Route] = &[
     route("GET", "/openapi.json", || get(ops::openapi)),
 ];
 
+/// The doors beside the table, for hints. `/mcp` says itself what it takes.
+const PROTOCOLS: &[(&str, &str)] = &[("POST", "/mcp"), ("POST", "/rpc")];
+
 /// Method and path of every route, as the table lists them.
 pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.iter().map(|route| (route.method, route.path))
 }
 
 /// All doors in their frame.
-pub(crate) fn router(doors: Shared) -> Router {
-    let mut router = Router::new();
+pub(crate) fn router(doors: Shared, door: Arc<Door>) -> Router {
+    let mut router = Router::new()
+        .route("/mcp", any(mcp::http::serve).with_state(door))
+        .route("/rpc", post(rpc::serve));
     for route in TABLE {
         router = router.route(route.path, (route.handler)());
     }
@@ -90,8 +100,9 @@ pub(crate) fn router(doors: Shared) -> Router {
 
 async fn unknown_path(uri: Uri) -> Failure {
     let path = short(uri.path());
-    let candidates: Vec<String> =
-        TABLE.iter().filter_map(|route| like(route.path, &path)).collect();
+    let beside = PROTOCOLS.iter().map(|(_, path)| *path);
+    let known = TABLE.iter().map(|route| route.path).chain(beside);
+    let candidates: Vec<String> = known.filter_map(|known| like(known, &path)).collect();
     let hint = if path.starts_with("/api/v1/plans/") || path.starts_with("/api/v1/tools/") {
         Some("percent-encode the name: `/` is `%2F`".to_owned())
     } else {
@@ -104,8 +115,10 @@ async fn wrong_method(request: Request) -> Failure {
     let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let known: Vec<&str> = TABLE
         .iter()
-        .filter(|route| Some(route.path) == matched)
-        .map(|route| route.method)
+        .map(|route| (route.method, route.path))
+        .chain(PROTOCOLS.iter().copied())
+        .filter(|(_, path)| Some(*path) == matched)
+        .map(|(method, _)| method)
         .collect();
     let (method, path) = (request.method(), short(request.uri().path()));
     let message = format!("`{method}` is not understood at `{path}`");

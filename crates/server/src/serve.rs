@@ -1,7 +1,9 @@
-//! Serves a built server on a socket until it is told to stop: then nobody new comes in, who is
-//! inside may finish within a limit, and the engine ends last.
+//! Serves a built server until it is told to stop: then nobody new comes in, who is inside may
+//! finish within a limit, and the engine ends last. On a socket it serves everybody, on a pipe the
+//! one client that started it.
 
 use crate::assemble::Assembled;
+use crate::mcp::stdio;
 use engine::Engine;
 use futures::future::{Either, select};
 use hyper::server::conn::http1;
@@ -13,6 +15,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -70,6 +73,17 @@ pub async fn serve(
     if drained.is_none() {
         tracing::warn!(limit_ms = DRAIN_MS, "requests that were still open are cut off");
     }
+    engine.stop().await;
+}
+
+/// Serves MCP to the client at the other end of a pipe until it closes it, one message a line.
+pub async fn serve_stdio<R, W>(assembled: Assembled, input: R, output: W)
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let Assembled { engine, door, .. } = assembled;
+    stdio::serve(door, input, output).await;
     engine.stop().await;
 }
 

@@ -1,5 +1,6 @@
 //! Puts a project and a data folder together, and tells in our words what does not fit.
 
+use crate::environment::{ADMIN_KEY, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure};
 use kernel::plan::mistake::Mistake;
 use server::project::Project;
@@ -8,16 +9,36 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A server over this project and this data, for a socket of this address; with a key only who has
-/// it administers.
+/// The keys that the environment may bring.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    /// With it only who has it administers.
+    admin: Option<String>,
+    /// What seals what clients carry for us.
+    secret: Option<String>,
+}
+
+impl Keys {
+    /// Those of this environment.
+    pub(crate) fn of(environment: &Environment) -> Self {
+        let key = |name: &str| environment.text(name).map(str::to_owned);
+        Self { admin: key(ADMIN_KEY), secret: key(SECRET_KEY) }
+    }
+}
+
+/// A server over this project and this data, for a socket of this address.
 pub(crate) async fn assemble(
     project: Project,
     data: PathBuf,
     address: SocketAddr,
-    admin_key: Option<String>,
+    keys: Keys,
 ) -> Result<Assembled, Failure> {
-    let setup =
-        Setup { project, data, address, admin_key, fatal: Arc::new(|why: String| end_now(&why)) };
+    let fatal = Arc::new(|why: String| end_now(&why));
+    let setup = Setup {
+        admin_key: keys.admin,
+        secret_key: keys.secret,
+        ..Setup::new(project, data, address, fatal)
+    };
     server::assemble(setup).await.map_err(refused)
 }
 
@@ -31,6 +52,13 @@ fn refused(error: AssembleError) -> Failure {
     match error {
         AssembleError::Store(error) => Failure::new(Exit::Usage, "data_folder", error.to_string())
             .hint("`--data DIR` names another folder, `--ephemeral` takes one of its own"),
+        AssembleError::Tools(mistakes) => {
+            let lines = mistakes.iter().map(Mistake::to_string).collect();
+            Failure::new(Exit::Usage, "invalid_tools", "there are mistakes in the tools")
+                .lines(lines)
+                .hint("name and describe them so that every door can serve them")
+        }
+        AssembleError::Secret(error) => Failure::new(Exit::Usage, "secret_key", error.to_string()),
         AssembleError::Plans(mistakes) => {
             let errors = mistakes.iter().filter(|mistake| mistake.is_error());
             let lines = errors.map(Mistake::to_string).collect();

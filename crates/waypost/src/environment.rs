@@ -13,6 +13,8 @@ use std::path::Path;
 
 /// Who may administer, where this is set.
 pub(crate) const ADMIN_KEY: &str = "WAYPOST_ADMIN_KEY";
+/// What seals what MCP clients carry for us; else `secret.key` of the data folder does.
+pub(crate) const SECRET_KEY: &str = "WAYPOST_SECRET_KEY";
 /// The server that clients talk to.
 pub(crate) const SERVER: &str = "WAYPOST_SERVER";
 /// How much is logged: `debug` or `info,engine=debug`.

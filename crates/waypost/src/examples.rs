@@ -1,7 +1,7 @@
 //! Runs the examples that plans carry, on the real engine over a store of its own, and says where
 //! a run comes out differently than told.
 
-use crate::assembly::assemble;
+use crate::assembly::{Keys, assemble};
 use crate::exit::Failure;
 use crate::folder::TemporaryFolder;
 use crate::progress::{Line, Progress};
@@ -52,7 +52,8 @@ async fn play_all(
 ) -> Result<Vec<ExampleResult>, Failure> {
     let folder = TemporaryFolder::new()?;
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let assembled = assemble(project, folder.path().to_path_buf(), nowhere, None).await?;
+    let assembled =
+        assemble(project, folder.path().to_path_buf(), nowhere, Keys::default()).await?;
     let stage = Stage {
         engine: assembled.engine,
         caller: Caller { realm: RealmId::from(REALM), subject: "local".into(), admin: false },

@@ -118,14 +118,18 @@ impl Selection {
     /// Checks the named plans.
     pub(crate) fn check(&self) -> Vec<Checked> {
         let config = &self.project.config;
-        let tools: BTreeMap<ToolName, Arc<ToolSpec>> = tools::builtin(config.http.clone())
+        let rules = &config.tools;
+        let builtin = tools::builtin(config.http.clone());
+        // What the rules keep out is not there, here as in the server.
+        let (tools, withheld): (BTreeMap<ToolName, Arc<ToolSpec>>, BTreeMap<_, _>) = builtin
             .iter()
             .map(|tool| (tool.spec().name.clone(), tool.spec().clone()))
-            .collect();
+            .partition(|(name, _)| rules.allows(name.as_str()));
         let ids: Vec<PlanId> = self.project.plans.iter().map(|plan| self.id_of(plan)).collect();
         let schemas = JsonSchemas::default();
         let around = Surroundings {
             tools: &|name: &ToolName| tools.get(name).cloned(),
+            withheld: &|name: &ToolName| withheld.contains_key(name),
             plans: &|id: &PlanId| ids.contains(id),
             tool_names: &|| tools.keys().cloned().collect(),
             schemas: &schemas,

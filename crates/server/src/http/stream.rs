@@ -112,7 +112,7 @@ impl<S: Source> Tail<S> {
 
 /// Room for one more stream.
 pub(super) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit, Failure> {
-    doors.streams.clone().try_acquire_owned().map_err(|_| {
+    doors.free_stream().ok_or_else(|| {
         let max = doors.limits().streams_max;
         let message = format!("{max} event streams are open, and no more are allowed");
         let refusal = Refusal::new(RefusalKind::TooMany, "too_many_streams", message)

@@ -21,8 +21,14 @@ struct Contract {
     bodies: Mutex<HashMap<String, Arc<Value>>>,
 }
 
+/// Doors that speak a protocol of their own, which the document cannot tell.
+const PROTOCOLS: [&str; 2] = ["/mcp", "/rpc"];
+
 /// Holds one answer against the document.
 pub fn hold(method: &Method, path: &str, answer: &Answer) {
+    if PROTOCOLS.contains(&path) {
+        return;
+    }
     CONTRACT.hold(method, path, answer);
 }
 

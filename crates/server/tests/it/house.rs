@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, Request, Response};
 use engine::{Engine, PlanFile};
 use serde_json::{Value, json};
 use server::project::Project;
-use server::{Assembled, Setup, assemble};
+use server::{Assembled, Extra, Setup, assemble};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +52,15 @@ impl House {
         let data = tempfile::tempdir().unwrap();
         let address: SocketAddr = ADDRESS.parse().unwrap();
         let assembled = assembled(project, &data, address, admin_key).await;
+        Self { router: assembled.router, engine: assembled.engine, _data: data }
+    }
+
+    /// A project with more tools and shelves.
+    pub async fn furnished(project: Project, extra: Extra) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let address: SocketAddr = ADDRESS.parse().unwrap();
+        let setup = Setup { extra, ..setup(project, &data, address) };
+        let assembled = built(setup).await;
         Self { router: assembled.router, engine: assembled.engine, _data: data }
     }
 
@@ -148,13 +157,17 @@ pub async fn assembled(
     address: SocketAddr,
     admin_key: Option<&str>,
 ) -> Assembled {
-    let setup = Setup {
-        project,
-        data: data.path().join("data"),
-        address,
-        admin_key: admin_key.map(str::to_owned),
-        fatal: Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}")),
-    };
+    let admin_key = admin_key.map(str::to_owned);
+    built(Setup { admin_key, ..setup(project, data, address) }).await
+}
+
+/// What a server over this folder is built from.
+pub fn setup(project: Project, data: &TempDir, address: SocketAddr) -> Setup {
+    let fatal = Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}"));
+    Setup::new(project, data.path().join("data"), address, fatal)
+}
+
+async fn built(setup: Setup) -> Assembled {
     match assemble(setup).await {
         Ok(assembled) => assembled,
         Err(error) => panic!("{error}"),

@@ -1,9 +1,8 @@
 //! `waypost up`: serves a project, or the demo, until it is told to stop.
 
-use crate::assembly::assemble;
+use crate::assembly::{Keys, assemble};
 use crate::client::DEFAULT_SERVER;
 use crate::context::Context;
-use crate::environment::ADMIN_KEY;
 use crate::exit::{Exit, Failure};
 use crate::folder::TemporaryFolder;
 use crate::logs::LogFormat;
@@ -100,8 +99,8 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     let (project, data) = sources(&args, context)?;
     let listener = bind(&args, &project).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
-    let admin_key = context.environment.text(ADMIN_KEY).map(str::to_owned);
-    let starting = assemble(project, data.path().to_path_buf(), address, admin_key);
+    let keys = Keys::of(&context.environment);
+    let starting = assemble(project, data.path().to_path_buf(), address, keys);
     let progress = match args.log {
         LogFormat::Text => Progress::on(output),
         LogFormat::Json => Progress::silent(),

@@ -38,6 +38,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("call_timeout_ms", "How long one tool call may take."),
     ("call_output_bytes_max", "The size of a tool's output."),
     ("calls_active_max", "How many calls run at the same time, over all sessions."),
+    ("call_rates_max", "How many callers' rates of calls are remembered."),
     ("runs_active_max", "How many sessions move at the same time."),
     ("session_queue_max", "How many commands wait for one session."),
     ("append_queue_max", "How many appends wait for the store's writer."),
@@ -55,6 +56,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("run_wait_ms_max", "The longest `?wait=`."),
     ("body_bytes_max", "The size of a request's body."),
     ("body_depth_max", "How deep a request's JSON nests."),
+    ("rpc_batch_max", "How many requests one batch at `/rpc` may hold."),
     ("page_items_default", "The size of a page when the caller names none."),
     ("page_items_max", "The largest page."),
     ("client_id_chars_max", "The length of an id that a client chooses."),
@@ -66,6 +68,52 @@ const MEANINGS: &[(&str, &str)] = &[
     ("prune_batch_max", "How many sessions one slice of a removal takes, or blobs."),
     ("blob_grace_ms", "How long a blob stays that nothing names any more, or nothing yet."),
     ("streams_max", "How many event streams are open at the same time."),
+    (
+        "mcp_list_items_max",
+        "How many items one answer to an MCP list has; more are paged, which many clients ignore.",
+    ),
+    (
+        "mcp_list_cache_max",
+        "How many written `tools/list` answers are kept, one for each caller and shape of version.",
+    ),
+    ("mcp_list_ttl_ms", "How long an MCP client may keep a list of tools, prompts or templates."),
+    (
+        "mcp_task_after_ms",
+        "How long an MCP call that could be a task is waited for before it becomes one.",
+    ),
+    ("mcp_call_wait_ms", "How long an MCP call is waited for where the client takes no tasks."),
+    ("mcp_state_ttl_ms", "How long an MCP client may take to answer what a call asks for."),
+    ("mcp_task_poll_ms", "How often an MCP client should look at a task."),
+    (
+        "mcp_progress_ms",
+        "The shortest time between two tellings of a run's progress to an MCP client.",
+    ),
+    (
+        "mcp_rounds_max",
+        "How often one MCP call asks its client again: for more, or because an answer did not fit.",
+    ),
+    ("mcp_shown_chars_max", "How much of a call's arguments an MCP form for an approval shows."),
+    ("mcp_sessions_max", "How many MCP sessions are open at the same time."),
+    ("mcp_session_idle_ms", "An MCP session that nobody used for so long is over."),
+    (
+        "mcp_session_requests_max",
+        "How many requests of one MCP session are under way at the same time, in each direction.",
+    ),
+    ("mcp_session_streams_max", "How many streams of one MCP session can be taken up again."),
+    (
+        "mcp_replay_events_max",
+        "How many events of one MCP stream are kept for a client that comes back.",
+    ),
+    (
+        "mcp_replay_bytes_max",
+        "The size of these events together; the newest is kept, however large it is.",
+    ),
+    ("mcp_subscriptions_max", "How many resources one MCP client watches."),
+    ("mcp_ask_wait_ms", "How long an MCP client may take to answer what is asked of it."),
+    (
+        "mcp_quiet_ms",
+        "An answer that takes longer than this becomes a stream, where the client takes one.",
+    ),
 ];
 
 /// The page.

@@ -4,7 +4,7 @@
 
 mod variables;
 
-use crate::environment::{ADMIN_KEY, Environment, LOG_LEVEL};
+use crate::environment::{ADMIN_KEY, Environment, LOG_LEVEL, SECRET_KEY};
 use crate::exit::Failure;
 use crate::place::{Roots, shown};
 use kernel::limits::Limits;
@@ -149,6 +149,9 @@ fn defaults() -> Vec<Setting> {
         setting("server.port".to_owned(), json!(server.port)),
         setting("server.hosts".to_owned(), json!(server.hosts)),
         setting("server.admin".to_owned(), json!(admin)),
+        setting("mcp.lenient".to_owned(), json!(false)),
+        setting("tools.allow".to_owned(), json!(["*"])),
+        setting("tools.deny".to_owned(), json!([])),
         setting("tools.http.allow".to_owned(), json!([])),
     ];
     let limits = json!(limits);
@@ -194,7 +197,7 @@ fn beside_the_files(server: (&str, &Origin), environment: &Environment) -> Vec<S
         environment.get(name).map_or(Origin::Default, |found| Origin::At(found.source.clone()))
     };
     let level = environment.text(LOG_LEVEL).unwrap_or("info");
-    let admin_key = if environment.get(ADMIN_KEY).is_some() { "set" } else { "unset" };
+    let told = |name: &str| if environment.get(name).is_some() { "set" } else { "unset" };
     let setting = |key: &str, value: &str, origin: Origin| Setting {
         key: key.to_owned(),
         value: json!(value),
@@ -203,7 +206,8 @@ fn beside_the_files(server: (&str, &Origin), environment: &Environment) -> Vec<S
     vec![
         setting("client.server", server.0, server.1.clone()),
         setting("log.level", level, origin(LOG_LEVEL)),
-        setting("admin.key", admin_key, origin(ADMIN_KEY)),
+        setting("admin.key", told(ADMIN_KEY), origin(ADMIN_KEY)),
+        setting("secret.key", told(SECRET_KEY), origin(SECRET_KEY)),
     ]
 }
 
@@ -290,7 +294,7 @@ mod tests {
         assert_eq!((settings.config.server.port, settings.files().len()), (3, 3));
         assert_eq!(settings.config.server.hosts, ["c"]);
         let all = settings.all((DEFAULT_SERVER, &Origin::Default), &none);
-        assert_eq!(all.len(), 5 + Limits::NAMES.len() + 3);
+        assert_eq!(all.len(), 8 + Limits::NAMES.len() + 4);
     }
 
     #[test]

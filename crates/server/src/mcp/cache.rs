@@ -1,0 +1,523 @@
+//! `tools/list` as text, written once for each caller, shape of version and change of the catalog,
+//! so that a long list costs a lookup and a copy. What a tool looks like in each version is decided
+//! here too.
+
+use super::client::Version;
+use engine::Engine;
+use kernel::call::{Caller, Reach, ToolSpec};
+use kernel::ids::{RealmId, ToolName};
+use kernel::names::{Alphabet, MCP_NAME_CHARS_MAX, outward};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The lists that were written already.
+#[derive(Default)]
+pub(crate) struct Lists {
+    kept: Mutex<Kept>,
+    /// Tools that no client can be shown; each is logged once.
+    unlisted: Mutex<BTreeSet<ToolName>>,
+}
+
+/// All tools of one reader as text.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Rendered {
+    /// The catalog that it is of.
+    version: u64,
+    /// The tools as JSON, with a comma between two.
+    text: String,
+    /// Each tool and where it ends in the text, by name.
+    ends: Vec<(ToolName, usize)>,
+}
+
+impl Lists {
+    /// All tools that this caller sees, as a client of this version reads them.
+    pub(crate) fn tools(
+        &self,
+        engine: &Engine,
+        caller: &Caller,
+        version: Version,
+    ) -> Arc<Rendered> {
+        let shape = Shape::of(version);
+        let reader = Reader {
+            realm: caller.realm.clone(),
+            subject: caller.subject.clone(),
+            admin: caller.admin,
+            shape,
+        };
+        // Read before the tools are: a change in between is found at the next request.
+        let now = *engine.catalog_version().borrow();
+        if let Some(rendered) = lock(&self.kept).find(&reader, now) {
+            return rendered;
+        }
+        let rendered = Arc::new(self.render(&engine.callable_for(caller), now, shape));
+        let max = engine.limits().mcp_list_cache_max;
+        lock(&self.kept).keep(reader, rendered.clone(), max);
+        rendered
+    }
+
+    fn render(&self, specs: &[Arc<ToolSpec>], version: u64, shape: Shape) -> Rendered {
+        let mut text = String::new();
+        let mut ends: Vec<(ToolName, usize)> = Vec::with_capacity(specs.len());
+        for spec in specs {
+            // A tool goes before a plan of the same name, in the list as in a call.
+            if ends.last().is_some_and(|(last, _)| *last == spec.name) {
+                continue;
+            }
+            let Some(tool) = tool(spec, shape) else {
+                self.tell_unlisted(spec);
+                continue;
+            };
+            if !ends.is_empty() {
+                text.push(',');
+            }
+            text.push_str(&tool);
+            ends.push((spec.name.clone(), text.len()));
+        }
+        Rendered { version, text, ends }
+    }
+
+    fn tell_unlisted(&self, spec: &ToolSpec) {
+        if lock(&self.unlisted).insert(spec.name.clone()) {
+            let tool = spec.name.as_str();
+            tracing::warn!(
+                tool,
+                "not listed in MCP: its name is too long there, or it takes no object"
+            );
+        }
+    }
+}
+
+impl Rendered {
+    /// The tools after this name as JSON, at most so many, and the last one's name if more follow.
+    pub(crate) fn page(&self, after: Option<&str>, max: usize) -> (&str, Option<&str>) {
+        let first =
+            after.map_or(0, |after| self.ends.partition_point(|(name, _)| name.as_str() <= after));
+        let page = &self.ends[first..self.ends.len().min(first.saturating_add(max.max(1)))];
+        let Some((last, end)) = page.last() else { return ("", None) };
+        // One more than the end of the tool before it: the comma.
+        let begin = first.checked_sub(1).map_or(0, |before| self.ends[before].1 + 1);
+        let more = first + page.len() < self.ends.len();
+        (&self.text[begin..*end], more.then_some(last.as_str()))
+    }
+}
+
+/// For whom a list is written. What is visible may depend on all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Reader {
+    realm: RealmId,
+    subject: Arc<str>,
+    admin: bool,
+    shape: Shape,
+}
+
+#[derive(Default)]
+struct Kept {
+    lists: HashMap<Reader, Entry>,
+    /// Counts the uses, so that the one used longest ago can go.
+    uses: u64,
+}
+
+struct Entry {
+    rendered: Arc<Rendered>,
+    used: u64,
+}
+
+impl Kept {
+    fn find(&mut self, reader: &Reader, version: u64) -> Option<Arc<Rendered>> {
+        let entry = self.lists.get_mut(reader).filter(|entry| entry.rendered.version == version)?;
+        self.uses += 1;
+        entry.used = self.uses;
+        Some(entry.rendered.clone())
+    }
+
+    fn keep(&mut self, reader: Reader, rendered: Arc<Rendered>, max: usize) {
+        if max == 0 {
+            return;
+        }
+        if self.lists.len() >= max && !self.lists.contains_key(&reader) {
+            let oldest = self.lists.iter().min_by_key(|(_, entry)| entry.used);
+            if let Some(oldest) = oldest.map(|(reader, _)| reader.clone()) {
+                self.lists.remove(&oldest);
+            }
+        }
+        self.uses += 1;
+        self.lists.insert(reader, Entry { rendered, used: self.uses });
+    }
+}
+
+/// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a tool may look like in a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Shape {
+    /// No title, no output schema.
+    Bare,
+    /// Both schemas describe objects.
+    Objects,
+    /// The output's schema may describe anything.
+    Any,
+}
+
+impl Shape {
+    fn of(version: Version) -> Self {
+        match version {
+            Version::March2025 => Shape::Bare,
+            Version::June2025 | Version::November2025 => Shape::Objects,
+            Version::July2026 => Shape::Any,
+        }
+    }
+}
+
+/// Whether every output of this schema is an object. Where structured output must be one and this
+/// does not hold, output and schema are both sent as `{result: ..}`.
+pub(crate) fn promises_object(output_schema: &Value) -> bool {
+    output_schema["type"] == "object"
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    description: &'a str,
+    input_schema: Cow<'a, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Cow<'a, Value>>,
+    annotations: Annotations<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Annotations<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    read_only_hint: bool,
+    destructive_hint: bool,
+    idempotent_hint: bool,
+}
+
+/// A tool as JSON; none where it cannot be shown to a client.
+fn tool(spec: &ToolSpec, shape: Shape) -> Option<String> {
+    let name = outward(spec.name.as_str(), Alphabet::Mcp);
+    if name.is_empty() || name.len() > MCP_NAME_CHARS_MAX {
+        return None;
+    }
+    let title = Some(spec.title.as_str()).filter(|title| !title.is_empty());
+    let reads = spec.reach == Reach::Reads;
+    let bare = shape == Shape::Bare;
+    let tool = Tool {
+        name: &name,
+        title: title.filter(|_| !bare),
+        // A tool without a description is refused by some clients.
+        description: if spec.description.is_empty() { &spec.title } else { &spec.description },
+        input_schema: input(&spec.input_schema, shape)?,
+        output_schema: spec.output_schema.as_ref().and_then(|schema| output(schema, shape)),
+        annotations: Annotations {
+            title: title.filter(|_| bare),
+            read_only_hint: reads,
+            // We do not know what a write overwrites, so the worst is said.
+            destructive_hint: !reads,
+            idempotent_hint: reads || spec.idempotent,
+        },
+    };
+    serde_json::to_string(&tool).ok()
+}
+
+/// The schema of the arguments, which are always an object; none where it takes no object.
+fn input(schema: &Value, shape: Shape) -> Option<Cow<'_, Value>> {
+    let schema = match schema {
+        Value::Bool(true) => Cow::Owned(json!({"type": "object"})),
+        Value::Object(members) => match members.get("type") {
+            Some(Value::String(kind)) if kind == "object" => Cow::Borrowed(schema),
+            Some(Value::String(_)) => return None,
+            Some(Value::Array(kinds)) if !kinds.iter().any(|kind| kind == "object") => return None,
+            Some(_) | None => {
+                let mut members = members.clone();
+                members.insert("type".to_owned(), Value::from("object"));
+                Cow::Owned(Value::Object(members))
+            }
+        },
+        _ => return None,
+    };
+    Some(if shape == Shape::Any { schema } else { without_bare_properties(schema) })
+}
+
+fn output(schema: &Value, shape: Shape) -> Option<Cow<'_, Value>> {
+    match (shape, schema) {
+        (Shape::Bare, _) => None,
+        (Shape::Any, Value::Bool(any)) => Some(Cow::Owned(as_object(*any))),
+        (Shape::Any, _) => Some(Cow::Borrowed(schema)),
+        (Shape::Objects, _) if promises_object(schema) => {
+            Some(without_bare_properties(Cow::Borrowed(schema)))
+        }
+        (Shape::Objects, _) => Some(without_bare_properties(Cow::Owned(wrapped(schema)))),
+    }
+}
+
+/// The schema of `{result: ..}`.
+fn wrapped(schema: &Value) -> Value {
+    let mut inner = schema.clone();
+    // Only a root may name the dialect.
+    let dialect = inner.as_object_mut().and_then(|members| members.remove("$schema"));
+    rebase(&mut inner);
+    let mut outer =
+        json!({"type": "object", "properties": {"result": inner}, "required": ["result"]});
+    if let Some(dialect) = dialect {
+        outer["$schema"] = dialect;
+    }
+    outer
+}
+
+/// Lets references into the schema itself lead to where it stands now.
+fn rebase(schema: &mut Value) {
+    match schema {
+        Value::Object(members) if !members.contains_key("$id") => {
+            for (key, value) in members {
+                rebase_member(key, value);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(rebase),
+        // Under an id of its own, references begin there.
+        _ => {}
+    }
+}
+
+fn rebase_member(key: &str, value: &mut Value) {
+    match key {
+        "$ref" | "$dynamicRef" => {
+            if let Value::String(reference) = value
+                && (*reference == "#" || reference.starts_with("#/"))
+            {
+                reference.insert_str(1, "/properties/result");
+            }
+        }
+        // Values, not schemas.
+        "const" | "enum" | "default" | "examples" => {}
+        // Here the keys are names, whatever they are.
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
+            if let Value::Object(schemas) = value {
+                schemas.values_mut().for_each(rebase);
+            }
+        }
+        _ => rebase(value),
+    }
+}
+
+/// The versions with a handshake want each property's schema to be an object.
+fn without_bare_properties(schema: Cow<'_, Value>) -> Cow<'_, Value> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    if !properties.is_some_and(|properties| properties.values().any(Value::is_boolean)) {
+        return schema;
+    }
+    let mut schema = schema.into_owned();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        for property in properties.values_mut() {
+            if let Value::Bool(any) = *property {
+                *property = as_object(any);
+            }
+        }
+    }
+    Cow::Owned(schema)
+}
+
+/// The schema of anything, or of nothing.
+fn as_object(any: bool) -> Value {
+    if any { Value::Object(Map::new()) } else { json!({"not": {}}) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::call::{Pace, Yields};
+
+    fn spec(name: &str, input: Value, output: Option<Value>) -> ToolSpec {
+        ToolSpec {
+            name: name.into(),
+            title: "A title".to_owned(),
+            description: "does it".to_owned(),
+            input_schema: Arc::new(input),
+            output_schema: output.map(Arc::new),
+            reach: Reach::Writes,
+            idempotent: true,
+            tags: Vec::new(),
+            pace: Pace::Quick,
+            yields: Yields::Value,
+        }
+    }
+
+    fn shown(spec: &ToolSpec, version: Version) -> Value {
+        serde_json::from_str(&tool(spec, Shape::of(version)).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn each_version_reads_what_it_knows() {
+        let spec =
+            spec("a::b/c", json!({"properties": {"n": true}}), Some(json!({"type": "number"})));
+        let annotations =
+            json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true});
+        let modern = json!({
+            "name": "a__b--c", "title": "A title", "description": "does it",
+            "inputSchema": {"type": "object", "properties": {"n": true}},
+            "outputSchema": {"type": "number"},
+            "annotations": annotations,
+        });
+        assert_eq!(shown(&spec, Version::July2026), modern);
+        let mut objects = modern.clone();
+        objects["inputSchema"]["properties"]["n"] = json!({});
+        objects["outputSchema"] = json!({"type": "object",
+            "properties": {"result": {"type": "number"}}, "required": ["result"]});
+        assert_eq!(shown(&spec, Version::November2025), objects);
+        assert_eq!(shown(&spec, Version::June2025), objects);
+        let mut bare = objects.clone();
+        bare["annotations"]["title"] = json!("A title");
+        bare.as_object_mut().unwrap().retain(|key, _| key != "title" && key != "outputSchema");
+        assert_eq!(shown(&spec, Version::March2025), bare);
+    }
+
+    #[test]
+    fn a_read_is_harmless_and_a_title_stands_in_for_a_description() {
+        let mut spec = spec("a", json!({"type": "object"}), None);
+        spec.reach = Reach::Reads;
+        spec.idempotent = false;
+        spec.description = String::new();
+        let shown = shown(&spec, Version::July2026);
+        let annotations =
+            json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true});
+        assert_eq!(
+            (&shown["annotations"], &shown["description"]),
+            (&annotations, &json!("A title"))
+        );
+        assert!(shown.get("outputSchema").is_none());
+    }
+
+    #[test]
+    fn arguments_are_always_an_object() {
+        let given = |schema: Value| {
+            let spec = spec("a", schema, None);
+            tool(&spec, Shape::Any).map(|_| shown(&spec, Version::July2026)["inputSchema"].clone())
+        };
+        let object = json!({"type": "object"});
+        assert_eq!(given(json!(true)), Some(object.clone()));
+        assert_eq!(given(json!({})), Some(object.clone()));
+        assert_eq!(given(json!({"type": ["object", "null"]})), Some(object));
+        let any = json!({"$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object", "allOf": [{"anyOf": [true]}], "if": {}, "$defs": {"a": {}}});
+        assert_eq!(given(any.clone()), Some(any));
+        for none in [json!(false), json!({"type": "string"}), json!({"type": ["null"]})] {
+            assert_eq!(given(none), None);
+        }
+    }
+
+    #[test]
+    fn a_name_that_mcp_does_not_take_is_not_shown() {
+        for (length, listed) in [(0, false), (1, true), (128, true), (129, false)] {
+            let spec = spec(&"a".repeat(length), json!({}), None);
+            assert_eq!(tool(&spec, Shape::Any).is_some(), listed, "{length}");
+        }
+    }
+
+    #[test]
+    fn an_output_is_wrapped_where_it_must_be_an_object_and_may_be_none() {
+        let given = |schema: &Value| output(schema, Shape::Objects).unwrap().into_owned();
+        for bare in [json!({"type": ["object", "null"]}), json!({"oneOf": []}), json!({})] {
+            let expected =
+                json!({"type": "object", "properties": {"result": bare}, "required": ["result"]});
+            assert_eq!(given(&bare), expected);
+        }
+        let object = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        assert_eq!(given(&object), object);
+        let any = output(&json!(true), Shape::Objects).unwrap().into_owned();
+        assert_eq!(any["properties"], json!({"result": {}}));
+        assert_eq!(output(&json!(false), Shape::Any).unwrap().into_owned(), json!({"not": {}}));
+    }
+
+    #[test]
+    fn references_inside_a_wrapped_schema_lead_to_where_they_did() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "array",
+            "items": {"$ref": "#/$defs/node"},
+            "default": {"$ref": "#/x"},
+            "$defs": {
+                "node": {"properties": {
+                    "default": {"$ref": "#"}, "$ref": {"$ref": "#anchor"},
+                    "far": {"$ref": "other.json#/a"},
+                }},
+                "apart": {"$id": "urn:apart", "$ref": "#/y"},
+            },
+        });
+        let wrapped = wrapped(&schema);
+        let dialect = "https://json-schema.org/draft/2020-12/schema";
+        assert_eq!((&wrapped["$schema"], &wrapped["type"]), (&json!(dialect), &json!("object")));
+        let expected = json!({
+            "type": "array",
+            "items": {"$ref": "#/properties/result/$defs/node"},
+            "default": {"$ref": "#/x"},
+            "$defs": {
+                "node": {"properties": {
+                    "default": {"$ref": "#/properties/result"}, "$ref": {"$ref": "#anchor"},
+                    "far": {"$ref": "other.json#/a"},
+                }},
+                "apart": {"$id": "urn:apart", "$ref": "#/y"},
+            },
+        });
+        assert_eq!(wrapped["properties"]["result"], expected);
+    }
+
+    #[test]
+    fn a_list_is_cut_into_pages_by_name() {
+        let specs: Vec<Arc<ToolSpec>> = ["a", "a", "b", "c", "d"]
+            .map(|name| Arc::new(spec(name, json!({}), None)))
+            .into_iter()
+            .chain([Arc::new(spec("e", json!(false), None))])
+            .collect();
+        let lists = Lists::default();
+        let rendered = lists.render(&specs, 1, Shape::Any);
+        let names = |after: Option<&str>, max: usize| {
+            let (text, next) = rendered.page(after, max);
+            let tools: Vec<Value> = serde_json::from_str(&format!("[{text}]")).unwrap();
+            let names: Vec<String> =
+                tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+            (names.join(""), next.map(str::to_owned))
+        };
+        assert_eq!(names(None, 10), ("abcd".to_owned(), None));
+        assert_eq!(names(None, 4), ("abcd".to_owned(), None));
+        assert_eq!(names(None, 2), ("ab".to_owned(), Some("b".to_owned())));
+        assert_eq!(names(Some("b"), 2), ("cd".to_owned(), None));
+        // One that is gone meanwhile is no obstacle.
+        assert_eq!(names(Some("bb"), 1), ("c".to_owned(), Some("c".to_owned())));
+        assert_eq!(names(Some("d"), 2), (String::new(), None));
+        assert_eq!(names(None, 0), ("a".to_owned(), Some("a".to_owned())));
+        assert_eq!(lock(&lists.unlisted).len(), 1);
+    }
+
+    #[test]
+    fn the_list_that_was_used_longest_ago_goes_first() {
+        let reader = |subject: &str| Reader {
+            realm: "r".into(),
+            subject: subject.into(),
+            admin: false,
+            shape: Shape::Any,
+        };
+        let rendered =
+            |version| Arc::new(Rendered { version, text: String::new(), ends: Vec::new() });
+        let mut kept = Kept::default();
+        kept.keep(reader("a"), rendered(1), 2);
+        kept.keep(reader("b"), rendered(1), 2);
+        assert!(kept.find(&reader("a"), 1).is_some());
+        kept.keep(reader("c"), rendered(1), 2);
+        assert!(kept.find(&reader("b"), 1).is_none());
+        assert!(kept.find(&reader("a"), 1).is_some());
+        // A list of another catalog is no answer.
+        assert!(kept.find(&reader("a"), 2).is_none());
+        kept.keep(reader("d"), rendered(1), 0);
+        assert_eq!(kept.lists.len(), 2);
+    }
+}

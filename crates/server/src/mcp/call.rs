@@ -1,0 +1,86 @@
+//! `tools/call`: a tool, or a plan as a tool. Most calls are answered with what the tool gives; one
+//! that becomes a run is answered with its outcome, with what it asks for, or with a task.
+
+use super::answer::Answered;
+use super::asked::{self, Waiting};
+use super::calling::{Calling, Guard, Params, takes_tasks, tasks_needed};
+use super::exchange::Exchange;
+use super::lists;
+use super::result::{refused, words};
+use super::wanting::{Retry, Wanted, gathered, opened, want};
+use engine::CallReport;
+use kernel::call::{Given, Pace};
+use kernel::ids::RunId;
+use serde_json::Value;
+use wire::jsonrpc::RpcError;
+
+/// How much of a name that nobody knows is repeated.
+const NAME_CHARS_MAX: usize = 80;
+
+/// Calls a tool.
+pub(crate) async fn call(exchange: Exchange) -> Answered {
+    let params: Params = exchange.params()?;
+    let spec = lists::find(&exchange.door, &exchange.caller, &params.name)
+        .ok_or_else(|| no_tool(&params.name))?;
+    if spec.pace == Pace::Task && !takes_tasks(&exchange.client) {
+        return Err(tasks_needed());
+    }
+    let calling = Calling::new(&exchange, &spec);
+    let (arguments, retry) = params.split();
+    let (waiting, given) = before(&calling, &retry)?;
+    let run = match &waiting {
+        Some(waiting) => waiting.run,
+        None => calling.engine().new_run_id(),
+    };
+    let guard = Guard::new(&calling, run);
+    let answered = match waiting {
+        Some(waiting) => asked::resume(&calling, waiting, &retry).await,
+        None => begin(&calling, run, arguments, given).await,
+    };
+    guard.answered();
+    answered
+}
+
+/// What a call that is sent again brings along: a run that waits, or what the tool wanted.
+fn before(calling: &Calling<'_>, retry: &Retry) -> Result<(Option<Waiting>, Given), RpcError> {
+    if retry.input_responses.is_none() && retry.request_state.is_none() {
+        return Ok((None, Given::default()));
+    }
+    let state = opened(calling.exchange, retry, &calling.bound())?;
+    match state.as_ref().and_then(Waiting::read) {
+        Some(waiting) => Ok((Some(waiting), Given::default())),
+        None => Ok((None, gathered(calling.exchange, retry, state)?)),
+    }
+}
+
+/// Calls, and calls again while the tool wants more and the client can be asked at once.
+async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given) -> Answered {
+    let (engine, caller) = (calling.engine(), calling.caller());
+    let (mut arguments, mut given) = (arguments, given);
+    for _ in 0..=calling.limits().mcp_rounds_max {
+        let request = calling.request(run, arguments, given.clone());
+        let wants = match engine.call_with(caller, request).await {
+            Ok(CallReport::Done(output)) => return Ok(calling.done(output).await),
+            Ok(CallReport::Pending(report)) => return asked::follow(calling, *report).await,
+            Ok(CallReport::Failed(report)) => return Ok(calling.failed(&report)),
+            Ok(CallReport::Wants(wants)) => wants,
+            Err(refusal) if refusal.code == "not_found" => {
+                return Err(no_tool(calling.spec.name.as_str()));
+            }
+            Err(refusal) => return refused(refusal),
+        };
+        match want(calling.exchange, &wants, given, &calling.bound()).await? {
+            Wanted::Answer(outcome) => return Ok(outcome),
+            Wanted::Again(more) => given = more,
+        }
+        arguments = calling.arguments();
+    }
+    let (tool, rounds) = (&calling.spec.name, calling.limits().mcp_rounds_max);
+    Ok(words(&format!("`{tool}` still wanted more after {rounds} rounds (`mcp_rounds_max`)"), true))
+}
+
+/// A tool that is not visible is exactly like one that does not exist.
+fn no_tool(name: &str) -> RpcError {
+    let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+    RpcError::invalid_params(format!("there is no tool `{name}`; `tools/list` names all"))
+}

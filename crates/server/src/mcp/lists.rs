@@ -1,0 +1,197 @@
+//! `tools/list`, and what all lists share: pages, cursors, and what is said of how long a list may
+//! be kept. A tool is found here by the name that a client writes.
+
+use super::answer::{Answered, Kind, Outcome};
+use super::client::Version;
+use super::door::Door;
+use super::exchange::Exchange;
+use kernel::call::{Caller, ToolSpec};
+use kernel::fault::Fault;
+use kernel::names::{Alphabet, inward};
+use kernel::shelf::WRONG_REQUEST;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::sync::Arc;
+use wire::jsonrpc::{INTERNAL_ERROR, RpcError};
+
+/// The name of this list in its cursors.
+const TOOLS: &str = "tools";
+
+/// `tools/list`.
+pub(crate) async fn tools(exchange: Exchange) -> Answered {
+    let after = after(&exchange, TOOLS)?;
+    let (door, version) = (&exchange.door, exchange.client.version);
+    let (engine, limits) = (&door.doors.engine, door.doors.limits());
+    let rendered = door.lists.tools(engine, &exchange.caller, version);
+    let (tools, last) = rendered.page(after.as_deref(), limits.mcp_list_items_max);
+    let next = last.map(|last| cursor(TOOLS, last));
+    Ok(listed(version, TOOLS, tools, next.as_deref(), limits.mcp_list_ttl_ms))
+}
+
+/// A tool, or a plan as a tool, by the name that a client writes: as it was listed, or our own.
+pub(crate) fn find(door: &Door, caller: &Caller, written: &str) -> Option<Arc<ToolSpec>> {
+    let engine = &door.doors.engine;
+    let listed = inward(written, Alphabet::Mcp).and_then(|name| engine.callable(caller, &name));
+    listed.or_else(|| engine.callable(caller, written))
+}
+
+/// Whether this version has titles.
+pub(crate) fn has_titles(version: Version) -> bool {
+    version > Version::March2025
+}
+
+#[derive(Deserialize)]
+struct PageParams {
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// Where the page that a request asks for begins; none for the first.
+pub(crate) fn after(exchange: &Exchange, list: &str) -> Result<Option<String>, RpcError> {
+    let PageParams { cursor } = exchange.params()?;
+    cursor.map(|cursor| place(list, &cursor)).transpose()
+}
+
+/// A place in a list as an opaque cursor.
+pub(crate) fn cursor(list: &str, place: &str) -> String {
+    let mut text = String::with_capacity(2 * (list.len() + 1 + place.len()));
+    for byte in list.bytes().chain([b':']).chain(place.bytes()) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// The place that a cursor of this list stands for.
+fn place(list: &str, cursor: &str) -> Result<String, RpcError> {
+    let bytes: Option<Vec<u8>> = cursor
+        .as_bytes()
+        .chunks(2)
+        .map(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok())
+        .collect();
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let place = text.as_deref().and_then(|text| text.strip_prefix(list)?.strip_prefix(':'));
+    place.map(str::to_owned).ok_or_else(bad_cursor)
+}
+
+/// The cursor is not one of ours.
+pub(crate) fn bad_cursor() -> RpcError {
+    RpcError::invalid_params(
+        "`cursor` is not one of this list; use `nextCursor` of the page before, as it is",
+    )
+}
+
+/// The items after a key, at most so many, and the last one's key if more follow. The items are in
+/// order of their keys.
+pub(crate) fn page_of<'a, T>(
+    items: &'a [T],
+    key: fn(&T) -> &str,
+    after: Option<&str>,
+    max: usize,
+) -> (&'a [T], Option<&'a str>) {
+    let first = after.map_or(0, |after| items.partition_point(|item| key(item) <= after));
+    let page = &items[first..items.len().min(first.saturating_add(max.max(1)))];
+    let more = first + page.len() < items.len();
+    (page, page.last().map(key).filter(|_| more))
+}
+
+/// Items as JSON, with a comma between two.
+pub(crate) fn joined(items: impl Iterator<Item = impl Serialize>) -> String {
+    // These are plain data; writing them as JSON cannot fail.
+    let texts: Vec<String> =
+        items.map(|item| serde_json::to_string(&item).unwrap_or_default()).collect();
+    texts.join(",")
+}
+
+/// The result of a list: its items under `key`, where the next page begins, and how long it may be
+/// kept. It is never for others: what is listed depends on who asks.
+pub(crate) fn listed(
+    version: Version,
+    key: &str,
+    items: &str,
+    next: Option<&str>,
+    ttl_ms: u64,
+) -> Outcome {
+    let mut members = String::with_capacity(items.len() + 160);
+    for part in ["\"", key, "\":[", items, "]"] {
+        members.push_str(part);
+    }
+    if let Some(next) = next {
+        for part in [",\"nextCursor\":\"", next, "\""] {
+            members.push_str(part);
+        }
+    }
+    if version.is_modern() {
+        // Writing to a string cannot fail.
+        let _ = write!(members, ",\"ttlMs\":{ttl_ms},\"cacheScope\":\"private\"");
+    }
+    Outcome::written(Kind::Complete, members)
+}
+
+/// What a shelf could not do.
+pub(crate) fn failed(fault: Fault) -> RpcError {
+    let Fault { name, message, hint } = fault;
+    let text = match hint {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message,
+    };
+    if name == WRONG_REQUEST {
+        return RpcError::invalid_params(text);
+    }
+    tracing::warn!(name, "a shelf failed: {text}");
+    RpcError::new(INTERNAL_ERROR, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use wire::jsonrpc::INVALID_PARAMS;
+
+    #[test]
+    fn a_cursor_is_read_by_its_own_list_only() {
+        for at in ["", "a", "math::add", "1:ä:2"] {
+            assert_eq!(place(TOOLS, &cursor(TOOLS, at)).as_deref(), Ok(at));
+            assert!(place("prompts", &cursor(TOOLS, at)).is_err(), "{at}");
+        }
+        for cursor in ["", "7", "zz", "ff", "tools:a", "äb", "746f6f6c73"] {
+            let refused = place(TOOLS, cursor).unwrap_err();
+            assert_eq!(refused.code, INVALID_PARAMS, "{cursor}");
+        }
+    }
+
+    #[test]
+    fn pages_follow_each_other_without_gaps() {
+        let items = ["a", "b", "c"].map(str::to_owned);
+        let page = |after, max| {
+            let (page, next) = page_of(&items, String::as_str, after, max);
+            (page.concat(), next)
+        };
+        assert_eq!(page(None, 3), ("abc".to_owned(), None));
+        assert_eq!(page(None, 2), ("ab".to_owned(), Some("b")));
+        assert_eq!(page(Some("b"), 2), ("c".to_owned(), None));
+        assert_eq!(page(Some("aa"), 1), ("b".to_owned(), Some("b")));
+        assert_eq!(page(Some("z"), 1), (String::new(), None));
+    }
+
+    #[test]
+    fn only_the_stateless_version_reads_how_long_a_list_may_be_kept() {
+        let read = |version: Version, next: Option<&str>| -> Value {
+            let items = joined([json!({"name": "a"}), json!({"name": "b"})].iter());
+            serde_json::from_str(&listed(version, "tools", &items, next, 7).write(version)).unwrap()
+        };
+        let both = json!([{"name": "a"}, {"name": "b"}]);
+        assert_eq!(read(Version::November2025, None), json!({"tools": both}));
+        let modern = read(Version::July2026, Some("c"));
+        assert_eq!(modern["tools"], both);
+        assert_eq!(modern["nextCursor"], "c");
+        assert_eq!((&modern["ttlMs"], &modern["cacheScope"]), (&json!(7), &json!("private")));
+    }
+
+    #[test]
+    fn a_shelf_says_whose_fault_it_is() {
+        let wrong = failed(Fault::new(WRONG_REQUEST, "no").hint("yes"));
+        assert_eq!((wrong.code, wrong.message.as_str()), (INVALID_PARAMS, "no; yes"));
+        assert_eq!(failed(Fault::new("Lost", "no")).code, INTERNAL_ERROR);
+    }
+}

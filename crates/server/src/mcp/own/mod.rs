@@ -1,0 +1,490 @@
+//! Our own shelf. Prompts: one for each plan, which asks a model to run it. Resources: plans,
+//! sessions with their histories, runs and blobs, under `waypost://`. What a caller may not see is
+//! not there for it.
+
+mod place;
+mod contents;
+mod prompt;
+
+use crate::shown;
+use engine::refusal::{Refusal, RefusalKind};
+use engine::{Engine, Inspection, Watch};
+use futures::future::BoxFuture;
+use kernel::call::{Caller, Given, ToolOutput, ToolSpec};
+use kernel::contracts::{Page, Paged, SessionFilter, SessionRef};
+use kernel::fault::Fault;
+use kernel::ids::{PlanId, SessionId};
+use kernel::names::{Alphabet, inward};
+use kernel::plan::Plan;
+use kernel::projection::SessionRow;
+use kernel::shelf::{
+    Changes, Completing, Completion, Find, PromptSpec, ResourceSpec, Shelf, TemplateSpec,
+    WRONG_REQUEST,
+};
+use place::{Family, Place};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tokio::sync::watch;
+use wire::rest::{self, RunAnswer};
+
+/// Our own shelf.
+pub(crate) struct Own {
+    engine: Engine,
+}
+
+/// What our cursors begin with: after this plan, or at this place of the sessions.
+const AFTER_PLAN: &str = "plan:";
+const SESSIONS: &str = "sessions:";
+
+impl Own {
+    /// The shelf of this engine.
+    pub(crate) fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+
+    /// A plan by the name that a client writes: as its prompt was listed, or its own id.
+    fn plan(&self, caller: &Caller, written: &str) -> Option<Arc<ToolSpec>> {
+        let named = inward(written, Alphabet::Mcp);
+        let listed = named.and_then(|id| self.engine.plan_tool(caller, &id));
+        listed.or_else(|| self.engine.plan_tool(caller, written))
+    }
+
+    /// All plans, then the sessions, newest first.
+    async fn listed(&self, caller: &Caller, page: &Page) -> Result<Paged<ResourceSpec>, Fault> {
+        let limit = page.limit.max(1);
+        let mut items = Vec::new();
+        let cursor = page.cursor.as_deref().unwrap_or(AFTER_PLAN);
+        let sessions = match (cursor.strip_prefix(AFTER_PLAN), cursor.strip_prefix(SESSIONS)) {
+            (None, None) => return Err(Fault::new(WRONG_REQUEST, "the cursor is not one of ours")),
+            (None, Some(inner)) => Some(inner.to_owned()).filter(|inner| !inner.is_empty()),
+            (Some(after), _) => {
+                let plans = self.engine.plan_tools_for(caller);
+                let first = plans.partition_point(|spec| spec.name.as_str() <= after);
+                let page = &plans[first..plans.len().min(first.saturating_add(limit))];
+                items.extend(page.iter().map(|spec| plan_resource(spec)));
+                let last = page.last().filter(|_| first + page.len() < plans.len());
+                if let Some(last) = last {
+                    let next_cursor = Some(format!("{AFTER_PLAN}{}", last.name));
+                    return Ok(Paged { items, next_cursor });
+                }
+                None
+            }
+        };
+        let room =
+            limit.saturating_sub(items.len()).min(self.engine.limits().page_items_max.max(1));
+        if room == 0 {
+            return Ok(Paged { items, next_cursor: Some(SESSIONS.to_owned()) });
+        }
+        let page = Page { cursor: sessions, limit: room };
+        let found = self.engine.sessions(caller, &SessionFilter::default(), &page).await;
+        let Paged { items: rows, next_cursor } = found.map_err(fault)?;
+        items.extend(rows.iter().map(session_resource));
+        Ok(Paged { items, next_cursor: next_cursor.map(|next| format!("{SESSIONS}{next}")) })
+    }
+
+    async fn contents(&self, caller: &Caller, uri: &str) -> Result<Option<Vec<Value>>, Fault> {
+        let Some(place) = Place::read(uri) else { return Ok(None) };
+        let content = match place {
+            Place::Plan(id) => visible_plan(&self.engine, caller, &id)
+                .map(|plan| contents::of_value(uri, &*plan.source)),
+            Place::Session(id) => {
+                let session = self.session(caller, id).await?;
+                session.map(|session| contents::of_value(uri, &session))
+            }
+            Place::History(id) => {
+                let history = self.history(caller, id).await?;
+                history.map(|history| contents::of_value(uri, &history))
+            }
+            Place::Run(id) => {
+                let report = found(self.engine.run_report(caller, id).await)?;
+                report.map(|report| contents::of_value(uri, &shown::run_answer(report)))
+            }
+            Place::Blob(hash) => {
+                let bytes = found(self.engine.blob(caller, &hash).await)?;
+                bytes.map(|bytes| contents::of_bytes(uri, bytes))
+            }
+        };
+        Ok(content.map(|content| vec![content]))
+    }
+
+    /// A session as `GET /api/v1/sessions/{id}` shows it, its context, and its latest run.
+    async fn session(&self, caller: &Caller, id: SessionId) -> Result<Option<Value>, Fault> {
+        let inspected = found(self.engine.inspect(caller, &SessionRef::Id(id)).await)?;
+        let Some(Inspection { row, context }) = inspected else { return Ok(None) };
+        let report = match row.run {
+            Some(run) => found(self.engine.run_report(caller, run).await)?,
+            None => None,
+        };
+        Ok(Some(match report.map(shown::run_answer) {
+            Some(RunAnswer { run, session }) => {
+                json!({"session": session, "run": run, "context": context})
+            }
+            None => json!({"session": shown::session(row, Vec::new()), "context": context}),
+        }))
+    }
+
+    async fn history(
+        &self,
+        caller: &Caller,
+        id: SessionId,
+    ) -> Result<Option<rest::Page<rest::HistoryEntry>>, Fault> {
+        let page = Page { cursor: None, limit: self.engine.limits().page_items_default };
+        let newest = found(self.engine.history(caller, &SessionRef::Id(id), &page).await)?;
+        Ok(newest.map(|Paged { items, next_cursor }| rest::Page {
+            items: items.into_iter().map(shown::history_entry).collect(),
+            next_cursor,
+        }))
+    }
+
+    async fn waking(&self, caller: &Caller, uri: &str) -> Result<Option<Box<dyn Changes>>, Fault> {
+        let Some(place) = Place::read(uri) else { return Ok(None) };
+        Ok(match place {
+            Place::Plan(id) => PlanChanges::of(&self.engine, caller, id)
+                .map(|changes| Box::new(changes) as Box<dyn Changes>),
+            Place::Session(id) | Place::History(id) => {
+                found(self.engine.session(caller, &SessionRef::Id(id)).await)?
+                    .map(|row| self.session_changes(&row))
+            }
+            Place::Run(id) => found(self.engine.run_report(caller, id).await)?
+                .map(|report| self.session_changes(&report.session)),
+            Place::Blob(hash) => found(self.engine.blob(caller, &hash).await)?
+                .map(|_| Box::new(Never) as Box<dyn Changes>),
+        })
+    }
+
+    fn session_changes(&self, row: &SessionRow) -> Box<dyn Changes> {
+        Box::new(SessionChanges(self.engine.watch(&row.key)))
+    }
+
+    async fn completed(
+        &self,
+        caller: &Caller,
+        completion: &Completion<'_>,
+    ) -> Result<Option<Vec<String>>, Fault> {
+        let (argument, typed) = (completion.argument, completion.typed);
+        let family = match completion.of {
+            Completing::Prompt(name) => {
+                let plan = self.plan(caller, name);
+                return Ok(plan.map(|plan| prompt::choices(&plan, argument, typed)));
+            }
+            Completing::Template(template) => Family::of(template),
+        };
+        let Some(family) = family else { return Ok(None) };
+        let mut values: Vec<String> = match family {
+            _ if argument != family.variable() => Vec::new(),
+            Family::Plans => {
+                let plans = self.engine.plan_tools_for(caller);
+                plans.iter().map(|spec| spec.name.to_string()).collect()
+            }
+            Family::Sessions | Family::Histories => {
+                let rows = self.newest_sessions(caller).await?;
+                rows.iter().map(|row| row.id.to_string()).collect()
+            }
+            Family::Runs => {
+                let rows = self.newest_sessions(caller).await?;
+                rows.iter().filter_map(|row| row.run.map(|run| run.to_string())).collect()
+            }
+            // Nobody types a hash.
+            Family::Blobs => Vec::new(),
+        };
+        values.retain(|value| value.starts_with(typed));
+        Ok(Some(values))
+    }
+
+    async fn newest_sessions(&self, caller: &Caller) -> Result<Vec<SessionRow>, Fault> {
+        let page = Page { cursor: None, limit: self.engine.limits().page_items_max };
+        let found = self.engine.sessions(caller, &SessionFilter::default(), &page).await;
+        found.map(|paged| paged.items).map_err(fault)
+    }
+}
+
+impl Shelf for Own {
+    fn prompts(&self, caller: &Caller) -> Vec<Arc<PromptSpec>> {
+        let plans = self.engine.plan_tools_for(caller);
+        plans.iter().map(|plan| Arc::new(prompt::spec(plan))).collect()
+    }
+
+    fn prompt_spec(&self, caller: &Caller, name: &str) -> Option<Arc<PromptSpec>> {
+        self.plan(caller, name).map(|plan| Arc::new(prompt::spec(&plan)))
+    }
+
+    fn prompt<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+        arguments: &'a Map<String, Value>,
+        _given: &'a Given,
+    ) -> Find<'a, ToolOutput> {
+        let plan = self.plan(caller, name);
+        let filled = plan.map(|plan| ToolOutput::Value(prompt::filled(&plan, arguments)));
+        Box::pin(std::future::ready(Ok(filled)))
+    }
+
+    fn resources<'a>(
+        &'a self,
+        caller: &'a Caller,
+        page: &'a Page,
+    ) -> BoxFuture<'a, Result<Paged<ResourceSpec>, Fault>> {
+        Box::pin(self.listed(caller, page))
+    }
+
+    fn templates(&self, _caller: &Caller) -> Vec<TemplateSpec> {
+        Family::ALL.into_iter().map(Family::spec).collect()
+    }
+
+    fn read<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
+        Box::pin(self.contents(caller, uri))
+    }
+
+    fn changes<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> Find<'a, Box<dyn Changes>> {
+        Box::pin(self.waking(caller, uri))
+    }
+
+    fn complete<'a>(
+        &'a self,
+        caller: &'a Caller,
+        completion: &'a Completion<'a>,
+    ) -> Find<'a, Vec<String>> {
+        Box::pin(self.completed(caller, completion))
+    }
+}
+
+/// Wakes after each commit of a session.
+struct SessionChanges(Watch);
+
+impl Changes for SessionChanges {
+    fn next(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.changed())
+    }
+}
+
+/// Wakes when a plan was stored again, or can no longer be seen.
+struct PlanChanges {
+    engine: Engine,
+    caller: Caller,
+    id: PlanId,
+    known: Option<Arc<Plan>>,
+    versions: watch::Receiver<u64>,
+}
+
+impl PlanChanges {
+    fn of(engine: &Engine, caller: &Caller, id: PlanId) -> Option<Self> {
+        // Watched before it is looked at, so that no change is lost between the two.
+        let versions = engine.catalog_version();
+        let known = Some(visible_plan(engine, caller, &id)?);
+        Some(Self { engine: engine.clone(), caller: caller.clone(), id, known, versions })
+    }
+
+    async fn changed(&mut self) {
+        loop {
+            // The sender lives as long as the engine, and that as long as this.
+            if self.versions.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            let now = visible_plan(&self.engine, &self.caller, &self.id);
+            let same = match (&self.known, &now) {
+                (Some(known), Some(now)) => Arc::ptr_eq(known, now),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            if !same {
+                self.known = now;
+                return;
+            }
+        }
+    }
+}
+
+impl Changes for PlanChanges {
+    fn next(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(self.changed())
+    }
+}
+
+/// What is named by its content never changes.
+struct Never;
+
+impl Changes for Never {
+    fn next(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn visible_plan(engine: &Engine, caller: &Caller, id: &PlanId) -> Option<Arc<Plan>> {
+    engine.plan_tool(caller, id.as_str())?;
+    engine.plan_for(caller, id)
+}
+
+fn plan_resource(spec: &ToolSpec) -> ResourceSpec {
+    ResourceSpec {
+        uri: Place::Plan(PlanId::from(spec.name.as_str())).to_string(),
+        name: spec.name.to_string(),
+        title: None,
+        description: Some(format!("The source of plan `{}`. {}", spec.name, spec.description)),
+        mime_type: Some("application/json".to_owned()),
+        bytes: None,
+    }
+}
+
+fn session_resource(row: &SessionRow) -> ResourceSpec {
+    let plan = row.plan.as_ref().map(|plan| format!(" with plan `{plan}`")).unwrap_or_default();
+    let state = if row.run.is_some() { row.status.name() } else { "new" };
+    ResourceSpec {
+        uri: Place::Session(row.id).to_string(),
+        name: row.key.id.to_string(),
+        title: None,
+        description: Some(format!("A session{plan}: {state}.")),
+        mime_type: Some("application/json".to_owned()),
+        bytes: None,
+    }
+}
+
+/// What is not there is no fault: another shelf may hold it.
+fn found<T>(result: Result<T, Refusal>) -> Result<Option<T>, Fault> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(refusal) if refusal.kind == RefusalKind::NotFound => Ok(None),
+        Err(refusal) => Err(fault(refusal)),
+    }
+}
+
+fn fault(refusal: Refusal) -> Fault {
+    let name = if refusal.kind == RefusalKind::BadRequest { WRONG_REQUEST } else { refusal.code };
+    Fault { name: name.to_owned(), message: refusal.message, hint: refusal.hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+    use engine::schema::JsonSchemas;
+    use engine::{Parts, PlanFile, RunRequest, RunSession, RunTarget};
+    use futures::FutureExt;
+    use kernel::call::Verdict;
+    use kernel::contracts::Policy;
+    use kernel::limits::Limits;
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    /// Nobody but `root` sees what is called `secret/..`.
+    struct Secretive;
+
+    impl Policy for Secretive {
+        fn visible(&self, caller: &Caller, spec: &ToolSpec) -> bool {
+            &*caller.subject == "root" || !spec.name.as_str().starts_with("secret/")
+        }
+        fn decide(&self, _caller: &Caller, _spec: &ToolSpec, _arguments: &Value) -> Verdict {
+            Verdict::Allow
+        }
+    }
+
+    fn caller(subject: &str) -> Caller {
+        Caller { realm: "default".into(), subject: subject.into(), admin: false }
+    }
+
+    fn source(id: &str, says: &str) -> Value {
+        let step = json!({"id": "end", "type": "final_response", "message": says});
+        json!({"planId": id, "description": "says it", "steps": [step]})
+    }
+
+    fn own(folder: &Path) -> Own {
+        let (clock, limits) = (Arc::new(SystemClock), Arc::new(Limits::default()));
+        let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
+        let parts = stores::Parts {
+            spawn: spawn.clone(),
+            clock: clock.clone(),
+            limits: limits.clone(),
+            fatal: Arc::new(|why| panic!("{why}")),
+            vfs: None,
+        };
+        let opened = stores::open(&stores::Place::Folder(folder.to_owned()), parts).unwrap();
+        let engine = Engine::start(Parts {
+            store: opened.store,
+            definitions: opened.definitions,
+            blobs: opened.blobs,
+            tools: Vec::new(),
+            rules: kernel::rules::ToolRules::default(),
+            policy: Arc::new(Secretive),
+            schemas: Arc::new(JsonSchemas::default()),
+            clock,
+            entropy: Arc::new(SystemEntropy),
+            spawn,
+            limits,
+            session_ttls: BTreeMap::new(),
+        })
+        .unwrap();
+        let plan = |id: &str| PlanFile {
+            file: format!("{id}.json"),
+            text: source(id, "x").to_string(),
+            default_id: id.into(),
+        };
+        let files = vec![plan("open/a"), plan("secret/b")];
+        engine.load_plans(&"default".into(), files).unwrap();
+        Own::new(engine)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_a_caller_may_not_see_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = own(folder.path());
+        let uri = "waypost://plans/secret%2Fb";
+        let all = Page { cursor: None, limit: 100 };
+        let completion = Completion {
+            of: Completing::Template("waypost://plans/{id}"),
+            argument: "id",
+            typed: "secret/",
+            chosen: None,
+        };
+        for (subject, plans) in [("ann", 1), ("root", 2)] {
+            let (caller, sees) = (caller(subject), plans == 2);
+            assert_eq!(own.prompts(&caller).len(), plans);
+            assert_eq!(own.prompt_spec(&caller, "secret--b").is_some(), sees);
+            let (no, nothing) = (Map::new(), Given::default());
+            let prompt = own.prompt(&caller, "secret/b", &no, &nothing).await.unwrap();
+            assert_eq!(prompt.is_some(), sees);
+            assert_eq!(own.resources(&caller, &all).await.unwrap().items.len(), plans);
+            assert_eq!(own.read(&caller, uri).await.unwrap().is_some(), sees);
+            assert_eq!(own.changes(&caller, uri).await.unwrap().is_some(), sees);
+            let values = own.complete(&caller, &completion).await.unwrap().unwrap();
+            assert_eq!(values.len(), plans - 1);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_plan_wakes_when_it_is_stored_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, ann) = (own(folder.path()), caller("ann"));
+        let changes = own.changes(&ann, "waypost://plans/open%2Fa").await.unwrap();
+        let mut changes = changes.unwrap();
+        own.engine.register_plan(&ann, source("open/c", "y"), None).await.unwrap();
+        assert_eq!(changes.next().now_or_never(), None, "another plan");
+        own.engine.register_plan(&ann, source("open/a", "y"), None).await.unwrap();
+        assert_eq!(changes.next().now_or_never(), Some(()));
+        assert_eq!(changes.next().now_or_never(), None);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_session_wakes_after_its_commits() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, ann) = (own(folder.path()), caller("ann"));
+        let id = own.engine.create_session(&ann, None).await.unwrap().id;
+        let read = own.read(&ann, &Place::Session(id).to_string()).await.unwrap().unwrap();
+        assert!(read[0]["text"].as_str().unwrap().contains("\"context\":{}"), "{read:?}");
+        let mut woken = Vec::new();
+        for place in [Place::Session(id), Place::History(id)] {
+            woken.push(own.changes(&ann, &place.to_string()).await.unwrap().unwrap());
+        }
+        let request = RunRequest {
+            target: RunTarget::Plan("open/a".into()),
+            input: json!({}),
+            session: RunSession::Existing(SessionRef::Id(id)),
+            once: None,
+        };
+        let report = own.engine.run(&ann, request, 10_000).await.unwrap();
+        for mut changes in woken {
+            changes.next().await;
+        }
+        let of_run = own.changes(&ann, &Place::Run(report.run.id).to_string()).await.unwrap();
+        assert!(of_run.is_some());
+    }
+}

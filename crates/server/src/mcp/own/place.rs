@@ -1,0 +1,203 @@
+//! The URIs of our own resources, and the families that they belong to.
+
+use kernel::ids::{ContentHash, PlanId, RunId, SessionId};
+use kernel::shelf::TemplateSpec;
+use std::fmt::{self, Write};
+
+/// One resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A plan's source.
+    Plan(PlanId),
+    /// A session with its context and its latest run.
+    Session(SessionId),
+    /// The newest calls of a session.
+    History(SessionId),
+    /// A run with its session.
+    Run(RunId),
+    /// A large value.
+    Blob(ContentHash),
+}
+
+impl Place {
+    /// The resource of this URI, whether there is one or not.
+    pub(super) fn read(uri: &str) -> Option<Self> {
+        let parts: Vec<&str> = uri.strip_prefix("waypost://")?.split('/').collect();
+        match parts.as_slice() {
+            ["plans", id] => decoded(id).map(|id| Place::Plan(PlanId::from(id))),
+            ["sessions", id] => id.parse().ok().map(Place::Session),
+            ["sessions", id, "history"] => id.parse().ok().map(Place::History),
+            ["runs", id] => id.parse().ok().map(Place::Run),
+            ["blobs", hash] => is_hash(hash).then(|| Place::Blob(ContentHash::from(*hash))),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Plan(id) => write!(f, "waypost://plans/{}", encoded(id.as_str())),
+            Place::Session(id) => write!(f, "waypost://sessions/{id}"),
+            Place::History(id) => write!(f, "waypost://sessions/{id}/history"),
+            Place::Run(id) => write!(f, "waypost://runs/{id}"),
+            Place::Blob(hash) => write!(f, "waypost://blobs/{hash}"),
+        }
+    }
+}
+
+/// Resources of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    Plans,
+    Sessions,
+    Histories,
+    Runs,
+    Blobs,
+}
+
+impl Family {
+    pub(super) const ALL: [Family; 5] =
+        [Family::Plans, Family::Sessions, Family::Histories, Family::Runs, Family::Blobs];
+
+    /// The family of this template.
+    pub(super) fn of(template: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.template() == template)
+    }
+
+    fn template(self) -> &'static str {
+        match self {
+            Family::Plans => "waypost://plans/{id}",
+            Family::Sessions => "waypost://sessions/{id}",
+            Family::Histories => "waypost://sessions/{id}/history",
+            Family::Runs => "waypost://runs/{id}",
+            Family::Blobs => "waypost://blobs/{hash}",
+        }
+    }
+
+    /// The one variable of its template.
+    pub(super) fn variable(self) -> &'static str {
+        match self {
+            Family::Plans | Family::Sessions | Family::Histories | Family::Runs => "id",
+            Family::Blobs => "hash",
+        }
+    }
+
+    /// The family as it is listed.
+    pub(super) fn spec(self) -> TemplateSpec {
+        let (name, title, about) = match self {
+            Family::Plans => ("plan", "Plan", "The source of a plan."),
+            Family::Sessions => (
+                "session",
+                "Session",
+                "A session with its context, its latest run and the questions that are open.",
+            ),
+            Family::Histories => {
+                ("history", "History", "The newest finished calls of a session, newest first.")
+            }
+            Family::Runs => {
+                ("run", "Run", "A run with its answer and the questions that are open.")
+            }
+            Family::Blobs => {
+                ("blob", "Blob", "A large value, by the hash that stands after `blob://`.")
+            }
+        };
+        TemplateSpec {
+            uri_template: self.template().to_owned(),
+            name: name.to_owned(),
+            title: Some(title.to_owned()),
+            description: Some(about.to_owned()),
+            // Only a blob may be anything.
+            mime_type: (self != Family::Blobs).then(|| "application/json".to_owned()),
+        }
+    }
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Percent-encoded: everything but the unreserved characters of RFC 3986, as a template expands it.
+fn encoded(text: &str) -> String {
+    let mut written = String::with_capacity(text.len() + 8);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            written.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(written, "%{byte:02X}");
+        }
+    }
+    written
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = match byte {
+            b'%' => {
+                let (digits, after) = after.split_at_checked(2)?;
+                bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+                after
+            }
+            byte => {
+                bytes.push(*byte);
+                after
+            }
+        };
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_is_read_as_it_is_written() {
+        let plan = Place::Plan("trade/settle: ä".into());
+        assert_eq!(plan.to_string(), "waypost://plans/trade%2Fsettle%3A%20%C3%A4");
+        let hash = ContentHash::of(b"x");
+        for place in [
+            plan,
+            Place::Session(SessionId(7)),
+            Place::History(SessionId(7)),
+            Place::Run(RunId(8)),
+            Place::Blob(hash),
+        ] {
+            assert_eq!(Place::read(&place.to_string()), Some(place));
+        }
+        let colons = Place::read("waypost://plans/math::add");
+        assert_eq!(colons, Some(Place::Plan("math::add".into())), "few clients encode a colon");
+    }
+
+    #[test]
+    fn what_is_not_ours_is_no_place() {
+        for uri in [
+            "test://static-text",
+            "waypost:plans/a",
+            "waypost://plans/a/b",
+            "waypost://plans/%",
+            "waypost://plans/%2",
+            "waypost://plans/%zz",
+            "waypost://plans/%ff",
+            "waypost://sessions/a",
+            "waypost://runs/ses_00000000000000000000000000000007",
+            "waypost://blobs/..",
+            "waypost://",
+        ] {
+            assert_eq!(Place::read(uri), None, "{uri}");
+        }
+    }
+
+    #[test]
+    fn each_family_has_its_template() {
+        for family in Family::ALL {
+            let template = family.spec().uri_template;
+            assert_eq!(Family::of(&template), Some(family));
+            assert!(template.contains(&format!("{{{}}}", family.variable())), "{template}");
+        }
+        assert_eq!(Family::of("waypost://plans"), None);
+    }
+}

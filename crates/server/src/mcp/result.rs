@@ -1,0 +1,332 @@
+//! What comes of a call, as MCP writes it: a result in the shape of the client's version, or a task
+//! that stands for a run. Results are written straight into text; most calls need nothing else.
+
+use super::answer::{Kind, Outcome};
+use super::client::Version;
+use engine::refusal::{Refusal, RefusalKind};
+use engine::{Engine, RunReport};
+use kernel::call::{Caller, ToolSpec, Yields};
+use kernel::fault::Fault;
+use kernel::ids::{ContentHash, Space};
+use kernel::schema::sentence;
+use kernel::session::RunStatus;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use wire::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
+
+/// In `_meta` of a result: the run that it speaks of.
+const META_RUN: &str = "waypost/run";
+/// In `_meta` of a result: the open asks of that run.
+const META_ASKS: &str = "waypost/asks";
+
+/// Faults that are the runtime's: neither a tool nor a person said so.
+const RUNTIME_FAULTS: [&str; 10] = [
+    "LimitReached",
+    "RecoveryGaveUp",
+    "OutcomeUnknown",
+    "PlanError",
+    "PointerError",
+    "TemplateError",
+    "ConditionError",
+    "LoopError",
+    "StoreError",
+    "ToolNotFoundError",
+];
+
+/// A tool's output as a result. The tool is none where it is gone since it was called.
+pub(crate) fn done(spec: Option<&ToolSpec>, output: Value, version: Version) -> Outcome {
+    match (spec, output) {
+        (Some(ToolSpec { yields: Yields::Content, output_schema, .. }), Value::Object(output))
+            if output.get("content").is_some_and(Value::is_array) =>
+        {
+            blocks(output_schema.as_deref(), output, version)
+        }
+        (spec, output) => {
+            let schema = spec.filter(|spec| spec.yields == Yields::Value);
+            value(schema.and_then(|spec| spec.output_schema.as_deref()), &output, version)
+        }
+    }
+}
+
+/// A result in words.
+pub(crate) fn words(text: &str, is_error: bool) -> Outcome {
+    let mut members = Vec::with_capacity(text.len() + 64);
+    text_block(&mut members, text);
+    if is_error {
+        members.extend_from_slice(b",\"isError\":true");
+    }
+    written(members)
+}
+
+/// Whether this version wants a bare output in an object, `{result: ..}`, and its schema likewise.
+pub(crate) fn is_wrapped(schema: &Value, version: Version) -> bool {
+    !version.is_modern() && schema["type"] != "object"
+}
+
+fn value(schema: Option<&Value>, output: &Value, version: Version) -> Outcome {
+    let mut members = Vec::with_capacity(128);
+    let text = match output {
+        Value::String(_) => None,
+        other => Some(other.to_string()),
+    };
+    text_block(&mut members, text.as_deref().or(output.as_str()).unwrap_or_default());
+    if let Some(schema) = schema.filter(|_| version >= Version::June2025) {
+        let (before, after) =
+            if is_wrapped(schema, version) { ("{\"result\":", "}") } else { ("", "") };
+        members.extend_from_slice(b",\"structuredContent\":");
+        members.extend_from_slice(before.as_bytes());
+        match &text {
+            Some(text) => members.extend_from_slice(text.as_bytes()),
+            None => put(&mut members, output),
+        }
+        members.extend_from_slice(after.as_bytes());
+    }
+    written(members)
+}
+
+/// Blocks pass as they are; only what the version cannot hold is changed.
+fn blocks(schema: Option<&Value>, mut output: Map<String, Value>, version: Version) -> Outcome {
+    output.remove("resultType");
+    let meta = match output.remove("_meta") {
+        Some(Value::Object(meta)) => meta,
+        _ => Map::new(),
+    };
+    if version < Version::June2025 {
+        output.remove("structuredContent");
+    } else if let Some(structured) = output.get_mut("structuredContent") {
+        let bare = !version.is_modern() && !structured.is_object();
+        if schema.map_or(bare, |schema| is_wrapped(schema, version)) {
+            *structured = json!({"result": structured.take()});
+        }
+    }
+    Outcome::of(Kind::Complete, &output).with_meta(meta)
+}
+
+fn text_block(members: &mut Vec<u8>, text: &str) {
+    members.extend_from_slice(b"\"content\":[{\"type\":\"text\",\"text\":");
+    put(members, text);
+    members.extend_from_slice(b"}]");
+}
+
+fn put(members: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    // Plain data into memory: this cannot fail.
+    drop(serde_json::to_writer(members, value));
+}
+
+fn written(members: Vec<u8>) -> Outcome {
+    Outcome::written(Kind::Complete, String::from_utf8(members).unwrap_or_default())
+}
+
+/// A run that ended without an output, in words.
+pub(crate) fn failed(report: &RunReport) -> Outcome {
+    let run = report.run.id;
+    let text = match &report.run.last_error {
+        Some(fault) => format!("{}\nrun: {run}", in_words(fault)),
+        None => format!("run `{run}` was {}", report.run.status.name()),
+    };
+    words(&text, true).with_meta(about(report))
+}
+
+/// A run that is not over, in words: where it stands and how to go on with it. A tool that promises
+/// a structure cannot be answered without it, so there this counts as an error.
+pub(crate) fn unfinished(report: &RunReport, spec: &ToolSpec, version: Version) -> Outcome {
+    let promised = spec.output_schema.is_some() && version >= Version::June2025;
+    words(&standing(report), promised).with_meta(about(report))
+}
+
+/// Where a run stands that is not over.
+fn standing(report: &RunReport) -> String {
+    let run = report.run.id;
+    let mut text = match report.run.status {
+        RunStatus::Paused => {
+            format!("Run `{run}` is paused; `waypost session continue` lets it go on.")
+        }
+        _ if report.asks.is_empty() => format!("Run `{run}` is still running."),
+        _ => format!("Run `{run}` waits for a person:"),
+    };
+    for ask in report.asks.iter().map(|asked| &asked.row.ask) {
+        text.push_str(&format!("\n- `{}` ({}): {}", ask.id, ask.body.kind(), ask.title));
+    }
+    if !report.asks.is_empty() {
+        text.push_str("\nAnswer with `waypost inbox answer <ask>` or `POST /api/v1/asks/<ask>`.");
+    }
+    text.push_str(&format!("\nLook at it with `GET /api/v1/runs/{run}`."));
+    text
+}
+
+fn about(report: &RunReport) -> Map<String, Value> {
+    let mut meta = Map::new();
+    meta.insert(META_RUN.to_owned(), json!(report.run.id));
+    if !report.asks.is_empty() {
+        let asks: Vec<_> = report.asks.iter().map(|asked| asked.row.ask.id).collect();
+        meta.insert(META_ASKS.to_owned(), json!(asks));
+    }
+    meta
+}
+
+/// A fault with its hint.
+pub(crate) fn in_words(fault: &Fault) -> String {
+    match &fault.hint {
+        Some(hint) => format!("{fault}; {hint}"),
+        None => fault.to_string(),
+    }
+}
+
+/// A refusal as a result, where whoever called can do something about it: other arguments, another
+/// tool. Anything else is no result.
+pub(crate) fn refused(refusal: Refusal) -> Result<Outcome, RpcError> {
+    match refusal.kind {
+        RefusalKind::WrongShape
+        | RefusalKind::BadRequest
+        | RefusalKind::Forbidden
+        | RefusalKind::Conflict
+        | RefusalKind::TooLarge
+        | RefusalKind::Upstream => {
+            let mut text = refusal.message;
+            let details = sentence(&refusal.errors);
+            if !text.contains(&details) {
+                text.push_str(&format!(": {details}"));
+            }
+            if let Some(hint) = refusal.hint {
+                text.push_str(&format!("; {hint}"));
+            }
+            Ok(words(&text, true))
+        }
+        RefusalKind::NotFound
+        | RefusalKind::Gone
+        | RefusalKind::Unauthorized
+        | RefusalKind::TooMany
+        | RefusalKind::NoRoom
+        | RefusalKind::Unavailable
+        | RefusalKind::Failed => Err(trouble(refusal)),
+    }
+}
+
+/// A refusal as an error of the protocol.
+pub(crate) fn trouble(refusal: Refusal) -> RpcError {
+    let code = match refusal.kind {
+        RefusalKind::BadRequest
+        | RefusalKind::WrongShape
+        | RefusalKind::NotFound
+        | RefusalKind::Conflict
+        | RefusalKind::Gone
+        | RefusalKind::TooLarge => INVALID_PARAMS,
+        RefusalKind::Unauthorized
+        | RefusalKind::Forbidden
+        | RefusalKind::TooMany
+        | RefusalKind::NoRoom
+        | RefusalKind::Unavailable
+        | RefusalKind::Failed
+        | RefusalKind::Upstream => INTERNAL_ERROR,
+    };
+    let mut data = json!({"code": refusal.code});
+    if let Some(hint) = refusal.hint {
+        data["hint"] = Value::String(hint);
+    }
+    RpcError::new(code, refusal.message).data(data)
+}
+
+/// An output as a whole: a run keeps a large one as a blob and names that.
+pub(crate) async fn whole(engine: &Engine, caller: &Caller, output: Value) -> Value {
+    let hash = output.as_str().and_then(|text| text.strip_prefix("blob://"));
+    let Some(hash) = hash.filter(|hash| hash.len() == 64) else { return output };
+    let blob = engine.blob(caller, &ContentHash::from(hash)).await;
+    let read = blob.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    read.unwrap_or(output)
+}
+
+/// What a run called: a tool directly, or a plan.
+pub(crate) fn called(
+    engine: &Engine,
+    caller: &Caller,
+    report: &RunReport,
+) -> Option<Arc<ToolSpec>> {
+    let plan = report.run.plan.as_str();
+    let direct = report.session.key.space == Space::call();
+    let name = if direct { plan.strip_prefix("call/").unwrap_or(plan) } else { plan };
+    engine.callable(caller, name)
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskStatus {
+    /// It goes on by itself, or with an answer that this client cannot give.
+    Working,
+    /// The client can answer something.
+    InputRequired,
+    /// It has a result.
+    Completed,
+    /// It has none, and that is neither its tool's nor a person's doing.
+    Failed,
+    /// Somebody ended it.
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// Where the run's task stands for a client that can answer so many of its asks.
+    pub(crate) fn of(report: &RunReport, answerable: usize) -> Self {
+        match report.run.status {
+            RunStatus::Completed => TaskStatus::Completed,
+            RunStatus::Cancelled => TaskStatus::Cancelled,
+            RunStatus::Failed if is_runtime_fault(report.run.last_error.as_ref()) => {
+                TaskStatus::Failed
+            }
+            // A tool that failed, or a person who said no, is a result that says so.
+            RunStatus::Failed => TaskStatus::Completed,
+            RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck | RunStatus::Paused
+                if answerable > 0 =>
+            {
+                TaskStatus::InputRequired
+            }
+            RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck | RunStatus::Paused => {
+                TaskStatus::Working
+            }
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            TaskStatus::Working => "working",
+            TaskStatus::InputRequired => "input_required",
+            TaskStatus::Completed => "completed",
+            TaskStatus::Failed => "failed",
+            TaskStatus::Cancelled => "cancelled",
+        }
+    }
+}
+
+fn is_runtime_fault(fault: Option<&Fault>) -> bool {
+    fault.is_none_or(|fault| RUNTIME_FAULTS.contains(&fault.name.as_str()))
+}
+
+/// A run as a task.
+pub(crate) fn task(
+    engine: &Engine,
+    caller: &Caller,
+    report: &RunReport,
+    status: TaskStatus,
+) -> Value {
+    let run = &report.run;
+    let updated_at = run.ended_at.unwrap_or(report.session.updated_at);
+    let mut task = json!({
+        "taskId": run.id,
+        "status": status.name(),
+        "createdAt": run.started_at.rfc3339(),
+        "lastUpdatedAt": updated_at.rfc3339(),
+        "ttlMs": engine.session_ttl_ms(caller),
+        "pollIntervalMs": engine.limits().mcp_task_poll_ms.max(1),
+    });
+    let message = match status {
+        TaskStatus::Working | TaskStatus::InputRequired => Some(standing(report)),
+        TaskStatus::Failed | TaskStatus::Cancelled => run.last_error.as_ref().map(in_words),
+        TaskStatus::Completed => None,
+    };
+    if let Some(message) = message {
+        task["statusMessage"] = Value::String(message);
+    }
+    task
+}
+
+#[cfg(test)]
+mod tests;

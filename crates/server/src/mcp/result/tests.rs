@@ -1,0 +1,162 @@
+//! Results in every version, and where tasks stand.
+
+use super::*;
+use kernel::call::{Pace, Reach};
+use kernel::ids::{Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
+use kernel::projection::{RunRow, SessionRow};
+use kernel::schema::Misfit;
+
+fn spec(schema: Option<Value>, yields: Yields) -> ToolSpec {
+    ToolSpec {
+        name: "t".into(),
+        title: String::new(),
+        description: String::new(),
+        input_schema: Arc::new(json!({"type": "object"})),
+        output_schema: schema.map(Arc::new),
+        reach: Reach::Reads,
+        idempotent: false,
+        tags: Vec::new(),
+        pace: Pace::Quick,
+        yields,
+    }
+}
+
+fn result(spec: &ToolSpec, output: Value, version: Version) -> Value {
+    let mut result: Value =
+        serde_json::from_str(&done(Some(spec), output, version).write(version)).unwrap();
+    if version.is_modern() {
+        result.as_object_mut().unwrap().retain(|key, _| key != "_meta" && key != "resultType");
+    }
+    result
+}
+
+fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
+    let key =
+        SessionKey { realm: RealmId::from("default"), space: Space::call(), id: "ses_1".into() };
+    let plan = PlanId::from("call/t");
+    RunReport {
+        run: RunRow {
+            id: RunId(1),
+            no: 1,
+            plan: plan.clone(),
+            status,
+            step: None,
+            answer: None,
+            last_error: fault.clone(),
+            started_at: Millis(0),
+            ended_at: None,
+        },
+        session: SessionRow {
+            id: SessionId(1),
+            key,
+            status,
+            run: Some(RunId(1)),
+            plan: Some(plan),
+            step: None,
+            last_error: fault,
+            seq: 1,
+            wake_at: None,
+            created_at: Millis(0),
+            updated_at: Millis(0),
+        },
+        asks: Vec::new(),
+        replayed: false,
+    }
+}
+
+#[test]
+fn a_text_is_shown_as_it_is_and_anything_else_as_json() {
+    let plain = spec(None, Yields::Value);
+    let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+    let modern = Version::July2026;
+    assert_eq!(result(&plain, json!("a \"b\"\n"), modern), text("a \"b\"\n"));
+    assert_eq!(result(&plain, json!({"a": [1]}), modern), text("{\"a\":[1]}"));
+    assert_eq!(result(&plain, Value::Null, modern), text("null"));
+}
+
+#[test]
+fn a_promised_structure_stands_beside_the_text() {
+    let number = spec(Some(json!({"type": "number"})), Yields::Value);
+    let text = spec(Some(json!({"type": "string"})), Yields::Value);
+    let object = spec(Some(json!({"type": "object"})), Yields::Value);
+    let structured =
+        |spec, output, version| result(spec, output, version)["structuredContent"].clone();
+    for (version, bare, whole) in [
+        (Version::July2026, json!(3), json!({"a": 1})),
+        (Version::November2025, json!({"result": 3}), json!({"a": 1})),
+        (Version::June2025, json!({"result": 3}), json!({"a": 1})),
+        (Version::March2025, Value::Null, Value::Null),
+    ] {
+        assert_eq!(structured(&number, json!(3), version), bare);
+        assert_eq!(structured(&object, json!({"a": 1}), version), whole);
+    }
+    assert_eq!(structured(&text, json!("x"), Version::July2026), "x");
+    assert_eq!(structured(&text, json!("x"), Version::June2025), json!({"result": "x"}));
+}
+
+#[test]
+fn blocks_pass_as_they_are() {
+    let blocks = spec(None, Yields::Content);
+    let image = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
+    assert_eq!(result(&blocks, image.clone(), Version::June2025), image);
+    let mut with_more = image.clone();
+    with_more["structuredContent"] = json!([1]);
+    with_more["_meta"] = json!({"own": 1});
+    with_more["resultType"] = json!("complete");
+    let modern = done(Some(&blocks), with_more.clone(), Version::July2026);
+    let modern: Value = serde_json::from_str(&modern.write(Version::July2026)).unwrap();
+    assert_eq!(modern["structuredContent"], json!([1]));
+    assert_eq!(modern["_meta"]["own"], 1);
+    let old = result(&blocks, with_more.clone(), Version::November2025);
+    assert_eq!(old["structuredContent"], json!({"result": [1]}));
+    assert_eq!(result(&blocks, with_more, Version::March2025)["structuredContent"], Value::Null);
+    let bare = result(&blocks, json!({"a": 1}), Version::July2026);
+    assert_eq!(bare["content"][0]["text"], "{\"a\":1}");
+}
+
+#[test]
+fn a_refusal_that_helps_is_a_result() {
+    let misfit = Misfit { pointer: "/a".to_owned(), message: "is no number".to_owned() };
+    let wrong = Refusal::new(RefusalKind::WrongShape, "input_misfit", "the input does not fit")
+        .hint("look")
+        .errors(vec![misfit]);
+    let outcome = refused(wrong).unwrap();
+    let told: Value = serde_json::from_str(&outcome.write(Version::June2025)).unwrap();
+    assert_eq!(told["isError"], true);
+    let text = "the input does not fit: at `/a`: is no number; look";
+    assert_eq!(told["content"][0]["text"], text);
+    let busy = Refusal::new(RefusalKind::TooMany, "runs_active_max", "too many").hint("later");
+    let error = refused(busy).unwrap_err();
+    assert_eq!(error.code, INTERNAL_ERROR);
+    assert_eq!(error.data, Some(json!({"code": "runs_active_max", "hint": "later"})));
+}
+
+#[test]
+fn only_the_runtimes_own_faults_fail_a_task() {
+    let status =
+        |status, name: &str| TaskStatus::of(&report(status, Some(Fault::new(name, "why"))), 0);
+    assert_eq!(status(RunStatus::Failed, "LimitReached"), TaskStatus::Failed);
+    assert_eq!(status(RunStatus::Failed, "RecoveryGaveUp"), TaskStatus::Failed);
+    for name in ["AlwaysFails", "HttpStatus", "Timeout", "Rejected", "Declined", "PolicyDenied"] {
+        assert_eq!(status(RunStatus::Failed, name), TaskStatus::Completed, "{name}");
+    }
+    assert_eq!(status(RunStatus::Cancelled, "Cancelled"), TaskStatus::Cancelled);
+    let waiting = report(RunStatus::Waiting, None);
+    assert_eq!(TaskStatus::of(&waiting, 0), TaskStatus::Working);
+    assert_eq!(TaskStatus::of(&waiting, 1), TaskStatus::InputRequired);
+}
+
+#[test]
+fn a_run_that_is_not_over_is_named() {
+    let running = report(RunStatus::Running, None);
+    let run = RunId(1).to_string();
+    let plain = unfinished(&running, &spec(None, Yields::Value), Version::June2025);
+    let told: Value = serde_json::from_str(&plain.write(Version::June2025)).unwrap();
+    assert_eq!(told["isError"], Value::Null);
+    assert!(told["content"][0]["text"].as_str().unwrap().contains(&run), "{told}");
+    assert_eq!(told["_meta"][META_RUN], run);
+    let promised = spec(Some(json!({"type": "number"})), Yields::Value);
+    let error = unfinished(&running, &promised, Version::June2025);
+    let told: Value = serde_json::from_str(&error.write(Version::June2025)).unwrap();
+    assert_eq!(told["isError"], true);
+}

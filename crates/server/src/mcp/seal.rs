@@ -1,0 +1,221 @@
+//! State that a client carries for us: it can neither be read nor changed nor used by anybody else,
+//! for anything else, or for longer than it is meant to be. Whatever comes back is an attacker's
+//! until it opens.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kernel::call::Caller;
+use kernel::contracts::Entropy;
+use kernel::ids::Millis;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
+use serde_json::Value;
+use std::fmt;
+use wire::jsonrpc::RpcError;
+
+/// The first byte of a state: how it is sealed.
+const FORM: u8 = 1;
+/// Each state has a key of its own, made of the secret and this many random bytes.
+const SALT_BYTES: usize = 16;
+/// The end of a state, at the beginning of what is sealed.
+const EXPIRY_BYTES: usize = 8;
+/// What the secret is used for here: keys for other purposes differ.
+const PURPOSE: &[u8] = b"waypost mcp requestState";
+
+/// Seals and opens states.
+#[derive(Clone)]
+pub(crate) struct Seal {
+    secret: hmac::Key,
+}
+
+/// Whose a state is and what for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bound {
+    realm: String,
+    subject: String,
+    what: String,
+}
+
+impl Bound {
+    /// Bound to a caller and to `what`: method, name and a digest of the arguments.
+    pub(crate) fn new(caller: &Caller, what: impl Into<String>) -> Self {
+        Self {
+            realm: caller.realm.to_string(),
+            subject: caller.subject.to_string(),
+            what: what.into(),
+        }
+    }
+
+    /// All parts, each with its length, so that no two lists of parts run together.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![FORM];
+        for part in [&self.realm, &self.subject, &self.what] {
+            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        bytes
+    }
+}
+
+impl Seal {
+    /// With this secret.
+    pub(crate) fn new(key: [u8; 32]) -> Self {
+        Self { secret: hmac::Key::new(hmac::HMAC_SHA256, &key) }
+    }
+
+    /// The state as a text for the client.
+    pub(crate) fn seal(
+        &self,
+        bound: &Bound,
+        state: &Value,
+        expires_at: Millis,
+        entropy: &dyn Entropy,
+    ) -> String {
+        let salt = entropy.bits().to_be_bytes();
+        let mut sealed = expires_at.0.to_be_bytes().to_vec();
+        sealed.extend_from_slice(state.to_string().as_bytes());
+        let done = self.key(&salt).and_then(|key| {
+            key.seal_in_place_append_tag(nonce(), Aad::from(bound.bytes()), &mut sealed).ok()
+        });
+        if done.is_none() {
+            // A key of the right length and a text of this size cannot fail; if they did, nothing
+            // may leave unsealed, and an empty state opens nowhere.
+            tracing::error!("a state could not be sealed");
+            return String::new();
+        }
+        let mut bytes = vec![FORM];
+        bytes.extend_from_slice(&salt);
+        bytes.append(&mut sealed);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// The state that a client sent back, if it is one of ours, of this caller and request, and not
+    /// too old.
+    pub(crate) fn open(&self, text: &str, bound: &Bound, now: Millis) -> Result<Value, RpcError> {
+        let (expires_at, state) = self.opened(text, bound).ok_or_else(|| {
+            RpcError::invalid_params(
+                "`requestState` was changed, or belongs to another caller or another request; send \
+                 it exactly as it came, with the same method, name and arguments",
+            )
+        })?;
+        if now >= expires_at {
+            return Err(RpcError::invalid_params(
+                "`requestState` has expired; send the request again without it",
+            ));
+        }
+        Ok(state)
+    }
+
+    fn opened(&self, text: &str, bound: &Bound) -> Option<(Millis, Value)> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let rest = bytes.strip_prefix(&[FORM])?;
+        let (salt, sealed) = rest.split_first_chunk::<SALT_BYTES>()?;
+        let mut sealed = sealed.to_vec();
+        let key = self.key(salt)?;
+        let plain = key.open_in_place(nonce(), Aad::from(bound.bytes()), &mut sealed).ok()?;
+        let (expiry, state) = plain.split_first_chunk::<EXPIRY_BYTES>()?;
+        let state = serde_json::from_slice(state).ok()?;
+        Some((Millis(i64::from_be_bytes(*expiry)), state))
+    }
+
+    fn key(&self, salt: &[u8; SALT_BYTES]) -> Option<LessSafeKey> {
+        let mut context = hmac::Context::with_key(&self.secret);
+        context.update(PURPOSE);
+        context.update(salt);
+        let own = context.sign();
+        UnboundKey::new(&CHACHA20_POLY1305, own.as_ref()).ok().map(LessSafeKey::new)
+    }
+}
+
+/// Each key seals one text only, so one nonce does for all.
+fn nonce() -> Nonce {
+    Nonce::assume_unique_for_key([0; NONCE_LEN])
+}
+
+impl fmt::Debug for Seal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seal(secret)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::clock::SystemEntropy;
+    use kernel::ids::RealmId;
+    use serde_json::json;
+
+    fn bound(realm: &str, subject: &str, what: &str) -> Bound {
+        let caller = Caller { realm: RealmId::from(realm), subject: subject.into(), admin: false };
+        Bound::new(&caller, what)
+    }
+
+    fn sealed(seal: &Seal) -> (String, Bound, Value) {
+        let bound = bound("default", "ann", "tools/call greet 0f");
+        let state = json!({"run": "run_1", "asks": [1, 2, {"a": "\u{e9}"}]});
+        let text = seal.seal(&bound, &state, Millis(100), &SystemEntropy);
+        (text, bound, state)
+    }
+
+    #[test]
+    fn what_was_sealed_opens_until_it_expires() {
+        let seal = Seal::new([7; 32]);
+        let (text, bound, state) = sealed(&seal);
+        assert_eq!(seal.open(&text, &bound, Millis(99)), Ok(state));
+        for late in [100, 101, i64::MAX] {
+            let error = seal.open(&text, &bound, Millis(late)).unwrap_err();
+            assert_eq!(error.code, wire::jsonrpc::INVALID_PARAMS);
+            assert!(error.message.contains("has expired"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn no_byte_of_it_can_be_changed() {
+        let seal = Seal::new([7; 32]);
+        let (text, bound, _) = sealed(&seal);
+        for index in 0..text.len() {
+            for other in [b'A', b'B', b'_', b'=', b'!'] {
+                let mut changed = text.clone().into_bytes();
+                if changed[index] == other {
+                    continue;
+                }
+                changed[index] = other;
+                let changed = String::from_utf8(changed).unwrap();
+                assert!(seal.open(&changed, &bound, Millis(0)).is_err(), "{index}");
+            }
+            assert!(seal.open(&text[..index], &bound, Millis(0)).is_err(), "cut at {index}");
+        }
+        for wrong in [format!("{text}-TAMPERED"), format!("{text}A"), format!("A{text}")] {
+            let error = seal.open(&wrong, &bound, Millis(0)).unwrap_err();
+            assert!(error.message.contains("was changed"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn it_is_good_for_one_caller_and_one_request() {
+        let seal = Seal::new([7; 32]);
+        let (text, _, _) = sealed(&seal);
+        for (realm, subject, what) in [
+            ("other", "ann", "tools/call greet 0f"),
+            ("default", "bob", "tools/call greet 0f"),
+            ("default", "ann", "tools/call greet 10"),
+            ("default", "ann", "prompts/get greet 0f"),
+            ("defaulta", "nn", "tools/call greet 0f"),
+        ] {
+            let other = bound(realm, subject, what);
+            assert!(seal.open(&text, &other, Millis(0)).is_err(), "{other:?}");
+        }
+        let another = Seal::new([8; 32]);
+        assert!(another.open(&text, &sealed(&seal).1, Millis(0)).is_err());
+    }
+
+    #[test]
+    fn two_states_of_the_same_differ_and_tell_nothing() {
+        let seal = Seal::new([7; 32]);
+        let ((one, ..), (two, ..)) = (sealed(&seal), sealed(&seal));
+        assert_ne!(one, two);
+        let bytes = URL_SAFE_NO_PAD.decode(&one).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains("run_1"));
+        assert_eq!(format!("{seal:?}"), "Seal(secret)");
+    }
+}

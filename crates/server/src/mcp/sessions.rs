@@ -1,0 +1,374 @@
+//! Sessions of the versions with a handshake: what a client said of itself once, its requests and
+//! ours, its streams, and the resources that it watches. All of it is bounded, and none of it
+//! outlives the process: a client whose session is gone begins another one.
+
+use super::client::{Can, Client, Version};
+use super::outbox::{Outbox, Way};
+use super::replay::{Replay, STANDALONE};
+use super::requests::Requests;
+use crate::doors::Doors;
+use futures::future::{BoxFuture, ready};
+use kernel::call::{Caller, LogLevel};
+use kernel::contracts::Clock;
+use kernel::limits::Limits;
+use kernel::shelf::Changes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+use wire::jsonrpc::{INTERNAL_ERROR, Id, RpcError, notification, request};
+
+/// How many wishes of one client wait until they are looked at.
+const WISHES_MAX: usize = 16;
+
+/// The sessions of one server.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    open: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+impl Sessions {
+    /// Adds a session. Those that nobody used for long make room first; if that is not enough, the
+    /// one that nobody used for longest: most clients never say that they are done.
+    pub(crate) fn add(&self, session: &Arc<Session>) -> Result<(), RpcError> {
+        let max = session.limits.mcp_sessions_max;
+        let mut open = lock(&self.open);
+        open.retain(|_, known| {
+            let kept = !known.is_forgotten();
+            if !kept {
+                known.end();
+            }
+            kept
+        });
+        if open.len() >= max {
+            let idle = open.values().filter(|known| !known.is_busy());
+            let Some(oldest) = idle.min_by_key(|known| known.used_at()).cloned() else {
+                let message = format!("{max} MCP sessions are open, and all of them are in use");
+                return Err(RpcError::new(INTERNAL_ERROR, message)
+                    .data(json!({"hint": "end one, or raise `mcp_sessions_max` in `[limits]`"})));
+            };
+            open.remove(oldest.id());
+            oldest.end();
+        }
+        open.insert(session.id.clone(), session.clone());
+        Ok(())
+    }
+
+    /// The session of this id, if it is this caller's.
+    pub(crate) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<Session>> {
+        let session = lock(&self.open).get(id).cloned()?;
+        if !session.is_of(caller) {
+            return None;
+        }
+        if session.is_forgotten() {
+            self.end(id, caller);
+            return None;
+        }
+        session.touch();
+        Some(session)
+    }
+
+    /// Ends a session; whether there was one.
+    pub(crate) fn end(&self, id: &str, caller: &Caller) -> bool {
+        let mut open = lock(&self.open);
+        let found = open.get(id).filter(|session| session.is_of(caller)).cloned();
+        let Some(session) = found else { return false };
+        open.remove(id);
+        drop(open);
+        session.end();
+        true
+    }
+}
+
+/// One client's session.
+pub(crate) struct Session {
+    id: String,
+    caller: Caller,
+    /// The version that was agreed on.
+    pub(crate) version: Version,
+    /// What the client can.
+    pub(crate) can: Can,
+    /// The requests of the client.
+    pub(crate) requests: Requests,
+    news: Outbox,
+    standalone: Arc<Replay>,
+    wishes: mpsc::Sender<Wish>,
+    /// Numbers of our requests and of streams.
+    numbers: AtomicU64,
+    used_at: AtomicI64,
+    clock: Arc<dyn Clock>,
+    limits: Arc<Limits>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    log: Option<LogLevel>,
+    /// Our requests that the client has not answered yet.
+    asks: HashMap<u64, oneshot::Sender<Result<Value, RpcError>>>,
+    /// Streams of answers that can be taken up again, oldest first.
+    streams: VecDeque<Arc<Replay>>,
+    /// The URIs of the resources that it watches.
+    watched: BTreeSet<String>,
+}
+
+/// What a client wants to hear of.
+pub(crate) enum Wish {
+    /// Of changes of the resource at this URI.
+    Hear(String, Box<dyn Changes>),
+    /// No more of it.
+    Forget(String),
+}
+
+impl Session {
+    /// A session for a client that said hello, and what it will wish for. What belongs to no
+    /// request goes the given way, or to the stream that the client opens for it.
+    pub(crate) fn begin(
+        doors: &Doors,
+        caller: &Caller,
+        client: &Client,
+        news: Option<Outbox>,
+    ) -> (Arc<Self>, mpsc::Receiver<Wish>) {
+        let (engine, limits) = (&doors.engine, doors.engine.limits().clone());
+        let standalone = Arc::new(Replay::new(STANDALONE, &limits));
+        let to_stream = || Outbox::new(Arc::new(Standalone(standalone.clone())));
+        let (wishes, wished) = mpsc::channel(WISHES_MAX);
+        let session = Self {
+            id: format!("{:032x}", engine.entropy().bits()),
+            caller: caller.clone(),
+            version: client.version,
+            can: client.can,
+            requests: Requests::new(limits.mcp_session_requests_max),
+            news: news.unwrap_or_else(to_stream),
+            standalone,
+            wishes,
+            numbers: AtomicU64::new(0),
+            used_at: AtomicI64::new(engine.clock().now().0),
+            clock: engine.clock().clone(),
+            limits,
+            state: Mutex::default(),
+        };
+        (Arc::new(session), wished)
+    }
+
+    /// Its id: visible ASCII, and not to be guessed.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Where what belongs to no request goes.
+    pub(crate) fn news(&self) -> Outbox {
+        self.news.clone()
+    }
+
+    /// From which level on the client wants to hear the log.
+    pub(crate) fn log(&self) -> Option<LogLevel> {
+        self.lock().log
+    }
+
+    /// It wants to hear the log from this level on.
+    pub(crate) fn set_log(&self, level: LogLevel) {
+        self.lock().log = Some(level);
+    }
+
+    /// A stream for the answer to a request, which can be taken up again.
+    pub(crate) fn new_stream(&self) -> Arc<Replay> {
+        let stream = Arc::new(Replay::new(self.next_number(), &self.limits));
+        let mut state = self.lock();
+        state.streams.push_back(stream.clone());
+        while state.streams.len() > self.limits.mcp_session_streams_max.max(1) {
+            // Those that are over first: their clients most likely got everything.
+            let over = state.streams.iter().position(|stream| stream.is_ended());
+            state.streams.remove(over.unwrap_or(0));
+        }
+        stream
+    }
+
+    /// The stream of this number, if it is kept.
+    pub(crate) fn stream(&self, number: u64) -> Option<Arc<Replay>> {
+        if number == STANDALONE {
+            return Some(self.standalone.clone());
+        }
+        self.lock().streams.iter().find(|stream| stream.number() == number).cloned()
+    }
+
+    /// The client watches a resource from now on.
+    pub(crate) async fn watch(
+        &self,
+        uri: String,
+        changes: Box<dyn Changes>,
+    ) -> Result<(), RpcError> {
+        {
+            let mut state = self.lock();
+            let max = self.limits.mcp_subscriptions_max;
+            if state.watched.len() >= max && !state.watched.contains(&uri) {
+                let message = format!("{max} resources are watched, and no more are allowed");
+                return Err(RpcError::invalid_params(message)
+                    .data(json!({"hint": "unsubscribe from one first"})));
+            }
+            state.watched.insert(uri.clone());
+        }
+        // If nobody looks at wishes any more, the server is closing.
+        let _ = self.wishes.send(Wish::Hear(uri, changes)).await;
+        Ok(())
+    }
+
+    /// The client watches a resource no more.
+    pub(crate) async fn unwatch(&self, uri: String) {
+        let watched = self.lock().watched.remove(&uri);
+        if watched {
+            let _ = self.wishes.send(Wish::Forget(uri)).await;
+        }
+    }
+
+    /// The client answered a request of ours. Answers that nobody waits for are dropped.
+    pub(crate) fn answer(&self, id: &RawValue, answer: Result<&RawValue, &RawValue>) {
+        let Ok(number) = id.get().parse::<u64>() else { return };
+        let Some(waiting) = self.lock().asks.remove(&number) else { return };
+        let answer = match answer {
+            Ok(result) => serde_json::from_str(result.get()).map_err(|error| {
+                RpcError::new(INTERNAL_ERROR, format!("the client's answer is no JSON: {error}"))
+            }),
+            Err(error) => Err(refused(error)),
+        };
+        let _ = waiting.send(answer);
+    }
+
+    /// Nobody answers our requests any more: the client is gone.
+    pub(crate) fn give_up_asking(&self) {
+        self.lock().asks.clear();
+    }
+
+    /// Everything under way ends.
+    fn end(&self) {
+        self.requests.cancel_all();
+        let (asks, streams) = {
+            let mut state = self.lock();
+            (std::mem::take(&mut state.asks), std::mem::take(&mut state.streams))
+        };
+        drop(asks);
+        self.standalone.end();
+        streams.iter().for_each(|stream| stream.end());
+    }
+
+    fn is_of(&self, caller: &Caller) -> bool {
+        self.caller.realm == caller.realm && self.caller.subject == caller.subject
+    }
+
+    /// Whether a request is under way or a stream is open.
+    fn is_busy(&self) -> bool {
+        let streams = self.lock().streams.iter().any(|stream| stream.is_read());
+        streams || self.standalone.is_read() || !self.requests.is_empty()
+    }
+
+    fn is_forgotten(&self) -> bool {
+        let idle_ms = self.clock.now().0.saturating_sub(self.used_at());
+        let max = i64::try_from(self.limits.mcp_session_idle_ms).unwrap_or(i64::MAX);
+        idle_ms > max && !self.is_busy()
+    }
+
+    fn used_at(&self) -> i64 {
+        self.used_at.load(Ordering::Relaxed)
+    }
+
+    /// It is in use.
+    pub(crate) fn touch(&self) {
+        self.used_at.store(self.clock.now().0, Ordering::Relaxed);
+    }
+
+    fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+/// Asks a session's client for something, this way, and waits for its answer.
+pub(crate) async fn ask(
+    session: &Arc<Session>,
+    way: &dyn Way,
+    method: &str,
+    params: Value,
+) -> Result<Value, RpcError> {
+    let number = session.next_number();
+    let (sender, mut answer) = oneshot::channel();
+    {
+        let mut state = session.lock();
+        let max = session.limits.mcp_session_requests_max;
+        if state.asks.len() >= max {
+            let message = format!("{max} requests to the client wait for an answer already");
+            return Err(RpcError::new(INTERNAL_ERROR, message));
+        }
+        state.asks.insert(number, sender);
+    }
+    let _asked = Asked { session: session.clone(), number };
+    let gone = || RpcError::new(INTERNAL_ERROR, format!("the client left before `{method}`"));
+    if !way.send(request(&Id::number(number), method, &params)).await {
+        return Err(gone());
+    }
+    let wait_ms = session.limits.mcp_ask_wait_ms;
+    match engine::timeout(session.clock.as_ref(), wait_ms, &mut answer).await {
+        Some(Ok(answer)) => answer,
+        Some(Err(_)) => Err(gone()),
+        None => {
+            let cancelled = json!({"requestId": number, "reason": "nobody answered in time"});
+            way.try_send(notification("notifications/cancelled", &cancelled));
+            let message = format!("the client did not answer `{method}` within {wait_ms} ms");
+            Err(RpcError::new(INTERNAL_ERROR, message))
+        }
+    }
+}
+
+/// A request of ours that waits for its answer.
+struct Asked {
+    session: Arc<Session>,
+    number: u64,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.session.lock().asks.remove(&self.number);
+    }
+}
+
+/// The stream that a client opens for what belongs to no request.
+struct Standalone(Arc<Replay>);
+
+impl Way for Standalone {
+    fn try_send(&self, message: String) {
+        self.0.push_once(message);
+    }
+
+    fn send(&self, message: String) -> BoxFuture<'_, bool> {
+        self.0.push_once(message);
+        Box::pin(ready(!self.0.is_ended()))
+    }
+
+    fn ask<'a>(&'a self, method: &'a str, _: Value) -> BoxFuture<'a, Result<Value, RpcError>> {
+        let message = format!("`{method}` belongs to a request, and there is none");
+        Box::pin(ready(Err(RpcError::new(INTERNAL_ERROR, message))))
+    }
+}
+
+/// The error in a client's answer.
+fn refused(error: &RawValue) -> RpcError {
+    #[derive(Deserialize)]
+    struct Written {
+        code: i64,
+        message: String,
+        data: Option<Value>,
+    }
+    match serde_json::from_str(error.get()) {
+        Ok(Written { code, message, data }) => RpcError { code, message, data },
+        Err(_) => RpcError::new(INTERNAL_ERROR, "the client refused without a reason"),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

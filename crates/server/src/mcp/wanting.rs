@@ -1,0 +1,355 @@
+//! Tools and prompts that want something of the client first. In the stateless version the answer
+//! is `input_required`, and the client calls again with what came of it and with a sealed state; in
+//! the versions with a handshake the client is asked at once.
+
+use super::answer::{Kind, Outcome};
+use super::client::Client;
+use super::elicit::{self, opens_pages, shows_forms};
+use super::exchange::Exchange;
+use super::seal::Bound;
+use engine::Engine;
+use kernel::call::{Given, Want, Wants};
+use kernel::canonical;
+use kernel::schema::sentence;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::jsonrpc::RpcError;
+use wire::mcp::MISSING_CAPABILITY;
+
+/// What a client adds to a request when it sends it again.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Retry {
+    /// Its answers, by our keys. `null` is an answer, and a wrong one.
+    #[serde(deserialize_with = "as_sent")]
+    pub(crate) input_responses: Option<Value>,
+    /// The state that it got with the questions.
+    pub(crate) request_state: Option<String>,
+}
+
+/// A member as it was sent: `null` is not the same as nothing.
+pub(crate) fn as_sent<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// What comes of wanting something.
+pub(crate) enum Wanted {
+    /// It is there: call again with it.
+    Again(Given),
+    /// The client has to be asked first.
+    Answer(Outcome),
+}
+
+/// What the client carries between two rounds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Carried {
+    /// What it was asked for.
+    wanted: BTreeMap<String, Expected>,
+    /// What came of earlier rounds, and the tool's own state.
+    given: Given,
+}
+
+/// What the answer to one question must be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Expected {
+    Form { schema: Arc<Value> },
+    Page,
+    Sample,
+    Roots,
+}
+
+/// What a state is bound to: method, name and a digest of the arguments.
+pub(crate) fn what(method: &str, name: &str, arguments: &Value) -> String {
+    format!("{method} {name} {}", canonical::digest(arguments))
+}
+
+/// What came of what a tool or prompt wanted before, out of a request that is sent again. Keys that
+/// nobody asked for are ignored.
+pub(crate) fn given(exchange: &Exchange, retry: &Retry, bound: &Bound) -> Result<Given, RpcError> {
+    gathered(exchange, retry, opened(exchange, retry, bound)?)
+}
+
+/// The state of a request that is sent again.
+pub(crate) fn opened(
+    exchange: &Exchange,
+    retry: &Retry,
+    bound: &Bound,
+) -> Result<Option<Value>, RpcError> {
+    match &retry.request_state {
+        Some(state) if exchange.client.version.is_modern() => {
+            let now = exchange.door.doors.engine.clock().now();
+            exchange.door.seal.open(state, bound, now).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// `given` with the state already opened.
+pub(crate) fn gathered(
+    exchange: &Exchange,
+    retry: &Retry,
+    state: Option<Value>,
+) -> Result<Given, RpcError> {
+    if !exchange.client.version.is_modern() {
+        return Ok(Given::default());
+    }
+    let mut responses = responses(retry)?;
+    let Some(state) = state else {
+        // A client that answers without a state: what the tool does not want it does not look at.
+        return Ok(Given { inputs: responses.into_iter().collect(), state: Value::Null });
+    };
+    let Carried { wanted, mut given } = serde_json::from_value(state).map_err(|_| {
+        RpcError::invalid_params("`requestState` is not one of this request; send it as it came")
+    })?;
+    for (key, expected) in wanted {
+        if let Some(response) = responses.remove(&key) {
+            let checked = expected.check(&exchange.door.doors.engine, &response);
+            checked.map_err(|wrong| unfit(&key, &wrong))?;
+            given.inputs.insert(key, response);
+        }
+    }
+    Ok(given)
+}
+
+/// The client's answers, by our keys; none if it sent none.
+pub(crate) fn responses(retry: &Retry) -> Result<Map<String, Value>, RpcError> {
+    let responses = match &retry.input_responses {
+        None => return Ok(Map::new()),
+        Some(Value::Object(responses)) => responses,
+        Some(_) => {
+            let message = "`inputResponses` must be an object: the answers by the keys asked for";
+            return Err(RpcError::invalid_params(message));
+        }
+    };
+    match responses.iter().find(|(_, response)| !response.is_object()) {
+        Some((key, _)) => Err(unfit(key, "it must be an object")),
+        None => Ok(responses.clone()),
+    }
+}
+
+/// Gets what a tool or prompt wants of the client, as far as the client can do it: nothing else is
+/// ever asked of it.
+pub(crate) async fn want(
+    exchange: &Exchange,
+    wants: &Wants,
+    so_far: Given,
+    bound: &Bound,
+) -> Result<Wanted, RpcError> {
+    let mut given = so_far;
+    // What is wanted again was not good enough.
+    given.inputs.retain(|key, _| !wants.inputs.contains_key(key));
+    given.state = wants.state.clone();
+    let client = &exchange.client;
+    let possible: BTreeMap<&String, &Want> =
+        wants.inputs.iter().filter(|(_, want)| can(client, want)).collect();
+    if possible.is_empty() && !wants.inputs.is_empty() {
+        return Err(cannot(wants.inputs.values()));
+    }
+    if client.version.is_modern() {
+        return Ok(Wanted::Answer(input_required(exchange, &possible, given, bound)));
+    }
+    for (key, want) in possible {
+        let (method, params) = request(exchange, want);
+        let answer = exchange.outbox.ask(method, params).await?;
+        let checked = Expected::of(want).check(&exchange.door.doors.engine, &answer);
+        checked.map_err(|wrong| unfit(key, &wrong))?;
+        given.inputs.insert(key.clone(), answer);
+    }
+    Ok(Wanted::Again(given))
+}
+
+fn input_required(
+    exchange: &Exchange,
+    possible: &BTreeMap<&String, &Want>,
+    given: Given,
+    bound: &Bound,
+) -> Outcome {
+    let mut requests = Map::new();
+    let mut wanted = BTreeMap::new();
+    for (key, want) in possible {
+        let (method, params) = request(exchange, want);
+        requests.insert((*key).clone(), json!({"method": method, "params": params}));
+        wanted.insert((*key).clone(), Expected::of(want));
+    }
+    asking(exchange, requests, &json!(Carried { wanted, given }), bound)
+}
+
+/// The result that asks the client for these, and to come back with this state.
+pub(crate) fn asking(
+    exchange: &Exchange,
+    requests: Map<String, Value>,
+    state: &Value,
+    bound: &Bound,
+) -> Outcome {
+    let engine = &exchange.door.doors.engine;
+    let expires_at = engine.clock().now().plus_ms(engine.limits().mcp_state_ttl_ms);
+    let state = exchange.door.seal.seal(bound, state, expires_at, engine.entropy().as_ref());
+    let mut result = json!({"requestState": state});
+    if !requests.is_empty() {
+        result["inputRequests"] = Value::Object(requests);
+    }
+    Outcome::of(Kind::InputRequired, &result)
+}
+
+fn request(exchange: &Exchange, want: &Want) -> (&'static str, Value) {
+    let version = exchange.client.version;
+    match want {
+        Want::Form { message, schema } => {
+            (elicit::METHOD, elicit::form(message, (**schema).clone()))
+        }
+        Want::Url { message, url } => {
+            let id = format!("{:032x}", exchange.door.doors.engine.entropy().bits());
+            (elicit::METHOD, elicit::page(version, message, url, &id))
+        }
+        Want::Sample { request } => ("sampling/createMessage", (**request).clone()),
+        Want::Roots => ("roots/list", json!({})),
+    }
+}
+
+fn can(client: &Client, want: &Want) -> bool {
+    match want {
+        Want::Form { .. } => shows_forms(client),
+        Want::Url { .. } => opens_pages(client),
+        Want::Sample { .. } => client.can.sample,
+        Want::Roots => client.can.roots,
+    }
+}
+
+/// The client lacks what these need.
+fn cannot<'a>(wants: impl Iterator<Item = &'a Want>) -> RpcError {
+    let mut needed = json!({});
+    for want in wants {
+        match want {
+            Want::Form { .. } => needed["elicitation"]["form"] = json!({}),
+            Want::Url { .. } => needed["elicitation"]["url"] = json!({}),
+            Want::Sample { .. } => needed["sampling"] = json!({}),
+            Want::Roots => needed["roots"] = json!({}),
+        }
+    }
+    missing_capability(&needed)
+}
+
+/// The client lacks these capabilities, written as a client declares them.
+pub(crate) fn missing_capability(needed: &Value) -> RpcError {
+    let message =
+        format!("the request needs capabilities that the client did not declare: {needed}");
+    RpcError::new(MISSING_CAPABILITY, message).data(json!({"requiredCapabilities": needed}))
+}
+
+fn unfit(key: &str, wrong: &str) -> RpcError {
+    RpcError::invalid_params(format!("the answer to `{key}` does not fit: {wrong}"))
+}
+
+impl Expected {
+    fn of(want: &Want) -> Self {
+        match want {
+            Want::Form { schema, .. } => Expected::Form { schema: schema.clone() },
+            Want::Url { .. } => Expected::Page,
+            Want::Sample { .. } => Expected::Sample,
+            Want::Roots => Expected::Roots,
+        }
+    }
+
+    fn check(&self, engine: &Engine, answer: &Value) -> Result<(), String> {
+        match self {
+            Expected::Form { schema } => match answer["action"].as_str() {
+                Some("accept") => {
+                    let empty = json!({});
+                    let content = answer.get("content").unwrap_or(&empty);
+                    let checked = engine.check_value(schema, content);
+                    checked.map_err(|misfits| sentence(&misfits))
+                }
+                Some("decline" | "cancel") => Ok(()),
+                _ => Err("`action` must be `accept`, `decline` or `cancel`".to_owned()),
+            },
+            Expected::Page => match answer["action"].as_str() {
+                Some("accept" | "decline" | "cancel") => Ok(()),
+                _ => Err("`action` must be `accept`, `decline` or `cancel`".to_owned()),
+            },
+            Expected::Sample if answer.get("content").is_none() => {
+                Err("`content` is missing: a turn of the model is expected".to_owned())
+            }
+            Expected::Roots if !answer["roots"].is_array() => {
+                Err("`roots` must be a list".to_owned())
+            }
+            Expected::Sample | Expected::Roots => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::client::{Can, Version};
+    use wire::jsonrpc::INVALID_PARAMS;
+
+    fn retry(text: &str) -> Retry {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn answers_are_objects_by_key() {
+        assert!(responses(&retry("{}")).unwrap().is_empty());
+        let good = retry(r#"{"inputResponses": {"a": {"action": "cancel"}}, "requestState": "x"}"#);
+        assert_eq!(responses(&good).unwrap().len(), 1);
+        assert_eq!(good.request_state.as_deref(), Some("x"));
+        for wrong in ["null", "1", "[]", r#"{"a": 12345}"#, r#"{"a": null}"#] {
+            let error = responses(&retry(&format!("{{\"inputResponses\": {wrong}}}"))).unwrap_err();
+            assert_eq!(error.code, INVALID_PARAMS, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_retry_is_read_beside_other_members() {
+        #[derive(Deserialize)]
+        struct Params {
+            name: String,
+            #[serde(flatten)]
+            retry: Retry,
+        }
+        let params: Params =
+            serde_json::from_str(r#"{"name": "n", "inputResponses": null, "_meta": {}}"#).unwrap();
+        assert_eq!((params.name.as_str(), params.retry.input_responses), ("n", Some(Value::Null)));
+        let params: Params = serde_json::from_str(r#"{"name": "n"}"#).unwrap();
+        assert_eq!(params.retry.input_responses, None);
+    }
+
+    #[test]
+    fn what_the_client_lacks_is_named_as_it_would_declare_it() {
+        let schema = Arc::new(json!({}));
+        let wants = [
+            Want::Form { message: String::new(), schema },
+            Want::Url { message: String::new(), url: String::new() },
+            Want::Sample { request: Arc::new(json!({})) },
+        ];
+        let error = cannot(wants.iter());
+        assert_eq!(error.code, MISSING_CAPABILITY);
+        let needed = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}});
+        assert_eq!(error.data, Some(json!({"requiredCapabilities": needed})));
+    }
+
+    #[test]
+    fn only_what_the_client_can_is_asked() {
+        let client = |version, can| Client { version, can, log: None, progress: None };
+        let samples = client(Version::July2026, Can { sample: true, ..Can::default() });
+        assert!(can(&samples, &Want::Sample { request: Arc::new(json!({})) }));
+        assert!(!can(&samples, &Want::Roots));
+        let form = Want::Form { message: String::new(), schema: Arc::new(json!({})) };
+        let old = client(Version::March2025, Can { form: true, ..Can::default() });
+        assert!(!can(&old, &form), "2025-03-26 has no forms");
+        assert!(can(&Client { version: Version::June2025, ..old }, &form));
+    }
+
+    #[test]
+    fn a_state_is_bound_to_method_name_and_arguments() {
+        let one = what("tools/call", "a", &json!({"x": 1, "y": 2}));
+        assert_eq!(one, what("tools/call", "a", &json!({"y": 2, "x": 1})));
+        assert_ne!(one, what("tools/call", "a", &json!({"x": 1})));
+        assert_ne!(one, what("prompts/get", "a", &json!({"x": 1, "y": 2})));
+    }
+}

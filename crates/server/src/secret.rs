@@ -1,0 +1,166 @@
+//! The server's own secret: what it hands out and takes back later is sealed with it. It lies in
+//! the data folder, so that what was handed out before a restart is still good after it.
+
+use engine::clock::SystemEntropy;
+use kernel::contracts::Entropy;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// The secret's file in the data folder.
+pub const SECRET_FILE: &str = "secret.key";
+/// How many bytes a secret has; it is written as twice as many hexadecimal digits.
+const SECRET_BYTES: usize = 32;
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The environment holds something else.
+    #[error("`WAYPOST_SECRET_KEY` must be 64 hexadecimal digits; `openssl rand -hex 32` makes one")]
+    Given,
+    /// The file holds something else.
+    #[error(
+        "`{}` must hold 64 hexadecimal digits; restore it, or remove it to let the server make \
+         another (what was handed out before is refused then)", .0.display()
+    )]
+    Unreadable(PathBuf),
+    /// Others may read the file.
+    #[error("`{}` can be read by others; `chmod 600` it", .0.display())]
+    Exposed(PathBuf),
+    /// The file cannot be used.
+    #[error("cannot use `{}`: {why}; check its rights", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
+}
+
+/// The secret: the one given, else the one in the data folder, made there when it is first needed.
+/// The folder must be there, and ours alone: call this once the store is open.
+pub fn secret_key(data: &Path, given: Option<&str>) -> Result<[u8; SECRET_BYTES], SecretError> {
+    if let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) {
+        return read(given).ok_or(SecretError::Given);
+    }
+    let path = data.join(SECRET_FILE);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return make(data, &path).map_err(|why| SecretError::Io { path, why });
+        }
+        Err(why) => return Err(SecretError::Io { path, why }),
+    };
+    match is_exposed(&path) {
+        Ok(false) => read(text.trim()).ok_or(SecretError::Unreadable(path)),
+        Ok(true) => Err(SecretError::Exposed(path)),
+        Err(why) => Err(SecretError::Io { path, why }),
+    }
+}
+
+/// Makes a secret under another name first: a crash leaves a whole file or none.
+fn make(data: &Path, path: &Path) -> io::Result<[u8; SECRET_BYTES]> {
+    let mut secret = [0; SECRET_BYTES];
+    let (first, second) = secret.split_at_mut(SECRET_BYTES / 2);
+    first.copy_from_slice(&SystemEntropy.bits().to_be_bytes());
+    second.copy_from_slice(&SystemEntropy.bits().to_be_bytes());
+    let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let unfinished = data.join(format!("{SECRET_FILE}.new"));
+    // One that a crash left behind is nobody's.
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = private_file(&unfinished)?;
+    file.write_all(format!("{digits}\n").as_bytes())?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(&unfinished, path)?;
+    if cfg!(unix) {
+        File::open(data)?.sync_all()?;
+    }
+    Ok(secret)
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+#[cfg(unix)]
+fn is_exposed(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
+}
+
+/// Elsewhere the folder's own rights decide.
+#[cfg(not(unix))]
+fn is_exposed(_path: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+fn read(digits: &str) -> Option<[u8; SECRET_BYTES]> {
+    if digits.len() != 2 * SECRET_BYTES || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut secret = [0; SECRET_BYTES];
+    for (index, byte) in secret.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).ok()?;
+    }
+    Some(secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_made_once() {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(data.path().join("secret.key.new"), "half").unwrap();
+        let made = secret_key(data.path(), None).unwrap();
+        assert_ne!(made, [0; SECRET_BYTES]);
+        assert_eq!(secret_key(data.path(), Some(" ")).unwrap(), made);
+        assert!(!data.path().join("secret.key.new").exists());
+    }
+
+    #[test]
+    fn a_given_one_comes_first() {
+        let data = tempfile::tempdir().unwrap();
+        let given = "0F".repeat(SECRET_BYTES);
+        assert_eq!(secret_key(data.path(), Some(&given)).unwrap(), [15; SECRET_BYTES]);
+        assert!(!data.path().join(SECRET_FILE).exists());
+        for wrong in ["short", &"0g".repeat(SECRET_BYTES), &"0".repeat(65), &"é".repeat(32)] {
+            let error = secret_key(data.path(), Some(wrong)).unwrap_err();
+            assert!(matches!(error, SecretError::Given), "{wrong}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn others_may_not_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let data = tempfile::tempdir().unwrap();
+        secret_key(data.path(), None).unwrap();
+        let path = data.path().join(SECRET_FILE);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = secret_key(data.path(), None).unwrap_err();
+        assert!(error.to_string().contains("chmod 600"), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_file_is_told_and_stays() {
+        let data = tempfile::tempdir().unwrap();
+        secret_key(data.path(), None).unwrap();
+        let path = data.path().join(SECRET_FILE);
+        fs::write(&path, "damaged").unwrap();
+        assert!(matches!(secret_key(data.path(), None), Err(SecretError::Unreadable(_))));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "damaged");
+        let nowhere = data.path().join("nowhere");
+        assert!(matches!(secret_key(&nowhere, None), Err(SecretError::Io { .. })));
+    }
+}
