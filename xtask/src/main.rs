@@ -1,5 +1,6 @@
-//! House chores, reached as `cargo xtask <command>`: the one test command, the house rules as a
-//! check, the benchmarks and the build budget. Order of the modules is their import order.
+//! House chores, reached as `cargo xtask <command>`: the one test command and its parts that are
+//! worth running alone, the house rules as a check, the benchmarks and the build budget. Order of
+//! the modules is their import order.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,7 +10,12 @@
 mod shell;
 mod processes;
 mod tidy;
+mod child;
 mod api;
+mod interpreters;
+mod fixtures;
+mod conformance;
+mod peers;
 mod test;
 mod bench;
 mod budget;
@@ -22,6 +28,9 @@ usage: cargo xtask <command>
 
   test                    run everything CI runs, in order, and stop at the first failure
   tidy                    check the house rules (CONTRIBUTING.md lists them)
+  conformance             run the official MCP conformance suite against our server
+  peers                   let the official MCP SDKs talk to our server
+  fixture-server [args..] serve what both of these call: `--port N` over HTTP, or `--stdio`
   bench <name> [args..]   run one benchmark of `bench/` in release mode, e.g. `bench durable`
   budget                  measure the CPU-seconds of a clean dev build
 ";
@@ -35,6 +44,9 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => test::run(&root),
         ["tidy"] => tidy::run(&root),
+        ["conformance"] => conformance::run_alone(&root),
+        ["peers"] => peers::run_alone(&root),
+        ["fixture-server", rest @ ..] => fixtures::foreground(&root, rest),
         ["bench", name, rest @ ..] => bench::run(&root, name, rest),
         ["budget"] => budget::run(&root),
         _ => {

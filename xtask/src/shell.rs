@@ -33,6 +33,19 @@ pub fn run(name: &str, command: &mut Command) -> Result<(), Failure> {
     Err(Failure::new(format!("`{name}` ended with {status}; its output above says why")))
 }
 
+/// Becomes the program, so that signals to us reach it; returns only if it could not be started.
+#[cfg(unix)]
+pub fn become_program(name: &str, command: &mut Command) -> Result<(), Failure> {
+    use std::os::unix::process::CommandExt;
+    Err(not_started(name, &command.exec()))
+}
+
+/// Runs the program: other systems cannot become one.
+#[cfg(not(unix))]
+pub fn become_program(name: &str, command: &mut Command) -> Result<(), Failure> {
+    run(name, command)
+}
+
 /// Runs a program and returns what it printed; what it complained about joins the failure.
 pub fn output_of(name: &str, command: &mut Command) -> Result<String, Failure> {
     let output = command.output().map_err(|error| not_started(name, &error))?;

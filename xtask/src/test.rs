@@ -8,6 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::api;
+use crate::conformance;
+use crate::peers;
 use crate::processes;
 use crate::shell::{self, Failure};
 use crate::tidy;
@@ -26,6 +28,8 @@ const STEPS: &[Step] = &[
     Step { name: "build", run: build },
     Step { name: "test", run: test },
     Step { name: "api", run: described_api },
+    Step { name: "conformance", run: mcp_conformance },
+    Step { name: "peers", run: mcp_peers },
     Step { name: "leftovers", run: leftovers },
     Step { name: "doc", run: doc },
 ];
@@ -38,9 +42,14 @@ struct Context {
     already_running: BTreeSet<u32>,
 }
 
-/// Programs the build and the tests call, and the Debian packages that bring them.
-const PROGRAMS: &[&str] = &["cc", "curl", "python3"];
-const PACKAGES: &[&str] = &["gcc", "libc6-dev", "curl", "python3", "python3-venv"];
+/// Programs the build and the tests call, and the Debian packages that bring them. Packages of
+/// programs that are there are left alone: Debian's `npm` does not go with a Node from elsewhere.
+const PROGRAMS: &[(&str, &[&str])] = &[
+    ("cc", &["gcc", "libc6-dev"]),
+    ("curl", &["curl"]),
+    ("python3", &["python3", "python3-venv"]),
+    ("npm", &["nodejs", "npm"]),
+];
 
 /// A killed server may take a moment to be gone.
 const LEFTOVERS_WAIT: Duration = Duration::from_secs(2);
@@ -71,7 +80,8 @@ pub fn run(root: &Path) -> Result<(), Failure> {
 fn provision(_: &Context) -> Result<(), Failure> {
     let missing = missing_programs();
     if missing.is_empty() {
-        println!("   present: {}", PROGRAMS.join(", "));
+        let names: Vec<&str> = PROGRAMS.iter().map(|(program, _)| *program).collect();
+        println!("   present: {}", names.join(", "));
         return Ok(());
     }
     if !is_debian() || !is_root() {
@@ -82,7 +92,7 @@ fn provision(_: &Context) -> Result<(), Failure> {
         "apt-get install",
         Command::new("apt-get")
             .args(["install", "-y", "--no-install-recommends"])
-            .args(PACKAGES)
+            .args(packages(&missing))
             .env("DEBIAN_FRONTEND", "noninteractive"),
     )?;
     let missing = missing_programs();
@@ -131,6 +141,16 @@ fn described_api(context: &Context) -> Result<(), Failure> {
     api::run(&context.target)
 }
 
+/// The official suite finds our server conformant.
+fn mcp_conformance(context: &Context) -> Result<(), Failure> {
+    conformance::run(&context.root, &context.target)
+}
+
+/// Clients that others wrote get along with our server.
+fn mcp_peers(context: &Context) -> Result<(), Failure> {
+    peers::run(&context.root, &context.target)
+}
+
 fn leftovers(context: &Context) -> Result<(), Failure> {
     let started = Instant::now();
     loop {
@@ -163,14 +183,20 @@ fn doc(context: &Context) -> Result<(), Failure> {
 }
 
 fn missing_programs() -> Vec<&'static str> {
-    PROGRAMS.iter().copied().filter(|program| !shell::is_installed(program)).collect()
+    let programs = PROGRAMS.iter().map(|(program, _)| *program);
+    programs.filter(|program| !shell::is_installed(program)).collect()
+}
+
+fn packages(missing: &[&str]) -> Vec<&'static str> {
+    let wanted = PROGRAMS.iter().filter(|(program, _)| missing.contains(program));
+    wanted.flat_map(|(_, packages)| packages.iter().copied()).collect()
 }
 
 fn missing_failure(missing: &[&str]) -> Failure {
     Failure::new(format!(
         "missing programs: `{}`; install the packages `{}` (or your system's names for them)",
         missing.join("`, `"),
-        PACKAGES.join("`, `")
+        packages(missing).join("`, `")
     ))
 }
 
@@ -213,5 +239,6 @@ mod tests {
     fn a_missing_program_says_what_to_install() {
         let message = missing_failure(&["cc"]).to_string();
         assert!(message.contains("`cc`") && message.contains("`gcc`"), "{message}");
+        assert!(!message.contains("`npm`"), "{message}");
     }
 }

@@ -1,4 +1,5 @@
-//! For tests only: scenes, the process harness, the receiver that serves as oracle.
+//! For tests only: scenes, the process harness, the receiver that serves as oracle, the simulation,
+//! and the fixtures that MCP peers call.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -13,3 +14,4 @@ pub mod harness;
 pub mod receiver;
 pub mod kill;
 pub mod sim;
+pub mod mcp;

@@ -159,8 +159,13 @@ pub fn read_plan(text: &str, plans: &[PlanId]) -> Plan {
     let tools = |name: &ToolName| Some(spec(name));
     let known = |id: &PlanId| plans.contains(id);
     let names = Vec::new;
-    let around =
-        Surroundings { tools: &tools, plans: &known, tool_names: &names, schemas: &SmallSchemas };
+    let around = Surroundings {
+        tools: &tools,
+        withheld: &|_: &ToolName| false,
+        plans: &known,
+        tool_names: &names,
+        schemas: &SmallSchemas,
+    };
     let origin = PlanOrigin { file: None, default_id: Some(PlanId::from("scene/plan")) };
     match load_text(text, &origin, &Limits::default(), &around) {
         Ok((plan, _)) => plan,

@@ -17,10 +17,11 @@ use super::rng::Rng;
 use super::tools::{self, Ledger};
 use super::vfs::Disk;
 use engine::schema::JsonSchemas;
-use engine::{Engine, PlanFile};
+use engine::{Engine, PlanFile, ToolSource};
 use kernel::contracts::{Blobs, Clock, Entropy, RETENTION, Spawn, Store};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
+use kernel::rules::ToolRules;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -287,7 +288,8 @@ impl Machine {
                 power: self.power.clone(),
                 shelf: self.shelf.clone(),
             }),
-            tools: tools::all(&self.around_tools()),
+            tools: vec![ToolSource::new("the simulation", tools::all(&self.around_tools()))],
+            rules: ToolRules::default(),
             policy: self.policy.clone(),
             schemas: Arc::new(JsonSchemas::default()),
             clock: self.clock.clone(),
@@ -295,7 +297,8 @@ impl Machine {
             spawn,
             limits: self.limits.clone(),
             session_ttls: BTreeMap::new(),
-        });
+        })
+        .map_err(|mistakes| format!("the tools do not start: {mistakes:?}"))?;
         self.load(&engine)?;
         let clients = Arc::new(Clients {
             engine,

@@ -1,0 +1,118 @@
+//! The fixture server: our own server with everything that the official MCP conformance suite and
+//! the peers of our tests call. On this machine only; its data goes with it.
+//!
+//! `fixture-server [--port N] [--with-parent]` serves HTTP until SIGTERM or SIGINT, with the latter
+//! also until its standard input ends; `fixture-server --stdio` serves its standard input.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use testkit::mcp::{BANNER, assemble};
+use tokio::io::{copy, sink, stdin, stdout};
+use tokio::net::TcpListener;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fixture-server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let options = Options::read(std::env::args().skip(1))?;
+    let folder = tempfile::tempdir().map_err(in_words)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(in_words)?;
+    let data = folder.path().join("data");
+    let served = runtime.block_on(async {
+        match options.way {
+            Way::Http { port } => serve(data, port, options.with_parent).await,
+            Way::Stdio => serve_stdio(data).await,
+        }
+    });
+    // A thread may still wait for standard input; nobody waits for the thread.
+    runtime.shutdown_background();
+    served
+}
+
+struct Options {
+    way: Way,
+    with_parent: bool,
+}
+
+enum Way {
+    Http { port: u16 },
+    Stdio,
+}
+
+impl Options {
+    fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self { way: Way::Http { port: 0 }, with_parent: false };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--port" => {
+                    let port = words.next().and_then(|port| port.parse().ok());
+                    let port = port.ok_or("`--port` needs a number up to 65535")?;
+                    options.way = Way::Http { port };
+                }
+                "--stdio" => options.way = Way::Stdio,
+                "--with-parent" => options.with_parent = true,
+                other => {
+                    let known = "--port N, --stdio, --with-parent";
+                    return Err(format!("what is `{other}`? known: {known}"));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+async fn serve(data: PathBuf, port: u16, with_parent: bool) -> Result<(), String> {
+    // Heard from here on: a signal during the start must not leave the folder behind.
+    let stop = stop(with_parent)?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(in_words)?;
+    let address = listener.local_addr().map_err(in_words)?;
+    let assembled = assemble(data, address).await.map_err(in_words)?;
+    writeln!(io::stdout(), "{BANNER}http://{address}/mcp").map_err(in_words)?;
+    server::serve(assembled, listener, stop).await;
+    Ok(())
+}
+
+async fn serve_stdio(data: PathBuf) -> Result<(), String> {
+    let stop = stop(false)?;
+    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let assembled = assemble(data, nowhere).await.map_err(in_words)?;
+    tokio::select! {
+        () = server::serve_stdio(assembled, stdin(), stdout()) => {}
+        () = stop => {}
+    }
+    Ok(())
+}
+
+/// Done when the process is told to end.
+fn stop(with_parent: bool) -> Result<impl Future<Output = ()> + Send, String> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).map_err(in_words)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(in_words)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = parent_gone(), if with_parent => {}
+        }
+    })
+}
+
+async fn parent_gone() {
+    // An error says the same as the end of the input: nobody is there any more.
+    let _ = copy(&mut stdin(), &mut sink()).await;
+}
+
+fn in_words(error: impl Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,38 @@
+//! The fixture server (`crates/testkit/src/bin/fixture_server.rs`): built, started for a step, or
+//! run in the foreground for whoever tries a client by hand.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::child::Server;
+use crate::shell::{self, Failure};
+
+const NAME: &str = "fixture-server";
+const LISTENING: &str = "listening on ";
+
+/// Builds it and says where it is.
+pub fn build(root: &Path, target: &Path) -> Result<PathBuf, Failure> {
+    shell::run(
+        "cargo build",
+        shell::cargo(root).args(["build", "--locked", "-p", "testkit", "--bin", NAME]),
+    )?;
+    Ok(program(target))
+}
+
+/// Where the built one is.
+pub fn program(target: &Path) -> PathBuf {
+    target.join("debug").join(NAME)
+}
+
+/// Starts the built one on a port of its own. Its data goes with it, and it goes with us.
+pub fn start(target: &Path, log: &Path) -> Result<Server, Failure> {
+    let mut command = Command::new(program(target));
+    Server::start(command.args(["--port", "0", "--with-parent"]), LISTENING, log)
+}
+
+/// `cargo xtask fixture-server`: builds it and becomes it, so that signals reach it.
+pub fn foreground(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
+    let target = shell::target_folder(root)?;
+    let mut command = Command::new(build(root, &target)?);
+    shell::become_program(NAME, command.args(arguments))
+}
