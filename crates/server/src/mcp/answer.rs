@@ -2,10 +2,11 @@
 //! version. The stateless version wants to read in each result of what kind it is and who we are.
 
 use super::client::Version;
+use axum::body::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
-use wire::jsonrpc::RpcError;
+use wire::jsonrpc::{Id, RpcError};
 use wire::mcp::META_SERVER;
 
 /// What comes of a request.
@@ -17,6 +18,9 @@ pub(crate) struct Outcome {
     kind: Kind,
     /// The members of the result object as JSON text, without the braces: `"content":[]`.
     members: String,
+    /// A large part of that text that is kept elsewhere, and what stands after it: it is sent as it
+    /// lies there.
+    shared: Option<(Bytes, String)>,
     /// The members of its `_meta`, if it has any.
     meta: Map<String, Value>,
 }
@@ -58,7 +62,14 @@ impl Outcome {
 
     /// A result whose members are written already, without the braces.
     pub(crate) fn written(kind: Kind, members: String) -> Self {
-        Self { kind, members, meta: Map::new() }
+        Self { kind, members, shared: None, meta: Map::new() }
+    }
+
+    /// The same with a large text after the written members, and what follows it.
+    #[must_use]
+    pub(crate) fn shared(mut self, text: Bytes, after: String) -> Self {
+        self.shared = Some((text, after));
+        self
     }
 
     /// A result without members.
@@ -76,26 +87,58 @@ impl Outcome {
     /// The result object for a version.
     pub(crate) fn write(&self, version: Version) -> String {
         let mut text = String::with_capacity(self.members.len() + 160);
+        self.begin(&mut text, version);
+        if let Some((shared, after)) = &self.shared {
+            // It was written as a text.
+            text.push_str(&String::from_utf8_lossy(shared));
+            text.push_str(after);
+        }
+        self.end(&mut text, version);
+        text
+    }
+
+    /// The response to a request in pieces: what is kept elsewhere is not copied.
+    pub(crate) fn pieces(&self, id: &Id, version: Version) -> [Bytes; 3] {
+        let id = id.as_json();
+        let mut head = String::with_capacity(self.members.len() + id.len() + 200);
+        head.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
+        head.push_str(id);
+        head.push_str(",\"result\":");
+        self.begin(&mut head, version);
+        let Some((shared, after)) = &self.shared else {
+            self.end(&mut head, version);
+            head.push('}');
+            return [head.into(), Bytes::new(), Bytes::new()];
+        };
+        let mut tail = after.clone();
+        self.end(&mut tail, version);
+        tail.push('}');
+        [head.into(), shared.clone(), tail.into()]
+    }
+
+    fn begin(&self, text: &mut String, version: Version) {
         text.push('{');
         if version.is_modern() {
             text.push_str("\"resultType\":\"");
             text.push_str(self.kind.name());
             text.push('"');
         }
-        add(&mut text, &self.members);
+        add(text, &self.members);
+    }
+
+    fn end(&self, text: &mut String, version: Version) {
         if version.is_modern() {
             if self.meta.is_empty() {
-                add(&mut text, &MODERN_META);
+                add(text, &MODERN_META);
             } else {
                 let mut meta = self.meta.clone();
                 meta.entry(META_SERVER).or_insert_with(server_info);
-                add(&mut text, &format!("\"_meta\":{}", Value::Object(meta)));
+                add(text, &format!("\"_meta\":{}", Value::Object(meta)));
             }
         } else if !self.meta.is_empty() {
-            add(&mut text, &format!("\"_meta\":{}", Value::Object(self.meta.clone())));
+            add(text, &format!("\"_meta\":{}", Value::Object(self.meta.clone())));
         }
         text.push('}');
-        text
     }
 }
 
@@ -103,7 +146,7 @@ fn add(text: &mut String, members: &str) {
     if members.is_empty() {
         return;
     }
-    if !text.ends_with('{') {
+    if !text.is_empty() && !text.ends_with('{') {
         text.push(',');
     }
     text.push_str(members);
@@ -140,6 +183,22 @@ mod tests {
     fn nothing_is_a_result_too() {
         assert_eq!(read(&Outcome::empty(), Version::June2025), json!({}));
         assert_eq!(read(&Outcome::empty(), Version::July2026)["resultType"], "complete");
+    }
+
+    #[test]
+    fn pieces_make_the_same_response() {
+        let plain = Outcome::complete(&json!({"a": 1}));
+        let list = Outcome::written(Kind::Complete, "\"tools\":[".to_owned())
+            .shared(Bytes::from_static(b"1,2"), "],\"ttlMs\":3".to_owned());
+        for (outcome, version) in [&plain, &list].into_iter().flat_map(|outcome| {
+            [Version::July2026, Version::June2025].map(|version| (outcome, version))
+        }) {
+            let id = Id::number(7);
+            let pieces = outcome.pieces(&id, version).concat();
+            let whole = wire::jsonrpc::result(&id, &outcome.write(version));
+            assert_eq!(String::from_utf8(pieces).unwrap(), whole);
+        }
+        assert_eq!(read(&list, Version::June2025), json!({"tools": [1, 2], "ttlMs": 3}));
     }
 
     #[test]

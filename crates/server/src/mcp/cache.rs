@@ -3,6 +3,7 @@
 //! here too.
 
 use super::client::Version;
+use axum::body::Bytes;
 use engine::Engine;
 use kernel::call::{Caller, Reach, ToolSpec};
 use kernel::ids::{RealmId, ToolName};
@@ -27,7 +28,7 @@ pub(crate) struct Rendered {
     /// The catalog that it is of.
     version: u64,
     /// The tools as JSON, with a comma between two.
-    text: String,
+    text: Bytes,
     /// Each tool and where it ends in the text, by name.
     ends: Vec<(ToolName, usize)>,
 }
@@ -76,7 +77,7 @@ impl Lists {
             text.push_str(&tool);
             ends.push((spec.name.clone(), text.len()));
         }
-        Rendered { version, text, ends }
+        Rendered { version, text: text.into(), ends }
     }
 
     fn tell_unlisted(&self, spec: &ToolSpec) {
@@ -92,15 +93,15 @@ impl Lists {
 
 impl Rendered {
     /// The tools after this name as JSON, at most so many, and the last one's name if more follow.
-    pub(crate) fn page(&self, after: Option<&str>, max: usize) -> (&str, Option<&str>) {
+    pub(crate) fn page(&self, after: Option<&str>, max: usize) -> (Bytes, Option<&str>) {
         let first =
             after.map_or(0, |after| self.ends.partition_point(|(name, _)| name.as_str() <= after));
         let page = &self.ends[first..self.ends.len().min(first.saturating_add(max.max(1)))];
-        let Some((last, end)) = page.last() else { return ("", None) };
+        let Some((last, end)) = page.last() else { return (Bytes::new(), None) };
         // One more than the end of the tool before it: the comma.
         let begin = first.checked_sub(1).map_or(0, |before| self.ends[before].1 + 1);
         let more = first + page.len() < self.ends.len();
-        (&self.text[begin..*end], more.then_some(last.as_str()))
+        (self.text.slice(begin..*end), more.then_some(last.as_str()))
     }
 }
 
@@ -482,7 +483,8 @@ mod tests {
         let rendered = lists.render(&specs, 1, Shape::Any);
         let names = |after: Option<&str>, max: usize| {
             let (text, next) = rendered.page(after, max);
-            let tools: Vec<Value> = serde_json::from_str(&format!("[{text}]")).unwrap();
+            let text = [b"[".as_slice(), &text, b"]"].concat();
+            let tools: Vec<Value> = serde_json::from_slice(&text).unwrap();
             let names: Vec<String> =
                 tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
             (names.join(""), next.map(str::to_owned))
@@ -507,7 +509,7 @@ mod tests {
             shape: Shape::Any,
         };
         let rendered =
-            |version| Arc::new(Rendered { version, text: String::new(), ends: Vec::new() });
+            |version| Arc::new(Rendered { version, text: Bytes::new(), ends: Vec::new() });
         let mut kept = Kept::default();
         kept.keep(reader("a"), rendered(1), 2);
         kept.keep(reader("b"), rendered(1), 2);

@@ -6,6 +6,7 @@ use super::answer::Answered;
 use super::client::Version;
 use super::door::Door;
 use super::outbox::Way;
+use super::pieces::Pieces;
 use super::replay::{Reader, Replay, STANDALONE};
 use super::requests::is_cancelled;
 use super::sessions::{self, Session};
@@ -73,6 +74,18 @@ impl Accept {
     /// Room for one more stream, if the client takes one.
     pub(crate) fn room(self, doors: &Shared) -> Option<OwnedSemaphorePermit> {
         self.events.then(|| doors.free_stream()).flatten()
+    }
+
+    /// The response to a request as a whole answer.
+    fn answer(self, handling: &Handling, answered: &Answered, status: StatusCode) -> Response {
+        match answered {
+            Ok(outcome) if self.json => {
+                let pieces = outcome.pieces(&handling.id, handling.version);
+                let body = Body::new(Pieces(pieces.into()));
+                (status, [(CONTENT_TYPE, JSON)], body).into_response()
+            }
+            _ => self.whole(status, handling.written(answered)),
+        }
     }
 
     /// One message as a whole answer.
@@ -218,14 +231,14 @@ pub(crate) async fn stateless(
     let clock = doors.engine.clock().clone();
     let first = match handling.first(clock.as_ref(), doors.limits().mcp_quiet_ms).await {
         Some(Step::Answered(answered)) => {
-            return accept.whole(status_of(&answered), handling.written(&answered));
+            return accept.answer(&handling, &answered, status_of(&answered));
         }
         Some(Step::Told(message)) => event(None, &message),
         None => Bytes::from_static(STILL_HERE),
     };
     let Some(permit) = permit.or_else(|| accept.room(doors)) else {
         let answered = alone(&mut handling).await;
-        return accept.whole(status_of(&answered), handling.written(&answered));
+        return accept.answer(&handling, &answered, status_of(&answered));
     };
     let telling = Telling { handling, clock, first: Some(first), over: false, _permit: permit };
     streamed(stream::unfold(telling, |mut telling| async move {
@@ -246,14 +259,14 @@ pub(crate) async fn resumable(
     let clock = doors.engine.clock().as_ref();
     let told = match handling.first(clock, doors.limits().mcp_quiet_ms).await {
         Some(Step::Answered(answered)) => {
-            return accept.whole(StatusCode::OK, handling.written(&answered));
+            return accept.answer(&handling, &answered, StatusCode::OK);
         }
         Some(Step::Told(message)) => Some(message),
         None => None,
     };
     let Some(permit) = permit.or_else(|| accept.room(doors)) else {
         let answered = alone(&mut handling).await;
-        return accept.whole(StatusCode::OK, handling.written(&answered));
+        return accept.answer(&handling, &answered, StatusCode::OK);
     };
     let replay = session.new_stream();
     let reader = replay.reader(None);

@@ -25,7 +25,10 @@ pub(crate) async fn tools(exchange: Exchange) -> Answered {
     let rendered = door.lists.tools(engine, &exchange.caller, version);
     let (tools, last) = rendered.page(after.as_deref(), limits.mcp_list_items_max);
     let next = last.map(|last| cursor(TOOLS, last));
-    Ok(listed(version, TOOLS, tools, next.as_deref(), limits.mcp_list_ttl_ms))
+    // Not copied: a thousand tools are some hundred kilobytes.
+    let begin = format!("\"{TOOLS}\":[");
+    let end = list_end(version, next.as_deref(), limits.mcp_list_ttl_ms);
+    Ok(Outcome::written(Kind::Complete, begin).shared(tools, end))
 }
 
 /// A tool, or a plan as a tool, by the name that a client writes: as it was listed, or our own.
@@ -112,20 +115,24 @@ pub(crate) fn listed(
     next: Option<&str>,
     ttl_ms: u64,
 ) -> Outcome {
-    let mut members = String::with_capacity(items.len() + 160);
-    for part in ["\"", key, "\":[", items, "]"] {
-        members.push_str(part);
-    }
+    let end = list_end(version, next, ttl_ms);
+    let members = format!("\"{key}\":[{items}{end}");
+    Outcome::written(Kind::Complete, members)
+}
+
+/// What stands after the items of a list.
+fn list_end(version: Version, next: Option<&str>, ttl_ms: u64) -> String {
+    let mut end = "]".to_owned();
     if let Some(next) = next {
         for part in [",\"nextCursor\":\"", next, "\""] {
-            members.push_str(part);
+            end.push_str(part);
         }
     }
     if version.is_modern() {
         // Writing to a string cannot fail.
-        let _ = write!(members, ",\"ttlMs\":{ttl_ms},\"cacheScope\":\"private\"");
+        let _ = write!(end, ",\"ttlMs\":{ttl_ms},\"cacheScope\":\"private\"");
     }
-    Outcome::written(Kind::Complete, members)
+    end
 }
 
 /// What a shelf could not do.

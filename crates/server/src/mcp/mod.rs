@@ -31,6 +31,7 @@ mod listen;
 mod dispatch;
 mod message;
 mod headers;
+mod pieces;
 mod delivery;
 mod post;
 pub(crate) mod http;
