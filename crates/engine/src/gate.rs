@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::call::{
     Call, Caller, Given, HowFar, Judgement, Pins, Reach, Teller, ToolError, ToolOutput, ToolSpec,
-    Verdict, Yields,
+    Verdict, Want, Wants, Yields,
 };
 use kernel::contracts::{Clock, Policy};
 use kernel::datum::larger_than;
@@ -74,19 +74,6 @@ pub(crate) struct Started {
     pub(crate) late: Option<Late>,
     /// Nothing was sent because there were too many calls: in how many milliseconds to come back.
     pub(crate) retry_ms: Option<u64>,
-}
-
-/// The output of a call that nobody can give anything: a tool that wants something has failed.
-pub(crate) fn settled(output: ToolOutput) -> Result<Value, ToolError> {
-    match output {
-        ToolOutput::Value(value) => Ok(value),
-        ToolOutput::Wants(wants) => {
-            let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
-            let message = format!("the tool wants `{}` of its caller first", keys.join("`, `"));
-            Err(ToolError::not_sent("InputWanted", message)
-                .hint("call it directly, or ask a person in a step before it"))
-        }
-    }
 }
 
 /// A call that took too long.
@@ -344,8 +331,32 @@ impl Gate {
                 let checked = self.check_output(listed.tool.spec(), (&sending, &pass), value);
                 checked.map(ToolOutput::Value)
             }
-            wants @ ToolOutput::Wants(_) => Ok(wants),
+            ToolOutput::Wants(wants) => {
+                self.check_wants(&sending.tool, &wants)?;
+                Ok(ToolOutput::Wants(wants))
+            }
         }
+    }
+
+    /// What a tool wants must be small enough to be kept, and a form one that can be filled in.
+    fn check_wants(&self, tool: &ToolName, wants: &Wants) -> Result<(), ToolError> {
+        let max = self.limits.call_output_bytes_max;
+        let bytes = serde_json::to_string(wants).map_or(usize::MAX, |text| text.len());
+        let misfit = |(key, want): (&String, &Want)| match want {
+            Want::Form { schema, .. } => {
+                let misfit = self.schemas.compile(schema).err()?;
+                Some(format!("the schema of `{key}` is wrong: {}", sentence(&[misfit])))
+            }
+            Want::Url { .. } | Want::Sample { .. } | Want::Roots => None,
+        };
+        let misfit = if bytes > max {
+            Some(format!("it is larger than {max} bytes"))
+        } else {
+            wants.inputs.iter().find_map(misfit)
+        };
+        let Some(misfit) = misfit else { return Ok(()) };
+        let message = format!("what `{tool}` wants cannot be asked for: {misfit}");
+        Err(ToolError::failed("OutputValidationError", message))
     }
 
     fn check_output(

@@ -118,7 +118,8 @@ impl CallRequest {
 pub enum CallReport {
     /// The output.
     Done(Value),
-    /// The tool needs something of its caller first; nothing happened yet.
+    /// A tool that reads needs something of its caller first; nothing happened yet. What became a
+    /// run asks a person instead, and is pending.
     Wants(Box<Wants>),
     /// A person is asked, or it takes longer than the caller waits.
     Pending(Box<RunReport>),

@@ -33,6 +33,9 @@ pub struct Ask {
     /// When it expires, if ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
+    /// The call that wants it, where it is a tool that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<Wanted>,
 }
 
 /// sha256 over exactly what is asked: where, what, on whose behalf. `more` is what the body does
@@ -119,6 +122,23 @@ pub struct AskedCall {
     pub tool: ToolName,
     /// The resolved arguments.
     pub arguments: Arc<Value>,
+}
+
+/// Which call wants what is asked: the answer goes to its tool, under the tool's own key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wanted {
+    /// The call.
+    pub call: AskedCall,
+    /// The tool's key for it.
+    pub key: String,
+}
+
+impl Wanted {
+    /// What an ask's digest covers of it: `more` of [`digest`].
+    pub fn digested(&self) -> Vec<u8> {
+        canonical::digest(&json!(self)).as_str().as_bytes().to_vec()
+    }
 }
 
 /// What can be done about a failed step.

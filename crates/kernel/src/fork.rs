@@ -9,13 +9,14 @@ use crate::event::{Base, CallRequest, Event, Fact, Outcome, VERSION};
 use crate::fault::Fault;
 use crate::ids::{AskId, CallId, ContentHash, Millis, RunId, SessionId, SessionKey};
 use crate::planted::{Switch, is_on};
-use crate::session::{CallState, Session};
+use crate::session::{CallState, OpenCall, Session};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The journal of a new session that begins where these events end. `new_run` gives each run its
 /// new id. Unconsumed decisions about calls are asked again, calls under way that must not be
-/// repeated are of unknown outcome, timers and claims are not copied.
+/// repeated are of unknown outcome, calls that want something first are back before their start,
+/// timers and claims are not copied.
 pub fn fork(
     events: &[Event],
     (id, key): (SessionId, &SessionKey),
@@ -25,6 +26,7 @@ pub fn fork(
     let mut source = Session::new(id, key.clone());
     events.iter().for_each(|event| drop(source.apply(event)));
     let mut copy = Copying::new((id, key), &source, now, new_run);
+    events.iter().for_each(|event| copy.leave_out(event, &source));
     let mut from = SessionId(0);
     let mut facts = Vec::with_capacity(events.len() + 1);
     for event in events {
@@ -38,7 +40,7 @@ pub fn fork(
             }
             _ => {}
         }
-        if copy.keeps(&event.fact) {
+        if copy.keeps(event) {
             let mut fact = event.fact.clone();
             copy.note(&fact);
             copy.rename(&mut fact);
@@ -62,6 +64,11 @@ struct Copying<'a> {
     undecided: BTreeSet<AskId>,
     /// Calls that are not over: an approval that covers one was given elsewhere.
     unsettled: BTreeSet<CallId>,
+    /// Calls that are put back to before their start, and what happened after that: the events by
+    /// sequence, and the asks.
+    back: BTreeSet<CallId>,
+    undone: BTreeSet<u64>,
+    unasked: BTreeSet<AskId>,
     /// The pinned spec of each judged call, and on whose behalf each run acts, for digests.
     specs: BTreeMap<CallId, ContentHash>,
     by: BTreeMap<RunId, Arc<str>>,
@@ -92,22 +99,66 @@ impl<'a> Copying<'a> {
             open: open.chain(undecided.iter().copied()).collect(),
             undecided,
             unsettled: source.calls.keys().copied().collect(),
+            back: BTreeSet::new(),
+            undone: BTreeSet::new(),
+            unasked: BTreeSet::new(),
             specs: BTreeMap::new(),
             by: BTreeMap::new(),
         }
     }
 
-    /// Whether the copy has this fact too.
-    fn keeps(&self, fact: &Fact) -> bool {
-        match fact {
+    /// Puts a call that wants something first back to before its start, and so what it used: it has
+    /// done nothing yet, its tool's state was handed out to another call, and neither an approval
+    /// nor an answer to a tool reaches from one session into the other.
+    fn leave_out(&mut self, event: &Event, source: &Session) {
+        let call = match &event.fact {
+            Fact::CallStarted { call, .. }
+            | Fact::CallWants { call, .. }
+            | Fact::CallResumed { call, .. } => *call,
+            Fact::AskOpened(ask) => match &ask.wanted {
+                Some(wanted) => wanted.call.call_id,
+                None => return,
+            },
+            _ => return,
+        };
+        let Some(open) = source.calls.get(&call).filter(|open| begins_anew(open)) else { return };
+        // Before that the same call may have been tried, and it may have happened.
+        if event.seq < open.requested_seq {
+            return;
+        }
+        self.back.insert(call);
+        self.undone.insert(event.seq);
+        match &event.fact {
+            Fact::AskOpened(ask) => {
+                self.unasked.insert(ask.id);
+            }
+            // One that came with the request is not carried over by `rename_request`.
+            Fact::CallStarted { grant: Some(ask), .. } if open.request.grant.is_none() => {
+                self.open.insert(*ask);
+                self.undecided.insert(*ask);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the copy has this event too.
+    fn keeps(&self, event: &Event) -> bool {
+        match &event.fact {
             Fact::SessionForked { .. }
             | Fact::RunClaimed { .. }
             | Fact::TimerSet { .. }
             | Fact::TimerFired { .. } => false,
-            Fact::AskDecided { ask, .. } => {
-                !self.undecided.contains(ask) || is_on(Switch::ForkKeepsApproval)
+            Fact::AskDecided { ask, .. }
+                if self.undecided.contains(ask) && !is_on(Switch::ForkKeepsApproval) =>
+            {
+                false
             }
-            _ => true,
+            Fact::AskDecided { ask, .. }
+            | Fact::AskExpired { ask }
+            | Fact::AskWithdrawn { ask } => !self.unasked.contains(ask),
+            // What they waited for may be back before its start: they look again.
+            Fact::FrameWaits { .. } => self.back.is_empty(),
+            _ => !self.undone.contains(&event.seq),
         }
     }
 
@@ -157,6 +208,8 @@ impl<'a> Copying<'a> {
                 *ask = ask.map(|ask| self.ask(ask));
             }
             Fact::CallJudged { call, .. }
+            | Fact::CallWants { call, .. }
+            | Fact::CallResumed { call, .. }
             | Fact::CallFailed { call, .. }
             | Fact::CallLate { call, .. } => *call = self.call(*call),
             Fact::AskOpened(ask) => self.rename_ask(ask),
@@ -220,6 +273,10 @@ impl<'a> Copying<'a> {
             let asked_for = |end: Millis| end.0.saturating_sub(ask.created_at.0).max(0) as u64;
             ask.expires_at = ask.expires_at.map(|end| self.now.plus_ms(asked_for(end)));
         }
+        let wanted = ask.wanted.as_mut().map(|wanted| {
+            wanted.call.call_id = self.call(wanted.call.call_id);
+            wanted.digested()
+        });
         let more = match &mut ask.body {
             AskBody::Approve { calls } => {
                 let spec = calls.first().and_then(|call| self.specs.get(&call.call_id));
@@ -231,7 +288,7 @@ impl<'a> Copying<'a> {
                 Vec::new()
             }
             AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => {
-                Vec::new()
+                wanted.unwrap_or_default()
             }
         };
         let by = self.by.get(&ask.run).map_or("", |by| &**by);
@@ -280,11 +337,21 @@ impl<'a> Copying<'a> {
     }
 }
 
+/// Whether a call is started anew in the copy: it wants something, or is under way with what it
+/// wanted and may be repeated.
+fn begins_anew(open: &OpenCall) -> bool {
+    match open.state {
+        CallState::Wanting(_) => true,
+        CallState::Started => open.rounds > 0 && open.repeatable(),
+        CallState::Requested | CallState::Judged(_) | CallState::Failed(..) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::{AskedCall, CallDecision};
-    use crate::call::{Pins, Reach, Verdict};
+    use crate::ask::{AskedCall, CallDecision, Wanted};
+    use crate::call::{Pins, Reach, Verdict, Want};
     use crate::ids::{FrameId, RealmId, Space};
     use crate::session::Phase;
     use serde_json::json;
@@ -326,6 +393,7 @@ mod tests {
             digest: ContentHash::of(b"elsewhere"),
             created_at: Millis(100),
             expires_at: Some(Millis(160)),
+            wanted: None,
         }
     }
 
@@ -358,6 +426,33 @@ mod tests {
         ];
         let event = |(seq, fact)| Event { seq, at: Millis(100), v: VERSION, fact };
         (1..).zip(facts).map(event).collect()
+    }
+
+    /// The same write, which then wants something, is given it, and is sent again.
+    fn wanting() -> Vec<Event> {
+        let form = Want::Form { message: "who?".to_owned(), schema: Arc::new(json!({})) };
+        let call =
+            AskedCall { call_id: CALL, tool: "write::pay".into(), arguments: request().arguments };
+        let asked = Ask {
+            id: AskId(5),
+            body: AskBody::Fill { message: "who?".to_owned(), schema: Arc::new(json!({})) },
+            wanted: Some(Wanted { call, key: "who".to_owned() }),
+            ..approval()
+        };
+        let reply = Reply::Fill { content: Some(json!({"who": "ann"})) };
+        let decision = Box::new(Decision { by: "eve".into(), at: Millis(120), reply });
+        let inputs = BTreeMap::from([("who".to_owned(), form)]);
+        let facts = [
+            Fact::CallWants { call: CALL, inputs, state: json!(1) },
+            Fact::AskOpened(Box::new(asked)),
+            Fact::AskDecided { ask: AskId(5), decision },
+            Fact::CallResumed { call: CALL, given: Arc::default() },
+        ];
+        let mut events = journal();
+        let first = events.len() as u64 + 1;
+        let event = |(seq, fact)| Event { seq, at: Millis(100), v: VERSION, fact };
+        events.extend((first..).zip(facts).map(event));
+        events
     }
 
     fn forked(events: &[Event]) -> (Vec<Event>, Session) {
@@ -393,6 +488,37 @@ mod tests {
         // A value that looks like an id is a value.
         assert_eq!(open.request.arguments, request().arguments);
         assert!(!session.runs.contains_key(&RunId(2)));
+    }
+
+    #[test]
+    fn a_call_that_wants_something_is_back_before_its_start() {
+        let whole = wanting();
+        for cut in 8..=10 {
+            let (events, session) = forked(&whole[..cut]);
+            let undone = |event: &Event| {
+                let fact = &event.fact;
+                matches!(fact, Fact::CallStarted { .. } | Fact::CallWants { .. })
+                    || matches!(fact, Fact::AskDecided { .. })
+            };
+            assert!(!events.iter().any(undone), "cut after {cut}");
+            let (id, open) = session.calls.first_key_value().unwrap();
+            assert_ne!(*id, CALL);
+            assert!(matches!(open.state, CallState::Judged(_)), "{:?}", open.state);
+            let asks: Vec<&Ask> = session.open_asks(RunId(102)).collect();
+            assert_eq!(asks.len(), 1, "cut after {cut}");
+            assert!(matches!(asks[0].body, AskBody::Approve { .. }), "{:?}", asks[0]);
+            assert_eq!(session.runs[&RunId(102)].open_asks, 1);
+            assert_eq!(session.phase(), Phase::Waiting);
+        }
+        // Once it is sent with what it wanted it may have happened, as any write.
+        let (events, session) = forked(&whole);
+        let (id, open) = session.calls.first_key_value().unwrap();
+        assert!(matches!(open.state, CallState::Failed(HowFar::Unknown, _)), "{:?}", open.state);
+        let wanted = events.iter().find_map(|event| match &event.fact {
+            Fact::AskOpened(ask) => ask.wanted.clone(),
+            _ => None,
+        });
+        assert_eq!(wanted.unwrap().call.call_id, *id);
     }
 
     #[test]

@@ -61,6 +61,8 @@ limits! {
     call_timeout_ms: u64 = 30_000;
     /// The size of a tool's output.
     call_output_bytes_max: usize = 8 * 1024 * 1024;
+    /// How often one call in a run may want something before it does what it is called for.
+    call_wants_max: u32 = 16;
     /// How many calls run at the same time, over all sessions.
     calls_active_max: usize = 1_024;
     /// How many callers' rates of calls are remembered.

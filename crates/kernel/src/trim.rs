@@ -160,6 +160,7 @@ mod tests {
             digest: ContentHash::of(b"ask"),
             created_at: Millis(0),
             expires_at: None,
+            wanted: None,
         };
         let reply = Reply::Clarify { answer: Some(json!(no)) };
         let decision = Box::new(Decision { by: "eve".into(), at: Millis(0), reply });

@@ -92,6 +92,9 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
         decision: row.decision.map(decision),
     };
     fill(&mut shown, row.ask.body);
+    if let Some(wanted) = row.ask.wanted {
+        shown.calls = vec![asked_call(wanted.call)];
+    }
     shown
 }
 

@@ -219,6 +219,7 @@ impl Driver {
             digest: ContentHash::of(step.as_bytes()),
             created_at: Millis(12),
             expires_at: Some(Millis(99)),
+            wanted: None,
         }
     }
 

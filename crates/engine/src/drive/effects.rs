@@ -1,13 +1,14 @@
 //! Performing what facts name: judge, call, fetch, cancel. Results come back as facts.
 
+use super::late::value_of;
 use super::record::no_session;
 use super::state::{Done, Driver, Effect, Sight};
 use crate::counts::count;
-use crate::gate::{Sending, Started, settled};
+use crate::gate::{Sending, Started};
 use crate::refusal::{Refusal, RefusalKind};
 use futures::FutureExt;
 use futures::future::abortable;
-use kernel::call::{Caller, HowFar, Reach, Teller, ToolError};
+use kernel::call::{Caller, HowFar, Reach, Teller, ToolError, ToolOutput, Wants};
 use kernel::datum::{Datum, Origin};
 use kernel::event::Fact;
 use kernel::fault::Fault;
@@ -70,7 +71,7 @@ impl Driver {
             tool: open.request.tool.clone(),
             arguments: open.request.arguments.clone(),
             reach: open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach),
-            given: Arc::default(),
+            given: open.given.clone(),
             teller: Teller::default(),
         };
         let ticket = if sending.reach == Reach::Reads {
@@ -183,33 +184,32 @@ impl Driver {
     async fn called(&mut self, call: CallId, started: Started) -> Result<(), Refusal> {
         let Started { result, late, .. } = started;
         self.aborts.remove(&call);
-        let resent = self.resent.remove(&call);
         if let Some(late) = late {
             self.wait_longer(call, late);
         }
-        let started = self.session.as_ref().and_then(|session| session.calls.get(&call));
-        let expected = started.is_some_and(|open| matches!(open.state, CallState::Started));
-        let from = Origin::Call(call);
-        let fact = match (result.and_then(settled), expected) {
-            (Ok(output), true) => Fact::CallFinished {
-                call,
-                output: Arc::new(Datum::inline(output, from)),
-                settled: None,
-            },
-            (Err(error), true) => {
+        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
+        let expected = open.filter(|open| matches!(open.state, CallState::Started));
+        let datum = |output| Arc::new(Datum::inline(output, Origin::Call(call)));
+        let fact = match (result, expected) {
+            (Ok(ToolOutput::Value(output)), Some(_)) => {
+                Fact::CallFinished { call, output: datum(output), settled: None }
+            }
+            (Ok(ToolOutput::Wants(wants)), Some(_)) => {
+                let Wants { inputs, state } = *wants;
+                Fact::CallWants { call, inputs, state }
+            }
+            (Err(error), Some(open)) => {
                 count(&self.shared.counters.calls_failed);
-                // That a repeat did not go out says nothing about the time before: a retry must
-                // keep the call's id, or the other side could not tell that it is the same.
                 let how = match error.how {
-                    HowFar::NotSent if resent => HowFar::Unknown,
-                    how => how,
+                    HowFar::NotSent => open.unsent(),
+                    how @ (HowFar::Failed | HowFar::Unknown) => how,
                 };
                 Fact::CallFailed { call, how, fault: error.fault }
             }
-            (Ok(output), false) => {
-                Fact::CallLate { call, result: Ok(Arc::new(Datum::inline(output, from))) }
+            (result, None) => {
+                let result = value_of(result).map(datum).map_err(|error| error.fault);
+                Fact::CallLate { call, result }
             }
-            (Err(error), false) => Fact::CallLate { call, result: Err(error.fault) },
         };
         self.record(fact).await
     }
@@ -261,10 +261,15 @@ impl Driver {
                 counters.ended(status);
                 tracing::debug!(%realm, %session, %run, plan, status = status.name(), "run ended");
             }
-            Fact::CallStarted { call, .. } => {
+            Fact::CallStarted { call, .. } | Fact::CallResumed { call, .. } => {
                 let step = self.step_of(*call);
                 let step = step.as_ref().map(StepId::as_str);
                 tracing::debug!(%realm, %session, plan, step, %call, "call started");
+            }
+            Fact::CallWants { call, inputs, .. } => {
+                let step = self.step_of(*call);
+                let (step, wants) = (step.as_ref().map(StepId::as_str), inputs.len());
+                tracing::debug!(%realm, %session, plan, step, %call, wants, "call wants more");
             }
             Fact::CallFinished { call, .. } => {
                 let step = self.last_step();

@@ -3,7 +3,7 @@
 
 use super::state::{Done, Driver};
 use crate::clock::timeout;
-use crate::gate::{Late, settled};
+use crate::gate::Late;
 use crate::refusal::Refusal;
 use futures::FutureExt;
 use kernel::ask::AskBody;
@@ -33,7 +33,7 @@ impl Driver {
         result: Result<ToolOutput, ToolError>,
     ) -> Result<(), Refusal> {
         let output = |output: Value| Arc::new(Datum::inline(output, Origin::Call(call)));
-        match (result.and_then(settled), self.open_fix(call)) {
+        match (value_of(result), self.open_fix(call)) {
             (Ok(came), None) if is_on(Switch::LateResultApplied) => {
                 let settled = None;
                 self.record(Fact::CallFinished { call, output: output(came), settled }).await
@@ -66,5 +66,18 @@ impl Driver {
         };
         let mut asks = session.asks.values().filter(|open| open.is_open());
         asks.find(|open| about(&open.ask.body)).map(|open| open.ask.id)
+    }
+}
+
+/// The output of a call that came too late to be given anything.
+pub(super) fn value_of(result: Result<ToolOutput, ToolError>) -> Result<Value, ToolError> {
+    match result? {
+        ToolOutput::Value(value) => Ok(value),
+        ToolOutput::Wants(wants) => {
+            let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
+            let message = format!("it did nothing: it wants `{}` first", keys.join("`, `"));
+            Err(ToolError::not_sent("InputWanted", message)
+                .hint("retry the call, and what it wants is asked for"))
+        }
     }
 }

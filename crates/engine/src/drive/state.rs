@@ -43,7 +43,7 @@ impl Effect {
     pub(super) fn of(fact: &Fact) -> Self {
         match fact {
             Fact::CallRequested(request) => Effect::Judge(request.call),
-            Fact::CallStarted { call, .. } => Effect::Start(*call),
+            Fact::CallStarted { call, .. } | Fact::CallResumed { call, .. } => Effect::Start(*call),
             Fact::RunClosing { run, .. } => Effect::Close(*run),
             Fact::FrameCancelled { .. } | Fact::ItemFailed { .. } => Effect::DropOrphans,
             Fact::RunEnded { .. } => Effect::EndRun,
@@ -133,8 +133,6 @@ pub(super) struct Driver {
     /// Calls, fetches and timers on their way.
     pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     pub(super) aborts: BTreeMap<CallId, AbortHandle>,
-    /// Calls that an earlier process sent and this one sends again.
-    pub(super) resent: BTreeSet<CallId>,
     /// The session's next deadline. It keeps nobody here: recovery wakes whoever sleeps.
     pub(super) alarm: Option<Alarm>,
     /// The last append: when it is durable, all before it are.
@@ -165,7 +163,6 @@ impl Driver {
             to_close: Vec::new(),
             in_flight: FuturesUnordered::new(),
             aborts: BTreeMap::new(),
-            resent: BTreeSet::new(),
             alarm: None,
             ticket: None,
             waiters: Vec::new(),

@@ -83,10 +83,7 @@ impl Driver {
             };
             match (&open.state, open.repeatable()) {
                 (CallState::Requested, _) => self.to_judge.push(call),
-                (CallState::Started, true) => {
-                    self.resent.insert(call);
-                    self.start_call(call);
-                }
+                (CallState::Started, true) => self.start_call(call),
                 (CallState::Started, false) => {
                     let message = format!(
                         "the process ended while `{}` was under way: it may have happened",
@@ -96,7 +93,7 @@ impl Driver {
                         .hint("look at the other side, then settle, retry, skip or abort");
                     self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await?;
                 }
-                (CallState::Judged(_) | CallState::Failed(..), _) => {}
+                (CallState::Judged(_) | CallState::Wanting(_) | CallState::Failed(..), _) => {}
             }
         }
         if let Some(open) = self.session.as_ref().and_then(|session| session.runs.get(&run))

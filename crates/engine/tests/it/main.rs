@@ -8,6 +8,7 @@ mod rules;
 mod expiry;
 mod keep;
 mod keys;
+mod wants;
 mod world;
 
 use kernel::ask::{AskBody, FixAction, Reply};

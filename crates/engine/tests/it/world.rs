@@ -51,18 +51,31 @@ impl Tool for Held {
             if call.arguments["lost"] == json!(true) {
                 return Err(ToolError::unknown("Lost", "the connection broke"));
             }
-            if call.arguments["wants"] == json!(true) && call.given.inputs.is_empty() {
-                let form = Want::Form { message: "who?".to_owned(), schema: Arc::new(json!({})) };
-                let inputs = BTreeMap::from([("who".to_owned(), form)]);
+            if let Some(inputs) = wants(&call.arguments)
+                && call.given.inputs.is_empty()
+            {
                 let state = json!({"asked": 1});
                 return Ok(ToolOutput::Wants(Box::new(Wants { inputs, state })));
             }
             let value = match call.arguments.get("repeat") {
                 Some(count) => json!("x".repeat(count.as_u64().unwrap() as usize)),
+                None if call.arguments["wants"].is_object() => json!({"given": *call.given}),
                 None => json!({"got": *call.arguments}),
             };
             Ok(ToolOutput::Value(value))
         })
+    }
+}
+
+/// What a call wants first: as its arguments say, `true` for a form.
+fn wants(arguments: &Value) -> Option<BTreeMap<String, Want>> {
+    match &arguments["wants"] {
+        Value::Bool(true) => {
+            let form = Want::Form { message: "who?".to_owned(), schema: Arc::new(json!({})) };
+            Some(BTreeMap::from([("who".to_owned(), form)]))
+        }
+        inputs @ Value::Object(_) => Some(serde_json::from_value(inputs.clone()).unwrap()),
+        _ => None,
     }
 }
 

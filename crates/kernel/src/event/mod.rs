@@ -2,7 +2,7 @@
 //! released (type, v) pair never changes its meaning; upgrades of old ones live in `journal`.
 
 use crate::ask::{Ask, Decision};
-use crate::call::{HowFar, Judgement};
+use crate::call::{Given, HowFar, Judgement, Want};
 use crate::datum::{BlobRef, Datum};
 use crate::fault::Fault;
 use crate::ids::{
@@ -10,6 +10,8 @@ use crate::ids::{
     StepId,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod parts;
@@ -182,6 +184,25 @@ pub enum Fact {
         /// The approval that this start consumes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<AskId>,
+    },
+    /// The call came back and needs something first; it has done nothing yet.
+    #[serde(rename = "call.wants")]
+    CallWants {
+        /// The call.
+        call: CallId,
+        /// What it needs, by the tool's keys.
+        inputs: BTreeMap<String, Want>,
+        /// What the tool wants to be given back with it.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        state: Value,
+    },
+    /// It is about to be sent again, with what it wanted; from here on it may have happened.
+    #[serde(rename = "call.resumed")]
+    CallResumed {
+        /// The call.
+        call: CallId,
+        /// What came of what it wanted.
+        given: Arc<Given>,
     },
     /// The call came back.
     #[serde(rename = "call.finished")]

@@ -77,6 +77,7 @@ impl At<'_> {
             body,
             digest,
             created_at: self.env.now,
+            wanted: None,
         }
     }
 

@@ -23,7 +23,7 @@ impl At<'_> {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        let title: String = message.chars().take(TITLE_CHARS).collect();
+        let title = title(&message);
         let body = match schema {
             Some(schema) => AskBody::Fill { message, schema: schema.clone() },
             None => AskBody::Clarify { message },
@@ -39,7 +39,10 @@ impl At<'_> {
                 StepKind::Human { expires_ms, .. },
                 AskBody::Clarify { .. } | AskBody::Fill { .. },
             ) => *expires_ms,
-            (StepKind::ToolCall(call), AskBody::Approve { .. }) => call.expires_ms,
+            (
+                StepKind::ToolCall(call),
+                AskBody::Approve { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. },
+            ) => call.expires_ms,
             _ => None,
         };
         Some(self.env.now.plus_ms(expires_ms?))
@@ -58,4 +61,9 @@ impl At<'_> {
             next: self.after(&ask.step, next),
         }))
     }
+}
+
+/// What an inbox shows of a text.
+pub(super) fn title(text: &str) -> String {
+    text.chars().take(TITLE_CHARS).collect()
 }

@@ -20,6 +20,7 @@ mod tool_call;
 mod choose;
 mod branches;
 mod human;
+mod wants;
 mod sub_plan;
 
 /// What a decision may look at besides the session.
@@ -119,6 +120,7 @@ impl<'e> At<'e> {
             FrameState::Calling(call) => match self.session.calls.get(call) {
                 Some(open) => match &open.state {
                     CallState::Judged(judgement) => self.judged(open, judgement),
+                    CallState::Wanting(wanting) => self.wanting(open, wanting),
                     CallState::Failed(how, fault) => self.stuck(fault, *how, Some(open)).map(Some),
                     CallState::Requested | CallState::Started => Ok(None),
                 },

@@ -2,7 +2,7 @@
 
 use super::frame::INPUTS;
 use super::{CallState, Context, Frame, FrameKind, FrameState, OpenCall, Run, Session, ending};
-use crate::call::{HowFar, Judgement};
+use crate::call::{HowFar, Judgement, Wants};
 use crate::datum::{Datum, Held, Origin};
 use crate::entry::{Entry, EntryResult, FramePath, HistoryRow};
 use crate::event::{Base, CallRequest, Event, Fact, Outcome};
@@ -30,6 +30,8 @@ impl Session {
             Fact::CallRequested(_)
             | Fact::CallJudged { .. }
             | Fact::CallStarted { .. }
+            | Fact::CallWants { .. }
+            | Fact::CallResumed { .. }
             | Fact::CallFinished { .. }
             | Fact::CallFailed { .. } => return self.apply_call(event),
             // Too late to count: it stands in the journal, and that is all.
@@ -107,7 +109,7 @@ impl Session {
                 self.add_frame(new_frame(*frame, *run, plan, FrameKind::Root));
                 self.enter(*frame, Some(start.clone()));
             }
-            Fact::RunClaimed { run, attempt } => self.with_run(*run, |run| run.claims = *attempt),
+            Fact::RunClaimed { run, attempt } => self.claim_run(*run, *attempt),
             Fact::RunPaused { run, .. } => self.with_run(*run, |run| run.paused = true),
             Fact::RunContinued { run, .. } => self.with_run(*run, |run| run.paused = false),
             Fact::RunClosing { run, why } => {
@@ -115,6 +117,14 @@ impl Session {
             }
             Fact::RunEnded { run, outcome } => self.end_run(*run, outcome, event.at),
             _ => {}
+        }
+    }
+
+    /// What the process before had sent is sent again, or asked about.
+    fn claim_run(&mut self, id: RunId, attempt: u32) {
+        self.with_run(id, |run| run.claims = attempt);
+        for open in self.calls.values_mut().filter(|open| open.run == id) {
+            open.sent_before |= matches!(open.state, CallState::Started);
         }
     }
 
@@ -173,6 +183,11 @@ impl Session {
                 self.forget_ask_of(frame);
                 self.with_frame(frame, |frame| frame.state = FrameState::Calling(*call));
             }
+            Fact::CallWants { call, inputs, state } => {
+                let wants = Wants { inputs: inputs.clone(), state: state.clone() };
+                self.call_wants(*call, wants);
+            }
+            Fact::CallResumed { call, given } => self.resume_call(*call, given),
             Fact::CallFinished { call, output, .. } => {
                 let (open, row) = self.close_call(*call, event.seq, true)?;
                 self.save_output(&open, *call, output, event.at);
@@ -200,6 +215,9 @@ impl Session {
             requested_seq: seq,
             state: CallState::Requested,
             pins: None,
+            given: Arc::default(),
+            rounds: 0,
+            sent_before: false,
         };
         self.calls.insert(request.call, open);
         self.with_run(run, |run| run.in_flight += 1);

@@ -30,6 +30,7 @@ impl Session {
         open.decision = Some(decision.clone());
         let ask = open.ask.clone();
         self.count_closed(&ask);
+        self.give(&ask, Some(&decision.reply));
         self.set_ready(ask.frame);
         self.wake_above(ask.frame);
     }
@@ -39,6 +40,7 @@ impl Session {
         open.expired = true;
         let ask = open.ask.clone();
         self.count_closed(&ask);
+        self.give(&ask, None);
         self.set_ready(ask.frame);
     }
 

@@ -2,7 +2,7 @@
 //! follows what is open now, not how long the session is.
 
 use crate::ask::{Ask, Decision};
-use crate::call::{HowFar, Judgement, Pins};
+use crate::call::{Given, HowFar, Judgement, Pins, Wants};
 use crate::datum::Datum;
 use crate::event::{CallRequest, Closing, Fact, Outcome};
 use crate::fault::Fault;
@@ -11,12 +11,14 @@ use crate::ids::{
     StepId,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub mod frame;
 pub mod apply;
 mod apply_asks;
+mod apply_wants;
 mod apply_frames;
 mod snapshot;
 
@@ -211,6 +213,12 @@ pub struct OpenCall {
     pub state: CallState,
     /// What it pins of its tool, once admitted.
     pub pins: Option<Pins>,
+    /// What came of all that it wanted, once it was sent again with it.
+    pub given: Arc<Given>,
+    /// How often it wanted something.
+    pub rounds: u32,
+    /// A process that is gone had sent it too, and nobody knows what came of that.
+    pub sent_before: bool,
 }
 
 /// How far a call is.
@@ -223,8 +231,19 @@ pub enum CallState {
     Judged(Judgement),
     /// Sent, or about to be: it may have happened.
     Started,
+    /// It needs something before it goes out again; nothing happened, nothing is under way.
+    Wanting(Box<Wanting>),
     /// It failed.
     Failed(HowFar, Fault),
+}
+
+/// What a call waits for before it is sent again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wanting {
+    /// What it wants.
+    pub wants: Wants,
+    /// What came of it so far, by the tool's keys.
+    pub given: BTreeMap<String, Value>,
 }
 
 impl OpenCall {
@@ -242,6 +261,12 @@ impl OpenCall {
     pub fn must_be_known(&self) -> bool {
         let sent = matches!(self.state, CallState::Started | CallState::Failed(HowFar::Unknown, _));
         sent && !self.repeatable()
+    }
+
+    /// How far it got when what was sent last did nothing. That says nothing about the time before:
+    /// a retry must keep the call's id then, or the other side could not tell that it is the same.
+    pub fn unsent(&self) -> HowFar {
+        if self.sent_before { HowFar::Unknown } else { HowFar::NotSent }
     }
 }
 

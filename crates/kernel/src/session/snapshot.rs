@@ -5,7 +5,7 @@ use super::Session;
 use serde::{Deserialize, Serialize};
 
 /// The version of the state's shape; a change of `Session` or what it holds changes it.
-const STATE_VERSION: u32 = 1;
+const STATE_VERSION: u32 = 2;
 
 #[derive(Serialize)]
 struct Written<'s> {
@@ -50,7 +50,8 @@ mod tests {
         let session = Session::new(SessionId(1), key);
         let text = session.to_snapshot().unwrap();
         assert_eq!(Session::from_snapshot(&text), Some(session));
-        assert_eq!(Session::from_snapshot(&text.replacen("\"v\":1", "\"v\":2", 1)), None);
+        let (own, other) = (format!("\"v\":{STATE_VERSION}"), "\"v\":1");
+        assert_eq!(Session::from_snapshot(&text.replacen(&own, other, 1)), None);
         assert_eq!(Session::from_snapshot("{}"), None);
     }
 }

@@ -91,12 +91,12 @@ pub(crate) async fn call(
     }
 }
 
-/// The tool needs something that only a protocol with questions can bring.
+/// The tool reads and needs something first: a read has no run in which a person could be asked.
 fn wanted(tool: &ToolName, wants: &Wants) -> Failure {
     let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
     let message = format!("`{tool}` wants `{}` of its caller first", keys.join("`, `"));
     Refusal::new(RefusalKind::Conflict, "input_wanted", message)
-        .hint("call it through `/mcp` with a client that takes questions")
+        .hint("call it in a plan, where a person is asked, or through `/mcp`")
         .detail(json!({"wants": wants.inputs}))
         .into()
 }

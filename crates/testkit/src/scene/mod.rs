@@ -2,7 +2,9 @@
 //! one text file. Each scene is also cut after every event and must come to the same end.
 
 use kernel::ask::{Decision, Reply};
-use kernel::call::{HowFar, Judgement, Pace, Pins, Reach, ToolSpec, Verdict, Yields};
+use kernel::call::{
+    Judgement, Pace, Pins, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Wants, Yields,
+};
 use kernel::datum::{Datum, Origin};
 use kernel::event::{self, Event, Fact, VERSION};
 use kernel::fault::Fault;
@@ -21,14 +23,16 @@ use kernel::projection::{HistoryItem, HistoryRow};
 use kernel::reply::short_form;
 use kernel::resolve::Fetched;
 use kernel::schema::{Misfit, Schemas};
-use kernel::session::{CallState, Session};
+use kernel::session::{CallState, OpenCall, Session};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+mod tools;
 mod outline;
 
 use outline::outline;
+use tools::{natural, scripted};
 
 /// A scene's parts, by the headings of its file.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +41,8 @@ pub struct Scene {
     pub plans: Vec<String>,
     /// The run's input.
     pub input: Value,
-    /// `tool = value` or `tool ! how Name message`, in order of calling.
+    /// `step = value`, `step ! how Name message` or `step ? {what it wants, by key}`, in order of
+    /// calling.
     pub tools: Vec<String>,
     /// Replies in order of asking; `step: reply` answers that step's ask.
     pub replies: Vec<String>,
@@ -196,6 +201,7 @@ impl Stage {
                 "loop_items_max" => limits.loop_items_max = value.parse().expect("a number"),
                 "plan_depth_max" => limits.plan_depth_max = value.parse().expect("a number"),
                 "context_keys_max" => limits.context_keys_max = value.parse().expect("a number"),
+                "call_wants_max" => limits.call_wants_max = value.parse().expect("a number"),
                 _ => {}
             }
         }
@@ -247,7 +253,7 @@ impl Stage {
             match state {
                 CallState::Requested => self.judge(id),
                 CallState::Started => self.in_flight.push(id),
-                CallState::Judged(_) | CallState::Failed(..) => {}
+                CallState::Judged(_) | CallState::Wanting(_) | CallState::Failed(..) => {}
             }
         }
     }
@@ -259,7 +265,9 @@ impl Stage {
         self.events.push(event.clone());
         match event.fact {
             Fact::CallRequested(request) => self.judge(request.call),
-            Fact::CallStarted { call, .. } => self.in_flight.push(call),
+            Fact::CallStarted { call, .. } | Fact::CallResumed { call, .. } => {
+                self.in_flight.push(call);
+            }
             _ => {}
         }
     }
@@ -324,36 +332,46 @@ impl Stage {
             (count, true) => self.in_flight.remove(count - 1),
             (_, false) => self.in_flight.remove(0),
         };
-        let request = self.session.calls[&call].request.clone();
-        let fact = match self.outcome(&request.tool, &request.step, &request.arguments) {
-            Ok(value) => Fact::CallFinished {
+        let fact = match self.outcome(&self.session.calls[&call]) {
+            Ok(ToolOutput::Value(value)) => Fact::CallFinished {
                 call,
                 output: Arc::new(Datum::inline(value, Origin::Call(call))),
                 settled: None,
             },
-            Err((how, fault)) => Fact::CallFailed { call, how, fault },
+            Ok(ToolOutput::Wants(wants)) => {
+                let Wants { inputs, state } = *wants;
+                Fact::CallWants { call, inputs, state }
+            }
+            Err(ToolError { how, fault }) => Fact::CallFailed { call, how, fault },
         };
         self.record(fact);
         true
     }
 
-    /// What a call comes back with: as scripted for its step or tool, else as the tool does.
-    fn outcome(
-        &self,
-        tool: &ToolName,
-        step: &StepId,
-        arguments: &Value,
-    ) -> Result<Value, (HowFar, Fault)> {
-        let finished = |row: &&HistoryRow| row.tool == *tool || row.step == *step;
-        let by_step = self.rows.iter().filter(finished).filter(|row| row.step == *step).count();
-        let lines = self.scene.tools.iter().filter_map(|line| {
+    /// What a call comes back with: as scripted for its step, else as the tool does.
+    fn outcome(&self, open: &OpenCall) -> Result<ToolOutput, ToolError> {
+        let step = &open.request.step;
+        let finished = self.rows.iter().filter(|row| row.step == *step).count();
+        let wanted = |event: &&Event| match event.fact {
+            Fact::CallWants { call, .. } => self.step_of(call) == Some(step),
+            _ => false,
+        };
+        let before = finished + self.events.iter().filter(wanted).count();
+        let mut lines = self.scene.tools.iter().filter_map(|line| {
             let (name, rest) = line.split_once(' ')?;
             (name == step.as_str()).then_some(rest)
         });
-        match lines.clone().nth(by_step) {
-            Some(line) => scripted(line),
-            None => natural(tool, arguments),
+        match lines.nth(before) {
+            Some(line) => scripted(line, open.rounds + 1),
+            None => natural(&open.request.tool, &open.request.arguments, &open.given),
         }
+    }
+
+    fn step_of(&self, call: CallId) -> Option<&StepId> {
+        self.events.iter().find_map(|event| match &event.fact {
+            Fact::CallRequested(request) if request.call == call => Some(&request.step),
+            _ => None,
+        })
     }
 
     /// The next person answers.
@@ -450,32 +468,6 @@ fn named(text: &str) -> PlanId {
     PlanId::from(id.unwrap_or("scene/plan").trim())
 }
 
-fn scripted(line: &str) -> Result<Value, (HowFar, Fault)> {
-    if let Some(value) = line.strip_prefix("= ") {
-        return Ok(serde_json::from_str(value).expect("tool outputs are JSON"));
-    }
-    let words = line.strip_prefix("! ").expect("a tool line is `= value` or `! how Name message`");
-    let mut words = words.splitn(3, ' ');
-    let how = match words.next() {
-        Some("not_sent") => HowFar::NotSent,
-        Some("unknown") => HowFar::Unknown,
-        _ => HowFar::Failed,
-    };
-    let name = words.next().unwrap_or("Failed");
-    Err((how, Fault::new(name, words.next().unwrap_or("it failed"))))
-}
-
-fn natural(tool: &ToolName, arguments: &Value) -> Result<Value, (HowFar, Fault)> {
-    let number = |name: &str| arguments[name].as_i64().unwrap_or_default();
-    match tool.as_str() {
-        "math::add" => Ok(json!(number("a") + number("b"))),
-        "validate::is_positive" => Ok(json!(number("num") > 0)),
-        "test::always_fail" => Err((HowFar::Failed, Fault::new("AlwaysFails", "as told"))),
-        "test::echo" => Ok(arguments.clone()),
-        _ => Ok(json!("done")),
-    }
-}
-
 /// A reply in an example's short form.
 pub fn reply_of(ask: &kernel::ask::Ask, value: &Value) -> Reply {
     let declines = value.get("decline").is_some();
@@ -485,6 +477,7 @@ pub fn reply_of(ask: &kernel::ask::Ask, value: &Value) -> Reply {
     match &mut reply {
         Reply::Clarify { answer } if declines => *answer = None,
         Reply::Fill { content } if declines => *content = None,
+        Reply::Authorize { done } if declines => *done = false,
         Reply::Approve { decisions } => {
             for decision in decisions {
                 decision.arguments = arguments.cloned().map(Arc::new);

@@ -27,6 +27,8 @@ pub(super) fn outline(fact: &Fact) -> String {
         Fact::CallJudged { judgement: Judgement::Refused(fault), .. } => {
             words.push(fault.to_string())
         }
+        Fact::CallWants { inputs, .. } => words.push(json!(inputs).to_string()),
+        Fact::CallResumed { given, .. } => words.push(json!(given).to_string()),
         Fact::CallFinished { output, .. } => words.push(output.to_value().to_string()),
         Fact::CallFailed { how, fault, .. } => words.push(format!("{how:?} {fault}")),
         Fact::AskOpened(ask) => words.push(format!("{} {:?}", ask.body.kind(), ask.title)),

@@ -372,7 +372,7 @@ fn fix(action: FixAction) -> Reply {
 /// The reply of someone who may say anything, also what does not fit.
 fn reply_to(ask: &Ask, rng: &mut Rng) -> Reply {
     if rng.chance(5) {
-        // Of the wrong kind for every ask there is.
+        // Of the wrong kind for every ask but a tool's page.
         return Reply::Authorize { done: true };
     }
     let yes = yes_to(ask);
@@ -382,6 +382,7 @@ fn reply_to(ask: &Ask, rng: &mut Rng) -> Reply {
         (AskBody::Fill { .. }, _) if rng.chance(8) => {
             Reply::Fill { content: Some(json!({"wrong": 1})) }
         }
+        (AskBody::Authorize { .. }, _) if rng.chance(8) => Reply::Authorize { done: false },
         (AskBody::Approve { .. }, Reply::Approve { mut decisions }) => {
             for decision in &mut decisions {
                 decision.approve = !rng.chance(8);

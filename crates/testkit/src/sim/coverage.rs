@@ -34,11 +34,17 @@ pub enum Seen {
     PolicyDenied,
     /// Policy denied a call when it was to be sent, after it had let it pass.
     DeniedAtStart,
+    /// A tool wanted something first.
+    ToolWanted,
+    /// It wanted more once it had that.
+    ToolWantedMore,
+    /// A call was sent again with what it wanted.
+    CallResumed,
 }
 
 impl Seen {
     /// All of them.
-    pub const ALL: [Seen; 13] = [
+    pub const ALL: [Seen; 16] = [
         Seen::BlobNamed,
         Seen::BlobRead,
         Seen::BlobCut,
@@ -52,6 +58,9 @@ impl Seen {
         Seen::PolicyAsked,
         Seen::PolicyDenied,
         Seen::DeniedAtStart,
+        Seen::ToolWanted,
+        Seen::ToolWantedMore,
+        Seen::CallResumed,
     ];
 
     /// Its name in the table.
@@ -70,6 +79,9 @@ impl Seen {
             Seen::PolicyAsked => "policy asked",
             Seen::PolicyDenied => "policy denied at the judgement",
             Seen::DeniedAtStart => "policy denied at the start",
+            Seen::ToolWanted => "tool wanted something first",
+            Seen::ToolWantedMore => "tool wanted more once it had that",
+            Seen::CallResumed => "call sent again with what it wanted",
         }
     }
 }

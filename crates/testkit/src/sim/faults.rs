@@ -67,7 +67,10 @@ impl SimStore {
     fn acknowledges_early(&self, append: &Append) -> bool {
         match self.planted {
             Some(Planted::AcknowledgeBeforeCommit) => true,
-            Some(Planted::CallBeforeStarted) => append.body.contains("\"call.started\""),
+            Some(Planted::CallBeforeStarted) => {
+                let holds = |kind: &str| append.body.contains(kind);
+                holds("\"call.started\"") || holds("\"call.resumed\"")
+            }
             _ => false,
         }
     }

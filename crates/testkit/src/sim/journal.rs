@@ -2,12 +2,13 @@
 //! code with those who wrote it, except for `Session::apply`, which the lists are compared with.
 
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
-use kernel::call::{HowFar, Judgement, Verdict};
+use kernel::call::{Given, HowFar, Judgement, Verdict, Wants};
 use kernel::datum::Datum;
 use kernel::event::{CallRequest, Event, Fact, Outcome};
 use kernel::ids::{AskId, CallId, FrameId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, run_row};
 use kernel::session::Session;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -61,6 +62,10 @@ pub struct CallStory {
     pub starts: u32,
     /// How often a start came to nothing: policy denied it, or nothing could be sent.
     pub unsent: u32,
+    /// How often it wanted something first.
+    pub wants: u32,
+    /// How often it was sent again with what it wanted.
+    pub resumes: u32,
     /// How often a person had it repeated after an unknown outcome.
     pub repeats: u32,
     /// Whether it may be repeated without asking.
@@ -73,6 +78,16 @@ pub struct CallStory {
     verdict: Verdict,
     /// Its outcome is unknown and nobody was told yet.
     untold: bool,
+    /// What it wanted last, and what came of that so far.
+    wanted: Option<Wants>,
+    answers: BTreeMap<String, Value>,
+}
+
+impl CallStory {
+    /// How often it may have happened: one that wanted something, or was not sent, did nothing.
+    pub fn done_at_most(&self) -> u32 {
+        (self.starts + self.resumes).saturating_sub(self.unsent + self.wants)
+    }
 }
 
 /// How far a call is.
@@ -82,6 +97,8 @@ pub enum CallNow {
     Requested,
     /// Sent.
     Started,
+    /// It wants something first.
+    Wanting,
     /// Over.
     Finished,
     /// Failed.
@@ -124,6 +141,8 @@ impl Story {
             Fact::CallRequested(_)
             | Fact::CallJudged { .. }
             | Fact::CallStarted { .. }
+            | Fact::CallWants { .. }
+            | Fact::CallResumed { .. }
             | Fact::CallFinished { .. }
             | Fact::CallFailed { .. }
             | Fact::CallLate { .. } => self.call(event),
@@ -158,6 +177,8 @@ impl Story {
             Fact::CallRequested(request) => self.calls.get(&request.replaces?).map(|call| call.run),
             Fact::CallJudged { call, .. }
             | Fact::CallStarted { call, .. }
+            | Fact::CallWants { call, .. }
+            | Fact::CallResumed { call, .. }
             | Fact::CallFinished { call, .. }
             | Fact::CallFailed { call, .. } => self.calls.get(call).map(|call| call.run),
             Fact::AskOpened(ask) => Some(ask.run),
@@ -175,7 +196,7 @@ impl Story {
             ask.elsewhere = ask.decision.is_some();
         }
         for call in self.calls.values_mut() {
-            (call.starts, call.unsent) = (0, 0);
+            (call.starts, call.unsent, call.wants, call.resumes) = (0, 0, 0, 0);
         }
     }
 
@@ -213,8 +234,12 @@ impl Story {
             Fact::AskDecided { ask, decision } => {
                 self.close_ask(event.seq, *ask, AskStatus::Decided, Some((**decision).clone()));
                 self.decided(*ask, &decision.reply);
+                self.answered(*ask, Some(&decision.reply));
             }
-            Fact::AskExpired { ask } => self.close_ask(event.seq, *ask, AskStatus::Expired, None),
+            Fact::AskExpired { ask } => {
+                self.close_ask(event.seq, *ask, AskStatus::Expired, None);
+                self.answered(*ask, None);
+            }
             Fact::AskWithdrawn { ask } => {
                 self.close_ask(event.seq, *ask, AskStatus::Withdrawn, None);
             }
@@ -245,7 +270,7 @@ impl Story {
                 decisions.iter().all(|one| one.approve && one.arguments.is_none())
             }
             Reply::Fix { action, .. } => *action == FixAction::Retry,
-            Reply::Authorize { .. } => true,
+            Reply::Authorize { done } => *done,
         };
         if let (
             AskBody::Fix { call: Some(call), how: HowFar::Unknown, .. },
@@ -258,6 +283,55 @@ impl Story {
         if !plain {
             self.steered_run(run);
         }
+    }
+
+    /// What came of an ask is for the call that wants it, if one does.
+    fn answered(&mut self, id: AskId, reply: Option<&Reply>) {
+        let Some(wanted) = self.asks.get(&id).and_then(|story| story.ask.wanted.as_ref()) else {
+            return;
+        };
+        let answer = match reply {
+            Some(Reply::Fill { content: Some(content) }) => {
+                json!({"action": "accept", "content": content})
+            }
+            Some(Reply::Authorize { done: true }) => json!({"action": "accept"}),
+            Some(_) => json!({"action": "decline"}),
+            None => json!({"action": "cancel"}),
+        };
+        if let Some(call) = self.calls.get_mut(&wanted.call.call_id) {
+            call.answers.insert(wanted.key.clone(), answer);
+        }
+    }
+
+    fn wants(&mut self, seq: u64, call: CallId, wants: Wants) {
+        let Some(story) = self.calls.get_mut(&call) else { return };
+        if story.state != CallNow::Started {
+            let state = story.state;
+            self.wrong.push(format!("event {seq}: {call} wants something and is {state:?}"));
+            return;
+        }
+        (story.state, story.wanted) = (CallNow::Wanting, Some(wants));
+        story.answers.clear();
+        story.wants += 1;
+    }
+
+    /// It is sent again with its own state, and with an answer to all that it wanted.
+    fn resumed(&mut self, seq: u64, call: CallId, given: &Given) {
+        let Some(story) = self.calls.get_mut(&call) else { return };
+        let (CallNow::Wanting, Some(wanted)) = (story.state, &story.wanted) else {
+            let state = story.state;
+            self.wrong.push(format!("event {seq} resumes {call}, which is {state:?}"));
+            return;
+        };
+        let answered = wanted.inputs.keys().all(|key| {
+            let answer = story.answers.get(key);
+            answer.is_some() && answer == given.inputs.get(key)
+        });
+        if !answered || given.state != wanted.state {
+            self.wrong.push(format!("event {seq} gives {call} what it did not want: {given:?}"));
+        }
+        story.state = CallNow::Started;
+        story.resumes += 1;
     }
 
     fn call(&mut self, event: &Event) {
@@ -273,6 +347,11 @@ impl Story {
                 }
             }
             Fact::CallStarted { call, grant } => self.started(seq, *call, *grant),
+            Fact::CallWants { call, inputs, state } => {
+                let wants = Wants { inputs: inputs.clone(), state: state.clone() };
+                self.wants(seq, *call, wants);
+            }
+            Fact::CallResumed { call, given } => self.resumed(seq, *call, given),
             Fact::CallFinished { call, settled, .. } => {
                 let Some(story) = self.calls.get_mut(call) else { return };
                 if settled.is_none() && story.state != CallNow::Started {
@@ -314,14 +393,18 @@ impl Story {
             state: CallNow::Requested,
             starts: 0,
             unsent: 0,
+            wants: 0,
+            resumes: 0,
             repeats: 0,
             repeatable: false,
             told: false,
             needs_approval: request.approve,
             verdict: Verdict::Allow,
             untold: false,
+            wanted: None,
+            answers: BTreeMap::new(),
         });
-        if matches!(story.state, CallNow::Started | CallNow::Finished) {
+        if matches!(story.state, CallNow::Started | CallNow::Wanting | CallNow::Finished) {
             let state = story.state;
             self.wrong.push(format!("event {seq} repeats {}, which is {state:?}", request.call));
         } else {

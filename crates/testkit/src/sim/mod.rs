@@ -11,6 +11,7 @@ pub mod blobs;
 pub mod plans;
 pub mod source;
 pub mod held;
+pub mod wants;
 pub mod reference;
 pub mod policy;
 pub mod tools;

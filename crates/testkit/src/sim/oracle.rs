@@ -421,11 +421,11 @@ impl Oracle {
                     "{call} of {tool} happened {count} times, {repeats} asked for"
                 ));
             }
-            if count > story.starts.saturating_sub(story.unsent) {
-                let (starts, unsent) = (story.starts, story.unsent);
+            let most = story.done_at_most();
+            if count > most {
                 self.accuse(format!(
-                    "{call} of {tool} happened {count} times in {starts} starts, \
-                     and {unsent} of them are said not to have been sent"
+                    "{call} of {tool} happened {count} times, and {most} times at most by its \
+                     journal: what was not sent, or wanted something first, did nothing"
                 ));
             }
             if !story.told {
@@ -434,6 +434,9 @@ impl Oracle {
         }
         for (call, tool) in ledger.trespasses() {
             self.accuse(format!("{call} of {tool} was sent while policy denied it"));
+        }
+        for (call, tool) in ledger.misgiven() {
+            self.accuse(format!("{call} of {tool} was given something else than it wanted"));
         }
     }
 

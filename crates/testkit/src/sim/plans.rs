@@ -77,6 +77,8 @@ pub struct CallStep {
     pub save: String,
     /// Whether its output is large.
     pub large: bool,
+    /// How often it wants something first.
+    pub wants: u64,
     /// How the shared key is an argument, if it is.
     pub reads: Option<Look>,
     /// The loop's item that is an argument.
@@ -293,11 +295,13 @@ impl Maker<'_> {
             self.before.push(id.clone());
         }
         let look = self.look();
+        let wants = if self.rng.chance(15) { 1 + self.rng.below(2) } else { 0 };
         let call = CallStep {
             tool,
             approve: self.rng.chance(20),
             save,
             large,
+            wants,
             reads: (!inside.beside && self.rng.chance(60)).then_some(look),
             item: inside.item.map(|item| (item.to_owned(), look)),
             past,

@@ -10,6 +10,7 @@ use super::plans::{
 };
 use super::rng::mix;
 use super::source::past_key;
+use super::wants::all_given;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -207,6 +208,10 @@ impl Walk<'_> {
         let mut arguments = json!({"step": id});
         if call.large {
             arguments["large"] = json!(true);
+        }
+        if call.wants > 0 {
+            arguments["wants"] = json!(call.wants);
+            arguments["given"] = all_given(&form_of(id), call.wants);
         }
         if let Some(look) = call.reads {
             arguments["prev"] = self.shared(look);

@@ -125,6 +125,9 @@ impl SimPlan {
         if call.large {
             arguments["large"] = json!(true);
         }
+        if call.wants > 0 {
+            arguments["wants"] = json!(call.wants);
+        }
         if let Some(look) = call.reads {
             arguments["prev"] = shared(look);
         }

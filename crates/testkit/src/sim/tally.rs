@@ -43,6 +43,8 @@ struct Tally {
     inner: BTreeSet<FrameId>,
     /// Calls that were started and are not over.
     started: BTreeSet<CallId>,
+    /// Calls that were sent again with what they wanted.
+    resumed: BTreeSet<CallId>,
 }
 
 impl Tally {
@@ -82,6 +84,17 @@ impl Tally {
             }
             Fact::CallStarted { call, .. } => {
                 self.started.insert(*call);
+                self.resumed.remove(call);
+            }
+            Fact::CallWants { call, .. } => {
+                self.started.remove(call);
+                let more = self.resumed.contains(call);
+                self.note(if more { Seen::ToolWantedMore } else { Seen::ToolWanted });
+            }
+            Fact::CallResumed { call, .. } => {
+                self.started.insert(*call);
+                self.resumed.insert(*call);
+                self.note(Seen::CallResumed);
             }
             Fact::CallFinished { call, .. } => {
                 self.started.remove(call);

@@ -6,11 +6,12 @@ use super::policy::SimPolicy;
 use super::power::{Point, Power};
 use super::reference::output_of;
 use super::rng::Rng;
+use super::wants::{round_of, rounds_of, wants_in, was_refused};
 use futures::future::BoxFuture;
 use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields};
 use kernel::contracts::{Clock, Tool};
 use kernel::ids::CallId;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +23,8 @@ pub struct Ledger {
     effects: Mutex<BTreeMap<CallId, (&'static str, u32)>>,
     /// Calls that arrived while policy denied them, and of which tool.
     trespasses: Mutex<Vec<(CallId, &'static str)>>,
+    /// Calls that came back with something else than they had wanted, and of which tool.
+    misgiven: Mutex<Vec<(CallId, &'static str)>>,
     /// Nothing goes wrong any more.
     calm: AtomicBool,
 }
@@ -35,6 +38,11 @@ impl Ledger {
     /// Calls that arrived while policy denied them, and of which tool.
     pub fn trespasses(&self) -> Vec<(CallId, &'static str)> {
         self.trespasses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Calls that came back with something else than they had wanted, and of which tool.
+    pub fn misgiven(&self) -> Vec<(CallId, &'static str)> {
+        self.misgiven.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// From now on every call works.
@@ -54,6 +62,11 @@ impl Ledger {
     fn trespass(&self, call: CallId, tool: &'static str) {
         let mut trespasses = self.trespasses.lock().unwrap_or_else(PoisonError::into_inner);
         trespasses.push((call, tool));
+    }
+
+    fn misgive(&self, call: CallId, tool: &'static str) {
+        let mut misgiven = self.misgiven.lock().unwrap_or_else(PoisonError::into_inner);
+        misgiven.push((call, tool));
     }
 }
 
@@ -164,6 +177,10 @@ impl SimTool {
         if matches!(says, Verdict::Deny(_)) {
             self.around.ledger.trespass(call.id, self.name);
         }
+        let round = round_of(call.id, &call.given);
+        if round.is_none() {
+            self.around.ledger.misgive(call.id, self.name);
+        }
         let (fate, before, after) = self.fate();
         self.wait(before).await;
         self.passes(Point::BeforeEffect).await;
@@ -173,6 +190,18 @@ impl SimTool {
             Fate::LostOnTheWay => return Err(ToolError::unknown("Reset", "the line broke")),
             Fate::AnswerLost | Fate::Works => {}
         }
+        if was_refused(&call.given) {
+            return Err(ToolError::failed("Declined", "it cannot be done without an answer"));
+        }
+        let next = round.unwrap_or_default() + 1;
+        if next <= rounds_of(&call.arguments) {
+            self.wait(after).await;
+            self.passes(Point::BeforeAnswer).await;
+            return match fate {
+                Fate::AnswerLost => Err(ToolError::unknown("Reset", "the line broke")),
+                _ => Ok(ToolOutput::Wants(Box::new(wants_in(call.id, next)))),
+            };
+        }
         if !is_repeatable(self.name) {
             self.around.ledger.apply(call.id, self.name);
         }
@@ -181,9 +210,18 @@ impl SimTool {
         self.passes(Point::BeforeAnswer).await;
         match fate {
             Fate::AnswerLost => Err(ToolError::unknown("Reset", "the line broke")),
-            _ => Ok(ToolOutput::Value(output_of(&call.arguments))),
+            _ => Ok(ToolOutput::Value(output_of(&told(call)))),
         }
     }
+}
+
+/// All that a call was told: its arguments, and what it was given.
+fn told(call: &Call) -> Value {
+    let mut told = (*call.arguments).clone();
+    if rounds_of(&told) > 0 {
+        told["given"] = json!(call.given.inputs);
+    }
+    told
 }
 
 fn latency(rng: &mut Rng) -> u64 {

@@ -28,6 +28,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ("call.requested", "A step wants to call a tool."),
     ("call.judged", "The gate's first half spoke."),
     ("call.started", "The call is about to be sent; from here on it may have happened."),
+    ("call.wants", "The call came back and needs something first; it has done nothing yet."),
+    (
+        "call.resumed",
+        "It is about to be sent again, with what it wanted; from here on it may have happened.",
+    ),
     ("call.finished", "The call came back."),
     ("call.failed", "The call failed."),
     ("call.late", "A result that came too late to count."),

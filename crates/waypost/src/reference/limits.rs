@@ -37,6 +37,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("stop_wait_ms", "How long a stop waits for what is under way."),
     ("call_timeout_ms", "How long one tool call may take."),
     ("call_output_bytes_max", "The size of a tool's output."),
+    (
+        "call_wants_max",
+        "How often one call in a run may want something before it does what it is called for.",
+    ),
     ("calls_active_max", "How many calls run at the same time, over all sessions."),
     ("call_rates_max", "How many callers' rates of calls are remembered."),
     ("runs_active_max", "How many sessions move at the same time."),

@@ -69,7 +69,8 @@ pub struct Ask {
     pub title: String,
     /// What is asked, in words.
     pub body: String,
-    /// Approve: the calls. Fix: the call that failed.
+    /// Approve: the calls. Fix: the call that failed. Fill and authorize: the call that wants it,
+    /// where it is a tool that asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<AskedCall>,
     /// Fill: JSON Schema of the answer.

@@ -15,6 +15,7 @@ fn ask(body: AskBody) -> Ask {
         digest: ContentHash::of(b""),
         created_at: Millis(0),
         expires_at: None,
+        wanted: None,
     }
 }
 

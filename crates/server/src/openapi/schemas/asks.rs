@@ -66,7 +66,8 @@ fn ask() -> Value {
             "body": {"type": "string", "description": "What is asked, in words."},
             "calls": {
                 "type": "array",
-                "description": "Approve: the calls. Fix: the call that failed.",
+                "description": "Approve: the calls. Fix: the call that failed. Fill, authorize: \
+                    the call that wants it, where it is a tool that asks.",
                 "items": {"$ref": "#/components/schemas/AskedCall"}
             },
             "schema": {"description": "Fill: JSON Schema of the answer."},

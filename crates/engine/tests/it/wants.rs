@@ -1,0 +1,209 @@
+//! Tools that want something first, inside runs: a person is asked, and the same call goes out
+//! again with the answer, also when the process ends in between.
+
+use crate::world::{World, caller};
+use engine::{CallReport, RunReport};
+use kernel::ask::{Ask, AskBody, Reply};
+use kernel::call::HowFar;
+use kernel::contracts::{Page, SessionRef};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const PLAN: &str = "planId: wants\nsteps: [{id: call, type: tool_call, toolId: 'TOOL', \
+    arguments: {wants: {jsonPath: $.promptInput.wants}}, saveAs: out, nextStepId: end}, \
+    {id: end, type: final_response, message: {jsonPath: $.context.out}}]";
+
+async fn world(folder: &Path, tool: &str) -> World {
+    let plan = PLAN.replace("TOOL", tool);
+    World::open(folder, &[plan.as_str()]).await
+}
+
+fn key(name: &str) -> SessionRef {
+    SessionRef::Key { key: name.into(), space: None }
+}
+
+fn form() -> Value {
+    let schema = json!({"type": "object", "required": ["name"]});
+    json!({"wants": {"who": {"kind": "form", "message": "who?", "schema": schema}}})
+}
+
+fn fill(name: &str) -> Reply {
+    Reply::Fill { content: Some(json!({"name": name})) }
+}
+
+/// What the tool has to have been given.
+fn given(name: &str) -> Value {
+    let who = json!({"action": "accept", "content": {"name": name}});
+    json!({"given": {"inputs": {"who": who}, "state": {"asked": 1}}})
+}
+
+/// The one ask that a run waits with.
+fn asked(report: &RunReport) -> &Ask {
+    assert_eq!((report.run.status.name(), report.asks.len()), ("waiting", 1));
+    &report.asks[0].row.ask
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_whose_tool_wants_something_asks_a_person_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), "slow::write").await;
+    world.permits.add_permits(2);
+    let waiting = world.run("wants", form(), "s").await;
+    let ask = asked(&waiting);
+    assert!(matches!(ask.body, AskBody::Fill { .. }), "{ask:?}");
+    let wanted = ask.wanted.as_ref().unwrap();
+    assert_eq!((wanted.key.as_str(), wanted.call.tool.as_str()), ("who", "slow::write"));
+    let misfit = Reply::Fill { content: Some(json!({})) };
+    let refusal = world.engine.reply(&caller(), ask.id, misfit, None, 1_000).await.unwrap_err();
+    assert_eq!((refusal.code, world.sent()), ("input_misfit", 1));
+    let done = world.engine.reply(&caller(), ask.id, fill("ann"), None, 10_000).await.unwrap();
+    assert_eq!(done.run.run.answer, Some(given("ann")));
+    let late = world.engine.reply(&caller(), ask.id, fill("eve"), None, 1_000).await.unwrap_err();
+    assert_eq!(late.code, "ask_decided");
+    let page = Page { cursor: None, limit: 10 };
+    let history = world.engine.history(&caller(), &key("s"), &page).await.unwrap();
+    assert_eq!(history.items.len(), 1, "one call is one entry");
+    let sent = world.ledger.0.lock().unwrap();
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[0].0, sent[1].0, "it was sent again under another id");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_direct_write_that_wants_something_is_pending_with_its_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), "slow::write").await;
+    world.permits.add_permits(2);
+    let report = world.engine.call(&caller(), &"slow::write".into(), form(), 10_000).await;
+    let report = report.unwrap();
+    let CallReport::Pending(report) = report else { panic!("{report:?}") };
+    let declined = Reply::Fill { content: None };
+    let ask = asked(&report).id;
+    let done = world.engine.reply(&caller(), ask, declined, None, 10_000).await.unwrap();
+    // What a no means is the tool's to say.
+    let answer = done.run.run.answer.unwrap();
+    assert_eq!(answer["given"]["inputs"]["who"], json!({"action": "decline"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_for_what_it_wants_survives_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = world(folder.path(), "slow::write").await;
+    first.permits.add_permits(1);
+    let waiting = first.run("wants", form(), "s").await;
+    let ask = asked(&waiting).id;
+    let sent = first.ledger.0.lock().unwrap()[0].clone();
+    first.crash().await;
+
+    let world = world(folder.path(), "slow::write").await;
+    assert_eq!(world.engine.recover_once().await, 0, "nothing is under way");
+    world.permits.add_permits(1);
+    let done = world.engine.reply(&caller(), ask, fill("ann"), None, 10_000).await.unwrap();
+    assert_eq!(done.run.run.answer, Some(given("ann")));
+    assert_eq!(*world.ledger.0.lock().unwrap(), [sent]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_was_sent_with_what_it_wanted_is_unknown_after_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = world(folder.path(), "slow::write").await;
+    first.permits.add_permits(1);
+    let waiting = first.run("wants", form(), "s").await;
+    let (ask, run) = (asked(&waiting).id, waiting.run.id);
+    first.engine.reply(&caller(), ask, fill("ann"), None, 0).await.unwrap();
+    first.until("the write to be sent again", |world| world.sent() == 2).await;
+    first.crash().await;
+
+    let world = world(folder.path(), "slow::write").await;
+    world.engine.recover_once().await;
+    let report = world.until_status(run, "stuck").await;
+    let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
+    assert_eq!((*how, fault.name.as_str()), (HowFar::Unknown, "OutcomeUnknown"));
+    assert_eq!(world.sent(), 0, "the write was sent a third time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_is_sent_again_after_a_crash_with_what_it_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = world(folder.path(), "slow::read").await;
+    first.permits.add_permits(1);
+    let waiting = first.run("wants", form(), "s").await;
+    let (ask, run) = (asked(&waiting).id, waiting.run.id);
+    first.engine.reply(&caller(), ask, fill("ann"), None, 0).await.unwrap();
+    first.until("the read to be sent again", |world| world.sent() == 2).await;
+    first.crash().await;
+
+    let world = world(folder.path(), "slow::read").await;
+    world.permits.add_permits(1);
+    assert_eq!(world.engine.recover_once().await, 1);
+    let report = world.until_status(run, "completed").await;
+    assert_eq!((report.run.answer, world.sent()), (Some(given("ann")), 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_that_wants_what_nobody_has_says_nothing_about_the_first() {
+    let roots = json!({"wants": {"folders": {"kind": "roots"}}});
+    let folder = tempfile::tempdir().unwrap();
+    let first = world(folder.path(), "slow::put").await;
+    first.permits.add_permits(1);
+    let stuck = first.run("wants", roots.clone(), "a").await;
+    let AskBody::Fix { how, fault, .. } = &stuck.asks[0].row.ask.body else { panic!("not a fix") };
+    assert_eq!((*how, fault.name.as_str()), (HowFar::NotSent, "InputWanted"));
+    let run = first.start("wants", roots, "b").await.run.id;
+    first.until("the write to be sent", |world| world.sent() == 2).await;
+    first.crash().await;
+
+    let world = world(folder.path(), "slow::put").await;
+    world.permits.add_permits(1);
+    world.engine.recover_once().await;
+    let report = world.until_status(run, "stuck").await;
+    let AskBody::Fix { how, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
+    assert_eq!(*how, HowFar::Unknown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_withdraws_what_a_tool_wants_and_a_fork_asks_its_tool_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), "slow::write").await;
+    world.permits.add_permits(2);
+    let waiting = world.run("wants", form(), "s").await;
+    let ask = asked(&waiting).clone();
+    let fork = world.engine.fork(&caller(), &key("s"), None).await.unwrap();
+    let copy = world.until_status(fork.run.unwrap(), "waiting").await;
+    assert_ne!(asked(&copy).id, ask.id);
+    let sent = world.ledger.0.lock().unwrap().clone();
+    assert_eq!(sent.len(), 2, "the copy's tool was not asked what it wants");
+    assert_ne!(sent[0].0, sent[1].0);
+
+    let report = world.engine.cancel(&caller(), waiting.run.id).await.unwrap();
+    assert_eq!(report.run.status.name(), "cancelled");
+    assert_eq!(report.run.last_error.unwrap().hint, None, "a write that did nothing is unknown");
+    let late = world.engine.reply(&caller(), ask.id, fill("ann"), None, 1_000).await.unwrap_err();
+    assert_eq!((late.code, world.sent()), ("withdrawn", 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_answers_in_time_and_the_tool_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = PLAN.replace("TOOL", "slow::write").replace("out,", "out, expiresIn: 1s,");
+    let world = World::open(folder.path(), &[plan.as_str()]).await;
+    world.permits.add_permits(2);
+    let waiting = world.run("wants", form(), "s").await;
+    let ask = asked(&waiting);
+    assert_eq!(ask.expires_at, Some(ask.created_at.plus_ms(1_000)));
+    world.engine.keep_recovering();
+    let report = world.until_status(waiting.run.id, "completed").await;
+    let answer = report.run.answer.unwrap();
+    assert_eq!(answer["given"]["inputs"]["who"], json!({"action": "cancel"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_cannot_be_filled_in_fails_the_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), "slow::write").await;
+    world.permits.add_permits(1);
+    let broken = json!({"who": {"kind": "form", "message": "who?", "schema": {"type": 12}}});
+    let stuck = world.run("wants", json!({"wants": broken}), "s").await;
+    let fault = stuck.run.last_error.unwrap();
+    assert_eq!(fault.name, "OutputValidationError");
+    assert!(fault.message.contains("`who`"), "{fault}");
+}

@@ -1,0 +1,48 @@
+//! What the tools of a scene answer: as a line of it says, else as the tool does by itself.
+
+use kernel::call::{Given, HowFar, ToolError, ToolOutput, Wants};
+use kernel::fault::Fault;
+use kernel::ids::ToolName;
+use serde_json::{Value, json};
+
+/// As the line says: `= value`, `! how Name message`, or `? {what it wants, by key}`. The state
+/// that a tool hands out is the number of its round.
+pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> {
+    if let Some(value) = line.strip_prefix("= ") {
+        let value = serde_json::from_str(value).expect("tool outputs are JSON");
+        return Ok(ToolOutput::Value(value));
+    }
+    if let Some(inputs) = line.strip_prefix("? ") {
+        let inputs = serde_json::from_str(inputs).expect("what a tool wants is JSON, by key");
+        return Ok(ToolOutput::Wants(Box::new(Wants { inputs, state: json!(round) })));
+    }
+    let words = line
+        .strip_prefix("! ")
+        .expect("a tool line is `= value`, `! how Name message` or `? {wants}`");
+    let mut words = words.splitn(3, ' ');
+    let how = match words.next() {
+        Some("not_sent") => HowFar::NotSent,
+        Some("unknown") => HowFar::Unknown,
+        _ => HowFar::Failed,
+    };
+    let name = words.next().unwrap_or("Failed");
+    let fault = Fault::new(name, words.next().unwrap_or("it failed"));
+    Err(ToolError { how, fault })
+}
+
+/// As the tool does by itself.
+pub(super) fn natural(
+    tool: &ToolName,
+    arguments: &Value,
+    given: &Given,
+) -> Result<ToolOutput, ToolError> {
+    let number = |name: &str| arguments[name].as_i64().unwrap_or_default();
+    Ok(ToolOutput::Value(match tool.as_str() {
+        "math::add" => json!(number("a") + number("b")),
+        "validate::is_positive" => json!(number("num") > 0),
+        "test::always_fail" => return Err(ToolError::failed("AlwaysFails", "as told")),
+        "test::echo" => arguments.clone(),
+        "test::given" | "write::given" => json!(given),
+        _ => json!("done"),
+    }))
+}
