@@ -21,7 +21,7 @@ use kernel::shelf::Shelf;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use stores::{Fatal, OpenError, Opened, Place};
+use stores::{Fatal, Holder, OpenError, Opened, Place};
 
 /// What a server is built from.
 pub struct Setup {
@@ -96,6 +96,14 @@ pub enum AssembleError {
     /// What is stored cannot be used.
     #[error("{0}")]
     Stored(String),
+}
+
+impl AssembleError {
+    /// Who holds the data folder, where that is why.
+    pub fn holder(&self) -> Option<&Holder> {
+        let AssembleError::Store(OpenError::Held { holder, .. }) = self else { return None };
+        Some(holder)
+    }
 }
 
 /// Builds a server on the current tokio runtime and lets it go on with what it left undone.

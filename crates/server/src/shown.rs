@@ -3,7 +3,7 @@
 
 use engine::{ReplyReport, RunReport};
 use kernel::ask::{AskBody, AskStatus, AskedCall, Decision, FixAction};
-use kernel::call::{HowFar, Reach, ToolSpec};
+use kernel::call::{HowFar, Pace, Reach, ToolSpec};
 use kernel::contracts::SessionAsk;
 use kernel::entry::EntryResult;
 use kernel::fault::Fault;
@@ -153,8 +153,8 @@ pub(crate) fn history_entry(item: HistoryItem) -> rest::HistoryEntry {
     }
 }
 
-/// A tool.
-pub(crate) fn tool(spec: &ToolSpec) -> rest::Tool {
+/// A tool, or a plan as one.
+pub(crate) fn tool(spec: &ToolSpec, is_plan: bool) -> rest::Tool {
     rest::Tool {
         name: spec.name.as_str().to_owned(),
         title: spec.title.clone(),
@@ -164,6 +164,8 @@ pub(crate) fn tool(spec: &ToolSpec) -> rest::Tool {
         reach: reach_name(spec.reach).to_owned(),
         idempotent: spec.idempotent,
         tags: spec.tags.clone(),
+        kind: if is_plan { "plan" } else { "tool" }.to_owned(),
+        pace: pace_name(spec.pace).to_owned(),
     }
 }
 
@@ -243,6 +245,14 @@ fn reach_name(reach: Reach) -> &'static str {
         Reach::Reads => "reads",
         Reach::Writes => "writes",
         Reach::Runs => "runs",
+    }
+}
+
+fn pace_name(pace: Pace) -> &'static str {
+    match pace {
+        Pace::Quick => "quick",
+        Pace::Slow => "slow",
+        Pace::Task => "task",
     }
 }
 

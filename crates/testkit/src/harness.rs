@@ -18,8 +18,16 @@ const LOG_TAIL_BYTES: usize = 4_000;
 const SERVER_BANNER: &str = "waypost listening on http://";
 
 /// What the tests themselves are told by; the server must not take it for settings of its own.
-const TEST_VARIABLES: [&str; 5] =
-    ["WAYPOST_BIN", "WAYPOST_RECEIVER_BIN", "WAYPOST_KILLS", "WAYPOST_SEED", "WAYPOST_PAUSED"];
+const TEST_VARIABLES: [&str; 8] = [
+    "WAYPOST_BIN",
+    "WAYPOST_RECEIVER_BIN",
+    "WAYPOST_KILLS",
+    "WAYPOST_SEED",
+    "WAYPOST_PAUSED",
+    "WAYPOST_FUZZ_SECONDS",
+    "WAYPOST_FUZZ_SEED",
+    "WAYPOST_FUZZ_CASE",
+];
 
 /// Looks until something is there, and panics with what it waited for when the time is up.
 pub fn wait_for<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option<T>) -> T {

@@ -15,3 +15,4 @@ pub mod receiver;
 pub mod kill;
 pub mod sim;
 pub mod mcp;
+pub mod fuzz;

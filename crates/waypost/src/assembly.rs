@@ -33,13 +33,23 @@ pub(crate) async fn assemble(
     address: SocketAddr,
     keys: Keys,
 ) -> Result<Assembled, Failure> {
+    try_assemble(project, data, address, keys).await.map_err(refused)
+}
+
+/// The same, for whoever knows a way out when the folder is held.
+pub(crate) async fn try_assemble(
+    project: Project,
+    data: PathBuf,
+    address: SocketAddr,
+    keys: Keys,
+) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let setup = Setup {
         admin_key: keys.admin,
         secret_key: keys.secret,
         ..Setup::new(project, data, address, fatal)
     };
-    server::assemble(setup).await.map_err(refused)
+    server::assemble(setup).await
 }
 
 /// A sync failed: what is on the disk is known only after a restart, so nothing more is written.
@@ -48,7 +58,8 @@ fn end_now(why: &str) {
     std::process::exit(i32::from(Exit::Failed.number()));
 }
 
-fn refused(error: AssembleError) -> Failure {
+/// Why nothing can be served, in our words.
+pub(crate) fn refused(error: AssembleError) -> Failure {
     match error {
         AssembleError::Store(error) => Failure::new(Exit::Usage, "data_folder", error.to_string())
             .hint("`--data DIR` names another folder, `--ephemeral` takes one of its own"),

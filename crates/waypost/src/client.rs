@@ -13,6 +13,8 @@ use wire::rest::Page;
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:8420";
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// An idle connection is given up before the server does so: a request must not meet its end.
+const IDLE_LIMIT: Duration = Duration::from_secs(60);
 /// How long an answer may take beyond the time that the server was asked to wait.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
@@ -79,6 +81,7 @@ impl Client {
         tools::http::install_tls();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_LIMIT)
+            .pool_idle_timeout(IDLE_LIMIT)
             .redirect(reqwest::redirect::Policy::none());
         if base.scheme() == "http" {
             // Reading the machine's certificates takes time, and a machine may have none.
@@ -158,6 +161,20 @@ impl Client {
         Err(self.refused(response).await)
     }
 
+    /// A request to where MCP clients come in.
+    pub(crate) fn mcp(&self, method: Method) -> RequestBuilder {
+        self.http.request(method, self.mcp_url())
+    }
+
+    /// Where MCP clients come in.
+    pub(crate) fn mcp_url(&self) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push("mcp");
+        }
+        url
+    }
+
     fn builder(&self, method: Method, request: &Request<'_>) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -192,7 +209,8 @@ impl Client {
         problem(status, serde_json::from_slice(&bytes).ok())
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+    /// Why a request got no answer.
+    pub(crate) fn unreachable(&self, error: &reqwest::Error) -> Failure {
         let server = self.base.as_str().trim_end_matches('/');
         if error.is_timeout() && !error.is_connect() {
             let what = format!("`{server}` did not answer in time");
@@ -215,7 +233,7 @@ pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
 }
 
 /// What the server refused, in its own words.
-fn problem(status: u16, body: Option<Value>) -> Failure {
+pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     let text = |name: &str| {
         let value = body.as_ref().and_then(|body| body.get(name));
         value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
@@ -259,7 +277,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// The cause that a person can act on stands at the end of the chain: `Connection refused`.
-fn innermost(error: &dyn std::error::Error) -> String {
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
@@ -286,6 +304,9 @@ mod tests {
         );
         let request = Request::to(&["tools"]).with("cursor", None::<&str>);
         assert_eq!(url("http://host/prefix", &request), "http://host/prefix/api/v1/tools");
+        let mcp = |server: &str| Client::new(server).unwrap().mcp_url().to_string();
+        assert_eq!(mcp("http://127.0.0.1:1"), "http://127.0.0.1:1/mcp");
+        assert_eq!(mcp("http://host/prefix/"), "http://host/prefix/mcp");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod place;
 mod dotenv;
 mod environment;
 mod logs;
+mod signals;
 mod folder;
 mod sse;
 mod client;
@@ -21,6 +22,8 @@ mod context;
 mod near;
 mod tail;
 mod plans;
+mod served;
+mod address;
 mod assembly;
 mod examples;
 mod reference;
@@ -29,7 +32,8 @@ mod commands;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    completions, config, docs_reference, doctor, events, inbox, init, man, plan, session, tool, up,
+    completions, config, docs_reference, doctor, events, inbox, init, man, mcp, plan, session,
+    tool, up,
 };
 use context::Context;
 use exit::{Exit, Failure};
@@ -89,6 +93,8 @@ enum Command {
     Inbox(inbox::InboxArgs),
     /// List, show and call tools
     Tool(tool::ToolArgs),
+    /// Connect MCP clients, or serve one over standard input and output
+    Mcp(mcp::McpArgs),
     /// Follow what happens in all sessions
     Events(events::EventsArgs),
     /// Show the settings that hold, and where each comes from
@@ -160,6 +166,11 @@ fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Tool(args) => {
             let context = context(Some(project_folder(None)))?;
             client_command(&context, tool::run(args, &context))
+        }
+        Command::Mcp(args) => {
+            let context = context(args.project())?;
+            logs::start(&context.environment, logs::LogFormat::Text, "warn")?;
+            on_runtime(mcp::run(args, &context))
         }
         Command::Events(args) => {
             let context = context(Some(project_folder(None)))?;

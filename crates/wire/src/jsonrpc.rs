@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0: one message in, one message out. Only the frame is read; `params`, `result` and
 //! ids stay the text that they came as.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -24,8 +24,9 @@ pub struct Frame<'a> {
     /// Must be `2.0`.
     #[serde(borrow, default)]
     pub jsonrpc: Option<Cow<'a, str>>,
-    /// The request's id; a notification has none.
-    #[serde(borrow, default)]
+    /// The request's id; a notification has none. One that is null is there all the same, and
+    /// wrong: whoever sends it waits for an answer.
+    #[serde(borrow, default, deserialize_with = "even_null")]
     pub id: Option<&'a RawValue>,
     /// The method of a request or notification.
     #[serde(borrow, default)]
@@ -33,12 +34,17 @@ pub struct Frame<'a> {
     /// Its parameters.
     #[serde(borrow, default)]
     pub params: Option<&'a RawValue>,
-    /// The result in a response.
-    #[serde(borrow, default)]
+    /// The result in a response; null is one, too.
+    #[serde(borrow, default, deserialize_with = "even_null")]
     pub result: Option<&'a RawValue>,
     /// The error in a response.
     #[serde(borrow, default)]
     pub error: Option<&'a RawValue>,
+}
+
+/// A member that is there, though it may be null.
+fn even_null<'de, D: Deserializer<'de>>(raw: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&'de RawValue>::deserialize(raw).map(Some)
 }
 
 /// The id of a request, as the text that it came as: a string or a number.
@@ -161,6 +167,19 @@ mod tests {
         let frame: Frame<'_> = serde_json::from_str(text).unwrap();
         assert_eq!(frame.params.unwrap().get(), r#"{"x":[1,  2]}"#);
         assert_eq!(frame.method.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn null_is_not_the_same_as_nothing() {
+        let read = |text: &'static str| serde_json::from_str::<Frame<'static>>(text).unwrap();
+        let nulls = read(r#"{"jsonrpc":"2.0","id":null,"result":null,"error":null,"params":null}"#);
+        assert_eq!(nulls.id.map(RawValue::get), Some("null"));
+        assert_eq!(nulls.id.and_then(Id::read), None);
+        assert_eq!(nulls.result.map(RawValue::get), Some("null"));
+        // Some clients send both of these for "there is none".
+        assert!(nulls.error.is_none() && nulls.params.is_none());
+        let nothing = read("{}");
+        assert!(nothing.id.is_none() && nothing.result.is_none());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalKind};
 use engine::{CallReport, RunReport};
-use kernel::call::Wants;
+use kernel::call::{ToolSpec, Wants};
 use kernel::contracts::Paged;
 use kernel::ids::ToolName;
 use kernel::limits::Limits;
@@ -43,7 +43,7 @@ pub(crate) async fn list(
     let tools = doors.engine.callable_for(doors.caller());
     let page = paged(tools, query, doors.limits(), |spec| spec.name.as_str());
     Json(Page {
-        items: page.items.iter().map(|spec| shown::tool(spec)).collect(),
+        items: page.items.iter().map(|spec| listed(&doors, spec)).collect(),
         next_cursor: page.next_cursor,
     })
 }
@@ -54,7 +54,7 @@ pub(crate) async fn show(
     Named(name): Named,
 ) -> Result<Json<Tool>, Failure> {
     match doors.engine.callable(doors.caller(), &name) {
-        Some(spec) => Ok(Json(shown::tool(&spec))),
+        Some(spec) => Ok(Json(listed(&doors, &spec))),
         None => Err(no_tool(&doors, &name)),
     }
 }
@@ -89,6 +89,12 @@ pub(crate) async fn call(
             Ok(replayed(response, again))
         }
     }
+}
+
+/// A tool as it is shown; what is no tool of the caller's is a plan.
+fn listed(doors: &Shared, spec: &ToolSpec) -> Tool {
+    let is_plan = doors.engine.tool_for(doors.caller(), spec.name.as_str()).is_none();
+    shown::tool(spec, is_plan)
 }
 
 /// The tool reads and needs something first: a read has no run in which a person could be asked.

@@ -154,6 +154,9 @@ mod tests {
     use serde_json::json;
     use serde_json::value::RawValue;
 
+    /// What a request says, in its method, its headers and its body.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a Value);
+
     fn headers(given: &[(&str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in given {
@@ -177,7 +180,7 @@ mod tests {
     fn headers_say_the_same_as_the_body() {
         let none = json!({});
         let call = json!({"name": "math__add"});
-        let good: &[(&str, &[(&str, &str)], &Value)] = &[
+        let good: &[Case<'_>] = &[
             ("tools/list", &[VERSION, ("Mcp-Method", "tools/list")], &none),
             ("tools/list", &[VERSION, ("MCP-METHOD", " tools/list ")], &none),
             (
@@ -190,7 +193,7 @@ mod tests {
         for (method, given, params) in good {
             assert_eq!(checked(given, method, params), None, "{given:?}");
         }
-        let bad: &[(&str, &[(&str, &str)], &Value)] = &[
+        let bad: &[Case<'_>] = &[
             ("tools/list", &[("Mcp-Method", "tools/list")], &none),
             ("tools/list", &[VERSION], &none),
             ("tools/list", &[VERSION, ("Mcp-Method", "TOOLS/LIST")], &none),

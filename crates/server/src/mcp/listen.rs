@@ -57,7 +57,8 @@ impl Filter {
                 ("notifications/resources/list_changed", self.resources_list_changed),
             ]
             .into_iter()
-            .filter_map(|(method, wanted)| wanted.then(|| (method, Map::new())))
+            .filter(|(_, wanted)| *wanted)
+            .map(|(method, _)| (method, Map::new()))
             .collect(),
             Heard::Updated(uri) => {
                 let params = Map::from_iter([("uri".to_owned(), Value::String(uri))]);
@@ -102,11 +103,7 @@ pub(crate) async fn listen(exchange: Exchange) -> Answered {
     if !exchange.outbox.notify(acknowledged, &tagged(agreed)).await {
         return Err(gone());
     }
-    loop {
-        let heard = match select(pin!(news.next()), pin!(closing.begun())).await {
-            Either::Left((heard, _)) => heard,
-            Either::Right(((), _)) => break,
-        };
+    while let Either::Left((heard, _)) = select(pin!(news.next()), pin!(closing.begun())).await {
         for (method, params) in filter.told(heard) {
             if !exchange.outbox.notify(method, &tagged(params)).await {
                 return Err(gone());

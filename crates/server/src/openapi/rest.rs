@@ -335,7 +335,7 @@ pub(super) const CATALOG: &[Operation] = &[
         method: "GET",
         path: "/api/v1/tools",
         id: "listTools",
-        summary: "The tools that the caller sees, by name",
+        summary: "The tools that the caller sees, and the plans as tools, by name",
         parameters: &["limit", "cursor"],
         body: Body::None,
         answers: &[json_answer(200, "ToolPage", "a page of tools")],
@@ -355,7 +355,7 @@ pub(super) const CATALOG: &[Operation] = &[
         method: "POST",
         path: "/api/v1/tools/{name}/call",
         id: "callTool",
-        summary: "Calls a tool; what writes is recorded as a run of one step",
+        summary: "Calls a tool or a plan; what writes is recorded as a run",
         parameters: &["toolName", "wait", "idempotencyKey"],
         body: Body::Maybe("CallBody"),
         answers: &[
@@ -367,7 +367,7 @@ pub(super) const CATALOG: &[Operation] = &[
                 headers: &["Location", "Idempotency-Replayed"],
             },
         ],
-        refusals: &[BODY, &[404, 410, 502], WRITE],
+        refusals: &[BODY, &[404, 409, 410, 502], WRITE],
     },
     Operation {
         method: "GET",

@@ -79,6 +79,9 @@ async fn tools_are_listed_shown_and_called() {
     let add = house.get("/api/v1/tools/math%3A%3Aadd").await.body;
     assert_eq!((&add["reach"], &add["idempotent"]), (&json!("reads"), &json!(true)));
     assert_eq!(add["inputSchema"]["required"], json!(["a", "b"]));
+    assert_eq!((&add["kind"], &add["pace"]), (&json!("tool"), &json!("quick")));
+    let fan_out = house.get("/api/v1/tools/math%3A%3Afan_out").await.body;
+    assert_eq!((&fan_out["kind"], &fan_out["reach"]), (&json!("plan"), &json!("reads")));
     let path = "/api/v1/tools/math::add/call";
     let done = house.post(path, json!({"arguments": {"a": 1, "b": 2}})).await;
     assert_eq!((done.status, &done.body), (200, &json!({"result": 3})));

@@ -24,3 +24,5 @@ mod mcp_place;
 mod mcp_lists;
 mod mcp_calls;
 mod mcp_tasks;
+mod mcp_hostile;
+mod fuzz_mcp;

@@ -100,7 +100,8 @@ impl Tally {
                 self.started.remove(call);
             }
             Fact::CallFailed { call, fault, .. } => {
-                if self.started.remove(call) && fault.name == "PolicyDenied" {
+                let was_started = self.started.remove(call);
+                if was_started && fault.name == "PolicyDenied" {
                     self.note(Seen::DeniedAtStart);
                 }
             }

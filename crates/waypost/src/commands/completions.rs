@@ -31,8 +31,7 @@ enum Shell {
     Elvish,
     Fish,
     Nushell,
-    #[value(name = "powershell")]
-    PowerShell,
+    Powershell,
     Zsh,
 }
 
@@ -43,7 +42,7 @@ impl Shell {
             Shell::Elvish => "elvish",
             Shell::Fish => "fish",
             Shell::Nushell => "nushell",
-            Shell::PowerShell => "powershell",
+            Shell::Powershell => "powershell",
             Shell::Zsh => "zsh",
         }
     }
@@ -71,7 +70,7 @@ fn script(shell: Shell, command: &mut Command) -> String {
         Shell::Elvish => generate(shells::Elvish, command, "waypost", &mut script),
         Shell::Fish => generate(shells::Fish, command, "waypost", &mut script),
         Shell::Nushell => generate(Nushell, command, "waypost", &mut script),
-        Shell::PowerShell => generate(shells::PowerShell, command, "waypost", &mut script),
+        Shell::Powershell => generate(shells::PowerShell, command, "waypost", &mut script),
         Shell::Zsh => generate(shells::Zsh, command, "waypost", &mut script),
     }
     String::from_utf8_lossy(&script).into_owned()

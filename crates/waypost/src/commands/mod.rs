@@ -6,6 +6,7 @@ pub(crate) mod plan;
 pub(crate) mod session;
 pub(crate) mod inbox;
 pub(crate) mod tool;
+pub(crate) mod mcp;
 pub(crate) mod events;
 pub(crate) mod config;
 pub(crate) mod doctor;

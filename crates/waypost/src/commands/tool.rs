@@ -1,4 +1,4 @@
-//! `waypost tool`: the catalog as this caller sees it, and direct calls.
+//! `waypost tool`: the catalog as this caller sees it, plans included, and direct calls.
 
 use crate::client::{Request, read};
 use crate::context::Context;
@@ -7,6 +7,7 @@ use crate::input;
 use crate::outcome;
 use crate::output::{Fields, Table};
 use clap::{Args, Subcommand};
+use kernel::names::{Alphabet, outward};
 use serde_json::{Value, json};
 use wire::rest::{CallAnswer, Page, PendingCall, Tool};
 
@@ -15,6 +16,7 @@ Examples:
   waypost tool ls
   waypost tool show math::add
   waypost tool call math::add a=1 b=2
+  waypost tool call math::conditional_add a=1 b=2    # a plan is called like a tool
   waypost tool call http::request @request.json";
 
 /// What `waypost tool` takes.
@@ -27,13 +29,13 @@ pub(crate) struct ToolArgs {
 
 #[derive(Debug, Subcommand)]
 enum ToolCommand {
-    /// List the tools
+    /// List the tools, and the plans as tools
     Ls {
         /// How many at most
         #[arg(long, default_value_t = 200, value_parser = super::limit)]
         limit: usize,
     },
-    /// Show one tool with its schemas
+    /// Show one tool with its schemas and its name in MCP
     Show {
         /// Its name, such as math::add
         name: String,
@@ -63,9 +65,9 @@ async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let page: Page<Tool> = read(&body)?;
-    let mut table = Table::new(&["tool", "reach", "description"]);
+    let mut table = Table::new(&["tool", "kind", "reach", "pace", "description"]);
     for tool in page.items {
-        table.row(vec![tool.name, tool.reach, tool.description]);
+        table.row(vec![tool.name, tool.kind, tool.reach, tool.pace, tool.description]);
     }
     context.output.text(&table.text())?;
     Ok(Exit::Ok)
@@ -79,10 +81,14 @@ async fn show(context: &Context, name: &str) -> Result<Exit, Failure> {
     }
     let tool: Tool = read(&body)?;
     let mut fields = Fields::default();
+    let in_mcp = outward(&tool.name, Alphabet::Mcp);
     fields.add("name", tool.name);
+    fields.add("in MCP", in_mcp);
+    fields.add("kind", tool.kind);
     fields.add("title", tool.title);
     fields.add("description", tool.description);
     fields.add("reach", tool.reach);
+    fields.add("pace", tool.pace);
     fields.add("idempotent", if tool.idempotent { "yes" } else { "no" });
     fields.add("tags", tool.tags.join(", "));
     fields.add("input", outcome::pretty(&tool.input_schema));
@@ -96,7 +102,7 @@ async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exi
     let request = Request::to(&["tools", name, "call"]);
     let client = context.client()?;
     let posted = context.progress().during("waiting for the tool", client.post(request, &body));
-    let answer = posted.await?;
+    let answer = posted.await.map_err(with_wants)?;
     let output = context.output;
     if answer.get("result").is_none() {
         return pending(context, &answer);
@@ -108,6 +114,17 @@ async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exi
         output.text(&outcome::value_text(&answer.result))?;
     }
     Ok(Exit::Ok)
+}
+
+/// Where the tool wants something of its caller first, also what: nobody here could bring it.
+fn with_wants(mut failure: Failure) -> Failure {
+    if failure.code != "input_wanted" {
+        return failure;
+    }
+    let wants = failure.problem.as_ref().and_then(|problem| problem["wants"].as_object());
+    let lines = wants.into_iter().flatten().map(|(key, want)| format!("{key}: {want}"));
+    failure.lines = lines.collect();
+    failure.hint("call it from an MCP client: `waypost mcp snippet --help`")
 }
 
 /// A person is asked first, or it takes longer than we waited.

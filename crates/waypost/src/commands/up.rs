@@ -1,20 +1,20 @@
 //! `waypost up`: serves a project, or the demo, until it is told to stop.
 
+use crate::address;
 use crate::assembly::{Keys, assemble};
 use crate::client::DEFAULT_SERVER;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::folder::TemporaryFolder;
 use crate::logs::LogFormat;
 use crate::place::project_folder;
-use crate::plans::load_project;
 use crate::progress::Progress;
-use crate::settings::Settings;
+use crate::served::{Kept, sources};
+use crate::signals::Signals;
 use clap::Args;
 use server::project::Project;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -66,21 +66,12 @@ impl UpArgs {
     pub(crate) fn project(&self) -> Option<PathBuf> {
         (!self.demo).then(|| project_folder(self.dir.as_deref()))
     }
-}
 
-/// Where the data is.
-enum Data {
-    /// In a folder that stays.
-    Kept(PathBuf),
-    /// In one that goes with this process.
-    Temporary(TemporaryFolder),
-}
-
-impl Data {
-    fn path(&self) -> &Path {
-        match self {
-            Data::Kept(path) => path,
-            Data::Temporary(folder) => folder.path(),
+    fn kept(&self) -> Kept<'_> {
+        match &self.data {
+            Some(data) => Kept::In(data),
+            None if self.ephemeral => Kept::Nowhere,
+            None => Kept::WithProject,
         }
     }
 }
@@ -96,7 +87,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     let output = context.output;
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let (mut stop, stop_again) = (Signals::listen()?, Signals::listen()?);
-    let (project, data) = sources(&args, context)?;
+    let (project, data) = sources(context, args.kept())?;
     let listener = bind(&args, &project).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
     let keys = Keys::of(&context.environment);
@@ -112,14 +103,18 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     for warning in &assembled.warnings {
         tracing::warn!("{warning}");
     }
+    address::leave(data.path(), address);
     if output.text(&format!("waypost listening on http://{address}")).is_err() {
         // Whoever closed standard output still wants the server.
         tracing::warn!("nobody reads standard output");
     }
     tracing::info!(%address, data = %data.path().display(), "serving");
     // With `--log json` every line on standard error is JSON.
-    if args.demo && args.log == LogFormat::Text {
-        output.talk(&things_to_try(address));
+    if args.log == LogFormat::Text {
+        output.talk(&format!("MCP clients connect to http://{address}/mcp"));
+        if args.demo {
+            output.talk(&things_to_try(address));
+        }
     }
     let shutdown = async move {
         stop.next().await;
@@ -131,28 +126,6 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     }
     drop(data);
     Ok(Exit::Ok)
-}
-
-/// The project and where its data is.
-fn sources(args: &UpArgs, context: &Context) -> Result<(Project, Data), Failure> {
-    let environment = &context.environment;
-    let project = match &context.project {
-        Some(folder) => load_project(folder, environment)?,
-        None => {
-            let config = Settings::load(None, environment)?.config;
-            Project { config, ..Project::demo() }
-        }
-    };
-    if let Some(folder) = context.project.as_ref().filter(|_| project.plans.is_empty()) {
-        let hint = "`waypost init` writes one, `waypost up --demo` shows some";
-        tracing::warn!(folder = %folder.display(), "the project has no plans; {hint}");
-    }
-    let data = match (&args.data, &context.project) {
-        (Some(data), _) => Data::Kept(data.clone()),
-        (None, Some(folder)) if !args.ephemeral => Data::Kept(folder.join(".waypost")),
-        (None, _) => Data::Temporary(TemporaryFolder::new()?),
-    };
-    Ok((project, data))
 }
 
 async fn bind(args: &UpArgs, project: &Project) -> Result<TcpListener, Failure> {
@@ -202,7 +175,8 @@ fn things_to_try(address: SocketAddr) -> String {
          \x20 curl -s {url}/api/v1/plans\n\
          \x20 waypost{server} plan run math::conditional_add --input a=2 b=3\n\
          \x20 waypost{server} plan run interaction::greeting    # asks for a name\n\
-         \x20 waypost{server} inbox ls"
+         \x20 waypost{server} inbox ls\n\
+         \x20 waypost{server} mcp snippet claude-code       # or cursor, vscode, codex, ..."
     )
 }
 
@@ -214,55 +188,6 @@ async fn overdue(mut signals: Signals) {
             tracing::warn!(limit_s = STOP_LIMIT.as_secs(), "stopping took too long; ending anyway");
         }
         () = signals.next() => tracing::warn!("told to stop again; ending at once"),
-    }
-}
-
-/// SIGTERM and SIGINT, each delivered to every listener.
-#[cfg(unix)]
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn listen() -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| {
-            signal(kind).map_err(|error| {
-                let what = format!("cannot listen for signals: {error}");
-                Failure::new(Exit::Failed, "signals", what)
-            })
-        };
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
-/// Ctrl-C: other systems have no SIGTERM.
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn listen() -> Result<Self, Failure> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) {
-        // Without a handler there is nothing to wait for, and nothing ends us but the system.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 }
 

@@ -2,13 +2,8 @@
 //! gives the `text` block that follows it, ids and times apart. The block that says `waypost up` is
 //! the second terminal: the server runs until the guide ends.
 
-#[path = "../../../testkit/tests/process/readme/blocks.rs"]
-mod blocks;
-#[path = "../../../testkit/tests/process/readme/mask.rs"]
-mod mask;
-
-use self::blocks::Block;
-use self::mask::Mask;
+use crate::blocks::Block;
+use crate::mask::Mask;
 use crate::process::{Server, binary_folder, without_settings};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +16,7 @@ const UP: &str = "waypost up\n";
 
 #[test]
 fn the_first_plan_comes_out_as_the_guide_says() {
-    let blocks = blocks::read(GUIDE);
+    let blocks = crate::blocks::read(GUIDE);
     let folder = tempfile::tempdir().unwrap();
     let mut terminal = Terminal::open(folder.path());
     let (mut told, mut expected) = (Mask::default(), Mask::default());
@@ -68,7 +63,7 @@ impl Terminal {
             self.server = Some(server);
             return format!("waypost listening on http://{WRITTEN_ADDRESS}\n");
         }
-        let keep: String = blocks::variables(&block.text)
+        let keep: String = crate::blocks::variables(&block.text)
             .iter()
             .map(|name| format!("printf '%s=%s\\n' {name} \"'${name}'\" >> \"$STATE/variables\"\n"))
             .collect();

@@ -25,6 +25,7 @@ fn every_command_begins_its_help_with_examples() {
         "session",
         "inbox",
         "tool",
+        "mcp",
         "events",
         "config",
         "doctor",

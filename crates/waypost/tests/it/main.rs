@@ -7,14 +7,22 @@
     reason = "for tests only: a failed step ends its test, and processes are waited for"
 )]
 
+#[path = "../../../testkit/tests/process/readme/blocks.rs"]
+mod blocks;
+#[path = "../../../testkit/tests/process/readme/mask.rs"]
+mod mask;
 mod process;
 mod help;
 mod errors;
 mod offline;
 mod lifecycle;
 mod session;
+mod tool;
 mod logs;
 mod config;
 mod doctor;
 mod reference;
 mod guide;
+mod peer;
+mod mcp;
+mod connect_guide;

@@ -78,8 +78,16 @@ pub fn binary_folder() -> &'static Path {
     Path::new(BINARY).parent().unwrap()
 }
 
+/// `waypost` as a command that a test starts itself.
+pub fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).current_dir(folder);
+    without_settings(&mut command, folder);
+    command
+}
+
 /// Stops a process by its id, as a service manager does it.
-fn terminate(pid: u32) {
+pub fn terminate(pid: u32) {
     let pid = pid.to_string();
     let sent = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &pid]).status();
     assert!(sent.is_ok_and(|status| status.success()), "cannot send SIGTERM to {pid}");

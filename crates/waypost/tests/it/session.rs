@@ -13,26 +13,6 @@ fn open_ask(server: &Server, session: &str) -> String {
 }
 
 #[test]
-fn tools_are_listed_shown_and_called() {
-    let server = Server::demo();
-    let tools = server.run(&["tool", "ls"]).code(0);
-    assert!(tools.stdout.starts_with("TOOL"), "{tools:#?}");
-    assert!(tools.stdout.contains("\nmath::add "), "{tools:#?}");
-    let tool = server.json(&["tool", "show", "math::add"]).code(0).json();
-    assert_eq!(tool["reach"], "reads");
-    server.run(&["tool", "show", "math::ad"]).code(1).says("math::add");
-
-    assert_eq!(server.run(&["tool", "call", "math::add", "a=1", "b=2"]).code(0).stdout, "3\n");
-    let called = server.json(&["tool", "call", "math::add", r#"{"a": 1, "b": 2}"#]).code(0).json();
-    assert_eq!(called["result"], 3);
-    server.run(&["tool", "call", "math::add", "a=one", "b=2"]).code(2).says("/a");
-    server.run(&["tool", "call", "test::always_fail"]).code(5).says("error: ");
-    let failed = server.json(&["tool", "call", "test::always_fail"]).code(5);
-    let line: Value = serde_json::from_str(&failed.stderr).unwrap();
-    assert_eq!((failed.stdout.as_str(), &line["exit"]), ("", &Value::from(5)));
-}
-
-#[test]
 fn plans_are_listed_shown_and_run() {
     let server = Server::demo();
     let plans = server.run(&["plan", "ls"]).code(0);

@@ -27,6 +27,22 @@ pub struct Tool {
     /// Words to find it by.
     #[serde(default)]
     pub tags: Vec<String>,
+    /// What it is: `tool`, or `plan` where it is a plan that is called like a tool.
+    #[serde(default = "tool_kind")]
+    pub kind: String,
+    /// How long it takes: `quick`, `slow`, or `task` where only callers that come back can call it.
+    #[serde(default = "quick")]
+    pub pace: String,
+}
+
+/// What servers that say no kind list.
+fn tool_kind() -> String {
+    "tool".to_owned()
+}
+
+/// How long the tools of servers take that do not say it.
+fn quick() -> String {
+    "quick".to_owned()
 }
 
 /// `POST /tools/{name}/call`.

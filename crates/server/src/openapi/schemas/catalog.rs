@@ -22,9 +22,10 @@ pub(super) fn schemas() -> Vec<Named> {
 fn tool() -> Value {
     json!({
         "type": "object",
-        "description": "A tool of the catalog.",
+        "description": "A tool of the catalog, or a plan that is called like one.",
         "required": [
-            "name", "title", "description", "inputSchema", "reach", "idempotent", "tags"
+            "name", "title", "description", "inputSchema", "reach", "idempotent", "tags", "kind",
+            "pace"
         ],
         "properties": {
             "name": {"type": "string"},
@@ -41,13 +42,23 @@ fn tool() -> Value {
                 "type": "boolean",
                 "description": "Whether a repeat with the same key has no further effect."
             },
-            "tags": {"type": "array", "items": {"type": "string"}}
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "kind": {
+                "type": "string",
+                "description": "What it is.",
+                "enum": ["tool", "plan"]
+            },
+            "pace": {
+                "type": "string",
+                "description": "How long it takes; `task` is for callers that come back.",
+                "enum": ["quick", "slow", "task"]
+            }
         },
         "examples": [{
             "name": "math::add", "title": "Add", "description": "adds two numbers",
             "inputSchema": {"type": "object", "required": ["a", "b"]},
             "outputSchema": {"type": "number"},
-            "reach": "reads", "idempotent": true, "tags": ["math"]
+            "reach": "reads", "idempotent": true, "tags": ["math"], "kind": "tool", "pace": "quick"
         }]
     })
 }

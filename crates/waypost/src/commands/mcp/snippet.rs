@@ -1,0 +1,337 @@
+//! `waypost mcp snippet`: what a client's settings need to find us. By URL where a client takes
+//! one, since then all clients share one server; by command where it does not.
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::place::project_folder;
+use crate::settings::{Origin, Settings};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost mcp snippet claude-code
+  waypost mcp snippet cursor > .cursor/mcp.json
+  waypost mcp snippet codex >> ~/.codex/config.toml
+  waypost mcp snippet claude-desktop shop
+  waypost mcp snippet vscode --server https://wp.example.com";
+
+/// What `waypost mcp snippet` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct SnippetArgs {
+    /// The client
+    #[arg(value_enum)]
+    client: Program,
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    dir: Option<PathBuf>,
+    /// Let the client start `waypost mcp serve` instead of connecting to a server that runs
+    #[arg(long)]
+    stdio: bool,
+}
+
+impl SnippetArgs {
+    /// The project's folder.
+    pub(super) fn project(&self) -> PathBuf {
+        project_folder(self.dir.as_deref())
+    }
+}
+
+// Without words of their own: a name says it all, and help keeps them on one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Program {
+    ClaudeCode,
+    ClaudeDesktop,
+    Cursor,
+    Vscode,
+    Codex,
+}
+
+impl Program {
+    fn name(self) -> &'static str {
+        match self {
+            Program::ClaudeCode => "claude-code",
+            Program::ClaudeDesktop => "claude-desktop",
+            Program::Cursor => "cursor",
+            Program::Vscode => "vscode",
+            Program::Codex => "codex",
+        }
+    }
+
+    /// The file that takes the snippet.
+    fn file(self) -> &'static str {
+        match self {
+            Program::ClaudeCode => ".mcp.json",
+            Program::ClaudeDesktop => "claude_desktop_config.json",
+            Program::Cursor => ".cursor/mcp.json",
+            Program::Vscode => ".vscode/mcp.json",
+            Program::Codex => "~/.codex/config.toml",
+        }
+    }
+
+    /// Where that file is.
+    fn place(self) -> &'static str {
+        match self {
+            Program::ClaudeCode => "in the folder that you work in",
+            Program::ClaudeDesktop => "under Settings, Developer, Edit Config; then restart it",
+            Program::Cursor => "in the folder that you work in, or in your home folder",
+            Program::Vscode => "in the folder that you work in",
+            Program::Codex => "at its end",
+        }
+    }
+
+    fn format(self) -> &'static str {
+        match self {
+            Program::Codex => "toml",
+            Program::ClaudeCode | Program::ClaudeDesktop | Program::Cursor | Program::Vscode => {
+                "json"
+            }
+        }
+    }
+
+    /// Whether it connects to a URL.
+    fn takes_url(self) -> bool {
+        self != Program::ClaudeDesktop
+    }
+
+    /// The member of its settings that lists servers.
+    fn list(self) -> &'static str {
+        if self == Program::Vscode { "servers" } else { "mcpServers" }
+    }
+
+    /// The word by which it tells ways apart, if it wants one.
+    fn kind(self, way: &Way) -> Option<&'static str> {
+        match (self, way) {
+            (Program::ClaudeCode | Program::Vscode, Way::Url(_)) => Some("http"),
+            (Program::Vscode, Way::Command(_)) => Some("stdio"),
+            _ => None,
+        }
+    }
+}
+
+/// How a client comes to us.
+#[derive(Debug)]
+enum Way {
+    /// To a server that runs.
+    Url(String),
+    /// It starts `waypost` with these arguments.
+    Command(Vec<String>),
+}
+
+/// The name under which clients know us.
+const NAME: &str = "waypost";
+
+/// Prints the snippet; where it belongs is told beside it.
+pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit, Failure> {
+    let program = args.client;
+    let way = if program.takes_url() && !args.stdio {
+        Way::Url(url(context)?)
+    } else {
+        Way::Command(arguments(args, context)?)
+    };
+    let snippet = snippet(program, &way);
+    let command = command(program, &way);
+    let output = context.output;
+    if output.is_json() {
+        let mut document = json!({
+            "client": program.name(),
+            "file": program.file(),
+            "format": program.format(),
+            "snippet": snippet,
+        });
+        if let Some(command) = command {
+            document["command"] = Value::String(command);
+        }
+        output.document(&document)?;
+        return Ok(Exit::Ok);
+    }
+    output.text(&snippet)?;
+    output.talk(&format!("put this into {}, {}", program.file(), program.place()));
+    if let Some(command) = command {
+        output.talk(&format!("or run: {command}"));
+    }
+    if let Way::Command(_) = way
+        && let Ok(path) = std::env::current_exe()
+    {
+        let path = path.display();
+        output.talk(&format!("if the client does not find `{NAME}`, write `{path}` instead"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// The endpoint of the server that the command line names, else of the one that this project is.
+fn url(context: &Context) -> Result<String, Failure> {
+    let client = match context.server_origin {
+        Origin::Default => {
+            let settings = Settings::load(context.project.as_deref(), &context.environment)?;
+            let server = settings.config.server;
+            if server.port == 0 {
+                let what = "the settings leave the server's port to the system";
+                return Err(Failure::usage(format!("{what}, so no URL can be written down"))
+                    .hint("name the server: `--server http://127.0.0.1:PORT`"));
+            }
+            let address = std::net::SocketAddr::new(server.host, server.port);
+            Client::new(&format!("http://{address}"))?
+        }
+        Origin::At(_) | Origin::Flag(_) => context.client()?,
+    };
+    Ok(client.mcp_url().to_string())
+}
+
+/// What the client starts: a bridge to the server that the command line names, else the project.
+fn arguments(args: &SnippetArgs, context: &Context) -> Result<Vec<String>, Failure> {
+    let mut arguments = vec!["mcp".to_owned(), "serve".to_owned(), "--stdio".to_owned()];
+    match &context.server_origin {
+        Origin::Flag(_) | Origin::At(_) => {
+            // Refuses what is no address.
+            context.client()?;
+            arguments.extend(["--server".to_owned(), context.server.clone()]);
+        }
+        Origin::Default => {
+            let folder = args.project();
+            // A client starts us in a folder of its own.
+            let folder = std::path::absolute(&folder).unwrap_or(folder);
+            arguments.push(folder.display().to_string());
+        }
+    }
+    Ok(arguments)
+}
+
+/// The text for the client's settings.
+fn snippet(program: Program, way: &Way) -> String {
+    if program.format() == "toml" {
+        return as_toml(way);
+    }
+    let entry = Entry {
+        kind: program.kind(way),
+        url: match way {
+            Way::Url(url) => Some(url.as_str()),
+            Way::Command(_) => None,
+        },
+        command: match way {
+            Way::Url(_) => None,
+            Way::Command(_) => Some(NAME),
+        },
+        args: match way {
+            Way::Url(_) => None,
+            Way::Command(arguments) => Some(arguments.as_slice()),
+        },
+    };
+    let servers = BTreeMap::from([(program.list(), BTreeMap::from([(NAME, entry)]))]);
+    // Cannot fail: these are texts.
+    serde_json::to_string_pretty(&servers).unwrap_or_default()
+}
+
+/// One server in a client's list, in the order in which people write it.
+#[derive(Serialize)]
+struct Entry<'a> {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<&'a [String]>,
+}
+
+/// A text of TOML is written as JSON writes it.
+fn as_toml(way: &Way) -> String {
+    let members = match way {
+        Way::Url(url) => format!("url = {}", json!(url)),
+        Way::Command(arguments) => {
+            let quoted: Vec<String> =
+                arguments.iter().map(|word| json!(word).to_string()).collect();
+            format!("command = {}\nargs = [{}]", json!(NAME), quoted.join(", "))
+        }
+    };
+    format!("[mcp_servers.{NAME}]\n{members}")
+}
+
+/// The client's own command that does the same, if it has one.
+fn command(program: Program, way: &Way) -> Option<String> {
+    let words = |arguments: &[String]| {
+        let quoted: Vec<String> = arguments.iter().map(|word| shell(word)).collect();
+        quoted.join(" ")
+    };
+    match (program, way) {
+        (Program::ClaudeCode, Way::Url(url)) => {
+            Some(format!("claude mcp add --transport http {NAME} {}", shell(url)))
+        }
+        (Program::ClaudeCode, Way::Command(arguments)) => {
+            Some(format!("claude mcp add {NAME} -- {NAME} {}", words(arguments)))
+        }
+        (Program::Codex, Way::Url(url)) => {
+            Some(format!("codex mcp add {NAME} --url {}", shell(url)))
+        }
+        (Program::Codex, Way::Command(arguments)) => {
+            Some(format!("codex mcp add {NAME} -- {NAME} {}", words(arguments)))
+        }
+        (Program::ClaudeDesktop | Program::Cursor | Program::Vscode, _) => None,
+    }
+}
+
+/// A word as a shell takes it.
+fn shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url() -> Way {
+        Way::Url("http://127.0.0.1:8420/mcp".to_owned())
+    }
+
+    fn started() -> Way {
+        let words = ["mcp", "serve", "--stdio", "/home/a b/shop"];
+        Way::Command(words.map(str::to_owned).to_vec())
+    }
+
+    #[test]
+    fn every_client_gets_the_shape_that_it_reads() {
+        let read =
+            |program, way: &Way| -> Value { serde_json::from_str(&snippet(program, way)).unwrap() };
+        let http = json!({"type": "http", "url": "http://127.0.0.1:8420/mcp"});
+        let bare = json!({"url": "http://127.0.0.1:8420/mcp"});
+        let stdio = json!({"command": "waypost",
+            "args": ["mcp", "serve", "--stdio", "/home/a b/shop"]});
+        assert_eq!(read(Program::ClaudeCode, &url()), json!({"mcpServers": {"waypost": http}}));
+        assert_eq!(read(Program::Vscode, &url()), json!({"servers": {"waypost": http}}));
+        assert_eq!(read(Program::Cursor, &url()), json!({"mcpServers": {"waypost": bare}}));
+        for program in [Program::ClaudeCode, Program::ClaudeDesktop, Program::Cursor] {
+            assert_eq!(read(program, &started()), json!({"mcpServers": {"waypost": stdio}}));
+        }
+        let vscode = read(Program::Vscode, &started());
+        assert_eq!(vscode["servers"]["waypost"]["type"], "stdio");
+    }
+
+    #[test]
+    fn codex_reads_toml() {
+        let read = |way: &Way| -> Value { toml::from_str(&snippet(Program::Codex, way)).unwrap() };
+        let served = |members: Value| json!({"mcp_servers": {"waypost": members}});
+        assert_eq!(read(&url()), served(json!({"url": "http://127.0.0.1:8420/mcp"})));
+        let stdio = json!({"command": "waypost",
+            "args": ["mcp", "serve", "--stdio", "/home/a b/shop"]});
+        assert_eq!(read(&started()), served(stdio));
+    }
+
+    #[test]
+    fn a_shell_takes_words_as_they_are() {
+        assert_eq!(
+            command(Program::ClaudeCode, &started()).unwrap(),
+            "claude mcp add waypost -- waypost mcp serve --stdio '/home/a b/shop'"
+        );
+        assert_eq!([shell("it's"), shell(""), shell("a/b")], ["'it'\\''s'", "''", "a/b"]);
+        assert_eq!(command(Program::Cursor, &url()), None);
+    }
+}

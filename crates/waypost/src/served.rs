@@ -1,0 +1,61 @@
+//! What a server serves: a project or the demo, and where its data is.
+
+use crate::context::Context;
+use crate::exit::Failure;
+use crate::folder::TemporaryFolder;
+use crate::plans::load_project;
+use crate::settings::Settings;
+use server::project::Project;
+use std::path::{Path, PathBuf};
+
+/// Where the data is to be kept, as the command line says it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kept<'a> {
+    /// In this folder.
+    In(&'a Path),
+    /// In the project; the demo has none, and keeps nothing.
+    WithProject,
+    /// Nowhere: it goes with the process.
+    Nowhere,
+}
+
+/// Where the data is.
+#[derive(Debug)]
+pub(crate) enum Data {
+    /// In a folder that stays.
+    Kept(PathBuf),
+    /// In one that goes with this process.
+    Temporary(TemporaryFolder),
+}
+
+impl Data {
+    /// The folder.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Data::Kept(path) => path,
+            Data::Temporary(folder) => folder.path(),
+        }
+    }
+}
+
+/// The project that the context names, else the demo, and where its data is.
+pub(crate) fn sources(context: &Context, kept: Kept<'_>) -> Result<(Project, Data), Failure> {
+    let environment = &context.environment;
+    let project = match &context.project {
+        Some(folder) => load_project(folder, environment)?,
+        None => {
+            let config = Settings::load(None, environment)?.config;
+            Project { config, ..Project::demo() }
+        }
+    };
+    if let Some(folder) = context.project.as_ref().filter(|_| project.plans.is_empty()) {
+        let hint = "`waypost init` writes one, `waypost up --demo` shows some";
+        tracing::warn!(folder = %folder.display(), "the project has no plans; {hint}");
+    }
+    let data = match (kept, &context.project) {
+        (Kept::In(data), _) => Data::Kept(data.to_path_buf()),
+        (Kept::WithProject, Some(folder)) => Data::Kept(folder.join(".waypost")),
+        (Kept::WithProject | Kept::Nowhere, _) => Data::Temporary(TemporaryFolder::new()?),
+    };
+    Ok((project, data))
+}
