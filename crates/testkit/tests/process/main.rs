@@ -14,6 +14,7 @@ mod budgets;
 mod replies;
 mod streams;
 mod paused;
+mod hostile;
 mod kill;
 mod readme;
 
