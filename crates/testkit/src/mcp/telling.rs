@@ -24,14 +24,13 @@ fn progress(clock: Arc<dyn Clock>) -> Arc<dyn Tool> {
         let clock = clock.clone();
         async move {
             for progress in [0.0, 50.0, 100.0] {
-                if progress > 0.0 {
-                    pause(clock.as_ref(), PAUSE_MS).await;
-                }
                 call.teller.tell(Told::Progress {
                     progress,
                     total: Some(100.0),
                     message: Some(format!("Completed step {progress} of 100")),
                 });
+                // After the last, too: a client that reads both at once may drop what was told.
+                pause(clock.as_ref(), PAUSE_MS).await;
             }
             text("Progress was told three times.")
         }
@@ -48,6 +47,7 @@ fn logging(name: &'static str, clock: Arc<dyn Clock>) -> Arc<dyn Tool> {
             log(&call, "Tool processing data");
             pause(clock.as_ref(), PAUSE_MS).await;
             log(&call, "Tool execution completed");
+            pause(clock.as_ref(), PAUSE_MS).await;
             text("Three lines were logged.")
         }
     })
