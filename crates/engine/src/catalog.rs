@@ -2,7 +2,7 @@
 //! definitions, ever: a tool exists as code, plan, file or upstream.
 
 use crate::refusal::{Refusal, RefusalKind};
-use crate::registry::{Listed, Registry, bad_name};
+use crate::registry::{Listed, Registry, ToolSource, bad_name};
 use kernel::call::{Reach, ToolSpec, Yields};
 use kernel::ids::{PlanId, RealmId, ToolName};
 use kernel::limits::Limits;
@@ -89,12 +89,25 @@ impl Catalog {
         realms.get(realm)?.specs.get(id).cloned()
     }
 
-    pub(crate) fn tool(&self, name: &str) -> Option<&Listed> {
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
         self.registry.tool(name)
     }
 
-    pub(crate) fn specs(&self) -> impl Iterator<Item = &Arc<ToolSpec>> {
-        self.registry.tools().map(|listed| listed.tool.spec())
+    pub(crate) fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        self.registry.book().tools().map(|listed| listed.tool.spec().clone()).collect()
+    }
+
+    /// What a source brings now, in place of what it brought before; what of it is left out.
+    pub(crate) fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
+        let mistakes = self.registry.replace(source, self.schemas.as_ref());
+        // A plan reaches as far as its tools do.
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        for known in realms.values_mut() {
+            known.specs = self.as_tools(&known.plans);
+        }
+        drop(realms);
+        self.version.send_modify(|version| *version += 1);
+        mistakes
     }
 
     /// Warnings of rules that fit no tool and no plan of this realm.
@@ -182,14 +195,15 @@ impl Catalog {
         known.plans.extend(plans.map(|plan| (plan.id.clone(), Arc::new(plan))));
         known.closures.clear();
         // A plan's reach is that of all it can reach, so a new plan may change the others' too.
-        known.specs = known
-            .plans
-            .values()
-            .filter(|plan| self.registry.rules().allows(plan.id.as_str()))
-            .map(|plan| (plan.id.clone(), Arc::new(self.as_tool(&known.plans, plan))))
-            .collect();
+        known.specs = self.as_tools(&known.plans);
         drop(realms);
         self.version.send_modify(|version| *version += 1);
+    }
+
+    /// Plans as tools, those that the rules keep out left out.
+    fn as_tools(&self, plans: &BTreeMap<PlanId, Arc<Plan>>) -> BTreeMap<PlanId, Arc<ToolSpec>> {
+        let allowed = plans.values().filter(|plan| self.registry.rules().allows(plan.id.as_str()));
+        allowed.map(|plan| (plan.id.clone(), Arc::new(self.as_tool(plans, plan)))).collect()
     }
 
     /// A plan as a tool: what it takes, what it answers, and the farthest reach of its steps.
@@ -237,8 +251,8 @@ impl Catalog {
         work: impl FnOnce(&Surroundings<'_>) -> T,
     ) -> T {
         let tool = |name: &ToolName| {
-            let spec = self.registry.tool(name.as_str())?.tool.spec();
-            author.sees(spec).then(|| spec.clone())
+            let spec = self.registry.tool(name.as_str())?.tool.spec().clone();
+            author.sees(&spec).then_some(spec)
         };
         let withheld = |name: &ToolName| match author {
             Author::Operator => self.registry.withholds(name.as_str()),
@@ -246,12 +260,13 @@ impl Catalog {
         };
         let plan = |id: &PlanId| coming.contains(id) || self.plan(realm, id).is_some();
         let names = || {
-            let seen = self.specs().filter(|spec| author.sees(spec));
+            let seen = self.specs().into_iter().filter(|spec| author.sees(spec));
             seen.map(|spec| spec.name.clone()).collect()
         };
         work(&Surroundings {
             tools: &tool,
             withheld: &withheld,
+            awaited: &|name| self.registry.awaits(name.as_str()),
             plans: &plan,
             tool_names: &names,
             schemas: self.schemas.as_ref(),

@@ -122,8 +122,9 @@ struct Pass {
 impl Gate {
     /// The tools that this caller sees.
     pub(crate) fn visible(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        let specs = self.catalog.specs();
-        specs.filter(|spec| self.policy.visible(caller, spec)).cloned().collect()
+        let mut specs = self.catalog.specs();
+        specs.retain(|spec| self.policy.visible(caller, spec));
+        specs
     }
 
     /// The plans of the caller's realm that it sees, as tools.
@@ -174,7 +175,7 @@ impl Gate {
     }
 
     /// A tool that this caller sees. An invisible one is exactly like one that does not exist.
-    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<&Listed> {
+    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Arc<Listed>> {
         self.catalog.tool(name).filter(|listed| self.policy.visible(caller, listed.tool.spec()))
     }
 
@@ -196,7 +197,7 @@ impl Gate {
         caller: &Caller,
         tool: &ToolName,
         arguments: &Value,
-    ) -> Result<&Listed, IllFormed> {
+    ) -> Result<Arc<Listed>, IllFormed> {
         let listed = self.find(caller, tool.as_str()).ok_or_else(|| IllFormed {
             fault: Fault::new("ToolNotFoundError", format!("there is no tool `{tool}`"))
                 .hint("`waypost tool ls` lists the tools"),
@@ -259,7 +260,7 @@ impl Gate {
         let most = self.limits.call_output_bytes_max;
         let output_bytes_max = limits.output_bytes.map_or(most, NonZeroUsize::get);
         // Its own place first: whoever waits for one must not keep other tools from running.
-        let place = self.place(listed, timeout_ms).await?;
+        let place = self.place(&listed, timeout_ms).await?;
         let permit = self.calls.clone().acquire_owned().await.map_err(|_| stopping())?;
         Ok(Pass { timeout_ms, output_bytes_max, _place: place, _permit: permit })
     }
@@ -307,7 +308,7 @@ impl Gate {
         }
     }
 
-    fn still_there(&self, sending: &Sending) -> Result<&Listed, ToolError> {
+    fn still_there(&self, sending: &Sending) -> Result<Arc<Listed>, ToolError> {
         self.find(&sending.caller, sending.tool.as_str()).ok_or_else(|| {
             let message = format!("tool `{}` is gone", sending.tool);
             ToolError::not_sent("ToolNotFoundError", message)

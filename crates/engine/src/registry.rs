@@ -1,6 +1,6 @@
-//! The tools that code brings, taken in once at the start: each with a name of its own that every
-//! door can say, schemas that compile, and what the operator's rules say of it. What the rules keep
-//! out is not there.
+//! The tools: those that code brings at the start, and those of other servers, which come and go.
+//! Each has a name of its own that every door can say, schemas that compile, and what the operator's
+//! rules say of it. What the rules keep out is not there.
 
 use kernel::call::ToolSpec;
 use kernel::contracts::Tool;
@@ -11,7 +11,7 @@ use kernel::rules::{ToolLimits, ToolRules};
 use kernel::schema::{Schemas, sentence};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 
 /// Tools and who brings them, as a person would say it: `the built-in tools`.
@@ -39,57 +39,133 @@ pub(crate) struct Listed {
     pub(crate) places: Option<Arc<Semaphore>>,
 }
 
-/// All tools from code.
+/// All tools: those that were there at the start, and those of sources that come and go.
 pub(crate) struct Registry {
-    tools: BTreeMap<ToolName, Listed>,
-    /// The names of those that the rules keep out.
-    withheld: BTreeSet<ToolName>,
+    book: RwLock<Arc<Book>>,
     rules: ToolRules,
+    /// Beginnings of the names of tools that may come later.
+    awaited: Vec<String>,
 }
 
-impl Registry {
-    /// The tools of these sources, or all that is wrong with them.
-    pub(crate) fn new(
-        sources: Vec<ToolSource>,
-        rules: ToolRules,
-        schemas: &dyn Schemas,
-    ) -> Result<Self, Vec<Mistake>> {
-        let mut brought: BTreeMap<ToolName, Arc<str>> = BTreeMap::new();
-        let mut mistakes = Vec::new();
-        let (mut tools, mut withheld) = (BTreeMap::new(), BTreeSet::new());
-        for ToolSource { name: source, tools: of_source } in sources {
-            let source: Arc<str> = source.into();
-            for tool in of_source {
-                let spec = tool.spec().clone();
-                mistakes.extend(misnamed(&spec, &source));
-                if let Some(first) = brought.insert(spec.name.clone(), source.clone()) {
-                    mistakes.push(twice(&spec.name, &first, &source));
-                }
-                if rules.allows(spec.name.as_str()) {
-                    mistakes.extend(unusable(&spec, &source, schemas));
-                    let limits = rules.limits(spec.name.as_str());
-                    tools.insert(spec.name.clone(), listed(tool, limits));
-                } else {
-                    withheld.insert(spec.name.clone());
-                }
-            }
-        }
-        if mistakes.is_empty() { Ok(Self { tools, withheld, rules }) } else { Err(mistakes) }
-    }
+/// The tools as they are now. A change makes a new book; who reads keeps the old one.
+#[derive(Default, Clone)]
+pub(crate) struct Book {
+    tools: BTreeMap<ToolName, Arc<Listed>>,
+    /// The names of those that the rules keep out.
+    withheld: BTreeSet<ToolName>,
+    /// Who brought each of both.
+    brought: BTreeMap<ToolName, Arc<str>>,
+}
 
+impl Book {
     /// A tool by its name.
-    pub(crate) fn tool(&self, name: &str) -> Option<&Listed> {
+    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<Listed>> {
         self.tools.get(name)
     }
 
     /// All of them, by name.
-    pub(crate) fn tools(&self) -> impl Iterator<Item = &Listed> {
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<Listed>> {
         self.tools.values()
+    }
+
+    /// Takes in the tools of a source; those that are wrong are left out and told.
+    fn take(
+        &mut self,
+        ToolSource { name: source, tools }: ToolSource,
+        (rules, schemas): (&ToolRules, &dyn Schemas),
+    ) -> Vec<Mistake> {
+        let source: Arc<str> = source.into();
+        let mut mistakes = Vec::new();
+        for tool in tools {
+            let spec = tool.spec().clone();
+            let name = spec.name.clone();
+            let mut wrong: Vec<Mistake> = misnamed(&spec, &source).into_iter().collect();
+            if let Some(first) = self.brought.get(&name) {
+                wrong.push(twice(&name, first, &source));
+            }
+            let allowed = rules.allows(name.as_str());
+            if allowed {
+                wrong.extend(unusable(&spec, &source, schemas));
+            }
+            if !wrong.is_empty() {
+                mistakes.append(&mut wrong);
+                continue;
+            }
+            self.brought.insert(name.clone(), source.clone());
+            if allowed {
+                let limits = rules.limits(name.as_str());
+                self.tools.insert(name, Arc::new(listed(tool, limits)));
+            } else {
+                self.withheld.insert(name);
+            }
+        }
+        mistakes
+    }
+
+    /// Forgets all that a source brought.
+    fn forget(&mut self, source: &str) {
+        let Self { tools, withheld, brought } = self;
+        brought.retain(|name, from| {
+            let stays = from.as_ref() != source;
+            if !stays {
+                tools.remove(name);
+                withheld.remove(name);
+            }
+            stays
+        });
+    }
+}
+
+impl Registry {
+    /// The tools of these sources, or all that is wrong with them. Tools whose names begin so may
+    /// come later.
+    pub(crate) fn new(
+        sources: Vec<ToolSource>,
+        (rules, awaited): (ToolRules, Vec<String>),
+        schemas: &dyn Schemas,
+    ) -> Result<Self, Vec<Mistake>> {
+        let mut book = Book::default();
+        let mut mistakes = Vec::new();
+        for source in sources {
+            mistakes.extend(book.take(source, (&rules, schemas)));
+        }
+        if mistakes.is_empty() {
+            Ok(Self { book: RwLock::new(Arc::new(book)), rules, awaited })
+        } else {
+            Err(mistakes)
+        }
+    }
+
+    /// The tools as they are now.
+    pub(crate) fn book(&self) -> Arc<Book> {
+        self.book.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What a source brings now, in place of what it brought before. What is wrong with it is left
+    /// out and told.
+    pub(crate) fn replace(&self, source: ToolSource, schemas: &dyn Schemas) -> Vec<Mistake> {
+        let mut book = self.book.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Book::clone(&book);
+        next.forget(&source.name);
+        let mistakes = next.take(source, (&self.rules, schemas));
+        *book = Arc::new(next);
+        mistakes
+    }
+
+    /// A tool by its name.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
+        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
+        book.tool(name).cloned()
     }
 
     /// Whether the rules keep a tool of this name out.
     pub(crate) fn withholds(&self, name: &str) -> bool {
-        self.withheld.contains(name)
+        self.book().withheld.contains(name)
+    }
+
+    /// Whether a tool of this name may come later.
+    pub(crate) fn awaits(&self, name: &str) -> bool {
+        self.awaited.iter().any(|beginning| name.starts_with(beginning.as_str()))
     }
 
     /// What the operator says of tools.
@@ -97,9 +173,10 @@ impl Registry {
         &self.rules
     }
 
-    /// Warnings of patterns that fit no tool, nor any of these plans.
+    /// Warnings of patterns that fit no tool, nor any of these plans, nor what may come later.
     pub(crate) fn idle_rules(&self, plans: &[&str]) -> Vec<Mistake> {
-        let tools = self.tools.keys().chain(&self.withheld).map(ToolName::as_str);
+        let book = self.book();
+        let tools = book.tools.keys().chain(&book.withheld).map(ToolName::as_str);
         let names: Vec<&str> = tools.chain(plans.iter().copied()).collect();
         let idle = self.rules.idle(&names);
         let warning = |(list, pattern): (&str, &kernel::rules::Pattern)| {
@@ -108,7 +185,8 @@ impl Registry {
                 .unwrap_or_else(|| "`waypost tool ls` lists the tools".to_owned());
             Mistake::warning(message).hint(hint)
         };
-        idle.into_iter().map(warning).collect()
+        let known = |(_, pattern): &(&str, &kernel::rules::Pattern)| !self.awaits(pattern.as_str());
+        idle.into_iter().filter(known).map(warning).collect()
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Parts {
     pub tools: Vec<ToolSource>,
     /// Which of them there are, and what they may cost.
     pub rules: ToolRules,
+    /// Beginnings of the names of tools that may come later, from other servers.
+    pub awaited: Vec<String>,
     /// Who may call what.
     pub policy: Arc<dyn Policy>,
     /// The schema validator.
@@ -98,7 +100,8 @@ impl Engine {
     /// someone calls.
     pub fn start(parts: Parts) -> Result<Self, Vec<Mistake>> {
         let limits = parts.limits;
-        let registry = Registry::new(parts.tools, parts.rules, parts.schemas.as_ref())?;
+        let rules = (parts.rules, parts.awaited);
+        let registry = Registry::new(parts.tools, rules, parts.schemas.as_ref())?;
         let catalog = Arc::new(Catalog::new(registry, parts.schemas.clone(), limits.clone()));
         let gate = Arc::new(Gate {
             catalog: catalog.clone(),
@@ -193,6 +196,12 @@ impl Engine {
     /// An id for a run that a door wants to know before it starts.
     pub fn new_run_id(&self) -> RunId {
         RunId(self.shared.id_bits())
+    }
+
+    /// What a source brings now, in place of what it brought before: all at once for whoever lists
+    /// or calls. Tools that cannot be used, or whose names are taken, are left out and told.
+    pub fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
+        self.shared.catalog.replace_tools(source)
     }
 
     /// The plans of the caller's realm.

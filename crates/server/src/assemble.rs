@@ -135,6 +135,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
             ToolSource::new("the host program", extra.tools),
         ],
         rules,
+        awaited: Vec::new(),
         policy: Arc::new(AllowAll),
         schemas: Arc::new(JsonSchemas::default()),
         clock,

@@ -130,6 +130,7 @@ impl Selection {
         let around = Surroundings {
             tools: &|name: &ToolName| tools.get(name).cloned(),
             withheld: &|name: &ToolName| withheld.contains_key(name),
+            awaited: &|_: &ToolName| false,
             plans: &|id: &PlanId| ids.contains(id),
             tool_names: &|| tools.keys().cloned().collect(),
             schemas: &schemas,

@@ -225,3 +225,46 @@ async fn rules_that_fit_nothing_are_told() {
         ]
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_of_another_server_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = ToolSource::new("the test", vec![plain("math::echo")]);
+    let parts = Parts {
+        awaited: vec!["shop.".to_owned()],
+        ..parts(folder.path(), Limits::default(), vec![ours])
+    };
+    let engine = Engine::start(parts).unwrap();
+    // A plan may name a tool that is not there yet, and reaches as far as one can tell.
+    let plan = "planId: late\nsteps: [{id: a, type: tool_call, toolId: shop.find, arguments: {}}]";
+    let warnings = engine.load_plans(&RealmId::from("default"), files(&[plan])).unwrap();
+    assert!(warnings[0].to_string().contains("`shop.find` is not there yet"), "{warnings:?}");
+    let misspelt = plan.replace("shop.find", "shup.find").replace("late", "later");
+    assert!(engine.load_plans(&RealmId::from("default"), files(&[&misspelt])).is_err());
+    assert_eq!(engine.callable(&caller(), "late").unwrap().reach, Reach::Writes);
+
+    let mut version = engine.catalog_version();
+    version.mark_unchanged();
+    let from_shop = |tools| engine.replace_tools(ToolSource::new("server `shop`", tools));
+    assert_eq!(from_shop(vec![plain("shop.find"), plain("shop.sell")]), []);
+    assert!(version.has_changed().unwrap());
+    assert_eq!(engine.callable(&caller(), "late").unwrap().reach, Reach::Reads);
+    let listed = || -> Vec<String> {
+        engine.tools_for(&caller()).iter().map(|spec| spec.name.to_string()).collect()
+    };
+    assert_eq!(listed(), ["math::echo", "shop.find", "shop.sell"]);
+    let done = engine.call(&caller(), &"shop.find".into(), json!({"value": 7}), 5_000).await;
+    assert_eq!(done, Ok(CallReport::Done(json!(7))));
+
+    // What clashes or cannot be used is left out and told; the rest is there.
+    let bad = echo("shop.bad", json!({"type": 12}), None);
+    let mistakes = from_shop(vec![plain("shop.find"), plain("math::echo"), bad]);
+    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("`math::echo` comes from the test and from server `shop`"));
+    assert_eq!(listed(), ["math::echo", "shop.find"]);
+    assert_eq!(from_shop(Vec::new()), []);
+    assert_eq!(listed(), ["math::echo"]);
+    let gone = engine.call(&caller(), &"shop.find".into(), json!({}), 5_000).await;
+    assert_eq!(gone.unwrap_err().code, "not_found");
+}

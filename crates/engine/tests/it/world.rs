@@ -141,6 +141,7 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         blobs: opened.blobs,
         tools,
         rules: ToolRules::default(),
+        awaited: Vec::new(),
         policy: Arc::new(Secretive),
         schemas: Arc::new(JsonSchemas::default()),
         clock: Arc::new(SystemClock),

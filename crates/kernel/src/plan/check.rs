@@ -22,6 +22,8 @@ pub struct Surroundings<'a> {
     /// Whether the operator's rules keep this tool out; never, where whoever asks must not learn
     /// that there is one.
     pub withheld: &'a dyn Fn(&ToolName) -> bool,
+    /// Whether a tool of this name may come later, from another server.
+    pub awaited: &'a dyn Fn(&ToolName) -> bool,
     /// Whether there is a plan with this id.
     pub plans: &'a dyn Fn(&PlanId) -> bool,
     /// All tools, for "did you mean".
@@ -185,8 +187,13 @@ impl Checker<'_> {
 
     fn tool_call(&mut self, pointer: &str, call: &ToolCall) {
         let Some(spec) = (self.around.tools)(&call.tool) else {
-            let hint = self.absent_tool(&call.tool);
-            let mistake = Mistake::error(format!("there is no tool `{}`", call.tool)).hint(hint);
+            let mistake = if (self.around.awaited)(&call.tool) {
+                let message = format!("tool `{}` is not there yet", call.tool);
+                Mistake::warning(message).hint("its server has not told its tools; see `mcp ls`")
+            } else {
+                let hint = self.absent_tool(&call.tool);
+                Mistake::error(format!("there is no tool `{}`", call.tool)).hint(hint)
+            };
             self.note(&format!("{pointer}/toolId"), mistake);
             return;
         };

@@ -91,6 +91,7 @@ fn surrounded(load: impl FnOnce(&Surroundings<'_>) -> Loaded) -> Loaded {
     load(&Surroundings {
         tools: &tool,
         withheld: &|name: &ToolName| name.as_str() == "http::request",
+        awaited: &|name: &ToolName| name.as_str().starts_with("later."),
         plans: &plans,
         tool_names: &tool_names,
         schemas: &FewSchemas,

@@ -167,6 +167,7 @@ pub fn read_plan(text: &str, plans: &[PlanId]) -> Plan {
     let around = Surroundings {
         tools: &tools,
         withheld: &|_: &ToolName| false,
+        awaited: &|_: &ToolName| false,
         plans: &known,
         tool_names: &names,
         schemas: &SmallSchemas,

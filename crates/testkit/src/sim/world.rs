@@ -290,6 +290,7 @@ impl Machine {
             }),
             tools: vec![ToolSource::new("the simulation", tools::all(&self.around_tools()))],
             rules: ToolRules::default(),
+            awaited: Vec::new(),
             policy: self.policy.clone(),
             schemas: Arc::new(JsonSchemas::default()),
             clock: self.clock.clone(),

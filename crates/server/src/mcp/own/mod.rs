@@ -404,6 +404,7 @@ mod tests {
             blobs: opened.blobs,
             tools: Vec::new(),
             rules: kernel::rules::ToolRules::default(),
+            awaited: Vec::new(),
             policy: Arc::new(Secretive),
             schemas: Arc::new(JsonSchemas::default()),
             clock,
