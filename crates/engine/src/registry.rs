@@ -1,6 +1,6 @@
 //! The tools: those that code brings at the start, and those of other servers, which come and go.
-//! Each has a name of its own that every door can say, schemas that compile, and what the operator's
-//! rules say of it. What the rules keep out is not there.
+//! Each has a name of its own that every door can say, schemas that compile, and what the
+//! operator's rules say of it. What the rules keep out is not there.
 
 use kernel::call::ToolSpec;
 use kernel::contracts::Tool;
