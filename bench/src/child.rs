@@ -1,5 +1,5 @@
 //! This binary started again in another mode, so that a load and what it loads are two processes,
-//! as they are with the real server.
+//! as they are with the real server; and other programs that behave in the same way.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +15,7 @@ pub const MCP: &str = "baseline-mcp";
 /// The mode that answers the requests of writing runs.
 pub const RECEIVER: &str = "receiver";
 
-/// A process of this binary; it ends when this is dropped, or when the parent dies.
+/// Such a process; it ends when this is dropped, or when the parent dies.
 #[derive(Debug)]
 pub struct Child {
     process: std::process::Child,
@@ -30,17 +30,18 @@ impl Child {
 
     /// The same with arguments.
     pub fn start_with(mode: &str, arguments: &[&OsStr]) -> Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .arg(mode)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        Self::start_program(mode, command.arg(mode).args(arguments))
+    }
+
+    /// Another program that names its address on stdout and ends with its stdin.
+    pub fn start_program(name: &str, command: &mut Command) -> Result<Self> {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         match announced(&mut process) {
             Ok(address) => Ok(Self { process, address }),
             Err(error) => {
                 end(&mut process);
-                Err(format!("`{mode}` did not start: {error}").into())
+                Err(format!("`{name}` did not start: {error}").into())
             }
         }
     }

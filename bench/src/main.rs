@@ -1,5 +1,5 @@
 //! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
-//! mcp`.
+//! mcp`, `cargo xtask bench gateway`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
 //! and both are measured in one run, because the same disk is a different disk tomorrow.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -14,6 +14,7 @@ mod baseline;
 mod product;
 mod targets;
 mod mcp;
+mod gateway;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -33,6 +34,10 @@ fn main() -> ExitCode {
         Some("mcp") => block_on(async {
             let options = mcp::Options::parse(arguments)?;
             mcp::measure(&options).await
+        }),
+        Some("gateway") => block_on(async {
+            let options = gateway::Options::parse(arguments)?;
+            gateway::measure(&options).await
         }),
         Some(child::MCP) => mcp::bare::serve(arguments.next()),
         Some(child::AXUM) => baseline::axum::serve(),

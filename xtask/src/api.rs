@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::child::{self, Server};
+use crate::product;
 use crate::shell::{self, Failure};
 
 const VERSION: &str = "4.32.5";
@@ -37,7 +38,6 @@ def before_load_schema(context, raw_schema):
 ";
 
 const RUN_WAIT: Duration = Duration::from_secs(300);
-const LISTENING: &str = "waypost listening on ";
 
 /// Starts the built server, lets schemathesis at it, and stops it.
 pub fn run(target: &Path) -> Result<(), Failure> {
@@ -46,14 +46,9 @@ pub fn run(target: &Path) -> Result<(), Failure> {
     child::create_folder(&folder)?;
     child::write(&folder.join("schemathesis.toml"), SETTINGS)?;
     child::write(&folder.join("hooks.py"), HOOKS)?;
-    let mut command = Command::new(target.join("debug").join("waypost"));
-    command.args(["up", "--demo", "--port", "0"]);
-    // A setting of the person who runs this must not change what is tested.
-    for name in ["WAYPOST_ADMIN_KEY", "WAYPOST_HOST", "WAYPOST_PORT", "WAYPOST_SERVER"] {
-        command.env_remove(name);
-    }
-    command.env("XDG_CONFIG_HOME", folder.join("no-settings"));
-    let server = Server::start(&mut command, LISTENING, &folder.join("server.log"))?;
+    let mut command = product::command(target, &folder);
+    let server =
+        Server::start(command.arg("--demo"), product::LISTENING, &folder.join("server.log"))?;
     let examined = examine(&program, &folder, &server.url);
     server.stop_after(examined)
 }

@@ -3,11 +3,14 @@
 
 use std::path::Path;
 
+use crate::interpreters;
 use crate::shell::{self, Failure};
 
 /// Builds the release `waypost`, then runs the benchmark and hands it the rest of the arguments.
+/// FastMCP is not installed for a benchmark; one that is there already is measured too.
 pub fn run(root: &Path, name: &str, arguments: &[&str]) -> Result<(), Failure> {
-    let binary = shell::target_folder(root)?.join("release").join("waypost");
+    let target = shell::target_folder(root)?;
+    let binary = target.join("release").join("waypost");
     shell::run(
         "cargo build --release",
         shell::cargo(root).args(["build", "--release", "--locked", "-p", "waypost"]),
@@ -17,6 +20,8 @@ pub fn run(root: &Path, name: &str, arguments: &[&str]) -> Result<(), Failure> {
         shell::cargo(root)
             .args(["run", "--release", "--locked", "-p", "bench", "--", name])
             .args(arguments)
-            .env("WAYPOST_BIN", binary),
+            .env("WAYPOST_BIN", binary)
+            .env("FASTMCP_PYTHON", interpreters::python_of(&target, "fastmcp"))
+            .env("FASTMCP_PROXY", interpreters::upstreams_folder(root).join("fastmcp/proxy.py")),
     )
 }

@@ -39,30 +39,51 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     // All sets are run before any is judged: one table tells more than the first failure.
     let judged: Vec<Result<(), Failure>> = REVISIONS
         .iter()
-        .map(|revision| judge(revision, run_set(&node, &folder, &server.url, revision)?))
+        .map(|revision| {
+            let set = Set { name: revision, revision, url: &server.url, baseline: None };
+            judge(revision, run_set(&node, &folder, &set)?)
+        })
         .collect();
     server.stop_after(judged.into_iter().collect())
 }
 
+/// One run of the suite.
+pub struct Set<'a> {
+    /// What its logs and results are called.
+    pub name: &'a str,
+    /// The revision whose scenarios are run.
+    pub revision: &'a str,
+    /// The server.
+    pub url: &'a str,
+    /// The list of what is expected to fail, and must.
+    pub baseline: Option<&'a Path>,
+}
+
 /// What a run of one set said.
-struct Told {
-    scenarios: Vec<Scenario>,
-    /// Whether the suite says that all required scenarios passed.
-    conformant: bool,
+pub struct Told {
+    /// The scenarios.
+    pub scenarios: Vec<Scenario>,
+    /// Whether the suite says that all required scenarios passed, but for those that are expected
+    /// to fail.
+    pub conformant: bool,
     /// Where the suite left what each check saw.
-    results: PathBuf,
+    pub results: PathBuf,
 }
 
 /// One line of the suite's summary.
 #[derive(Debug, PartialEq, Eq)]
-struct Scenario {
-    name: String,
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
     passed: u32,
-    failed: u32,
+    /// How many of its checks failed.
+    pub failed: u32,
 }
 
-fn run_set(node: &Node, folder: &Path, url: &str, revision: &str) -> Result<Told, Failure> {
-    let results = folder.join(revision);
+/// Runs one set.
+pub fn run_set(node: &Node, folder: &Path, set: &Set<'_>) -> Result<Told, Failure> {
+    let Set { name, revision, url, baseline } = *set;
+    let results = folder.join(name);
     if results.exists() {
         // What an earlier run left would be taken for this one's.
         fs::remove_dir_all(&results).map_err(|error| {
@@ -71,7 +92,7 @@ fn run_set(node: &Node, folder: &Path, url: &str, revision: &str) -> Result<Told
     }
     let mut suite = node.folder.join("node_modules");
     suite.extend(SUITE);
-    let log = folder.join(format!("{revision}.log"));
+    let log = folder.join(format!("{name}.log"));
     let mut command = Command::new(&node.program);
     command
         .arg(suite)
@@ -79,13 +100,16 @@ fn run_set(node: &Node, folder: &Path, url: &str, revision: &str) -> Result<Told
         .arg(&results)
         .current_dir(folder)
         .env("NO_COLOR", "1");
+    if let Some(baseline) = baseline {
+        command.arg("--expected-failures").arg(baseline);
+    }
     let status = child::run_within("the conformance suite", &mut command, &log, RUN_WAIT)?;
     let text = fs::read_to_string(&log).unwrap_or_default();
     let scenarios = summary(&text);
     if scenarios.is_empty() {
         child::print_logs(&log);
         return Err(Failure::new(format!(
-            "the conformance suite told nothing for {revision} ({status}); its log is above"
+            "the conformance suite told nothing for {name} ({status}); its log is above"
         )));
     }
     Ok(Told { scenarios, conformant: status.success(), results })
@@ -137,19 +161,20 @@ fn scenario(line: &str) -> Option<Scenario> {
     })
 }
 
-fn table(revision: &str, scenarios: &[Scenario]) -> String {
+/// How many scenarios of a run passed, and which did not.
+pub fn table(title: &str, scenarios: &[Scenario]) -> String {
     let good = scenarios.iter().filter(|scenario| scenario.failed == 0).count();
     let checks: u32 = scenarios.iter().map(|scenario| scenario.passed).sum();
     let mut table =
-        format!("   {revision}: {good} of {} scenarios, {checks} checks\n", scenarios.len());
+        format!("   {title}: {good} of {} scenarios, {checks} checks\n", scenarios.len());
     for Scenario { name, passed, failed } in scenarios.iter().filter(|line| line.failed > 0) {
         table.push_str(&format!("   failed: {name:<48}{passed:>4} passed {failed:>4} failed\n"));
     }
     table
 }
 
-/// What the failed checks of a scenario said, from the file that the suite left.
-fn print_complaints(results: &Path, name: &str) {
+/// Prints what the failed checks of a scenario said, from the file that the suite left.
+pub fn print_complaints(results: &Path, name: &str) {
     let Ok(folders) = fs::read_dir(results) else { return };
     let prefix = format!("server-{name}-2");
     for folder in folders.flatten() {

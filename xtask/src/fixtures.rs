@@ -26,8 +26,14 @@ pub fn program(target: &Path) -> PathBuf {
 
 /// Starts the built one on a port of its own. Its data goes with it, and it goes with us.
 pub fn start(target: &Path, log: &Path) -> Result<Server, Failure> {
+    start_as(target, "both", log)
+}
+
+/// The same for one that speaks the versions of one era only.
+pub fn start_as(target: &Path, era: &str, log: &Path) -> Result<Server, Failure> {
     let mut command = Command::new(program(target));
-    Server::start(command.args(["--port", "0", "--with-parent"]), LISTENING, log)
+    command.args(["--port", "0", "--with-parent", "--era", era]);
+    Server::start(&mut command, LISTENING, log)
 }
 
 /// `cargo xtask fixture-server`: builds it and becomes it, so that signals reach it.

@@ -1,7 +1,7 @@
 //! What foreign programs run in: Node with the packages of `package-lock.json` in
-//! `crates/testkit/peers`, and Python environments with what each `requirements.txt` there pins.
-//! Made once, in the target folder; a marker holds the list that was installed, so a changed list
-//! is installed anew.
+//! `crates/testkit/peers`, and Python environments with what each `requirements.txt` there, or in
+//! `crates/testkit/upstreams`, pins. Made once, in the target folder; a marker holds the list that
+//! was installed, so a changed list is installed anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,10 @@ use std::process::Command;
 use crate::child;
 use crate::shell::{self, Failure};
 
-/// Where the lists and the scripts are, from the workspace root.
+/// Where the lists and the scripts of clients are, from the workspace root.
 const PEERS: &str = "crates/testkit/peers";
+/// Where those of servers are that need what no client needs.
+const UPSTREAMS: &str = "crates/testkit/upstreams";
 /// The list that was installed, beside what was.
 const MARKER: &str = "installed";
 /// The suite does not run on an older one.
@@ -30,6 +32,21 @@ pub struct Node {
 /// The folder of the peers' scripts.
 pub fn peers_folder(root: &Path) -> PathBuf {
     root.join(PEERS)
+}
+
+/// The folder of the upstreams' scripts.
+pub fn upstreams_folder(root: &Path) -> PathBuf {
+    root.join(UPSTREAMS)
+}
+
+/// A script of Node beside the packages that it imports: Node looks for them there.
+pub fn node_script(node: &Node, script: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let copy = node.folder.join(name).with_extension("mjs");
+    fs::copy(script, &copy).map_err(|error| {
+        let (script, copy) = (script.display(), copy.display());
+        Failure::new(format!("cannot copy `{script}` to `{copy}`: {error}"))
+    })?;
+    Ok(copy)
 }
 
 /// Node and the packages of the lock.
@@ -55,11 +72,11 @@ pub fn node(root: &Path, target: &Path) -> Result<Node, Failure> {
     Ok(Node { program, folder })
 }
 
-/// The Python of an environment with what the peer's `requirements.txt` pins.
-pub fn python(root: &Path, target: &Path, peer: &str) -> Result<PathBuf, Failure> {
-    let folder = target.join("peers").join(peer);
-    let program = folder.join("bin").join("python");
-    let list = peers_folder(root).join(peer).join("requirements.txt");
+/// The Python of an environment with what `requirements.txt` of this name in `lists` pins.
+pub fn python(lists: &Path, target: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let folder = environment(target, name);
+    let program = python_of(target, name);
+    let list = lists.join(name).join("requirements.txt");
     let pins = read(&list)?;
     if is_current(&folder, &pins) && program.exists() {
         return Ok(program);
@@ -79,6 +96,15 @@ pub fn python(root: &Path, target: &Path, peer: &str) -> Result<PathBuf, Failure
     )?;
     child::write(&folder.join(MARKER), &pins)?;
     Ok(program)
+}
+
+/// Where the Python of an environment is, installed or not.
+pub fn python_of(target: &Path, name: &str) -> PathBuf {
+    environment(target, name).join("bin").join("python")
+}
+
+fn environment(target: &Path, name: &str) -> PathBuf {
+    target.join("peers").join(name)
 }
 
 /// The Node that came as a package, or the system's if it is new enough.

@@ -11,11 +11,14 @@ mod shell;
 mod processes;
 mod tidy;
 mod child;
+mod product;
 mod api;
 mod interpreters;
 mod fixtures;
 mod conformance;
 mod peers;
+mod gateway;
+mod upstreams;
 mod test;
 mod bench;
 mod budget;
@@ -30,6 +33,8 @@ usage: cargo xtask <command>
   tidy                    check the house rules (CONTRIBUTING.md lists them)
   conformance             run the official MCP conformance suite against our server
   peers                   let the official MCP SDKs talk to our server
+  gateway-conformance     run the official suite against our server with a server behind it
+  upstreams               reach servers that others wrote through ours
   fixture-server [args..] serve what both of these call: `--port N` over HTTP, or `--stdio`
   bench <name> [args..]   run one benchmark of `bench/` in release mode, e.g. `bench durable`
   budget                  measure the CPU-seconds of a clean dev build
@@ -46,6 +51,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root),
         ["conformance"] => conformance::run_alone(&root),
         ["peers"] => peers::run_alone(&root),
+        ["gateway-conformance"] => gateway::run_alone(&root),
+        ["upstreams"] => upstreams::run_alone(&root),
         ["fixture-server", rest @ ..] => fixtures::foreground(&root, rest),
         ["bench", name, rest @ ..] => bench::run(&root, name, rest),
         ["budget"] => budget::run(&root),

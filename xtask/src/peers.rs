@@ -68,17 +68,13 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
 
 /// The interpreter of a peer and its script, installed.
 fn ready(peer: &Peer, root: &Path, target: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let script = interpreters::peers_folder(root).join(peer.name).join(peer.script);
+    let folder = interpreters::peers_folder(root);
+    let script = folder.join(peer.name).join(peer.script);
     match peer.language {
-        Language::Python => Ok(vec![interpreters::python(root, target, peer.name)?, script]),
+        Language::Python => Ok(vec![interpreters::python(&folder, target, peer.name)?, script]),
         Language::Node => {
             let node = interpreters::node(root, target)?;
-            // Node looks for packages beside the script, so the script goes to the packages.
-            let copy = node.folder.join(peer.name).with_extension("mjs");
-            fs::copy(&script, &copy).map_err(|error| {
-                let (script, copy) = (script.display(), copy.display());
-                Failure::new(format!("cannot copy `{script}` to `{copy}`: {error}"))
-            })?;
+            let copy = interpreters::node_script(&node, &script, peer.name)?;
             Ok(vec![node.program, copy])
         }
     }

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use crate::api;
 use crate::conformance;
+use crate::gateway;
 use crate::peers;
 use crate::processes;
 use crate::shell::{self, Failure};
 use crate::tidy;
+use crate::upstreams;
 
 struct Step {
     name: &'static str,
@@ -30,6 +32,8 @@ const STEPS: &[Step] = &[
     Step { name: "api", run: described_api },
     Step { name: "conformance", run: mcp_conformance },
     Step { name: "peers", run: mcp_peers },
+    Step { name: "gateway-conformance", run: mcp_gateway },
+    Step { name: "upstreams", run: mcp_upstreams },
     Step { name: "leftovers", run: leftovers },
     Step { name: "doc", run: doc },
 ];
@@ -132,7 +136,8 @@ fn test(context: &Context) -> Result<(), Failure> {
         shell::cargo(&context.root)
             .args(["test", "--workspace", "--locked"])
             .env("WAYPOST_BIN", programs.join("waypost"))
-            .env("WAYPOST_RECEIVER_BIN", programs.join("receiver")),
+            .env("WAYPOST_RECEIVER_BIN", programs.join("receiver"))
+            .env("WAYPOST_UPSTREAM_BIN", programs.join("upstream")),
     )
 }
 
@@ -149,6 +154,16 @@ fn mcp_conformance(context: &Context) -> Result<(), Failure> {
 /// Clients that others wrote get along with our server.
 fn mcp_peers(context: &Context) -> Result<(), Failure> {
     peers::run(&context.root, &context.target)
+}
+
+/// The official suite finds what is behind our server as conformant as the server itself.
+fn mcp_gateway(context: &Context) -> Result<(), Failure> {
+    gateway::run(&context.root, &context.target)
+}
+
+/// Servers that others wrote are reached through ours.
+fn mcp_upstreams(context: &Context) -> Result<(), Failure> {
+    upstreams::run(&context.root, &context.target)
 }
 
 fn leftovers(context: &Context) -> Result<(), Failure> {
@@ -211,10 +226,10 @@ fn is_root() -> bool {
 fn summary(times: &[(&str, f64)]) -> String {
     let mut table = String::from("== summary\n");
     for (name, seconds) in times {
-        table.push_str(&format!("   {name:<12}{seconds:>8.1} s\n"));
+        table.push_str(&format!("   {name:<20}{seconds:>8.1} s\n"));
     }
     let total: f64 = times.iter().map(|(_, seconds)| seconds).sum();
-    table.push_str(&format!("   {:<12}{total:>8.1} s\n", "total"));
+    table.push_str(&format!("   {:<20}{total:>8.1} s\n", "total"));
     table
 }
 
@@ -227,9 +242,9 @@ mod tests {
         let table = summary(&[("format", 0.3), ("test", 61.0)]);
         let expected = [
             "== summary",
-            "   format           0.3 s",
-            "   test            61.0 s",
-            "   total           61.3 s",
+            "   format                   0.3 s",
+            "   test                    61.0 s",
+            "   total                   61.3 s",
             "",
         ];
         assert_eq!(table, expected.join("\n"));

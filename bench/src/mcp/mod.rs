@@ -1,7 +1,7 @@
 //! `bench mcp`: the MCP endpoint beside bare axum handlers that answer the same. In turns, because
 //! the machine is not the same from minute to minute.
 
-mod wire;
+pub mod wire;
 pub mod bare;
 
 use std::path::PathBuf;

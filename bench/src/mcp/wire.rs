@@ -12,12 +12,20 @@ pub const PATH: &str = "/mcp";
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 
+/// The name of the tool that is called.
+pub const TOOL: &str = "math__add";
+
 /// A call of a tool that reads.
 pub fn call(address: SocketAddr) -> Vec<u8> {
+    call_of(address, TOOL)
+}
+
+/// The same where the tool has another name.
+pub fn call_of(address: SocketAddr, tool: &str) -> Vec<u8> {
     let body = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"math__add","arguments":{{"a":20,"b":22}},{META}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"a":20,"b":22}},{META}}}}}"#
     );
-    post_with(address, PATH, &headers("tools/call", Some("math__add")), &body)
+    post_with(address, PATH, &headers("tools/call", Some(tool)), &body)
 }
 
 /// The list of tools.

@@ -240,6 +240,8 @@ impl Catalog {
             tags: vec!["plan".to_owned()],
             pace: plan.pace,
             yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
         }
     }
 

@@ -1,5 +1,6 @@
-//! Direct calls: a read needs no session; anything that must be remembered, or asked about, is a
-//! one-step run in a session of its own.
+//! Direct calls: a read needs no session, nor does a tool whose operator wants no journal of it;
+//! anything else that must be remembered, or asked about, is a one-step run in a session of its
+//! own.
 
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
@@ -7,7 +8,7 @@ use crate::once::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::request::{CallReport, CallRequest, Once, RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::Engine;
-use kernel::call::{Caller, Judgement, Pace, Reach, ToolOutput, ToolSpec, Verdict};
+use kernel::call::{Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
 use kernel::fault::Fault;
 use kernel::ids::{CallId, PlanId, SessionId, SessionKey, Space, ToolName};
 use kernel::plan::Closure;
@@ -67,15 +68,16 @@ impl Engine {
             }
         };
         let slow = request.as_task && listed.tool.spec().pace != Pace::Quick;
+        let unrecorded = listed.tool.spec().unrecorded;
         match gate.admit(caller, tool, arguments) {
             Judgement::Refused(fault) => {
                 Err(Refusal::new(RefusalKind::WrongShape, "refused", fault.message))
             }
             Judgement::Admitted { verdict: Verdict::Deny(why), .. } => Err(denied(tool, &why)),
             Judgement::Admitted { verdict: Verdict::Allow, pins }
-                if pins.reach == Reach::Reads && !slow =>
+                if unrecorded || (pins.reach == Reach::Reads && !slow) =>
             {
-                self.call_unrecorded(caller, request).await
+                self.call_unrecorded(caller, request, pins.reach).await
             }
             Judgement::Admitted { .. } => {
                 let wait_ms = if slow { 0 } else { request.wait_ms };
@@ -128,13 +130,14 @@ impl Engine {
         &self,
         caller: &Caller,
         request: CallRequest,
+        reach: Reach,
     ) -> Result<CallReport, Refusal> {
         let sending = Sending {
             caller: caller.clone(),
             call: CallId(self.shared.id_bits()),
             tool: request.tool,
             arguments: Arc::new(request.arguments),
-            reach: Reach::Reads,
+            reach,
             given: Arc::new(request.given),
             teller: request.teller,
         };
@@ -143,11 +146,7 @@ impl Engine {
             (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),
             (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
             (Err(error), Some(retry_ms)) => Err(too_many((error.fault, retry_ms))),
-            (Err(error), None) => {
-                let message = error.fault.to_string();
-                let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", message);
-                Err(hinted(refusal, error.fault.hint))
-            }
+            (Err(error), None) => Err(tool_failed(error)),
         }
     }
 
@@ -217,6 +216,17 @@ fn ill_formed(wrong: IllFormed) -> Refusal {
 fn denied(tool: &ToolName, why: &str) -> Refusal {
     let message = format!("policy refuses `{tool}`: {why}");
     Refusal::new(RefusalKind::Forbidden, "policy_denied", message)
+}
+
+/// The tool failed; what it said itself goes along, so that a door can pass it on as it is.
+fn tool_failed(error: ToolError) -> Refusal {
+    let ToolError { fault, content, .. } = error;
+    let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", fault.to_string());
+    let refusal = hinted(refusal, fault.hint);
+    match content {
+        Some(result) => refusal.detail(json!({"result": result})),
+        None => refusal,
+    }
 }
 
 /// There are too many calls, and nothing was sent.

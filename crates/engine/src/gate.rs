@@ -389,7 +389,7 @@ impl Gate {
             Reach::Writes | Reach::Runs => (HowFar::Unknown, "the call happened, but "),
         };
         let message = format!("{done}the output of `{}` is not as promised: {misfit}", spec.name);
-        Err(ToolError { how, fault: Fault::new("OutputValidationError", message) })
+        Err(ToolError::new(how, Fault::new("OutputValidationError", message)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::rates::Rates;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::registry::{Registry, ToolSource};
 use crate::rest::Rest;
-use kernel::call::{Caller, ToolSpec};
+use kernel::call::{Caller, ToolSpec, Wants};
 use kernel::contracts::{Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store};
 use kernel::ids::{ContentHash, PlanId, RealmId, RunId, SessionKey, time_ordered_bits};
 use kernel::limits::Limits;
@@ -202,6 +202,13 @@ impl Engine {
     /// or calls. Tools that cannot be used, or whose names are taken, are left out and told.
     pub fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
         self.shared.catalog.replace_tools(source)
+    }
+
+    /// What a tool wanted of this caller will not be given.
+    pub fn forget_wants(&self, caller: &Caller, tool: &str, wants: &Wants) {
+        if let Some(listed) = self.shared.gate.find(caller, tool) {
+            listed.tool.forget(&wants.state);
+        }
     }
 
     /// The plans of the caller's realm.

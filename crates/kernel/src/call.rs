@@ -90,6 +90,17 @@ pub struct ToolSpec {
     /// What its output is.
     #[serde(default, skip_serializing_if = "Yields::is_value")]
     pub yields: Yields,
+    /// A direct call of it is never kept as a run, whatever it does to the world. Only a call that
+    /// a person must approve is.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unrecorded: bool,
+    /// The listing as its server wrote it, for doors that pass it on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<Arc<Value>>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl ToolSpec {
@@ -214,6 +225,11 @@ impl Teller {
         Self(Some(listener))
     }
 
+    /// Whether anybody listens.
+    pub fn is_heard(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Tells it, if anybody listens.
     pub fn tell(&self, told: Told) {
         if let Some(listener) = &self.0 {
@@ -306,25 +322,39 @@ pub struct ToolError {
     pub how: HowFar,
     /// What went wrong.
     pub fault: Fault,
+    /// The tool's own result, if it gave one that says that it failed: `{content: [..], isError:
+    /// true}` in MCP's shape, for doors that pass it on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Box<Value>>,
 }
 
 impl ToolError {
+    /// It got so far, and this went wrong.
+    pub fn new(how: HowFar, fault: Fault) -> Self {
+        Self { how, fault, content: None }
+    }
     /// Nothing was sent.
     pub fn not_sent(name: &str, message: impl Into<String>) -> Self {
-        Self { how: HowFar::NotSent, fault: Fault::new(name, message) }
+        Self::new(HowFar::NotSent, Fault::new(name, message))
     }
     /// The tool said that it failed.
     pub fn failed(name: &str, message: impl Into<String>) -> Self {
-        Self { how: HowFar::Failed, fault: Fault::new(name, message) }
+        Self::new(HowFar::Failed, Fault::new(name, message))
     }
     /// Nobody knows whether it happened.
     pub fn unknown(name: &str, message: impl Into<String>) -> Self {
-        Self { how: HowFar::Unknown, fault: Fault::new(name, message) }
+        Self::new(HowFar::Unknown, Fault::new(name, message))
     }
     /// The same error with a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.fault.hint = Some(hint.into());
+        self
+    }
+    /// The same error with the result in which the tool said so.
+    #[must_use]
+    pub fn content(mut self, result: Value) -> Self {
+        self.content = Some(Box::new(result));
         self
     }
 }

@@ -23,6 +23,9 @@ pub trait Tool: Send + Sync {
         Ok(())
     }
 
+    /// What it wanted will not be given: whatever it holds for this state can go.
+    fn forget(&self, _state: &Value) {}
+
     /// What this call does to the world, and whether it may be repeated under its key.
     fn reach(&self, _arguments: &Value) -> (Reach, bool) {
         (self.spec().reach, self.spec().idempotent)

@@ -145,4 +145,32 @@ limits! {
     mcp_ask_wait_ms: u64 = 300_000;
     /// An answer that takes longer than this becomes a stream, where the client takes one.
     mcp_quiet_ms: u64 = 5_000;
+    /// How long an upstream server may take for a connection, a handshake, or a page of a list.
+    upstream_connect_timeout_ms: u64 = 10_000;
+    /// How long a call waits for an upstream that is being connected to.
+    upstream_wait_ms: u64 = 2_000;
+    /// The first wait before an upstream is tried again; it doubles with every failure.
+    upstream_backoff_ms: u64 = 500;
+    /// The longest of these waits.
+    upstream_backoff_ms_max: u64 = 60_000;
+    /// How often an upstream is listed that says neither for how long its lists hold nor when they
+    /// change.
+    upstream_list_interval_ms: u64 = 300_000;
+    /// How many tools of one upstream are taken.
+    upstream_tools_max: usize = 2_000;
+    /// How many prompts of one upstream are taken, and resources, and families of resources.
+    upstream_items_max: usize = 10_000;
+    /// How many pages of one list of an upstream are read.
+    upstream_pages_max: usize = 200;
+    /// How long an upstream's process has to end by itself once its standard input is closed.
+    upstream_stop_ms: u64 = 2_000;
+    /// How many calls of one upstream server wait for an answer that it asked us for; of more, the
+    /// oldest is cancelled.
+    upstream_pending_max: usize = 256;
+    /// How long such a call is kept.
+    upstream_pending_ms: u64 = 600_000;
+    /// The size of an OpenAPI document.
+    upstream_document_bytes_max: usize = 8 * 1024 * 1024;
+    /// How many parts the schema of one operation's arguments has.
+    upstream_schema_nodes_max: usize = 5_000;
 }

@@ -19,6 +19,8 @@ pub struct PromptSpec {
     pub description: Option<String>,
     /// What it takes; every value is a text.
     pub arguments: Vec<PromptArgument>,
+    /// The listing as its server wrote it, for doors that pass it on.
+    pub listed: Option<Arc<Value>>,
 }
 
 /// One argument of a prompt.
@@ -47,6 +49,8 @@ pub struct ResourceSpec {
     pub mime_type: Option<String>,
     /// Its size, if it is known.
     pub bytes: Option<u64>,
+    /// The listing as its server wrote it, for doors that pass it on.
+    pub listed: Option<Arc<Value>>,
 }
 
 /// A family of resources.
@@ -62,6 +66,8 @@ pub struct TemplateSpec {
     pub description: Option<String>,
     /// Their media type.
     pub mime_type: Option<String>,
+    /// The listing as its server wrote it, for doors that pass it on.
+    pub listed: Option<Arc<Value>>,
 }
 
 /// What is being completed.

@@ -4,17 +4,19 @@
 use crate::auth::{Entrance, REALM};
 use crate::config::Config;
 use crate::doors::{Doors, Shared};
+use crate::gateway::{Gateway, GatewayParts, Lookup, left_out, stored_entries};
 use crate::mcp::door::Door;
 use crate::mcp::own::Own;
 use crate::project::{Project, told};
 use crate::routes::router;
 use crate::secret::{SecretError, secret_key};
+use crate::upstreams::{Entry, Ourselves, Upstreams, absolute};
 use axum::Router;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::refusal::Refusal;
 use engine::schema::JsonSchemas;
 use engine::{AllowAll, Engine, ToolSource};
-use kernel::contracts::{Clock, Spawn, Tool};
+use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::ids::RealmId;
 use kernel::plan::mistake::Mistake;
 use kernel::shelf::Shelf;
@@ -22,6 +24,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use stores::{Fatal, Holder, OpenError, Opened, Place};
+use tools::remote::{RemoteParts, UpstreamConfig};
 
 /// What a server is built from.
 pub struct Setup {
@@ -37,12 +40,19 @@ pub struct Setup {
     pub secret_key: Option<String>,
     /// What code brings beside the built-in tools.
     pub extra: Extra,
+    /// The variables that upstreams may name.
+    pub variables: Lookup,
+    /// Our own binary, which watches over the processes of upstreams; without one they are started
+    /// directly.
+    pub supervisor: Option<PathBuf>,
+    /// Whether no upstream is started: plans that name their tools can be read, and that is all.
+    pub alone: bool,
     /// Ends the process after a failed sync.
     pub fatal: Fatal,
 }
 
 impl Setup {
-    /// A server without keys and extras: `Setup { admin_key, ..Setup::new(..) }`.
+    /// A server without keys, extras and variables: `Setup { admin_key, ..Setup::new(..) }`.
     pub fn new(project: Project, data: PathBuf, address: SocketAddr, fatal: Fatal) -> Self {
         Self {
             project,
@@ -51,6 +61,9 @@ impl Setup {
             admin_key: None,
             secret_key: None,
             extra: Extra::default(),
+            variables: Arc::new(|_: &str| None),
+            supervisor: None,
+            alone: false,
             fatal,
         }
     }
@@ -78,12 +91,36 @@ pub struct Assembled {
     pub(crate) spawn: Arc<dyn Spawn>,
 }
 
+impl Assembled {
+    /// What ends it in good order, also for whoever serves it no more.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { doors: self.doors.clone() }
+    }
+}
+
+/// Ends a server in good order.
+#[derive(Clone)]
+pub struct Stopper {
+    doors: Shared,
+}
+
+impl Stopper {
+    /// Ends the engine, and then the upstreams, which its last calls may still need.
+    pub async fn stop(&self) {
+        self.doors.engine.stop().await;
+        self.doors.gateway.stop().await;
+    }
+}
+
 /// Why a server could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
     /// The data folder cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
+    /// What is said of upstreams is wrong.
+    #[error("{}", told(.0))]
+    Upstreams(Vec<Mistake>),
     /// Two tools have one name, or one cannot be used.
     #[error("{}", told(.0))]
     Tools(Vec<Mistake>),
@@ -108,10 +145,13 @@ impl AssembleError {
 
 /// Builds a server on the current tokio runtime and lets it go on with what it left undone.
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
-    let Setup { project, data, address, admin_key, secret_key: given_key, extra, fatal } = setup;
-    let Config { server, limits, tools: rules, http, mcp, session_ttls } = project.config;
+    let Behind { upstreams, configs } = behind(&setup)?;
+    let Setup { project, data, address, admin_key, secret_key: given_key, extra, .. } = setup;
+    let (variables, supervisor, fatal) = (setup.variables, setup.supervisor, setup.fatal);
+    let Config { server, limits, tools: rules, http, mcp, session_ttls, .. } = project.config;
     let limits = Arc::new(limits);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
     let spawn: Arc<dyn Spawn> = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
     let opened = stores::open(
         &Place::Folder(data.clone()),
@@ -126,39 +166,102 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Opened { store, definitions, blobs } = opened;
     // After the store: it makes the folder and holds it alone.
     let key = secret_key(&data, given_key.as_deref())?;
+    let realm = RealmId::from(REALM);
+    let is_configured = |name: &str| upstreams.entries().iter().any(|entry| entry.name == name);
+    let (providers, mut warnings) =
+        stored_entries(definitions.as_ref(), &realm, is_configured).await.map_err(stored)?;
+    warnings.extend(project.clients.warnings);
+    let remote = RemoteParts {
+        spawn: spawn.clone(),
+        clock: clock.clone(),
+        entropy: entropy.clone(),
+        limits: limits.clone(),
+        supervisor,
+    };
     let engine = Engine::start(engine::Parts {
         store,
-        definitions,
+        definitions: definitions.clone(),
         blobs,
         tools: vec![
             ToolSource::new("the built-in tools", tools::builtin(http)),
             ToolSource::new("the host program", extra.tools),
         ],
         rules,
-        awaited: Vec::new(),
+        awaited: awaited(&upstreams, &providers),
         policy: Arc::new(AllowAll),
         schemas: Arc::new(JsonSchemas::default()),
         clock,
-        entropy: Arc::new(SystemEntropy),
+        entropy,
         spawn: spawn.clone(),
         limits,
         session_ttls,
     })
     .map_err(AssembleError::Tools)?;
-    let realm = RealmId::from(REALM);
-    let mut warnings = engine.load_plans(&realm, project.plans).map_err(AssembleError::Plans)?;
+    warnings.extend(engine.load_plans(&realm, project.plans).map_err(AssembleError::Plans)?);
     engine.load_stored_plans(&realm).await.map_err(stored)?;
     warnings.extend(engine.idle_rules(&realm));
     engine.keep_recovering();
+    let folder = absolute(&project.folder);
+    let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, folder };
+    let gateway = Gateway::start(parts, upstreams.entries(), configs);
+    warnings.extend(begin_stored(&gateway, &providers).await);
     let entrance = Entrance::new(address, &server, admin_key.as_deref());
-    let doors = Arc::new(Doors::new(engine.clone(), entrance));
-    // Ours last: it has the longest lists, and a client that ignores cursors should see the others.
-    let mut shelves = extra.shelves;
-    shelves.push(Arc::new(Own::new(engine.clone())));
+    let doors = Arc::new(Doors::new(engine.clone(), entrance, gateway));
+    let shelves = (extra.shelves, Arc::new(Own::new(engine.clone())) as Arc<dyn Shelf>);
     let door = Door::new(doors.clone(), shelves, key, spawn.clone()).lenient(mcp.lenient);
     let door = Arc::new(door);
     let router = router(doors.clone(), door.clone());
     Ok(Assembled { router, engine, warnings, doors, door, spawn })
+}
+
+/// What is behind the server, by its files and variables.
+struct Behind {
+    upstreams: Upstreams,
+    configs: Vec<UpstreamConfig>,
+}
+
+/// The upstreams of the project, without those that lead back to this server.
+fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
+    let variables = setup.variables.as_ref();
+    let project = &setup.project;
+    let mut upstreams = project.upstreams(variables).map_err(AssembleError::Upstreams)?;
+    if setup.alone {
+        return Ok(Behind { upstreams, configs: Vec::new() });
+    }
+    let configs = upstreams.configs(variables).map_err(AssembleError::Upstreams)?;
+    let has_folder = !project.folder.as_os_str().is_empty();
+    let ourselves = Ourselves {
+        address: setup.address,
+        port: project.config.server.port,
+        hosts: project.config.server.hosts.clone(),
+        folder: has_folder.then(|| absolute(&project.folder)),
+    };
+    let (back, ahead): (Vec<UpstreamConfig>, Vec<UpstreamConfig>) =
+        configs.into_iter().partition(|config| ourselves.are(config));
+    let leads_back = |name: &str| back.iter().any(|config| config.name == name);
+    for name in upstreams.leave_out(leads_back) {
+        tracing::info!(upstream = name, "it is this server itself, and left out");
+    }
+    Ok(Behind { upstreams, configs: ahead })
+}
+
+/// What stands before the names of tools that are still to come.
+fn awaited(upstreams: &Upstreams, providers: &[Entry]) -> Vec<String> {
+    let of_store = providers.iter().filter(|entry| !entry.is_disabled()).map(Entry::prefix);
+    upstreams.prefixes().into_iter().chain(of_store).collect()
+}
+
+/// Starts the stored providers; what cannot be used is told and left out.
+async fn begin_stored(gateway: &Gateway, providers: &[Entry]) -> Vec<Mistake> {
+    let _changing = gateway.changing.lock().await;
+    let mut warnings = Vec::new();
+    for entry in providers {
+        match gateway.config_of(entry) {
+            Ok(config) => gateway.begin(entry, config).await,
+            Err(mistake) => warnings.push(left_out(mistake)),
+        }
+    }
+    warnings
 }
 
 fn stored(refusal: Refusal) -> AssembleError {

@@ -3,6 +3,7 @@
 //! worse than none.
 
 use crate::layer::{Layer, merge};
+use crate::upstreams::{Entry, Sections};
 use kernel::ids::RealmId;
 use kernel::limits::Limits;
 use kernel::plan::mistake::{Mistake, meant};
@@ -34,6 +35,8 @@ pub struct Config {
     pub http: HttpSettings,
     /// `[mcp]`.
     pub mcp: McpConfig,
+    /// `[mcp.servers.<name>]` and `[providers.<name>]`.
+    pub upstreams: Vec<Entry>,
     /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
     pub session_ttls: BTreeMap<RealmId, u64>,
 }
@@ -92,11 +95,14 @@ impl Config {
     /// What these layers say together, key by key; a later one goes before those ahead of it. All
     /// mistakes are told, each where it stands, also in what a later layer sets again.
     pub fn layered(layers: &[Layer]) -> Result<Self, Vec<Mistake>> {
-        let mut merged = DeTable::new();
+        let (mut merged, mut sections) = (DeTable::new(), Sections::default());
         let mut mistakes = Vec::new();
         for layer in layers {
             match (Reader { layer }).table() {
-                Ok(table) => merge(&mut merged, table),
+                Ok((table, of_layer)) => {
+                    sections.put_over(of_layer);
+                    merge(&mut merged, table);
+                }
                 Err(found) => mistakes.extend(found),
             }
         }
@@ -107,7 +113,7 @@ impl Config {
         // Cannot fail: each layer was read alone, and what is set twice is of the same shape.
         let written = Written::deserialize(merged)
             .map_err(|error| vec![Mistake::error(error.message().to_owned())])?;
-        config(written)
+        Ok(Self { upstreams: sections.entries()?, ..config(written)? })
     }
 }
 
@@ -156,12 +162,12 @@ struct WrittenHttp {
 /// The keys of each table, by its path.
 fn known_keys(table: &str) -> Option<&'static [&'static str]> {
     match table {
-        "" => Some(&["server", "limits", "tools", "mcp", "realms"]),
+        "" => Some(&["server", "limits", "tools", "mcp", "providers", "realms"]),
         "server" => Some(SERVER_KEYS),
         "limits" => Some(Limits::NAMES),
         "tools" => Some(&["allow", "deny", "limits", "http"]),
         "tools.http" => Some(&["allow"]),
-        "mcp" => Some(&["lenient"]),
+        "mcp" => Some(&["lenient", "servers"]),
         _ => None,
     }
 }
@@ -175,19 +181,20 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The layer's table, if nothing in it is wrong.
-    fn table(&self) -> Result<DeTable<'a>, Vec<Mistake>> {
+    /// The layer's table and what it says of upstreams, if nothing in it is wrong.
+    fn table(&self) -> Result<(DeTable<'a>, Sections), Vec<Mistake>> {
         let text = self.layer.text.as_str();
         let table = DeTable::parse(text).map_err(|error| vec![self.unreadable(&error)])?;
         let mut mistakes = Vec::new();
         self.unknown_keys(table.get_ref(), "", &mut mistakes);
+        let sections = Sections::of(self.layer, table.get_ref(), &mut mistakes);
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
         let written: Written =
             toml::from_str(text).map_err(|error| vec![self.unreadable(&error)])?;
         self.wrong_values(&written, &mut mistakes);
-        if mistakes.is_empty() { Ok(table.into_inner()) } else { Err(mistakes) }
+        if mistakes.is_empty() { Ok((table.into_inner(), sections)) } else { Err(mistakes) }
     }
 
     fn unknown_keys(&self, table: &DeTable<'_>, path: &str, mistakes: &mut Vec<Mistake>) {
@@ -320,6 +327,7 @@ fn config(written: Written) -> Result<Config, Vec<Mistake>> {
         tools: rules,
         http: http.map_err(|bad| vec![Mistake::error(bad.to_string())])?,
         mcp,
+        upstreams: Vec::new(),
         session_ttls: realms.into_iter().filter_map(ttl).collect(),
     })
 }

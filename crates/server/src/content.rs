@@ -135,6 +135,8 @@ mod tests {
             tags: Vec::new(),
             pace: Pace::Quick,
             yields,
+            unrecorded: false,
+            listed: None,
         }
     }
 

@@ -1,7 +1,9 @@
-//! What every handler has at hand: the engine, the entrance, and the few things that doors share.
+//! What every handler has at hand: the engine, the entrance, the upstreams, and the few things that
+//! doors share.
 
 use crate::auth::Entrance;
 use crate::error::Failure;
+use crate::gateway::Gateway;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use engine::Engine;
@@ -16,6 +18,8 @@ pub(crate) struct Doors {
     pub(crate) engine: Engine,
     /// Who may come in.
     pub(crate) entrance: Entrance,
+    /// The servers behind this one.
+    pub(crate) gateway: Gateway,
     /// One permit for each event stream that is open.
     pub(crate) streams: Arc<Semaphore>,
     closing: watch::Sender<bool>,
@@ -25,10 +29,10 @@ pub(crate) struct Doors {
 pub(crate) type Shared = Arc<Doors>;
 
 impl Doors {
-    /// Doors before this engine.
-    pub(crate) fn new(engine: Engine, entrance: Entrance) -> Self {
+    /// Doors before this engine and these upstreams.
+    pub(crate) fn new(engine: Engine, entrance: Entrance, gateway: Gateway) -> Self {
         let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
-        Self { engine, entrance, streams, closing: watch::Sender::new(false) }
+        Self { engine, entrance, gateway, streams, closing: watch::Sender::new(false) }
     }
 
     /// Who calls.

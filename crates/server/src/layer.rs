@@ -5,6 +5,7 @@
 use kernel::plan::mistake::Mistake;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -34,6 +35,44 @@ impl fmt::Display for Source {
     }
 }
 
+/// A place that a person can look up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file, or what else it is: a variable.
+    pub file: Arc<str>,
+    /// The line, from 1; 0 where there is none.
+    pub line: u32,
+    /// The column in characters, from 1; 0 where there is none.
+    pub column: u32,
+}
+
+impl Place {
+    /// All of a file, or of what else it is.
+    pub fn whole(file: &str) -> Self {
+        Self { file: file.into(), line: 0, column: 0 }
+    }
+
+    /// The mistake at this place.
+    pub(crate) fn mistake(&self, mistake: Mistake) -> Mistake {
+        let mut mistake = match self.line {
+            0 => mistake,
+            line => mistake.at((line, self.column), ""),
+        };
+        mistake.file = Some(self.file.to_string());
+        mistake
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        match self.line {
+            0 => Ok(()),
+            line => write!(f, ":{line}"),
+        }
+    }
+}
+
 /// Settings from one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
@@ -59,18 +98,19 @@ impl Layer {
 
     /// The mistake with its file and, where one is known, its place.
     pub(crate) fn found(&self, span: Option<&Range<usize>>, mistake: Mistake) -> Mistake {
+        self.spot(span).mistake(mistake)
+    }
+
+    /// Where this part of the text stands.
+    pub(crate) fn spot(&self, span: Option<&Range<usize>>) -> Place {
         let (file, place) = match &self.source {
-            Source::File(file) => (file.clone(), span.map(|span| self.place(span))),
+            Source::File(file) => (file.as_str().into(), span.map(|span| self.place(span))),
             // The text is ours: what a person can look up is the line that it stands for.
-            Source::Line { file, line } => (file.clone(), Some((*line, 1))),
-            Source::Variable(_) => (self.source.to_string(), None),
+            Source::Line { file, line } => (file.as_str().into(), Some((*line, 1))),
+            Source::Variable(_) => (self.source.to_string().into(), None),
         };
-        let mut mistake = match place {
-            Some(place) => mistake.at(place, ""),
-            None => mistake,
-        };
-        mistake.file = Some(file);
-        mistake
+        let (line, column) = place.unwrap_or_default();
+        Place { file, line, column }
     }
 
     /// The line and the column, both from 1.

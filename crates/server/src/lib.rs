@@ -5,11 +5,13 @@
 //! above it.
 
 pub mod layer;
+pub mod upstreams;
 pub mod config;
 pub mod project;
 mod error;
 pub mod auth;
 mod secret;
+mod gateway;
 mod doors;
 mod frame;
 mod body;
@@ -25,7 +27,8 @@ mod routes;
 mod assemble;
 mod serve;
 
-pub use assemble::{AssembleError, Assembled, Extra, Setup, assemble};
+pub use assemble::{AssembleError, Assembled, Extra, Setup, Stopper, assemble};
+pub use gateway::Lookup;
 pub use openapi::document as openapi;
 pub use routes::routes;
 pub use serve::{serve, serve_stdio};

@@ -1,7 +1,8 @@
-//! A project folder: `waypost.toml` and `plans/<domain>/<name>.{yaml,yml,json}`. The demo is such a
-//! folder too, carried inside the binary.
+//! A project folder: `waypost.toml`, `.mcp.json` and `plans/<domain>/<name>.{yaml,yml,json}`. The
+//! demo is such a folder too, carried inside the binary.
 
 use crate::config::Config;
+use crate::upstreams::{Upstreams, Variables, foreign};
 use engine::PlanFile;
 use kernel::ids::PlanId;
 use kernel::plan::mistake::Mistake;
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The settings' file in a project folder.
 pub const CONFIG_FILE: &str = "waypost.toml";
+/// The file in which clients, and we, find MCP servers. It is read, and never written.
+pub const CLIENTS_FILE: &str = ".mcp.json";
 const PLANS_FOLDER: &str = "plans";
 
 /// The demo's plans, by their path in its project folder.
@@ -37,6 +40,10 @@ pub struct Project {
     pub config: Config,
     /// The plans, in the order of their paths.
     pub plans: Vec<PlanFile>,
+    /// Its folder; empty for what is in none.
+    pub folder: PathBuf,
+    /// The servers that its `.mcp.json` lists.
+    pub clients: foreign::Found,
 }
 
 /// Why a project folder cannot be used.
@@ -63,7 +70,7 @@ impl Project {
             file: (*file).to_owned(),
             text: (*text).to_owned(),
         });
-        Self { config: Config::default(), plans: plans.collect() }
+        Self { plans: plans.collect(), ..Self::default() }
     }
 
     /// The project in this folder, with these settings; without `plans` it has none.
@@ -73,7 +80,24 @@ impl Project {
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
         }
         let plans = Loader { folder, bytes_max: config.limits.plan_bytes_max }.plans()?;
-        Ok(Self { config, plans })
+        let clients = clients(folder)?;
+        Ok(Self { config, plans, folder: folder.to_owned(), clients })
+    }
+
+    /// The upstreams that its settings, its `.mcp.json` and the environment name together.
+    pub fn upstreams(&self, variables: &Variables<'_>) -> Result<Upstreams, Vec<Mistake>> {
+        let entries = (self.config.upstreams.as_slice(), self.clients.entries.as_slice());
+        Upstreams::combine(&self.folder, entries, variables)
+    }
+}
+
+/// What the folder's `.mcp.json` lists; nothing where there is none.
+fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
+    let path = folder.join(CLIENTS_FILE);
+    match fs::read_to_string(&path) {
+        Ok(text) => foreign::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(foreign::Found::default()),
+        Err(why) => Err(ProjectError::Unreadable { path, why }),
     }
 }
 
@@ -247,6 +271,21 @@ mod tests {
         let config = Config::parse(CONFIG_FILE, "[limits]\nplan_bytes_max = 3\n").unwrap();
         let error = Project::load(folder.path(), config).unwrap_err().to_string();
         assert!(error.contains("plans/a/big.yaml") && error.contains("5 bytes"), "{error}");
+    }
+
+    #[test]
+    fn servers_are_found_in_both_files() {
+        let json = r#"{"mcpServers": {"git": {"command": "git-mcp"}}}"#;
+        let folder = project(&[(".mcp.json", json)]);
+        let config = Config::parse(CONFIG_FILE, "[mcp.servers.web]\nurl = \"http://a.example\"\n");
+        let project = Project::load(folder.path(), config.unwrap()).unwrap();
+        let upstreams = project.upstreams(&|_| None).unwrap();
+        let names: Vec<&str> =
+            upstreams.entries().iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["git", "web"]);
+        let folder = self::project(&[(".mcp.json", "{\n")]);
+        let error = load(folder.path()).unwrap_err().to_string();
+        assert!(error.starts_with(".mcp.json:"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,9 @@
 use crate::doors::Shared;
 use crate::error::Failure;
 use crate::frame::frame;
-use crate::http::{asks, blobs, events, feed, ops, plans, runs, seed004, sessions, tools};
+use crate::http::{
+    asks, blobs, events, feed, ops, plans, providers, runs, seed004, sessions, tools, upstreams,
+};
 use crate::mcp;
 use crate::mcp::door::Door;
 use crate::params::short;
@@ -61,6 +63,12 @@ const TABLE: &[Route] = &[
     route("GET", "/api/v1/tools", || get(tools::list)),
     route("GET", "/api/v1/tools/{name}", || get(tools::show)),
     route("POST", "/api/v1/tools/{name}/call", || post(tools::call)),
+    route("GET", "/api/v1/upstreams", || get(upstreams::list)),
+    route("GET", "/api/v1/upstreams/{name}", || get(upstreams::show)),
+    route("POST", "/api/v1/upstreams/{name}/check", || post(upstreams::check)),
+    route("GET", "/api/v1/providers/{refName}", || get(providers::show)),
+    route("PUT", "/api/v1/providers/{refName}", || put(providers::store)),
+    route("DELETE", "/api/v1/providers/{refName}", || delete(providers::remove)),
     route("GET", "/api/v1/blobs/{hash}", || get(blobs::show)),
     route("POST", "/sessions", || post(seed004::create)),
     route("GET", "/sessions/{id}", || get(seed004::show)),

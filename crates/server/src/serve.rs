@@ -1,6 +1,6 @@
 //! Serves a built server until it is told to stop: then nobody new comes in, who is inside may
-//! finish within a limit, and the engine ends last. On a socket it serves everybody, on a pipe the
-//! one client that started it.
+//! finish within a limit, and the engine and the upstreams end last. On a socket it serves
+//! everybody, on a pipe the one client that started it.
 
 use crate::assemble::Assembled;
 use crate::mcp::stdio;
@@ -34,6 +34,7 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()> + Send,
 ) {
+    let stopper = assembled.stopper();
     let Assembled { router, engine, doors, spawn, .. } = assembled;
     let service = TowerToHyperService::new(router);
     let graceful = GracefulShutdown::new();
@@ -73,7 +74,7 @@ pub async fn serve(
     if drained.is_none() {
         tracing::warn!(limit_ms = DRAIN_MS, "requests that were still open are cut off");
     }
-    engine.stop().await;
+    stopper.stop().await;
 }
 
 /// Serves MCP to the client at the other end of a pipe until it closes it, one message a line.
@@ -82,9 +83,9 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let Assembled { engine, door, .. } = assembled;
-    stdio::serve(door, input, output).await;
-    engine.stop().await;
+    let stopper = assembled.stopper();
+    stdio::serve(assembled.door, input, output).await;
+    stopper.stop().await;
 }
 
 async fn accept(

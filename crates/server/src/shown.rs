@@ -166,6 +166,7 @@ pub(crate) fn tool(spec: &ToolSpec, is_plan: bool) -> rest::Tool {
         tags: spec.tags.clone(),
         kind: if is_plan { "plan" } else { "tool" }.to_owned(),
         pace: pace_name(spec.pace).to_owned(),
+        journal: !spec.unrecorded,
     }
 }
 

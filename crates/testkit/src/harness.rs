@@ -18,10 +18,12 @@ const LOG_TAIL_BYTES: usize = 4_000;
 const SERVER_BANNER: &str = "waypost listening on http://";
 
 /// What the tests themselves are told by; the server must not take it for settings of its own.
-const TEST_VARIABLES: [&str; 8] = [
+const TEST_VARIABLES: [&str; 10] = [
     "WAYPOST_BIN",
     "WAYPOST_RECEIVER_BIN",
+    "WAYPOST_UPSTREAM_BIN",
     "WAYPOST_KILLS",
+    "WAYPOST_CHILD_KILLS",
     "WAYPOST_SEED",
     "WAYPOST_PAUSED",
     "WAYPOST_FUZZ_SECONDS",
@@ -39,6 +41,38 @@ pub fn wait_for<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option
         assert!(begun.elapsed() < limit, "waited {limit:?} in vain for {what}");
         thread::sleep(POLL);
     }
+}
+
+/// A process as the system shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its id.
+    pub pid: u32,
+    /// Its program and arguments.
+    pub words: Vec<String>,
+}
+
+/// All living processes with this among their arguments. One that is dead but not reaped yet has
+/// none.
+pub fn processes_with(argument: &str) -> Vec<Seen> {
+    let entries = fs::read_dir("/proc").unwrap_or_else(|error| panic!("no `/proc`: {error}"));
+    let seen = |entry: fs::DirEntry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+        let words: Vec<String> =
+            words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        words.iter().any(|word| word == argument).then_some(Seen { pid, words })
+    };
+    entries.flatten().filter_map(seen).collect()
+}
+
+/// Sends a signal, `KILL` or `TERM`, to a process that may be gone already.
+pub fn send_signal(signal: &str, pid: u32) {
+    // The shell's own `kill`: the program of that name is not everywhere.
+    let script = "kill -s \"$0\" \"$1\" 2>/dev/null || true";
+    let sent = Command::new("sh").args(["-c", script, signal, &pid.to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "cannot send {signal} to {pid}");
 }
 
 /// A project folder.

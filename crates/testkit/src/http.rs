@@ -206,7 +206,7 @@ impl Connection {
     }
 
     /// Whether a kept connection can still be used: a server may close it between two requests.
-    fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         let peeked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0; 1]));
         let restored = self.stream.set_nonblocking(false);
         restored.is_ok() && peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)

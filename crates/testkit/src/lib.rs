@@ -11,8 +11,10 @@
 pub mod scene;
 pub mod http;
 pub mod harness;
+pub mod caller;
 pub mod receiver;
 pub mod kill;
 pub mod sim;
 pub mod mcp;
 pub mod fuzz;
+pub mod upstream;

@@ -9,20 +9,30 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The keys that the environment may bring.
+/// What the environment may bring.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     /// With it only who has it administers.
     admin: Option<String>,
     /// What seals what clients carry for us.
     secret: Option<String>,
+    /// What the settings of upstreams may name.
+    environment: Environment,
+    /// Whether nothing outside is reached.
+    alone: bool,
 }
 
 impl Keys {
+    /// Nothing from outside, and nothing outside is reached.
+    pub(crate) fn none() -> Self {
+        Self { alone: true, ..Self::default() }
+    }
+
     /// Those of this environment.
     pub(crate) fn of(environment: &Environment) -> Self {
         let key = |name: &str| environment.text(name).map(str::to_owned);
-        Self { admin: key(ADMIN_KEY), secret: key(SECRET_KEY) }
+        let (admin, secret) = (key(ADMIN_KEY), key(SECRET_KEY));
+        Self { admin, secret, environment: environment.clone(), alone: false }
     }
 }
 
@@ -44,9 +54,14 @@ pub(crate) async fn try_assemble(
     keys: Keys,
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
+    let Keys { admin, secret, environment, alone } = keys;
     let setup = Setup {
-        admin_key: keys.admin,
-        secret_key: keys.secret,
+        admin_key: admin,
+        secret_key: secret,
+        variables: Arc::new(move |name: &str| environment.any(name)),
+        // Without it the children of upstreams are watched over by nobody but us.
+        supervisor: std::env::current_exe().ok(),
+        alone,
         ..Setup::new(project, data, address, fatal)
     };
     server::assemble(setup).await
@@ -63,6 +78,12 @@ pub(crate) fn refused(error: AssembleError) -> Failure {
     match error {
         AssembleError::Store(error) => Failure::new(Exit::Usage, "data_folder", error.to_string())
             .hint("`--data DIR` names another folder, `--ephemeral` takes one of its own"),
+        AssembleError::Upstreams(mistakes) => {
+            let lines = mistakes.iter().map(Mistake::to_string).collect();
+            Failure::new(Exit::Usage, "invalid_upstreams", "there are mistakes in the upstreams")
+                .lines(lines)
+                .hint("mend them, or set `disabled = true` in `[mcp.servers.<name>]`")
+        }
         AssembleError::Tools(mistakes) => {
             let lines = mistakes.iter().map(Mistake::to_string).collect();
             Failure::new(Exit::Usage, "invalid_tools", "there are mistakes in the tools")

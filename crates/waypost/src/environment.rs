@@ -1,5 +1,6 @@
 //! The variables that Waypost reads, and the only place that reads them: those of the process, and
-//! below them those of the `.env` beside the project's `waypost.toml`.
+//! below them those of the `.env` beside the project's `waypost.toml`. Ours have names of ours; any
+//! other is read only where the settings of an upstream name it.
 
 use crate::dotenv;
 use crate::exit::Failure;
@@ -46,6 +47,18 @@ impl fmt::Debug for Variable {
 pub(crate) struct Environment {
     /// An empty one is none, but it hides the one in the file.
     variables: BTreeMap<String, Variable>,
+    /// All there are, for settings that name one.
+    all: Texts,
+}
+
+#[derive(Clone, Default)]
+struct Texts(BTreeMap<String, String>);
+
+/// Only how many: any of them may be a secret.
+impl fmt::Debug for Texts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} texts", self.0.len())
+    }
 }
 
 impl Environment {
@@ -73,6 +86,11 @@ impl Environment {
     /// Its text.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.get(name).map(|variable| variable.text.as_str())
+    }
+
+    /// What a variable of any name is set to, as it is.
+    pub(crate) fn any(&self, name: &str) -> Option<String> {
+        self.all.0.get(name).cloned()
     }
 
     /// All whose names begin like this, in the order of their names.
@@ -108,10 +126,14 @@ impl Environment {
         for (name, variable) in added.variables {
             self.variables.entry(name).or_insert(variable);
         }
+        for (name, text) in added.all.0 {
+            self.all.0.entry(name).or_insert(text);
+        }
         Ok(())
     }
 
     fn set(&mut self, name: &str, text: &str, source: Source) {
+        self.all.0.insert(name.to_owned(), text.to_owned());
         if name.starts_with(PREFIX) || name == LOG_LEVEL {
             let text = text.trim().to_owned();
             let variable = Variable { name: name.to_owned(), text, source };
@@ -151,11 +173,14 @@ mod tests {
         let level = environment.get(LOG_LEVEL).unwrap();
         assert_eq!((level.text.as_str(), level.source.to_string()), ("info", ".env:5".to_owned()));
         assert_eq!((environment.get("PATH"), environment.get("OTHER")), (None, None));
+        let any = |name: &str| environment.any(name);
+        assert_eq!((any("PATH"), any("OTHER")), (Some("x".to_owned()), Some("y".to_owned())));
+        assert_eq!((any("WAYPOST_HOST"), any("NONE")), (Some(String::new()), None));
     }
 
     #[test]
     fn a_secret_is_told_nowhere() {
-        let environment = Environment::of_test(&[(ADMIN_KEY, "hunter2")], "");
+        let environment = Environment::of_test(&[(ADMIN_KEY, "hunter2"), ("X", "hunter2")], "");
         assert_eq!(environment.text(ADMIN_KEY), Some("hunter2"));
         assert!(!format!("{environment:?}").contains("hunter2"));
         let failure = Environment::default().add(".env", "A=1\nhunter2\n").unwrap_err();

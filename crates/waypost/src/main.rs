@@ -32,8 +32,8 @@ mod commands;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    completions, config, docs_reference, doctor, events, inbox, init, man, mcp, plan, session,
-    tool, up,
+    child, completions, config, docs_reference, doctor, events, inbox, init, man, mcp, plan,
+    session, tool, up,
 };
 use context::Context;
 use exit::{Exit, Failure};
@@ -93,7 +93,7 @@ enum Command {
     Inbox(inbox::InboxArgs),
     /// List, show and call tools
     Tool(tool::ToolArgs),
-    /// Connect MCP clients, or serve one over standard input and output
+    /// Connect MCP clients, and the servers behind this one
     Mcp(mcp::McpArgs),
     /// Follow what happens in all sessions
     Events(events::EventsArgs),
@@ -108,6 +108,9 @@ enum Command {
     /// Write the reference for `docs/reference` into a folder
     #[command(hide = true)]
     DocsReference(docs_reference::DocsReferenceArgs),
+    /// Run a command that ends with whoever started it
+    #[command(hide = true)]
+    Child(child::ChildArgs),
     /// Say more about a command, or list the exit codes
     Help {
         /// A command, such as `plan run`, or `exit-codes`
@@ -141,6 +144,7 @@ fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Completions(args) => completions::run(&args, Cli::command(), output),
         Command::Man(args) => man::run(&args, Cli::command(), output),
         Command::DocsReference(args) => docs_reference::run(&args, Cli::command(), output),
+        Command::Child(args) => child::run(&args),
         Command::Up(args) => {
             let context = context(args.project())?;
             logs::start(&context.environment, args.log(), "info")?;

@@ -26,6 +26,8 @@ pub(crate) struct Selection {
     pub(crate) project: Project,
     /// The files of the named plans.
     named: Vec<String>,
+    /// How the tools of upstreams begin: which there are is known only to a server.
+    awaited: Vec<String>,
 }
 
 /// A plan file and what is wrong with it.
@@ -82,7 +84,7 @@ impl Selection {
                 .hint("a plan is a file `plans/<domain>/<name>.yaml`; `waypost init` writes one"));
         }
         let named = project.plans.iter().map(|plan| plan.file.clone()).collect();
-        Ok(Self { project, named })
+        Ok(Self::new(project, named, environment))
     }
 
     fn files(
@@ -112,7 +114,14 @@ impl Selection {
                 }
             }
         }
-        Ok(Self { project, named })
+        Ok(Self::new(project, named, environment))
+    }
+
+    fn new(project: Project, named: Vec<String>, environment: &Environment) -> Self {
+        // What is wrong with upstreams is told where they are used, and keeps no plan from a check.
+        let upstreams = project.upstreams(&|name: &str| environment.any(name));
+        let awaited = upstreams.map(|upstreams| upstreams.prefixes()).unwrap_or_default();
+        Self { project, named, awaited }
     }
 
     /// Checks the named plans.
@@ -130,7 +139,9 @@ impl Selection {
         let around = Surroundings {
             tools: &|name: &ToolName| tools.get(name).cloned(),
             withheld: &|name: &ToolName| withheld.contains_key(name),
-            awaited: &|_: &ToolName| false,
+            awaited: &|name: &ToolName| {
+                self.awaited.iter().any(|beginning| name.as_str().starts_with(beginning.as_str()))
+            },
             plans: &|id: &PlanId| ids.contains(id),
             tool_names: &|| tools.keys().cloned().collect(),
             schemas: &schemas,

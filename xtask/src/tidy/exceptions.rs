@@ -30,6 +30,41 @@ pub const EXCEPTIONS: &[Exception] = &[
         rule: Rule::Banned,
         reason: "SQLite asks for its file system in C: the one place that is not safe Rust",
     },
+    Exception {
+        path: "crates/tools/src/remote/mcp/attend.rs",
+        rule: Rule::Clock,
+        reason: "a biased `select!` has a fixed order, and no simulation steps connections",
+    },
+    Exception {
+        path: "crates/tools/src/remote/mcp/calls.rs",
+        rule: Rule::Clock,
+        reason: "a biased `select!` has a fixed order, and no simulation steps connections",
+    },
+    Exception {
+        path: "crates/tools/src/remote/mcp/keeper.rs",
+        rule: Rule::Clock,
+        reason: "a biased `select!` has a fixed order, and no simulation steps connections",
+    },
+    Exception {
+        path: "crates/tools/src/remote/upstream.rs",
+        rule: Rule::Clock,
+        reason: "a biased `select!` has a fixed order, and no simulation steps connections",
+    },
+    Exception {
+        path: "crates/tools/src/remote/mcp/scripted.rs",
+        rule: Rule::Banned,
+        reason: "for tests only: a scene that goes wrong ends its test",
+    },
+    Exception {
+        path: "crates/tools/src/remote/mcp/tool/scene.rs",
+        rule: Rule::Banned,
+        reason: "for tests only: a scene that goes wrong ends its test",
+    },
+    Exception {
+        path: "crates/tools/src/remote/stage.rs",
+        rule: Rule::Banned,
+        reason: "for tests only: a scene that goes wrong ends its test",
+    },
 ];
 
 const THIS_FILE: &str = "xtask/src/tidy/exceptions.rs";

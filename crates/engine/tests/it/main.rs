@@ -9,6 +9,7 @@ mod expiry;
 mod keep;
 mod keys;
 mod wants;
+mod unrecorded;
 mod world;
 
 use kernel::ask::{AskBody, FixAction, Reply};

@@ -46,6 +46,8 @@ fn echo(name: &str, input: Value, output: Option<Value>) -> Arc<dyn Tool> {
         tags: Vec::new(),
         pace: Pace::Quick,
         yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
     })))
 }
 

@@ -92,6 +92,8 @@ fn held(name: &str, reach: Reach, ledger: &Arc<Ledger>, permits: &Arc<Semaphore>
             tags: Vec::new(),
             pace: Pace::Quick,
             yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
         }),
         ledger: ledger.clone(),
         permits: permits.clone(),

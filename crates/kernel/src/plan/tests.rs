@@ -79,6 +79,8 @@ fn tool(name: &ToolName) -> Option<Arc<ToolSpec>> {
         tags: Vec::new(),
         pace: Pace::Quick,
         yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
     }))
 }
 

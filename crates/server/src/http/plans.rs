@@ -1,5 +1,6 @@
 //! `/api/v1/plans`: the plans of the catalog, storing one, and whether one would be taken.
 
+use super::condition::{Condition, stale, tagged};
 use super::tools::{PageQuery, paged};
 use crate::body::Posted;
 use crate::doors::{Administrator, Doors, Shared};
@@ -8,10 +9,9 @@ use crate::params::{Named, Params, short};
 use crate::shown;
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::Refusal;
 use kernel::ids::PlanId;
 use kernel::plan::mistake::{Mistake, meant};
 use serde_json::{Map, Value};
@@ -50,7 +50,7 @@ pub(crate) async fn store(
 ) -> Result<(StatusCode, Response), Failure> {
     let id = PlanId::from(name.as_str());
     named_by_path(&mut plan, &name)?;
-    let expected = match condition(&headers)? {
+    let expected = match Condition::of(&headers)? {
         Condition::None => None,
         Condition::Absent => Some(0),
         Condition::Version(version) => Some(version),
@@ -77,13 +77,11 @@ fn shown_plan(doors: &Doors, id: &PlanId, version: Option<u64>) -> Result<Respon
         return Err(Refusal::not_found("plan", short(id.as_str())).hint(hint).into());
     };
     let summary = shown::plan_summary(&plan);
-    let mut response = Json(PlanAnswer { summary, plan: (*plan.source).clone() }).into_response();
-    if let Some(version) = version {
-        // A number in quotes is plain ASCII; nothing in it can be refused.
-        let tag = HeaderValue::try_from(format!("\"{version}\""));
-        response.headers_mut().insert(ETAG, tag.unwrap_or(HeaderValue::from_static("\"\"")));
-    }
-    Ok(response)
+    let response = Json(PlanAnswer { summary, plan: (*plan.source).clone() }).into_response();
+    Ok(match version {
+        Some(version) => tagged(response, version),
+        None => response,
+    })
 }
 
 /// A plan is stored under the id in its path; one without an id gets it from there.
@@ -97,44 +95,6 @@ fn named_by_path(plan: &mut Map<String, Value>, name: &str) -> Result<(), Failur
         Some(_) => Err(Failure::wrong_value("/planId", "`planId` is not the id in the path")
             .hint("leave it out, or use the same")),
     }
-}
-
-/// What must be true of the stored plan.
-enum Condition {
-    None,
-    /// There is none.
-    Absent,
-    /// There is one.
-    Any,
-    /// This is its version.
-    Version(u64),
-}
-
-fn condition(headers: &HeaderMap) -> Result<Condition, Failure> {
-    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    match (text(IF_MATCH), text(IF_NONE_MATCH)) {
-        (None, None) => Ok(Condition::None),
-        (Some("*"), None) => Ok(Condition::Any),
-        (None, Some("*")) => Ok(Condition::Absent),
-        (Some(tag), None) => version(tag).map(Condition::Version).ok_or_else(|| {
-            Failure::bad_request("bad_if_match", "`If-Match` is no `ETag` of a plan")
-                .hint("send the `ETag` of `GET /api/v1/plans/{id}` as it is, or `*`")
-        }),
-        (_, Some(_)) => Err(Failure::bad_request(
-            "bad_if_none_match",
-            "`If-None-Match` can only be `*` here, and without `If-Match`",
-        )),
-    }
-}
-
-fn version(tag: &str) -> Option<u64> {
-    tag.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
-}
-
-fn stale(message: String) -> Failure {
-    let refusal = Refusal::new(RefusalKind::Conflict, "version_conflict", message)
-        .hint("read it again and send its `ETag`");
-    Failure::with_status(StatusCode::PRECONDITION_FAILED, refusal)
 }
 
 /// `POST /plans/validate`: the body is the plan.

@@ -210,11 +210,47 @@ fn tool(spec: &ToolSpec, shape: Shape) -> Option<String> {
     if name.is_empty() || name.len() > MCP_NAME_CHARS_MAX {
         return None;
     }
+    match spec.listed.as_deref() {
+        Some(Value::Object(listed)) => passed_on(listed, spec, (name, shape)),
+        _ => own(spec, (&name, shape)),
+    }
+}
+
+/// A tool of another server: as that lists it, whatever it says of it, but under the name that it
+/// has here and with schemas that this version can hold.
+fn passed_on(
+    listed: &Map<String, Value>,
+    spec: &ToolSpec,
+    (name, shape): (String, Shape),
+) -> Option<String> {
+    let mut shown = listed.clone();
+    shown.insert("name".to_owned(), Value::String(name));
+    shown.insert("inputSchema".to_owned(), input(&spec.input_schema, shape)?.into_owned());
+    match spec.output_schema.as_ref().and_then(|schema| output(schema, shape)) {
+        Some(schema) => shown.insert("outputSchema".to_owned(), schema.into_owned()),
+        None => shown.remove("outputSchema"),
+    };
+    // A tool without a description is refused by some clients.
+    let described = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
+    if !shown.get("description").is_some_and(described) {
+        shown.insert("description".to_owned(), Value::String(spec.title.clone()));
+    }
+    if shape == Shape::Bare
+        && let Some(title) = shown.remove("title")
+        && let Value::Object(annotations) = shown.entry("annotations").or_insert_with(|| json!({}))
+    {
+        annotations.entry("title").or_insert(title);
+    }
+    serde_json::to_string(&shown).ok()
+}
+
+/// A tool of our own, as we know it.
+fn own(spec: &ToolSpec, (name, shape): (&str, Shape)) -> Option<String> {
     let title = Some(spec.title.as_str()).filter(|title| !title.is_empty());
     let reads = spec.reach == Reach::Reads;
     let bare = shape == Shape::Bare;
     let tool = Tool {
-        name: &name,
+        name,
         title: title.filter(|_| !bare),
         // A tool without a description is refused by some clients.
         description: if spec.description.is_empty() { &spec.title } else { &spec.description },
@@ -350,6 +386,8 @@ mod tests {
             tags: Vec::new(),
             pace: Pace::Quick,
             yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
         }
     }
 
@@ -378,6 +416,33 @@ mod tests {
         assert_eq!(shown(&spec, Version::June2025), objects);
         let mut bare = objects.clone();
         bare["annotations"]["title"] = json!("A title");
+        bare.as_object_mut().unwrap().retain(|key, _| key != "title" && key != "outputSchema");
+        assert_eq!(shown(&spec, Version::March2025), bare);
+    }
+
+    #[test]
+    fn what_another_server_lists_is_passed_on() {
+        let listed = json!({
+            "name": "b", "title": "B", "icons": [{"src": "https://a.test/b.png"}],
+            "inputSchema": {"type": "object", "properties": {"n": true}},
+            "outputSchema": {"type": "number"},
+            "annotations": {"readOnlyHint": true, "openWorldHint": false},
+            "execution": {"taskSupport": "optional"}, "_meta": {"a.test/x": [1]}, "later": 1,
+        });
+        let input = listed["inputSchema"].clone();
+        let mut spec = spec("up.b", input, Some(json!({"type": "number"})));
+        spec.listed = Some(Arc::new(listed.clone()));
+        let mut modern = listed;
+        modern["name"] = json!("up.b");
+        modern["description"] = json!("A title");
+        assert_eq!(shown(&spec, Version::July2026), modern);
+        let mut objects = modern.clone();
+        objects["inputSchema"]["properties"]["n"] = json!({});
+        objects["outputSchema"] = json!({"type": "object",
+            "properties": {"result": {"type": "number"}}, "required": ["result"]});
+        assert_eq!(shown(&spec, Version::November2025), objects);
+        let mut bare = objects;
+        bare["annotations"]["title"] = json!("B");
         bare.as_object_mut().unwrap().retain(|key, _| key != "title" && key != "outputSchema");
         assert_eq!(shown(&spec, Version::March2025), bare);
     }

@@ -67,7 +67,7 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             Err(refusal) if refusal.code == "not_found" => {
                 return Err(no_tool(calling.spec.name.as_str()));
             }
-            Err(refusal) => return refused(refusal),
+            Err(refusal) => return refused(refusal, calling.exchange.client.version),
         };
         match want(calling.exchange, &wants, given, &calling.bound()).await? {
             Wanted::Answer(outcome) => return Ok(outcome),

@@ -118,7 +118,8 @@ impl<'a> Calling<'a> {
 
     /// Whether it is a task from the beginning.
     pub(crate) fn is_task(&self) -> bool {
-        takes_tasks(&self.exchange.client) && self.spec.pace != Pace::Quick
+        let lasting = self.spec.pace != Pace::Quick && !self.spec.unrecorded;
+        lasting && takes_tasks(&self.exchange.client)
     }
 
     /// The arguments once more: only a call that asks back needs them twice, and most do not.
@@ -155,10 +156,12 @@ impl<'a> Calling<'a> {
         result::done(Some(self.spec), output, self.exchange.client.version)
     }
 
-    /// Whether its output comes out of a run: a quick read of a tool gives it as it is.
+    /// Whether its output comes out of a run: a quick read of a tool gives it as it is, and so does
+    /// a tool without a journal.
     fn is_recorded(&self) -> bool {
         let is_tool = || self.engine().tool_for(self.caller(), self.spec.name.as_str()).is_some();
-        self.is_task() || self.spec.reach != Reach::Reads || !is_tool()
+        let in_a_run = self.is_task() || self.spec.reach != Reach::Reads || !is_tool();
+        in_a_run && !self.spec.unrecorded
     }
 
     /// Its run ended without an output.

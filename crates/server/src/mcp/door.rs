@@ -12,8 +12,10 @@ use std::sync::Arc;
 pub(crate) struct Door {
     /// The engine and who may come in.
     pub(crate) doors: Shared,
-    /// Prompts and resources; the first one that holds something answers for it.
-    pub(crate) shelves: Vec<Arc<dyn Shelf>>,
+    /// What code brings; asked before the upstreams.
+    first: Vec<Arc<dyn Shelf>>,
+    /// Ours; asked last.
+    own: Arc<dyn Shelf>,
     /// Seals what a client carries for us.
     pub(crate) seal: Seal,
     /// Lists that are written already.
@@ -27,22 +29,32 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// A door before these shelves, which seals with this key.
+    /// A door before what code brings and what is ours, which seals with this key.
     pub(crate) fn new(
         doors: Shared,
-        shelves: Vec<Arc<dyn Shelf>>,
+        (first, own): (Vec<Arc<dyn Shelf>>, Arc<dyn Shelf>),
         key: [u8; 32],
         spawn: Arc<dyn Spawn>,
     ) -> Self {
         Self {
             doors,
-            shelves,
+            first,
+            own,
             seal: Seal::new(key),
             lists: Lists::default(),
             sessions: Sessions::default(),
             spawn,
             lenient: false,
         }
+    }
+
+    /// All prompts and resources; the first shelf that holds something answers for it. Ours is the
+    /// last: it has the longest lists, and a client that ignores cursors should see the others.
+    pub(crate) fn shelves(&self) -> Vec<Arc<dyn Shelf>> {
+        let mut shelves = self.first.clone();
+        shelves.extend(self.doors.gateway.shelves());
+        shelves.push(self.own.clone());
+        shelves
     }
 
     /// The same, lenient or not.

@@ -10,6 +10,7 @@ use kernel::fault::Fault;
 use kernel::names::{Alphabet, inward};
 use kernel::shelf::WRONG_REQUEST;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::sync::Arc;
 use wire::jsonrpc::{INTERNAL_ERROR, RpcError};
@@ -96,6 +97,13 @@ pub(crate) fn page_of<'a, T>(
     let page = &items[first..items.len().min(first.saturating_add(max.max(1)))];
     let more = first + page.len() < items.len();
     (page, page.last().map(key).filter(|_| more))
+}
+
+/// What another server says of an item beyond these members: it is passed on as it is.
+pub(crate) fn more(listed: Option<&Arc<Value>>, known: &[&str]) -> Map<String, Value> {
+    let Some(Value::Object(members)) = listed.map(Arc::as_ref) else { return Map::new() };
+    let more = members.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+    more.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// Items as JSON, with a comma between two.

@@ -4,7 +4,7 @@
 use super::answer::{Answered, Outcome};
 use super::client::Version;
 use super::exchange::Exchange;
-use super::lists::{after, cursor, failed, has_titles, joined, listed, page_of};
+use super::lists::{after, cursor, failed, has_titles, joined, listed, more, page_of};
 use super::seal::Bound;
 use super::wanting::{Retry, Wanted, given, want, what};
 use crate::params::short;
@@ -45,7 +45,7 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
     let bound = Bound::new(&exchange.caller, what);
     let given = given(&exchange, &retry, &bound)?;
     let asked = Asked { name, arguments, given, bound };
-    for shelf in &exchange.door.shelves {
+    for shelf in exchange.door.shelves() {
         if let Some(spec) = shelf.prompt_spec(&exchange.caller, &asked.name) {
             has_required(&spec, &asked.arguments)?;
         }
@@ -127,7 +127,7 @@ fn has_required(spec: &PromptSpec, arguments: &Map<String, Value>) -> Result<(),
 /// All prompts by name; one that several shelves hold is the first one's.
 fn all(exchange: &Exchange) -> Vec<Arc<PromptSpec>> {
     let mut prompts = BTreeMap::new();
-    for shelf in &exchange.door.shelves {
+    for shelf in exchange.door.shelves() {
         for spec in shelf.prompts(&exchange.caller) {
             prompts.entry(spec.name.clone()).or_insert(spec);
         }
@@ -151,6 +151,9 @@ struct Prompt<'a> {
     description: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     arguments: Vec<Argument<'a>>,
+    /// What its own server says of it beside that; all of its arguments, too.
+    #[serde(flatten)]
+    more: Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -168,11 +171,13 @@ impl<'a> Prompt<'a> {
             description: argument.description.as_deref(),
             required: argument.required,
         };
+        let own = spec.arguments.iter().filter(|_| spec.listed.is_none());
         Self {
             name: &spec.name,
             title: spec.title.as_deref().filter(|_| has_titles(version)),
             description: spec.description.as_deref(),
-            arguments: spec.arguments.iter().map(argument).collect(),
+            arguments: own.map(argument).collect(),
+            more: more(spec.listed.as_ref(), &["name", "title", "description"]),
         }
     }
 }
@@ -194,6 +199,7 @@ mod tests {
             title: Some("P".to_owned()),
             description: None,
             arguments: vec![argument("a", true), argument("b", false), argument("c", true)],
+            listed: None,
         }
     }
 
@@ -213,6 +219,18 @@ mod tests {
             {"name": "b", "required": false}, {"name": "c", "required": true}]});
         assert_eq!(shown(Version::March2025), old);
         assert_eq!(shown(Version::June2025)["title"], "P");
+    }
+
+    #[test]
+    fn what_another_server_lists_is_passed_on() {
+        let listed = json!({"name": "p", "title": "P", "arguments": [{"name": "a", "title": "A"}],
+            "icons": [{"src": "https://a.test/p.png"}], "_meta": {"x": 1}});
+        let mut passed = spec();
+        passed.name = "up.p".to_owned();
+        passed.listed = Some(Arc::new(listed.clone()));
+        let mut expected = listed;
+        expected["name"] = json!("up.p");
+        assert_eq!(json!(Prompt::of(&passed, Version::July2026)), expected);
     }
 
     #[test]

@@ -5,13 +5,13 @@ use super::answer::{Answered, Outcome};
 use super::client::Version;
 use super::door::Door;
 use super::exchange::Exchange;
-use super::lists::{after, bad_cursor, cursor, failed, has_titles, joined, listed, page_of};
+use super::lists::{after, bad_cursor, cursor, failed, has_titles, joined, listed, more, page_of};
 use crate::params::short;
 use kernel::call::Caller;
 use kernel::contracts::{Page, Paged};
 use kernel::shelf::{Changes, ResourceSpec, TemplateSpec};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wire::jsonrpc::{INVALID_PARAMS, RpcError};
 use wire::mcp::RESOURCE_NOT_FOUND;
 
@@ -24,7 +24,7 @@ const RESOURCES_TTL_MS: u64 = 0;
 
 /// `resources/list`: shelf after shelf, each in its own order.
 pub(crate) async fn list(exchange: Exchange) -> Answered {
-    let shelves = &exchange.door.shelves;
+    let shelves = exchange.door.shelves();
     let (first, mut inner) = match after(&exchange, RESOURCES)? {
         None => (0, None),
         Some(place) => {
@@ -76,14 +76,14 @@ pub(crate) async fn templates(exchange: Exchange) -> Answered {
 
 /// The templates of all shelves.
 pub(crate) fn all_templates(door: &Door, caller: &Caller) -> Vec<TemplateSpec> {
-    door.shelves.iter().flat_map(|shelf| shelf.templates(caller)).collect()
+    door.shelves().iter().flat_map(|shelf| shelf.templates(caller)).collect()
 }
 
 /// `resources/read`.
 pub(crate) async fn read(exchange: Exchange) -> Answered {
     let ReadParams { uri } = exchange.params()?;
     let version = exchange.client.version;
-    for shelf in &exchange.door.shelves {
+    for shelf in exchange.door.shelves() {
         let contents = shelf.read(&exchange.caller, &uri).await.map_err(failed)?;
         if let Some(contents) = contents {
             return Ok(read_result(version, &contents));
@@ -114,7 +114,7 @@ pub(crate) async fn changes(
     caller: &Caller,
     uri: &str,
 ) -> Result<Option<Box<dyn Changes>>, RpcError> {
-    for shelf in &door.shelves {
+    for shelf in door.shelves() {
         let found = shelf.changes(caller, uri).await.map_err(failed)?;
         if found.is_some() {
             return Ok(found);
@@ -136,6 +136,9 @@ struct Resource<'a> {
     mime_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
+    /// What its own server says of it beside that.
+    #[serde(flatten)]
+    more: Map<String, Value>,
 }
 
 impl<'a> Resource<'a> {
@@ -147,6 +150,10 @@ impl<'a> Resource<'a> {
             description: spec.description.as_deref(),
             mime_type: spec.mime_type.as_deref(),
             size: spec.bytes,
+            more: more(
+                spec.listed.as_ref(),
+                &["uri", "name", "title", "description", "mimeType", "size"],
+            ),
         }
     }
 }
@@ -162,6 +169,9 @@ struct Template<'a> {
     description: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'a str>,
+    /// What its own server says of it beside that.
+    #[serde(flatten)]
+    more: Map<String, Value>,
 }
 
 impl<'a> Template<'a> {
@@ -172,6 +182,10 @@ impl<'a> Template<'a> {
             title: spec.title.as_deref().filter(|_| has_titles(version)),
             description: spec.description.as_deref(),
             mime_type: spec.mime_type.as_deref(),
+            more: more(
+                spec.listed.as_ref(),
+                &["uriTemplate", "name", "title", "description", "mimeType"],
+            ),
         }
     }
 }
@@ -179,6 +193,7 @@ impl<'a> Template<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn a_place_is_a_shelf_and_where_it_went_on() {
@@ -206,11 +221,16 @@ mod tests {
             description: None,
             mime_type: Some("text/plain".to_owned()),
             bytes: Some(3),
+            listed: None,
         };
         let shown = |version| json!(Resource::of(&spec, version));
         let old = json!({"uri": "a://b", "name": "b", "mimeType": "text/plain", "size": 3});
         assert_eq!(shown(Version::March2025), old);
         assert_eq!(shown(Version::July2026)["title"], "B");
+        let annotations = json!({"audience": ["user"], "priority": 0.5});
+        let listed = Arc::new(json!({"uri": "a://b", "name": "b", "annotations": annotations}));
+        let passed = ResourceSpec { listed: Some(listed), ..spec.clone() };
+        assert_eq!(json!(Resource::of(&passed, Version::July2026))["annotations"], annotations);
         let contents = [json!({"uri": "a://b", "text": "x"})];
         let read = read_result(Version::June2025, &contents).write(Version::June2025);
         assert_eq!(read, r#"{"contents":[{"text":"x","uri":"a://b"}]}"#);

@@ -174,8 +174,12 @@ pub(crate) fn in_words(fault: &Fault) -> String {
 }
 
 /// A refusal as a result, where whoever called can do something about it: other arguments, another
-/// tool. Anything else is no result.
-pub(crate) fn refused(refusal: Refusal) -> Result<Outcome, RpcError> {
+/// tool. A tool that failed with a result of its own is passed on as it is. Anything else is no
+/// result.
+pub(crate) fn refused(mut refusal: Refusal, version: Version) -> Result<Outcome, RpcError> {
+    if let Some(result) = own_result(&mut refusal) {
+        return Ok(blocks(None, result, version));
+    }
     match refusal.kind {
         RefusalKind::WrongShape
         | RefusalKind::BadRequest
@@ -200,6 +204,20 @@ pub(crate) fn refused(refusal: Refusal) -> Result<Outcome, RpcError> {
         | RefusalKind::NoRoom
         | RefusalKind::Unavailable
         | RefusalKind::Failed => Err(trouble(refusal)),
+    }
+}
+
+/// The result in which a tool itself said that it failed.
+fn own_result(refusal: &mut Refusal) -> Option<Map<String, Value>> {
+    if refusal.kind != RefusalKind::Upstream {
+        return None;
+    }
+    match refusal.detail.as_deref_mut()?.get_mut("result").map(Value::take) {
+        Some(Value::Object(mut result)) if result.get("content").is_some_and(Value::is_array) => {
+            result.insert("isError".to_owned(), Value::Bool(true));
+            Some(result)
+        }
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@ mod schemas;
 mod parameters;
 mod operation;
 mod rest;
+mod upstreams;
 mod seed;
 mod spec;
 

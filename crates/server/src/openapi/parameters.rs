@@ -15,6 +15,8 @@ fn paths() -> Vec<(&'static str, Value)> {
         ("sessionId", path("id", "`ses_..`, or the client's own key.", "order-7")),
         ("planId", path("id", "The plan's id; `/` in it is `%2F`.", "math::conditional_add")),
         ("toolName", path("name", "The tool's name; `/` in it is `%2F`.", "math::add")),
+        ("upstreamName", path("name", "The upstream's name.", "github")),
+        ("refName", path("refName", "The provider's name.", "crm")),
         (
             "blobHash",
             path(

@@ -1,7 +1,7 @@
 //! The whole document.
 
 use super::operation::{Operation, PROBLEM, Refusals, SEED};
-use super::{parameters, rest, schemas, seed};
+use super::{parameters, rest, schemas, seed, upstreams};
 use serde_json::{Map, Value, json};
 
 /// What the doors are, as OpenAPI 3.1.
@@ -39,7 +39,7 @@ pub(crate) fn operations() -> impl Iterator<Item = (&'static str, &'static str)>
 
 fn table() -> impl Iterator<Item = (&'static Operation, Refusals)> {
     let rest = rest::RUNS.iter().chain(rest::SESSIONS).chain(rest::CATALOG).chain(rest::OPERATIONS);
-    let rest = rest.map(|operation| (operation, PROBLEM));
+    let rest = rest.chain(upstreams::UPSTREAMS).map(|operation| (operation, PROBLEM));
     rest.chain(seed::SESSIONS.iter().map(|operation| (operation, SEED)))
 }
 

@@ -55,6 +55,22 @@ impl House {
         Self { router: assembled.router, engine: assembled.engine, _data: data }
     }
 
+    /// A project whose upstreams may name these variables.
+    pub async fn with_variables(
+        project: Project,
+        variables: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let address: SocketAddr = ADDRESS.parse().unwrap();
+        let lookup = move |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let setup = Setup { variables: Arc::new(lookup), ..setup(project, &data, address) };
+        let assembled = built(setup).await;
+        Self { router: assembled.router, engine: assembled.engine, _data: data }
+    }
+
     /// A project with more tools and shelves.
     pub async fn furnished(project: Project, extra: Extra) -> Self {
         let data = tempfile::tempdir().unwrap();

@@ -263,6 +263,8 @@ impl Kind {
             tags: Vec::new(),
             pace: Pace::Quick,
             yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
         }
     }
 }
@@ -361,6 +363,7 @@ impl Shelf for Watched {
             description: None,
             mime_type: None,
             bytes: None,
+            listed: None,
         };
         let items = if page.cursor.is_none() { vec![spec] } else { Vec::new() };
         Box::pin(std::future::ready(Ok(Paged { items, next_cursor: None })))

@@ -46,6 +46,8 @@ fn tool(
         tags: Vec::new(),
         pace,
         yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
     });
     Arc::new(Told { spec, ms, act })
 }
@@ -141,14 +143,11 @@ impl Place {
         }
         project.config = Config::parse("waypost.toml", &format!("[limits]\n{limits}\n")).unwrap();
         let data = tempfile::tempdir().unwrap();
+        let fatal = Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}"));
+        let address = ADDRESS.parse().unwrap();
         let setup = Setup {
-            project,
-            data: data.path().join("data"),
-            address: ADDRESS.parse().unwrap(),
-            admin_key: None,
-            secret_key: None,
             extra: Extra { tools: tools(), ..Extra::default() },
-            fatal: Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}")),
+            ..Setup::new(project, data.path().join("data"), address, fatal)
         };
         let assembled = assemble(setup).await.unwrap_or_else(|error| panic!("{error}"));
         Self { router: assembled.router, _data: data }

@@ -1,15 +1,16 @@
 //! The fixture server: our own server with everything that the official MCP conformance suite and
 //! the peers of our tests call. On this machine only; its data goes with it.
 //!
-//! `fixture-server [--port N] [--with-parent]` serves HTTP until SIGTERM or SIGINT, with the latter
-//! also until its standard input ends; `fixture-server --stdio` serves its standard input.
+//! `fixture-server [--port N] [--era legacy|modern] [--with-parent]` serves HTTP until SIGTERM or
+//! SIGINT, with the last one also until its standard input ends; with `--era` it refuses all other
+//! versions. `fixture-server --stdio` serves its standard input.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use testkit::mcp::{BANNER, assemble};
+use testkit::mcp::{BANNER, Era, assemble, only};
 use tokio::io::{copy, sink, stdin, stdout};
 use tokio::net::TcpListener;
 
@@ -31,7 +32,7 @@ fn run() -> Result<(), String> {
     let data = folder.path().join("data");
     let served = runtime.block_on(async {
         match options.way {
-            Way::Http { port } => serve(data, port, options.with_parent).await,
+            Way::Http { port } => serve(data, port, &options).await,
             Way::Stdio => serve_stdio(data).await,
         }
     });
@@ -42,6 +43,7 @@ fn run() -> Result<(), String> {
 
 struct Options {
     way: Way,
+    era: Era,
     with_parent: bool,
 }
 
@@ -52,7 +54,8 @@ enum Way {
 
 impl Options {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self { way: Way::Http { port: 0 }, with_parent: false };
+        let way = Way::Http { port: 0 };
+        let mut options = Self { way, era: Era::Both, with_parent: false };
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--port" => {
@@ -61,9 +64,13 @@ impl Options {
                     options.way = Way::Http { port };
                 }
                 "--stdio" => options.way = Way::Stdio,
+                "--era" => {
+                    let era = words.next().and_then(|era| Era::named(&era));
+                    options.era = era.ok_or("`--era` needs `legacy`, `modern` or `both`")?;
+                }
                 "--with-parent" => options.with_parent = true,
                 other => {
-                    let known = "--port N, --stdio, --with-parent";
+                    let known = "--port N, --stdio, --era legacy|modern, --with-parent";
                     return Err(format!("what is `{other}`? known: {known}"));
                 }
             }
@@ -72,12 +79,13 @@ impl Options {
     }
 }
 
-async fn serve(data: PathBuf, port: u16, with_parent: bool) -> Result<(), String> {
+async fn serve(data: PathBuf, port: u16, options: &Options) -> Result<(), String> {
     // Heard from here on: a signal during the start must not leave the folder behind.
-    let stop = stop(with_parent)?;
+    let stop = stop(options.with_parent)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(in_words)?;
     let address = listener.local_addr().map_err(in_words)?;
-    let assembled = assemble(data, address).await.map_err(in_words)?;
+    let mut assembled = assemble(data, address).await.map_err(in_words)?;
+    assembled.router = only(std::mem::take(&mut assembled.router), options.era);
     writeln!(io::stdout(), "{BANNER}http://{address}/mcp").map_err(in_words)?;
     server::serve(assembled, listener, stop).await;
     Ok(())

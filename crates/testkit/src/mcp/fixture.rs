@@ -62,6 +62,8 @@ pub(crate) fn content(name: &str, description: &str) -> ToolSpec {
         tags: vec!["fixture".to_owned()],
         pace: Pace::Quick,
         yields: Yields::Content,
+        unrecorded: false,
+        listed: None,
     }
 }
 

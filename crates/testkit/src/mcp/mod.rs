@@ -11,6 +11,7 @@ mod work;
 mod changing;
 mod shelf;
 mod plans;
+mod era;
 
 use changing::Later;
 use engine::clock::SystemClock;
@@ -25,6 +26,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
+pub use era::{Era, only};
+
 /// How the fixture server says where it listens; the address follows.
 pub const BANNER: &str = "listening on ";
 
@@ -36,19 +39,18 @@ const CALL_TIMEOUT_MS: u64 = 120_000;
 /// Our server with all fixtures, for a socket of this address.
 pub async fn assemble(data: PathBuf, address: SocketAddr) -> Result<Assembled, AssembleError> {
     let engine: Later = Arc::new(OnceLock::new());
-    let assembled = server::assemble(Setup {
-        project: project(),
+    let extra = extra(&engine);
+    let setup = Setup::new(
+        project(),
         data,
         address,
-        admin_key: None,
-        fatal: Arc::new(|why: String| {
+        Arc::new(|why: String| {
             eprintln!("fixture-server: {why}");
             std::process::exit(1);
         }),
-        extra: extra(&engine),
-        secret_key: None,
-    })
-    .await?;
+    );
+    let setup = Setup { extra, ..setup };
+    let assembled = server::assemble(setup).await?;
     // It was empty: this is its only writer.
     let _ = engine.set(assembled.engine.clone());
     Ok(assembled)
@@ -60,7 +62,11 @@ fn project() -> Project {
         call_timeout_ms: CALL_TIMEOUT_MS,
         ..Limits::default()
     };
-    Project { config: Config { limits, ..Config::default() }, plans: plans::all() }
+    Project {
+        config: Config { limits, ..Config::default() },
+        plans: plans::all(),
+        ..Project::default()
+    }
 }
 
 fn extra(engine: &Later) -> Extra {

@@ -107,6 +107,7 @@ impl Shelf for FixtureShelf {
             title: None,
             description: Some("Data of an id.".to_owned()),
             mime_type: Some("application/json".to_owned()),
+            listed: None,
         }]
     }
 
@@ -209,6 +210,7 @@ fn prompts() -> Vec<Arc<PromptSpec>> {
             title: None,
             description: Some(description.to_owned()),
             arguments,
+            listed: None,
         })
     };
     vec![
@@ -236,6 +238,7 @@ fn resources() -> Vec<ResourceSpec> {
         description: Some(description.to_owned()),
         mime_type: Some(mime_type.to_owned()),
         bytes: None,
+        listed: None,
     };
     vec![
         resource(STATIC_TEXT, "static-text", "A text that does not change.", "text/plain"),

@@ -156,6 +156,8 @@ fn spec(tool: &ToolName) -> Arc<ToolSpec> {
         tags: Vec::new(),
         pace: Pace::Quick,
         yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
     })
 }
 
@@ -343,7 +345,7 @@ impl Stage {
                 let Wants { inputs, state } = *wants;
                 Fact::CallWants { call, inputs, state }
             }
-            Err(ToolError { how, fault }) => Fact::CallFailed { call, how, fault },
+            Err(ToolError { how, fault, .. }) => Fact::CallFailed { call, how, fault },
         };
         self.record(fact);
         true

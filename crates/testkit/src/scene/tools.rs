@@ -27,7 +27,7 @@ pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> 
     };
     let name = words.next().unwrap_or("Failed");
     let fault = Fault::new(name, words.next().unwrap_or("it failed"));
-    Err(ToolError { how, fault })
+    Err(ToolError::new(how, fault))
 }
 
 /// As the tool does by itself.

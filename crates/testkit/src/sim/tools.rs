@@ -134,6 +134,8 @@ fn spec(name: &'static str) -> ToolSpec {
         tags: Vec::new(),
         pace: Pace::Quick,
         yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
     }
 }
 

@@ -16,6 +16,7 @@ mod streams;
 mod paused;
 mod hostile;
 mod kill;
+mod children;
 mod readme;
 
 use std::io::Write;

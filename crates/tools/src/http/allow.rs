@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpSettings {
     allow: Vec<Allowed>,
+    /// Whether names may lead to addresses that are not public.
+    private: bool,
 }
 
 /// One entry of the list: a host on every port, or on one.
@@ -34,7 +36,13 @@ impl HttpSettings {
     /// loopback or link-local is reached only if it is listed itself; `localhost` counts as such.
     pub fn new<T: AsRef<str>>(allow: &[T]) -> Result<Self, BadHost> {
         let allow = allow.iter().map(|entry| Allowed::read(entry.as_ref()));
-        Ok(Self { allow: allow.collect::<Result<_, _>>()? })
+        Ok(Self { allow: allow.collect::<Result<_, _>>()?, private: false })
+    }
+
+    /// The same; if `private`, any name may lead to any address.
+    #[must_use]
+    pub(crate) fn private(self, private: bool) -> Self {
+        Self { private, ..self }
     }
 
     /// Whether this URL's host and port are listed.
@@ -48,7 +56,21 @@ impl HttpSettings {
         })
     }
 
-    /// Whether a listed name may lead to this address.
+    /// Whether this URL's host may be connected to as it is written, be it listed or not: an
+    /// address must be public or listed itself, and so must `localhost`. Any other name is judged
+    /// by where it leads.
+    pub(crate) fn permits_host(&self, url: &Url) -> bool {
+        let Some(place) = url.host_str().map(Place::read) else {
+            return false;
+        };
+        let public = match place {
+            Place::Address(address) => is_public(address),
+            Place::Name(name) => name != "localhost",
+        };
+        public || self.private || self.permits(url)
+    }
+
+    /// Whether a name that may be talked to may lead to this address.
     pub(super) fn permits_address(&self, name: &str, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let name = name.trim_end_matches('.');
@@ -56,7 +78,7 @@ impl HttpSettings {
         // The port is not known here, so an address listed with a port does not count.
         let listed =
             |allowed: &Allowed| allowed.port.is_none() && allowed.place == Place::Address(address);
-        local || is_public(address) || self.allow.iter().any(listed)
+        self.private || local || is_public(address) || self.allow.iter().any(listed)
     }
 }
 
@@ -97,15 +119,16 @@ fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
     let reserved = matches!(
-        (a, b, c),
-        (0, _, _)
-            | (240..=255, _, _)
+        address.octets(),
+        [0, ..]
+            | [240..=255, ..]
             // Shared by carriers, for protocol assignments, for benchmarks.
-            | (100, 64..=127, _)
-            | (192, 0, 0)
-            | (198, 18..=19, _)
+            | [100, 64..=127, ..]
+            | [192, 0, 0, _]
+            | [198, 18..=19, ..]
+            // A cloud's own service, which answers on a public address to its machines only.
+            | [168, 63, 129, 16]
     );
     !(reserved
         || address.is_private()
@@ -119,9 +142,16 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     // Each of these carries an address of version 4 that a gateway would take out.
     let tunnelled = matches!(
         address.segments(),
-        [0, 0, 0, 0, 0, 0, ..] | [0x64, 0xff9b, ..] | [0x2001, 0, ..] | [0x2002, ..]
+        [0, 0, 0, 0, 0, 0, ..]
+            | [0, 0, 0, 0, 0xffff, 0, ..]
+            | [0x64, 0xff9b, ..]
+            | [0x2001, 0, ..]
+            | [0x2002, ..]
     );
+    // What link-local and unique-local addresses were before they had these names.
+    let site_local = (address.segments()[0] & 0xffc0) == 0xfec0;
     !(tunnelled
+        || site_local
         || address.is_unique_local()
         || address.is_unicast_link_local()
         || address.is_multicast())
@@ -190,6 +220,9 @@ mod tests {
             "fd00::1",
             "64:ff9b::a00:7",
             "2002:a00:7::1",
+            "::ffff:0:10.0.0.7",
+            "fec0::1",
+            "168.63.129.16",
         ];
         for address in private {
             let address: IpAddr = address.parse().unwrap();
@@ -204,5 +237,34 @@ mod tests {
         assert!(!listed.permits_address("internal.test", eight));
         assert!(plain.permits_address("localhost", "127.0.0.1".parse().unwrap()));
         assert!(!plain.permits_address("localhost", seven));
+    }
+
+    #[test]
+    fn a_host_that_is_not_listed_must_be_public() {
+        let plain = settings(&["10.0.0.7:80", "localhost:81"]);
+        let open = settings(&[]).private(true);
+        for (url, permitted) in [
+            ("http://example.com/", true),
+            ("http://93.184.216.34/", true),
+            ("http://10.0.0.7/", true),
+            ("http://10.0.0.7:81/", false),
+            ("http://localhost:81/", true),
+            ("http://localhost/", false),
+            ("http://LOCALHOST./", false),
+            ("http://127.0.0.1/", false),
+            ("http://0x7f.1/", false),
+            ("http://2130706433/", false),
+            ("http://169.254.169.254/latest/meta-data", false),
+            ("http://100.100.100.200/", false),
+            ("http://[::1]/", false),
+            ("http://[::ffff:127.0.0.1]/", false),
+            ("http://[fd00:ec2::254]/", false),
+            ("http://[2606:2800:220:1::1]/", true),
+        ] {
+            let parsed = Url::parse(url).unwrap();
+            assert_eq!(plain.permits_host(&parsed), permitted, "{url}");
+            assert!(open.permits_host(&parsed), "{url}");
+        }
+        assert!(open.permits_address("internal.test", "10.0.0.7".parse().unwrap()));
     }
 }

@@ -12,7 +12,7 @@ const TOLD_CHARS_MAX: usize = 500;
 
 /// What a call does, which decides what a lost answer means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(crate) enum Effect {
     /// Nothing: a lost answer is a plain failure.
     Reads,
     /// Something: a lost answer is an unknown outcome.
@@ -20,7 +20,8 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    fn lost(self, name: &str, message: String) -> ToolError {
+    /// The error of a call that was sent and whose outcome did not come back.
+    pub(crate) fn lost(self, name: &str, message: String) -> ToolError {
         match self {
             Effect::Reads => ToolError::failed(name, message),
             Effect::Writes => ToolError::unknown(name, message)
@@ -30,9 +31,26 @@ impl Effect {
 }
 
 /// Why a body could not be read.
-enum Unread {
+pub(crate) enum Unread {
+    /// It has more bytes than it may.
     TooLarge,
+    /// The connection broke.
     Lost(String),
+}
+
+impl Unread {
+    /// The error of an answer that began with this status.
+    pub(crate) fn error(self, status: StatusCode, effect: Effect, bytes_max: usize) -> ToolError {
+        match self {
+            Unread::TooLarge => effect.lost(
+                "OutputTooLarge",
+                format!("the answer ({status}) has more than {bytes_max} bytes"),
+            ),
+            Unread::Lost(why) => {
+                effect.lost("AnswerLost", format!("the answer ({status}) broke off: {why}"))
+            }
+        }
+    }
 }
 
 /// The output of an answer below 400; the error of any other.
@@ -47,15 +65,7 @@ pub(super) async fn read(
     if status.as_u16() >= 400 {
         return Err(refused(status, &body.unwrap_or_default(), effect));
     }
-    let body = body.map_err(|unread| match unread {
-        Unread::TooLarge => effect.lost(
-            "OutputTooLarge",
-            format!("the answer ({status}) has more than {bytes_max} bytes"),
-        ),
-        Unread::Lost(why) => {
-            effect.lost("AnswerLost", format!("the answer ({status}) broke off: {why}"))
-        }
-    })?;
+    let body = body.map_err(|unread| unread.error(status, effect, bytes_max))?;
     let value = json!({
         "status": status.as_u16(),
         "headers": shown(&headers),
@@ -65,7 +75,7 @@ pub(super) async fn read(
 }
 
 /// The error of a request that got no answer.
-pub(super) fn unanswered(error: reqwest::Error, effect: Effect) -> ToolError {
+pub(crate) fn unanswered(error: reqwest::Error, effect: Effect) -> ToolError {
     let error = error.without_url();
     let why = reasons(&error);
     if let Some(refused) = find::<AddressNotAllowed>(&error) {
@@ -79,7 +89,8 @@ pub(super) fn unanswered(error: reqwest::Error, effect: Effect) -> ToolError {
     effect.lost("AnswerLost", format!("the connection broke before an answer came: {why}"))
 }
 
-async fn collect(response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, Unread> {
+/// An answer's body, up to its limit.
+pub(crate) async fn collect(response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, Unread> {
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
@@ -93,8 +104,9 @@ async fn collect(response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, U
     }
 }
 
-/// A gateway that got no answer knows as little as we do; any other refusal is a plain failure.
-fn refused(status: StatusCode, body: &[u8], effect: Effect) -> ToolError {
+/// The error of an answer of 400 or above. A gateway that got no answer knows as little as we do;
+/// any other refusal is a plain failure.
+pub(crate) fn refused(status: StatusCode, body: &[u8], effect: Effect) -> ToolError {
     let text = String::from_utf8_lossy(body);
     let told: String = text.trim().chars().take(TOLD_CHARS_MAX).collect();
     let message = match told.as_str() {
@@ -107,7 +119,8 @@ fn refused(status: StatusCode, body: &[u8], effect: Effect) -> ToolError {
     }
 }
 
-fn shown(headers: &HeaderMap) -> Map<String, Value> {
+/// Headers as a tool shows them.
+pub(crate) fn shown(headers: &HeaderMap) -> Map<String, Value> {
     let mut shown = Map::new();
     for name in headers.keys() {
         let values = headers.get_all(name).iter();
@@ -123,16 +136,30 @@ fn parsed(headers: &HeaderMap, body: &[u8]) -> Value {
     if body.is_empty() {
         return Value::Null;
     }
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_json = essence == "application/json" || essence.ends_with("+json");
-    match is_json.then(|| serde_json::from_slice(body)) {
+    match is_json(&media_type(headers)).then(|| serde_json::from_slice(body)) {
         Some(Ok(value)) => value,
         _ => Value::String(String::from_utf8_lossy(body).into_owned()),
     }
 }
 
-fn reasons(error: &dyn Error) -> String {
+/// What a body is: lower case, without parameters; empty if it is not said.
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    essence(kind)
+}
+
+/// A media type in lower case, without parameters.
+pub(crate) fn essence(kind: &str) -> String {
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Whether a media type without parameters is JSON.
+pub(crate) fn is_json(essence: &str) -> bool {
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+/// An error with all that led to it.
+pub(crate) fn reasons(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -27,43 +27,59 @@ pub fn install_tls() {
 
 /// The client, made when it is first needed: reading the machine's certificates takes time and
 /// memory that a server without outbound calls need not spend.
-pub(super) struct Outbound {
+pub(crate) struct Outbound {
     settings: Arc<HttpSettings>,
+    connect_within: Option<Duration>,
     client: OnceLock<Result<Client, String>>,
 }
 
 impl Outbound {
     /// A client for these settings.
-    pub(super) fn new(settings: Arc<HttpSettings>) -> Self {
-        Self { settings, client: OnceLock::new() }
+    pub(crate) fn new(settings: Arc<HttpSettings>) -> Self {
+        Self { settings, connect_within: None, client: OnceLock::new() }
+    }
+
+    /// The same; whoever does not take a connection within so long is not talked to.
+    pub(crate) fn connect_within_ms(self, ms: u64) -> Self {
+        Self { connect_within: Some(Duration::from_millis(ms)), ..self }
     }
 
     /// Whom it may talk to.
-    pub(super) fn settings(&self) -> &HttpSettings {
+    pub(crate) fn settings(&self) -> &HttpSettings {
         &self.settings
     }
 
     /// The client.
-    pub(super) fn client(&self) -> Result<&Client, ToolError> {
-        let made = self.client.get_or_init(|| build(&self.settings));
+    pub(crate) fn client(&self) -> Result<&Client, ToolError> {
+        let made = self.client.get_or_init(|| self.build());
         made.as_ref().map_err(|why| {
             ToolError::not_sent("ClientFailed", format!("cannot make an HTTP client: {why}"))
         })
     }
-}
 
-fn build(settings: &Arc<HttpSettings>) -> Result<Client, String> {
-    install_tls();
-    match builder(settings).build() {
-        Ok(client) => Ok(client),
-        // A machine without any CA certificate can still speak plain http.
-        Err(_) => {
-            builder(settings).tls_certs_only(Vec::new()).build().map_err(|error| error.to_string())
-        }
+    fn build(&self) -> Result<Client, String> {
+        build_client(|| {
+            let builder = base_client().dns_resolver(Guarded(self.settings.clone()));
+            match self.connect_within {
+                Some(limit) => builder.connect_timeout(limit),
+                None => builder,
+            }
+        })
     }
 }
 
-fn builder(settings: &Arc<HttpSettings>) -> ClientBuilder {
+/// The client of a builder, or why there is none.
+pub(crate) fn build_client(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
+    install_tls();
+    match builder().build() {
+        Ok(client) => Ok(client),
+        // A machine without any CA certificate can still speak plain http.
+        Err(_) => builder().tls_certs_only(Vec::new()).build().map_err(|error| error.to_string()),
+    }
+}
+
+/// What every client of ours has in common.
+pub(crate) fn base_client() -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())
@@ -73,13 +89,12 @@ fn builder(settings: &Arc<HttpSettings>) -> ClientBuilder {
         .tcp_nodelay(true)
         .pool_idle_timeout(IDLE_MAX)
         .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
-        .dns_resolver(Guarded(settings.clone()))
 }
 
 /// A name that leads only to addresses that it may not lead to.
 #[derive(Debug, thiserror::Error)]
 #[error("`{name}` leads to `{address}`, which is not a public address and is not listed itself")]
-pub(super) struct AddressNotAllowed {
+pub(crate) struct AddressNotAllowed {
     name: String,
     address: IpAddr,
 }

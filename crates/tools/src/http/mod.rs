@@ -3,8 +3,8 @@
 
 mod allow;
 mod wanted;
-mod client;
-mod answer;
+pub(crate) mod client;
+pub(crate) mod answer;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,9 @@ use kernel::contracts::Tool;
 use std::sync::Arc;
 
 pub use allow::{BadHost, HttpSettings};
+pub(crate) use answer::reasons;
 pub use client::install_tls;
+pub(crate) use client::{base_client, build_client};
 
 /// The family.
 pub(crate) fn all(settings: HttpSettings) -> Vec<Arc<dyn Tool>> {

@@ -99,5 +99,7 @@ fn spec() -> ToolSpec {
         tags: vec!["http".to_owned()],
         pace: Pace::Quick,
         yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
     }
 }

@@ -31,6 +31,8 @@ impl Add {
             tags: vec!["math".to_owned()],
             pace: Pace::Quick,
             yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
         };
         Self { spec: Arc::new(spec) }
     }

@@ -26,6 +26,8 @@ impl AlwaysFail {
             tags: vec!["test".to_owned()],
             pace: Pace::Quick,
             yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
         };
         Self { spec: Arc::new(spec) }
     }

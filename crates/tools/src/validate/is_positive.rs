@@ -31,6 +31,8 @@ impl IsPositive {
             tags: vec!["validate".to_owned()],
             pace: Pace::Quick,
             yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
         };
         Self { spec: Arc::new(spec) }
     }

@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod completions;
 pub(crate) mod man;
 pub(crate) mod docs_reference;
+pub(crate) mod child;
 
 /// The longest time that a server waits for a run.
 const WAIT_SECONDS_MAX: u64 = 300;

@@ -90,6 +90,7 @@ async fn show(context: &Context, name: &str) -> Result<Exit, Failure> {
     fields.add("reach", tool.reach);
     fields.add("pace", tool.pace);
     fields.add("idempotent", if tool.idempotent { "yes" } else { "no" });
+    fields.add("journal", if tool.journal { "yes" } else { "no" });
     fields.add("tags", tool.tags.join(", "));
     fields.add("input", outcome::pretty(&tool.input_schema));
     fields.add("output", tool.output_schema.as_ref().map(outcome::pretty).unwrap_or_default());

@@ -118,6 +118,39 @@ const MEANINGS: &[(&str, &str)] = &[
         "mcp_quiet_ms",
         "An answer that takes longer than this becomes a stream, where the client takes one.",
     ),
+    (
+        "upstream_connect_timeout_ms",
+        "How long an upstream server may take for a connection, a handshake, or a page of a list.",
+    ),
+    ("upstream_wait_ms", "How long a call waits for an upstream that is being connected to."),
+    (
+        "upstream_backoff_ms",
+        "The first wait before an upstream is tried again; it doubles with every failure.",
+    ),
+    ("upstream_backoff_ms_max", "The longest of these waits."),
+    (
+        "upstream_list_interval_ms",
+        "How often an upstream is listed that says neither for how long its lists hold nor when \
+         they change.",
+    ),
+    ("upstream_tools_max", "How many tools of one upstream are taken."),
+    (
+        "upstream_items_max",
+        "How many prompts of one upstream are taken, and resources, and families of resources.",
+    ),
+    ("upstream_pages_max", "How many pages of one list of an upstream are read."),
+    (
+        "upstream_stop_ms",
+        "How long an upstream's process has to end by itself once its standard input is closed.",
+    ),
+    (
+        "upstream_pending_max",
+        "How many calls of one upstream server wait for an answer that it asked us for; of more, \
+         the oldest is cancelled.",
+    ),
+    ("upstream_pending_ms", "How long such a call is kept."),
+    ("upstream_document_bytes_max", "The size of an OpenAPI document."),
+    ("upstream_schema_nodes_max", "How many parts the schema of one operation's arguments has."),
 ];
 
 /// The page.

@@ -185,10 +185,23 @@ fn collect(
             Some(table) => collect(layer, (table, inner), &path, all),
             None => {
                 let origin = Origin::At(layer.origin(&key.span()));
-                all.push(Setting { key: path, value: inner.clone(), origin });
+                let value = if is_secret(&path) { json!("set") } else { inner.clone() };
+                all.push(Setting { key: path, value, origin });
             }
         }
     }
+}
+
+/// Whether the value is one that an upstream is given and nobody else should see.
+fn is_secret(path: &str) -> bool {
+    let mut words = path.split('.');
+    let table = match (words.next(), words.next()) {
+        (Some("mcp"), Some("servers")) => words.nth(1),
+        (Some("providers"), Some(_)) => words.next(),
+        _ => None,
+    };
+    // What stands below it has a name of its own.
+    matches!(table, Some("env" | "headers" | "auth")) && words.next().is_some()
 }
 
 /// What no file holds: where the client looks, how much is logged, and whether there is a key.
@@ -328,6 +341,21 @@ mod tests {
         let failure =
             Settings::read(Some(nowhere.as_path()), &Environment::default(), &roots).unwrap_err();
         assert!(failure.message.contains("there is no folder"), "{failure}");
+    }
+
+    #[test]
+    fn what_upstreams_are_given_is_not_shown() {
+        let text = "[mcp.servers.a]\ncommand = \"x\"\nenv = { T = \"hunter2\" }\n\
+                    [providers.b]\ntype = \"rest\"\nbase_url = \"http://b.example\"\n\
+                    auth = { type = \"bearer\", token = \"hunter2\" }\n";
+        let told: Vec<String> = written(&Layer::file("a.toml", text))
+            .iter()
+            .map(|setting| format!("{} {}", setting.key, setting.value))
+            .collect();
+        assert!(told.contains(&"mcp.servers.a.command \"x\"".to_owned()), "{told:?}");
+        assert!(told.contains(&"mcp.servers.a.env.T \"set\"".to_owned()), "{told:?}");
+        assert!(told.contains(&"providers.b.auth.token \"set\"".to_owned()), "{told:?}");
+        assert!(!told.concat().contains("hunter2"), "{told:?}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn a_new_project_is_well() {
     // Whoever listens on the usual port of this machine is not ours.
     write(folder.path(), &[("waypost.toml", "[server]\nport = 0\n")]);
     let ended = waypost(folder.path(), &["doctor"]).code(0).says("0 failed");
-    for check in ["config", "plans", "data", "space", "port", "server", "clock", "tls"] {
+    for check in ["config", "plans", "data", "space", "port", "server", "mcp", "clock", "tls"] {
         let told = |line: &str| line.split_whitespace().nth(1) == Some(check);
         assert!(ended.stdout.lines().any(told), "nothing on `{check}`: {ended:#?}");
     }
@@ -43,6 +43,20 @@ fn what_is_wrong_is_told_and_ends_with_8() {
     write(folder.path(), &[("data", "a file")]);
     let report = waypost(folder.path(), &["--json", "doctor", "--data", "data"]).code(8).json();
     assert_eq!(level(&report, "data"), "fail");
+}
+
+#[test]
+fn servers_behind_this_one_are_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "[server]\nport = 0\n[mcp.servers.a]\ncommand = \"no-such-program\"\n";
+    write(folder.path(), &[("waypost.toml", settings)]);
+    let ended = waypost(folder.path(), &["doctor"]).code(0);
+    assert!(ended.stdout.contains("1 upstreams, 0 disabled: a (stdio)"), "{ended:#?}");
+    assert!(ended.stdout.contains("is not here: `no-such-program`"), "{ended:#?}");
+    let json = r#"{"mcpServers": {"b": {"url": "https://${NO_SUCH_VARIABLE}/mcp"}}}"#;
+    write(folder.path(), &[(".mcp.json", json)]);
+    let report = waypost(folder.path(), &["--json", "doctor"]).code(8).json();
+    assert_eq!(level(&report, "mcp"), "fail", "{report}");
 }
 
 #[test]

@@ -22,6 +22,24 @@ steps:
   - {id: b, type: final_response, message: done}
 "#;
 
+/// A variable that nobody sets, and a server that nobody is.
+const BEHIND: &str = r#"[server]
+port = 1
+
+[mcp.servers.web]
+url = "https://${WAYPOST_NO_SUCH_HOST}/mcp"
+
+[mcp.servers.dead]
+url = "http://127.0.0.1:1/mcp"
+"#;
+const CLIENTS: &str = r#"{"mcpServers": {"git": {"command": "git-mcp"}}}"#;
+const BROKEN: &str = r#"{
+  "mcpServers": {
+    "git": {"comand": "git-mcp"},
+    "web": {"type": "htp", "url": "https://a.example/mcp"}
+  }
+}"#;
+
 /// What needs no server, by the name of its file.
 const OFFLINE: &[(&str, &[&str])] = &[
     ("up-bad-port", &["up", "--demo", "--port", "99999"]),
@@ -48,6 +66,18 @@ const OFFLINE: &[(&str, &[&str])] = &[
     ("mcp-snippet-unknown-client", &["mcp", "snippet", "cursr"]),
     ("mcp-snippet-unknown-client-json", &["--json", "mcp", "snippet", "cursr"]),
     ("mcp-snippet-no-folder", &["mcp", "snippet", "codex", "nowhere"]),
+    ("up-upstreams-unset", &["up", "behind", "--ephemeral", "--port", "0"]),
+    ("up-upstreams-mistakes", &["up", "twice", "--ephemeral", "--port", "0"]),
+    ("up-upstreams-json", &["up", "broken", "--ephemeral", "--port", "0"]),
+    ("mcp-add-no-url", &["mcp", "add", "files", "npx", "--dir", "empty"]),
+    ("mcp-add-bad-name", &["mcp", "add", "a b", "https://a.example/mcp", "--dir", "empty"]),
+    ("mcp-add-taken", &["mcp", "add", "git", "https://a.example/mcp", "--dir", "behind"]),
+    ("mcp-test-misspelt", &["mcp", "test", "gti", "behind"]),
+    ("mcp-test-unset", &["mcp", "test", "web", "behind"]),
+    ("mcp-test-unreachable", &["mcp", "test", "dead", "behind"]),
+    ("mcp-ls-unreachable", &["--server", NOWHERE, "mcp", "ls"]),
+    ("mcp-import-no-file", &["mcp", "import", "nowhere.json", "empty"]),
+    ("mcp-import-mistakes", &["mcp", "import", "broken/.mcp.json", "empty"]),
     ("bad-server", &["--server", "nowhere", "tool", "ls"]),
     ("unreachable", &["--server", NOWHERE, "tool", "ls"]),
     ("unreachable-json", &["--server", NOWHERE, "--json", "tool", "ls"]),
@@ -94,6 +124,11 @@ impl Told {
             ("mistaken/waypost.toml", ""),
             ("mistaken/plans/x/bad.yaml", MISTAKEN),
             ("empty/waypost.toml", ""),
+            ("behind/waypost.toml", BEHIND),
+            ("behind/.mcp.json", CLIENTS),
+            ("twice/waypost.toml", "[mcp.servers.git]\nurl = \"https://a.example/mcp\"\n"),
+            ("twice/.mcp.json", CLIENTS),
+            ("broken/.mcp.json", BROKEN),
             ("variables/waypost.toml", ""),
             ("variables/.env", "# ours\nhunter2\n"),
             ("variables/misspelt/waypost.toml", ""),

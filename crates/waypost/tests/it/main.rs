@@ -21,6 +21,8 @@ mod tool;
 mod logs;
 mod config;
 mod doctor;
+mod child;
+mod upstreams;
 mod reference;
 mod guide;
 mod peer;

@@ -16,7 +16,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 pub const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Variables that change what the binary prints, beside `WAYPOST_*`.
-const VARIABLES: [&str; 2] = ["LOG_LEVEL", "NO_COLOR"];
+const VARIABLES: [&str; 3] = ["LOG_LEVEL", "NO_COLOR", "ASSISTANT_MCP_URL"];
 
 /// A command that ended.
 #[derive(Debug)]

@@ -33,6 +33,10 @@ pub struct Tool {
     /// How long it takes: `quick`, `slow`, or `task` where only callers that come back can call it.
     #[serde(default = "quick")]
     pub pace: String,
+    /// Whether direct calls that change something are kept as runs; written only where they are
+    /// not.
+    #[serde(default = "kept", skip_serializing_if = "is_kept")]
+    pub journal: bool,
 }
 
 /// What servers that say no kind list.
@@ -43,6 +47,14 @@ fn tool_kind() -> String {
 /// How long the tools of servers take that do not say it.
 fn quick() -> String {
     "quick".to_owned()
+}
+
+fn kept() -> bool {
+    true
+}
+
+fn is_kept(journal: &bool) -> bool {
+    *journal
 }
 
 /// `POST /tools/{name}/call`.

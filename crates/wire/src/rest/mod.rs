@@ -5,6 +5,7 @@ mod problem;
 mod ask;
 mod run;
 mod catalog;
+mod upstream;
 mod stream;
 
 pub use ask::{
@@ -20,6 +21,7 @@ pub use run::{
     Run, RunAnswer, RunBody, Session, Status,
 };
 pub use stream::{FeedEvent, FeedSnapshot, StreamEnd};
+pub use upstream::{Provider, Upstream, UpstreamServer};
 
 #[cfg(test)]
 mod tests {

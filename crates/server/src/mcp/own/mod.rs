@@ -323,6 +323,7 @@ fn plan_resource(spec: &ToolSpec) -> ResourceSpec {
         description: Some(format!("The source of plan `{}`. {}", spec.name, spec.description)),
         mime_type: Some("application/json".to_owned()),
         bytes: None,
+        listed: None,
     }
 }
 
@@ -336,6 +337,7 @@ fn session_resource(row: &SessionRow) -> ResourceSpec {
         description: Some(format!("A session{plan}: {state}.")),
         mime_type: Some("application/json".to_owned()),
         bytes: None,
+        listed: None,
     }
 }
 

@@ -109,6 +109,7 @@ impl Family {
             description: Some(about.to_owned()),
             // Only a blob may be anything.
             mime_type: (self != Family::Blobs).then(|| "application/json".to_owned()),
+            listed: None,
         }
     }
 }

@@ -17,6 +17,7 @@ pub(super) fn spec(plan: &ToolSpec) -> PromptSpec {
         title: Some(plan.title.clone()),
         description: Some(about),
         arguments: arguments(plan),
+        listed: None,
     }
 }
 
@@ -158,6 +159,8 @@ mod tests {
             tags: Vec::new(),
             pace: Pace::Quick,
             yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
         }
     }
 

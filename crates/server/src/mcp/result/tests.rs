@@ -18,6 +18,8 @@ fn spec(schema: Option<Value>, yields: Yields) -> ToolSpec {
         tags: Vec::new(),
         pace: Pace::Quick,
         yields,
+        unrecorded: false,
+        listed: None,
     }
 }
 
@@ -120,15 +122,36 @@ fn a_refusal_that_helps_is_a_result() {
     let wrong = Refusal::new(RefusalKind::WrongShape, "input_misfit", "the input does not fit")
         .hint("look")
         .errors(vec![misfit]);
-    let outcome = refused(wrong).unwrap();
+    let outcome = refused(wrong, Version::June2025).unwrap();
     let told: Value = serde_json::from_str(&outcome.write(Version::June2025)).unwrap();
     assert_eq!(told["isError"], true);
     let text = "the input does not fit: at `/a`: is no number; look";
     assert_eq!(told["content"][0]["text"], text);
     let busy = Refusal::new(RefusalKind::TooMany, "runs_active_max", "too many").hint("later");
-    let error = refused(busy).unwrap_err();
+    let error = refused(busy, Version::June2025).unwrap_err();
     assert_eq!(error.code, INTERNAL_ERROR);
     assert_eq!(error.data, Some(json!({"code": "runs_active_max", "hint": "later"})));
+}
+
+#[test]
+fn what_a_failed_tool_said_itself_is_passed_on() {
+    let own = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}],
+        "structuredContent": 7, "isError": true, "more": {"kept": 1}, "_meta": {"own": 1}});
+    let failed = |result: &Value| {
+        let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", "ToolFailed: no");
+        let outcome = refused(refusal.detail(json!({"result": result})), Version::July2026);
+        let told = outcome.unwrap().write(Version::July2026);
+        serde_json::from_str::<Value>(&told).unwrap()
+    };
+    let told = failed(&own);
+    for key in ["content", "structuredContent", "isError", "more"] {
+        assert_eq!(told[key], own[key], "{key}");
+    }
+    assert_eq!(told["_meta"]["own"], 1);
+    // What is no result is told in words.
+    let words = failed(&json!({"content": "x"}));
+    assert_eq!(words["content"][0]["text"], "ToolFailed: no");
+    assert_eq!(words["isError"], true);
 }
 
 #[test]

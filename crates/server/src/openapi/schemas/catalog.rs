@@ -52,6 +52,12 @@ fn tool() -> Value {
                 "type": "string",
                 "description": "How long it takes; `task` is for callers that come back.",
                 "enum": ["quick", "slow", "task"]
+            },
+            "journal": {
+                "type": "boolean",
+                "description": "Whether direct calls that change something are kept as runs; \
+                                absent where they are.",
+                "default": true
             }
         },
         "examples": [{
@@ -59,6 +65,11 @@ fn tool() -> Value {
             "inputSchema": {"type": "object", "required": ["a", "b"]},
             "outputSchema": {"type": "number"},
             "reach": "reads", "idempotent": true, "tags": ["math"], "kind": "tool", "pace": "quick"
+        }, {
+            "name": "notes.add", "title": "Add a note", "description": "keeps a note",
+            "inputSchema": {"type": "object"},
+            "reach": "writes", "idempotent": false, "tags": ["notes"], "kind": "tool",
+            "pace": "quick", "journal": false
         }]
     })
 }

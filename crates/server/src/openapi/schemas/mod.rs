@@ -5,6 +5,7 @@ mod problem;
 mod runs;
 mod asks;
 mod catalog;
+mod upstreams;
 mod streams;
 mod seed004;
 
@@ -15,11 +16,12 @@ type Named = (&'static str, Value);
 
 /// All of them, by name.
 pub(super) fn all() -> Map<String, Value> {
-    let groups: [Vec<Named>; 6] = [
+    let groups: [Vec<Named>; 7] = [
         problem::schemas(),
         runs::schemas(),
         asks::schemas(),
         catalog::schemas(),
+        upstreams::schemas(),
         streams::schemas(),
         seed004::schemas(),
     ];

@@ -4,6 +4,7 @@
 mod finding;
 mod disk;
 mod surroundings;
+mod upstreams;
 
 use crate::context::Context;
 use crate::environment::Environment;
@@ -59,6 +60,7 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Fai
     findings.extend(disk::look(&data, is_served));
     findings.push(surroundings::port(&config, is_served).await);
     findings.push(server.finding);
+    findings.extend(upstreams::look(&folder, context, server.client).await);
     findings.push(surroundings::clock());
     findings.push(surroundings::certificates());
     tell(context, &findings)

@@ -18,6 +18,8 @@ const CLOCK_MIN: Millis = Millis(1_704_067_200_000);
 pub(super) struct Served {
     /// Whether one of ours answers.
     pub(super) is_served: bool,
+    /// How to ask it more.
+    pub(super) client: Option<Client>,
     /// What is to say.
     pub(super) finding: Finding,
 }
@@ -29,22 +31,23 @@ pub(super) async fn server(context: &Context, config: &Config) -> Served {
         named => named.to_owned(),
     };
     let answer = match Client::new(&url) {
-        Ok(client) => client.ready().await,
+        Ok(client) => client.ready().await.map(|()| client),
         Err(failure) => Err(failure),
     };
     match answer {
-        Ok(()) => {
+        Ok(client) => {
             let finding = Finding::ok("server", format!("{url} is ready"));
-            Served { is_served: true, finding }
+            Served { is_served: true, client: Some(client), finding }
         }
         Err(failure) if failure.exit == Exit::Unreachable => {
             let finding = Finding::ok("server", format!("none runs at {url}"));
-            Served { is_served: false, finding }
+            Served { is_served: false, client: None, finding }
         }
         Err(failure) => {
             // Another program on our port answers in its own words, without a code of ours.
             let is_served = failure.exit != Exit::Upstream && !failure.code.starts_with("http_");
-            Served { is_served, finding: Finding::failed("server", &failure) }
+            let finding = Finding::failed("server", &failure);
+            Served { is_served, client: None, finding }
         }
     }
 }

@@ -1,8 +1,15 @@
-//! `waypost mcp`: how programs that speak the Model Context Protocol come to us.
+//! `waypost mcp`: how programs that speak the Model Context Protocol come to us, and which servers
+//! are behind us.
 
 mod relay;
 mod serve;
 mod snippet;
+mod upstream;
+mod ls;
+mod test;
+mod writing;
+mod add;
+mod import;
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -11,6 +18,9 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
+  waypost mcp add github https://mcp.example.com/mcp    # its tools are ours from the next start
+  waypost mcp add files -- npx -y @example/files .
+  waypost mcp ls                              # the servers behind this one, and how they are
   waypost mcp snippet claude-code             # what to write where, for a server that runs
   waypost mcp snippet claude-desktop shop     # a client that starts the project's server itself
   waypost mcp snippet vscode > .vscode/mcp.json
@@ -31,6 +41,14 @@ enum McpCommand {
     Serve(serve::ServeArgs),
     /// Print what a client's settings need to find us
     Snippet(snippet::SnippetArgs),
+    /// List the servers behind this one, and how they are
+    Ls(ls::LsArgs),
+    /// Connect to a server behind this one now, and show what it has
+    Test(test::TestArgs),
+    /// Write a server into waypost.toml
+    Add(add::AddArgs),
+    /// Find the servers of a client's settings, and write them into waypost.toml
+    Import(import::ImportArgs),
 }
 
 impl McpArgs {
@@ -39,6 +57,10 @@ impl McpArgs {
         match &self.command {
             McpCommand::Serve(args) => args.project(),
             McpCommand::Snippet(args) => Some(args.project()),
+            McpCommand::Ls(args) => Some(args.project()),
+            McpCommand::Test(args) => Some(args.project()),
+            McpCommand::Add(args) => Some(args.project()),
+            McpCommand::Import(args) => Some(args.project()),
         }
     }
 }
@@ -48,5 +70,9 @@ pub(crate) async fn run(args: McpArgs, context: &Context) -> Result<Exit, Failur
     match args.command {
         McpCommand::Serve(args) => serve::run(&args, context).await,
         McpCommand::Snippet(args) => snippet::run(&args, context),
+        McpCommand::Ls(args) => ls::run(&args, context).await,
+        McpCommand::Test(args) => test::run(&args, context).await,
+        McpCommand::Add(args) => add::run(&args, context),
+        McpCommand::Import(args) => import::run(&args, context),
     }
 }

@@ -87,10 +87,10 @@ async fn served(assembled: Assembled, mut stop: Signals) {
     for warning in &assembled.warnings {
         tracing::warn!("{warning}");
     }
-    let engine = assembled.engine.clone();
+    let stopper = assembled.stopper();
     tokio::select! {
         () = server::serve_stdio(assembled, tokio::io::stdin(), tokio::io::stdout()) => {}
-        () = stop.next() => engine.stop().await,
+        () = stop.next() => stopper.stop().await,
     }
 }
 

@@ -1,0 +1,252 @@
+//! `bench gateway`: a tool of another server, called directly and through us. In turns, because the
+//! machine is not the same from minute to minute. The other server is one of ours, so that it is
+//! not what is measured; FastMCP as a proxy before the same server stands beside, where its Python
+//! is installed.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use crate::Result;
+use crate::child::Child;
+use crate::http::{self, Client};
+use crate::load::{self, Job, Summary};
+use crate::mcp::wire;
+use crate::options::{USAGE, positive};
+use crate::product::server::{Server, Site};
+use crate::report::{self, Table, load_cells, ms};
+
+const SECONDS: u64 = 3;
+const CLIENTS: [usize; 2] = [1, 16];
+/// How often everything is measured; the middle one counts.
+const ROUNDS: usize = 3;
+const LISTED_LIMIT: Duration = Duration::from_secs(20);
+const LISTED_PAUSE: Duration = Duration::from_millis(20);
+
+const ADDED_MAX: Duration = Duration::from_micros(150);
+const SHARE_MIN: f64 = 0.35;
+
+/// The upstream three times, as an operator may describe it: its name, what is said of it, how it
+/// is called in the report, and whether there is a target for it.
+const UPSTREAMS: [(&str, &str, &str, bool); 3] = [
+    ("reads", "trusted = true", "waypost, a read", true),
+    ("open", "journal = false", "waypost, a write that is not recorded", true),
+    ("kept", "journal = true", "waypost, a recorded write", false),
+];
+
+/// What to measure, and for how long.
+#[derive(Debug)]
+pub struct Options {
+    span: Duration,
+    dir: PathBuf,
+    server: Option<PathBuf>,
+    /// The Python of FastMCP and the script that proxies, if both are there.
+    fastmcp: Option<(PathBuf, PathBuf)>,
+}
+
+impl Options {
+    /// Reads the arguments after `gateway` and the environment.
+    pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let file =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_file());
+        let mut options = Self {
+            span: Duration::from_secs(SECONDS),
+            dir: std::env::temp_dir(),
+            server: std::env::var_os("WAYPOST_BIN").map(PathBuf::from),
+            fastmcp: file("FASTMCP_PYTHON").zip(file("FASTMCP_PROXY")),
+        };
+        while let Some(flag) = arguments.next() {
+            let value = arguments.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
+            match flag.as_str() {
+                "--seconds" => {
+                    options.span = Duration::from_secs(u64::try_from(positive(&flag, &value)?)?);
+                }
+                "--dir" => options.dir = PathBuf::from(&value),
+                _ => return Err(format!("unknown option `{flag}`\n{USAGE}").into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Measures all of it and says which targets were met.
+pub async fn measure(options: &Options) -> Result<()> {
+    report::header("Gateway", &options.dir)?;
+    let behind = Site::build(options.server.as_deref(), &options.dir)?;
+    let (behind_data, before_data) = (behind.data()?, behind.data()?);
+    let upstream = Server::start(&behind, behind_data.path()).await?;
+    let before = Site::build(options.server.as_deref(), &options.dir)?;
+    configure(&before.project(), upstream.address())?;
+    let gateway = Server::start(&before, before_data.path()).await?;
+    match sections(options, upstream.address(), gateway.address()).await {
+        Ok(targets) => {
+            gateway.stop()?;
+            upstream.stop()?;
+            report::section("Targets", "", &targets);
+            Ok(())
+        }
+        Err(error) => Err(before.explain(&*error).into()),
+    }
+}
+
+/// Adds the upstream to a project, once for each way to describe it.
+fn configure(project: &Path, upstream: SocketAddr) -> Result<()> {
+    let path = project.join("waypost.toml");
+    let mut settings = std::fs::read_to_string(&path)?;
+    for (name, said, _, _) in UPSTREAMS {
+        let url = format!("http://{upstream}{}", wire::PATH);
+        settings.push_str(&format!("[mcp.servers.{name}]\nurl = \"{url}\"\n{said}\n"));
+    }
+    std::fs::write(path, settings)?;
+    Ok(())
+}
+
+/// One way to the tool.
+struct Way {
+    name: String,
+    job: Arc<Job>,
+    has_target: bool,
+}
+
+async fn sections(options: &Options, upstream: SocketAddr, gateway: SocketAddr) -> Result<Table> {
+    let direct = Job::of(upstream, wire::call(upstream), wire::called);
+    let mut ways = Vec::new();
+    for (name, _, shown, has_target) in UPSTREAMS {
+        let tool = format!("{name}.{}", wire::TOOL);
+        wait_until_listed(gateway, &tool).await?;
+        let job = Job::of(gateway, wire::call_of(gateway, &tool), wire::called);
+        ways.push(Way { name: shown.to_owned(), job, has_target });
+    }
+    // Held for its process.
+    let proxy = foreign(options, upstream)?;
+    if let Some(proxy) = &proxy {
+        let address = proxy.address();
+        let job = Job::of(address, wire::call(address), wire::called);
+        wait_until_called(address).await?;
+        ways.push(Way { name: "FastMCP as a proxy".to_owned(), job, has_target: false });
+    }
+    let mut targets = Table::new(&["target", "measured", "met"]);
+    for clients in CLIENTS {
+        let compared = compare(options, clients, &direct, &ways).await?;
+        let note = "`tools/call` of `math::add` of another server of ours, 2026-07-28, answered \
+                    as JSON. What is added is the difference of the medians.";
+        let title = format!("{clients} client{}", if clients == 1 { "" } else { "s" });
+        report::section(&title, note, &table(&ways, &compared));
+        judge(clients, &ways, &compared, &mut targets);
+    }
+    Ok(targets)
+}
+
+/// FastMCP before the same server, if it is there. It speaks to it as of 2025-11-25: what a tool
+/// may answer since 2026-07-28, a bare value, it refuses.
+fn foreign(options: &Options, upstream: SocketAddr) -> Result<Option<Child>> {
+    let Some((python, script)) = &options.fastmcp else {
+        println!("FastMCP is not measured: `cargo xtask upstreams` installs it.\n");
+        return Ok(None);
+    };
+    let mut command = Command::new(python);
+    command.arg(script).arg(format!("http://{upstream}{}", wire::PATH));
+    Child::start_program("FastMCP", &mut command).map(Some)
+}
+
+/// Upstreams are connected to in the background.
+async fn wait_until_listed(address: SocketAddr, tool: &str) -> Result<()> {
+    let request = http::get(address, &format!("/api/v1/tools/{tool}"));
+    wait_until(address, &request, &format!("`{tool}` is not listed")).await
+}
+
+async fn wait_until_called(address: SocketAddr) -> Result<()> {
+    wait_until(address, &wire::call(address), "the proxy does not answer").await
+}
+
+async fn wait_until(address: SocketAddr, request: &[u8], otherwise: &str) -> Result<()> {
+    let begun = Instant::now();
+    while begun.elapsed() < LISTED_LIMIT {
+        if let Ok(mut client) = Client::connect(address).await
+            && client.send(request).await.is_ok_and(|answer| answer.status == 200)
+        {
+            return Ok(());
+        }
+        sleep(LISTED_PAUSE).await;
+    }
+    Err(format!("{otherwise} within {} s", LISTED_LIMIT.as_secs()).into())
+}
+
+/// A way beside the direct one, in the middle one of all rounds.
+struct Compared {
+    direct: Summary,
+    through: Summary,
+}
+
+impl Compared {
+    fn added(&self) -> Duration {
+        self.through.p50.saturating_sub(self.direct.p50)
+    }
+
+    fn share(&self) -> f64 {
+        self.through.rate / self.direct.rate
+    }
+}
+
+/// All ways in turns, and for each of them its middle round.
+async fn compare(
+    options: &Options,
+    clients: usize,
+    direct: &Arc<Job>,
+    ways: &[Way],
+) -> Result<Vec<Compared>> {
+    let mut rounds: Vec<Vec<Compared>> = ways.iter().map(|_| Vec::new()).collect();
+    for round in 1..=ROUNDS {
+        report::progress(&format!("{clients} clients, round {round}"));
+        let direct = load::run_for(direct, clients, options.span).await?;
+        for (way, rounds) in ways.iter().zip(&mut rounds) {
+            let through = load::run_for(&way.job, clients, options.span).await?;
+            rounds.push(Compared { direct, through });
+        }
+    }
+    let middle = |mut rounds: Vec<Compared>| {
+        rounds.sort_by(|left, right| left.share().total_cmp(&right.share()));
+        rounds.swap_remove(ROUNDS / 2)
+    };
+    Ok(rounds.into_iter().map(middle).collect())
+}
+
+fn table(ways: &[Way], compared: &[Compared]) -> Table {
+    let head = ["who", "requests/s", "p50 ms", "p99 ms", "added ms", "of direct"];
+    let mut table = Table::new(&head);
+    if let Some(first) = compared.first() {
+        let mut cells = load_cells("direct", &first.direct);
+        cells.extend(["-".to_owned(), "1.00".to_owned()]);
+        table.row(cells);
+    }
+    for (way, compared) in ways.iter().zip(compared) {
+        let mut cells = load_cells(&way.name, &compared.through);
+        cells.extend([ms(compared.added()), format!("{:.2}", compared.share())]);
+        table.row(cells);
+    }
+    table
+}
+
+fn judge(clients: usize, ways: &[Way], compared: &[Compared], targets: &mut Table) {
+    let met = |met: bool| if met { "yes" } else { "no" }.to_owned();
+    for (way, compared) in ways.iter().zip(compared).filter(|(way, _)| way.has_target) {
+        let (name, added, share) = (&way.name, compared.added(), compared.share());
+        targets.row(if clients == 1 {
+            vec![
+                format!("{name}, 1 client: adds ≤ {} ms at the median", ms(ADDED_MAX)),
+                format!("{} ms", ms(added)),
+                met(added <= ADDED_MAX),
+            ]
+        } else {
+            vec![
+                format!("{name}, {clients} clients: ≥ {SHARE_MIN:.2} of the direct rate"),
+                format!("{share:.2}"),
+                met(share >= SHARE_MIN),
+            ]
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! Tools without a journal: a direct call of one leaves no run behind, unless a person must approve
+//! it.
+
+use crate::world::{caller, parts};
+use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
+use futures::future::BoxFuture;
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields};
+use kernel::contracts::{Page, Policy, SessionFilter, Store, Tool};
+use kernel::ids::RealmId;
+use kernel::limits::Limits;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Writes, and answers as it is told.
+struct Note(Arc<ToolSpec>);
+
+impl Tool for Note {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.0
+    }
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            if call.arguments["fail"] == true {
+                return Err(ToolError::failed("ToolFailed", "no").content(failed()));
+            }
+            Ok(ToolOutput::Value(call.arguments["answer"].clone()))
+        })
+    }
+}
+
+fn failed() -> Value {
+    json!({"content": [{"type": "text", "text": "no"}], "isError": true})
+}
+
+/// Asks where the arguments say so.
+struct Careful;
+
+impl Policy for Careful {
+    fn visible(&self, _caller: &Caller, _spec: &ToolSpec) -> bool {
+        true
+    }
+    fn decide(&self, _caller: &Caller, _spec: &ToolSpec, arguments: &Value) -> Verdict {
+        if arguments["ask"] == true {
+            Verdict::Ask("it says so".to_owned())
+        } else {
+            Verdict::Allow
+        }
+    }
+}
+
+async fn sessions(store: &Arc<dyn Store>) -> usize {
+    let (realm, page) = (RealmId::from("default"), Page { cursor: None, limit: 10 });
+    store.sessions(&realm, &SessionFilter::default(), &page).await.unwrap().items.len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_direct_call_of_one_leaves_no_run_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let note: Arc<dyn Tool> = Arc::new(Note(Arc::new(ToolSpec {
+        name: "note".into(),
+        title: "note".into(),
+        description: String::new(),
+        input_schema: Arc::new(json!({"type": "object"})),
+        output_schema: Some(Arc::new(json!({"type": "string"}))),
+        reach: Reach::Writes,
+        idempotent: false,
+        tags: Vec::new(),
+        pace: Pace::Slow,
+        yields: Yields::Value,
+        unrecorded: true,
+        listed: None,
+    })));
+    let tools = vec![ToolSource::new("us", vec![note])];
+    let brought = parts(folder.path(), Limits::default(), tools);
+    let store = brought.store.clone();
+    let engine = Engine::start(Parts { policy: Arc::new(Careful), ..brought }).unwrap();
+    let call =
+        async |arguments: Value| engine.call(&caller(), &"note".into(), arguments, 10_000).await;
+    let done = call(json!({"answer": "kept"})).await;
+    assert_eq!(done, Ok(CallReport::Done(json!("kept"))));
+    let refused = call(json!({"fail": true})).await.unwrap_err();
+    assert_eq!((refused.kind, refused.code), (RefusalKind::Upstream, "tool_failed"));
+    assert_eq!(refused.detail.as_deref(), Some(&json!({"result": failed()})));
+    // It wrote all the same: that is not passed off as undone.
+    let refused = call(json!({"answer": 1})).await.unwrap_err();
+    assert!(refused.message.contains("the call happened"), "{}", refused.message);
+    assert_eq!(sessions(&store).await, 0);
+    let asked = call(json!({"answer": "kept", "ask": true})).await.unwrap();
+    assert!(matches!(asked, CallReport::Pending(_)), "{asked:?}");
+    assert_eq!(sessions(&store).await, 1);
+}

@@ -1,0 +1,241 @@
+//! The upstreams while they run: started, kept in the catalog, shown and stopped. What is
+//! configured is there from the start to the end; what is stored comes and goes.
+
+use crate::upstreams::{Entry, Facts, config_of, stored};
+use engine::refusal::Refusal;
+use engine::{Engine, ToolSource};
+use futures::future::{Either, select};
+use kernel::contracts::Definitions;
+use kernel::ids::RealmId;
+use kernel::plan::mistake::{Mistake, Severity};
+use kernel::shelf::Shelf;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{oneshot, watch};
+use tools::remote::{Remote, RemoteParts, Upstream, UpstreamConfig};
+
+/// Looks a variable of the environment up.
+pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What a gateway is made of.
+pub(crate) struct GatewayParts {
+    /// What has the catalog.
+    pub(crate) engine: Engine,
+    /// Where stored providers are.
+    pub(crate) definitions: Arc<dyn Definitions>,
+    /// What upstreams are built from.
+    pub(crate) remote: RemoteParts,
+    /// The variables that stored providers may name.
+    pub(crate) variables: Lookup,
+    /// The project's folder.
+    pub(crate) folder: PathBuf,
+}
+
+/// The upstreams of one server.
+pub(crate) struct Gateway {
+    parts: GatewayParts,
+    configured: Remote,
+    /// What is configured, also what is left alone.
+    members: Vec<Member>,
+    stored: Mutex<BTreeMap<String, Kept>>,
+    /// What is stored changes one by one, with what runs for it.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+    /// Ends those who follow what is configured, when it is dropped.
+    _following: watch::Sender<bool>,
+}
+
+/// An upstream as it is shown; without one that runs it is left alone.
+#[derive(Clone)]
+pub(crate) struct Member {
+    /// What may be told of it.
+    pub(crate) facts: Facts,
+    /// It, while it runs.
+    pub(crate) upstream: Option<Arc<Upstream>>,
+}
+
+/// A stored one.
+struct Kept {
+    member: Member,
+    running: Option<Running>,
+}
+
+struct Running {
+    remote: Remote,
+    stop: watch::Sender<bool>,
+    /// Its tools are out of the catalog.
+    gone: oneshot::Receiver<()>,
+}
+
+impl Gateway {
+    /// Starts what is configured, and returns at once.
+    pub(crate) fn start(
+        parts: GatewayParts,
+        entries: &[Entry],
+        configs: Vec<UpstreamConfig>,
+    ) -> Self {
+        let configured = Remote::start(configs, parts.remote.clone());
+        let following = watch::Sender::new(false);
+        for upstream in configured.upstreams() {
+            // Nobody waits for the end of what is configured.
+            drop(follow(&parts, upstream.clone(), following.subscribe()));
+        }
+        let running = |name: &str| {
+            configured.upstreams().iter().find(|upstream| upstream.name() == name).cloned()
+        };
+        let member =
+            |entry: &Entry| Member { upstream: running(&entry.name), facts: entry.facts() };
+        let members = entries.iter().map(member).collect();
+        Self {
+            parts,
+            members,
+            configured,
+            stored: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+            _following: following,
+        }
+    }
+
+    /// All upstreams, by name.
+    pub(crate) fn members(&self) -> Vec<Member> {
+        let stored = self.stored();
+        let of_store = stored.values().map(|kept| kept.member.clone());
+        let mut all: Vec<Member> = self.members.iter().cloned().chain(of_store).collect();
+        all.sort_by(|left, right| left.facts.name.cmp(&right.facts.name));
+        all
+    }
+
+    /// The prompts and resources of all that run.
+    pub(crate) fn shelves(&self) -> Vec<Arc<dyn Shelf>> {
+        let stored = self.stored();
+        let members = self.members.iter().chain(stored.values().map(|kept| &kept.member));
+        members.filter_map(|member| Some(member.upstream.as_ref()?.shelf())).collect()
+    }
+
+    /// Where stored providers are.
+    pub(crate) fn definitions(&self) -> &Arc<dyn Definitions> {
+        &self.parts.definitions
+    }
+
+    /// The configured upstream of this name.
+    pub(crate) fn configured(&self, name: &str) -> Option<&Facts> {
+        self.members.iter().map(|member| &member.facts).find(|facts| facts.name == name)
+    }
+
+    /// What a stored provider leads to, if it can be used.
+    pub(crate) fn config_of(&self, entry: &Entry) -> Result<UpstreamConfig, Mistake> {
+        let lookup = self.parts.variables.clone();
+        let variables = move |name: &str| stored::may_name(name).then(|| lookup(name)).flatten();
+        config_of(entry, &self.parts.folder, &variables)
+    }
+
+    /// Starts a stored provider in the place of the one of its name; one that is left alone is only
+    /// shown. Whoever calls holds `changing`.
+    pub(crate) async fn begin(&self, entry: &Entry, config: UpstreamConfig) {
+        self.end(&entry.name).await;
+        let running = (!entry.is_disabled()).then(|| {
+            let remote = Remote::start(vec![config], self.parts.remote.clone());
+            let stop = watch::Sender::new(false);
+            let upstream = remote.upstreams().first().cloned();
+            let gone = upstream.map(|upstream| follow(&self.parts, upstream, stop.subscribe()));
+            // There is always the one that was given.
+            let gone = gone.unwrap_or_else(|| oneshot::channel().1);
+            Running { remote, stop, gone }
+        });
+        let upstream =
+            running.as_ref().and_then(|running| running.remote.upstreams().first().cloned());
+        let member = Member { facts: entry.facts(), upstream };
+        self.stored().insert(entry.name.clone(), Kept { member, running });
+    }
+
+    /// Stops a stored provider; its tools are gone on return. Whoever calls holds `changing`.
+    pub(crate) async fn end(&self, name: &str) {
+        let kept = self.stored().remove(name);
+        let Some(Running { remote, stop, gone }) = kept.and_then(|kept| kept.running) else {
+            return;
+        };
+        stop.send_replace(true);
+        // An error means that its follower is gone, and its tools with it.
+        let _ = gone.await;
+        remote.stop().await;
+    }
+
+    /// Stops everything; child processes are ended on return.
+    pub(crate) async fn stop(&self) {
+        let stored = std::mem::take(&mut *self.stored());
+        let remotes = stored.into_values().filter_map(|kept| kept.running);
+        let stops = futures::future::join_all(remotes.map(|running| async move {
+            running.remote.stop().await;
+        }));
+        futures::future::join(self.configured.stop(), stops).await;
+    }
+
+    fn stored(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps the catalog as the upstream is, until either ends. Wakes whoever waits for that.
+fn follow(
+    parts: &GatewayParts,
+    upstream: Arc<Upstream>,
+    mut stop: watch::Receiver<bool>,
+) -> oneshot::Receiver<()> {
+    let (left, gone) = oneshot::channel();
+    let engine = parts.engine.clone();
+    let following = async move {
+        let source = format!("upstream `{}`", upstream.name());
+        let mut changes = upstream.changes();
+        let mut told: Vec<Mistake> = Vec::new();
+        loop {
+            // Seen before it is read: a change in between wakes us again.
+            let version = *changes.borrow_and_update();
+            if version > 0 {
+                let tools = ToolSource::new(source.as_str(), upstream.tools());
+                let mistakes = engine.replace_tools(tools);
+                for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
+                    tracing::warn!(upstream = upstream.name(), "{mistake}");
+                }
+                told = mistakes;
+            }
+            match select(pin!(changes.changed()), pin!(stop.changed())).await {
+                Either::Left((Ok(()), _)) => {}
+                Either::Left((Err(_), _)) | Either::Right(_) => break,
+            }
+        }
+        engine.replace_tools(ToolSource::new(source, Vec::new()));
+        // Nobody waits for the end of what is configured.
+        let _ = left.send(());
+    };
+    parts.remote.spawn.task("upstream tools", Box::pin(following));
+    gone
+}
+
+/// The providers that are stored, and what is wrong with the others: a variable may be gone since,
+/// and the rest must still serve.
+pub(crate) async fn stored_entries(
+    definitions: &dyn Definitions,
+    realm: &RealmId,
+    is_taken: impl Fn(&str) -> bool,
+) -> Result<(Vec<Entry>, Vec<Mistake>), Refusal> {
+    let (mut entries, mut mistakes) = (Vec::new(), Vec::new());
+    for definition in definitions.list(realm, stored::KIND).await? {
+        let name = definition.name.as_str();
+        if is_taken(name) {
+            let what = format!("the stored provider `{name}` is left out: its name is configured");
+            mistakes.push(Mistake::warning(what).hint("remove it, or rename the configured one"));
+            continue;
+        }
+        match stored::entry_of_body(name, definition.body) {
+            Ok(entry) => entries.push(entry),
+            Err(mistake) => mistakes.push(left_out(mistake)),
+        }
+    }
+    Ok((entries, mistakes))
+}
+
+/// A mistake in what is stored does not keep the server from starting.
+pub(crate) fn left_out(mistake: Mistake) -> Mistake {
+    Mistake { severity: Severity::Warning, ..mistake }
+}

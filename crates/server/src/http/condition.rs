@@ -1,0 +1,59 @@
+//! What a request says of the version that is stored: `If-Match`, `If-None-Match`, and the `ETag`
+//! of an answer.
+
+use crate::error::Failure;
+use axum::http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use engine::refusal::{Refusal, RefusalKind};
+
+/// What must be true of what is stored.
+pub(super) enum Condition {
+    None,
+    /// There is none.
+    Absent,
+    /// There is one.
+    Any,
+    /// This is its version.
+    Version(u64),
+}
+
+impl Condition {
+    /// What these headers ask for.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Self, Failure> {
+        let text =
+            |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        match (text(IF_MATCH), text(IF_NONE_MATCH)) {
+            (None, None) => Ok(Condition::None),
+            (Some("*"), None) => Ok(Condition::Any),
+            (None, Some("*")) => Ok(Condition::Absent),
+            (Some(tag), None) => version(tag).map(Condition::Version).ok_or_else(|| {
+                Failure::bad_request("bad_if_match", "`If-Match` is no `ETag` of this server")
+                    .hint("send the `ETag` that `GET` gives as it is, or `*`")
+            }),
+            (_, Some(_)) => Err(Failure::bad_request(
+                "bad_if_none_match",
+                "`If-None-Match` can only be `*` here, and without `If-Match`",
+            )),
+        }
+    }
+}
+
+fn version(tag: &str) -> Option<u64> {
+    tag.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
+}
+
+/// What is stored is not what the request says of it.
+pub(super) fn stale(message: String) -> Failure {
+    let refusal = Refusal::new(RefusalKind::Conflict, "version_conflict", message)
+        .hint("read it again and send its `ETag`");
+    Failure::with_status(StatusCode::PRECONDITION_FAILED, refusal)
+}
+
+/// The answer with its version.
+pub(super) fn tagged(mut response: Response, version: u64) -> Response {
+    // A number in quotes is plain ASCII; nothing in it can be refused.
+    let tag = HeaderValue::try_from(format!("\"{version}\""));
+    response.headers_mut().insert(ETAG, tag.unwrap_or(HeaderValue::from_static("\"\"")));
+    response
+}

@@ -1,0 +1,133 @@
+//! `/api/v1/providers`: upstreams that are stored. One is started when it is stored and stopped
+//! when it is removed; what runs is shown by `/api/v1/upstreams`.
+
+use super::condition::{Condition, stale, tagged};
+use crate::body::Posted;
+use crate::doors::{Administrator, Shared};
+use crate::error::Failure;
+use crate::gateway::Gateway;
+use crate::params::{Named, short};
+use crate::upstreams::stored::{KIND, entry_of};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::refusal::{Refusal, RefusalKind};
+use kernel::contracts::{Definition, StoreError};
+use kernel::ids::RealmId;
+use kernel::plan::mistake::Mistake;
+use wire::rest::Provider;
+
+/// `GET /providers/{refName}`.
+pub(crate) async fn show(
+    State(doors): State<Shared>,
+    Named(name): Named,
+) -> Result<Response, Failure> {
+    let definition = stored(&doors.gateway, &doors.caller().realm, &name).await?;
+    let definition = definition.ok_or_else(|| missing(&name))?;
+    Ok(tagged(Json(definition.body).into_response(), definition.version))
+}
+
+/// `PUT /providers/{refName}`: 201 for the first version, 200 for the next ones.
+pub(crate) async fn store(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Named(name): Named,
+    headers: HeaderMap,
+    Posted(mut provider): Posted<Provider>,
+) -> Result<(StatusCode, Response), Failure> {
+    let gateway = &doors.gateway;
+    named_by_path(&mut provider, &name)?;
+    if let Some(facts) = gateway.configured(&name) {
+        let message = format!("upstream `{name}` is configured in {}", facts.origin);
+        return Err(Refusal::new(RefusalKind::Conflict, "upstream_configured", message)
+            .hint("store it under another name")
+            .into());
+    }
+    let entry = entry_of(&name, &provider).map_err(unusable)?;
+    let config = gateway.config_of(&entry).map_err(unusable)?;
+    let _changing = gateway.changing.lock().await;
+    let expected = expected(gateway, &caller.realm, &name, Condition::of(&headers)?).await?;
+    let definition = Definition {
+        kind: KIND.to_owned(),
+        name: name.clone(),
+        version: 0,
+        // A provider is plain data; writing it as JSON cannot fail.
+        body: serde_json::to_value(&provider).unwrap_or_default(),
+        updated_at: doors.engine.clock().now(),
+    };
+    let put = gateway.definitions().put(&caller.realm, definition, expected).await;
+    let definition = put.map_err(|error| match error {
+        StoreError::Conflict(_) => stale(format!("provider `{name}` has another version")),
+        other => Refusal::from(other).into(),
+    })?;
+    gateway.begin(&entry, config).await;
+    let version = definition.version;
+    let status = if version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, tagged(Json(definition.body).into_response(), version)))
+}
+
+/// `DELETE /providers/{refName}`.
+pub(crate) async fn remove(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Named(name): Named,
+) -> Result<StatusCode, Failure> {
+    let gateway = &doors.gateway;
+    let _changing = gateway.changing.lock().await;
+    let deleted = gateway.definitions().delete(&caller.realm, KIND, &name).await;
+    if !deleted.map_err(Refusal::from)? {
+        return Err(missing(&name));
+    }
+    // A configured one of the same name was never replaced by what was stored.
+    gateway.end(&name).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A provider is stored under the name in its path; one without a name gets it from there.
+fn named_by_path(provider: &mut Provider, name: &str) -> Result<(), Failure> {
+    // The stored form says it in capitals, and takes it in any.
+    provider.provider_type.make_ascii_uppercase();
+    let given = provider.ref_name.get_or_insert_with(|| name.to_owned());
+    if given.as_str() == name {
+        return Ok(());
+    }
+    Err(Failure::wrong_value("/refName", "`refName` is not the name in the path")
+        .hint("leave it out, or use the same"))
+}
+
+/// The version that must be the newest.
+async fn expected(
+    gateway: &Gateway,
+    realm: &RealmId,
+    name: &str,
+    condition: Condition,
+) -> Result<Option<u64>, Failure> {
+    match condition {
+        Condition::None => Ok(None),
+        Condition::Absent => Ok(Some(0)),
+        Condition::Version(version) => Ok(Some(version)),
+        Condition::Any => match stored(gateway, realm, name).await? {
+            Some(definition) => Ok(Some(definition.version)),
+            None => Err(stale(format!("provider `{}` is not stored", short(name)))),
+        },
+    }
+}
+
+async fn stored(
+    gateway: &Gateway,
+    realm: &RealmId,
+    name: &str,
+) -> Result<Option<Definition>, Failure> {
+    Ok(gateway.definitions().get(realm, KIND, name).await.map_err(Refusal::from)?)
+}
+
+fn missing(name: &str) -> Failure {
+    Refusal::not_found("stored provider", short(name))
+        .hint("`GET /api/v1/upstreams` lists all upstreams, stored ones too")
+        .into()
+}
+
+fn unusable(mistake: Mistake) -> Failure {
+    Failure::wrong_value("", mistake.message).maybe_hint(mistake.hint)
+}

@@ -1,0 +1,224 @@
+//! The files in which clients list their MCP servers: `.mcp.json` and its kin, and Codex's TOML.
+//! They are read, and never written.
+
+use super::entry::Entry;
+use super::keys::Dialect;
+use super::listed;
+use super::text::Reading;
+use super::written::{Shape, Table, Written};
+use crate::layer::{Layer, Place};
+use kernel::plan::mistake::Mistake;
+use toml::de::DeTable;
+
+/// Some clients keep more in such a file than their servers; this is more than any of them has.
+const FILE_BYTES_MAX: usize = 16 << 20;
+
+/// The members of a JSON file that list servers: most clients', and VS Code's.
+const LISTS: [&str; 2] = ["mcpServers", "servers"];
+
+/// What a client's file holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Its servers, in the order of the file.
+    pub entries: Vec<Entry>,
+    /// What in it has no effect here.
+    pub warnings: Vec<Mistake>,
+}
+
+/// Reads the text of a client's file; `file` is how mistakes name it, and its ending says what it
+/// is. In a file that has lists for each project, that of `project` counts too.
+pub fn read(file: &str, text: &str, project: Option<&str>) -> Result<Found, Vec<Mistake>> {
+    if text.len() > FILE_BYTES_MAX {
+        let what = format!("the file has {} bytes, more than {FILE_BYTES_MAX}", text.len());
+        return Err(vec![Place::whole(file).mistake(Mistake::error(what))]);
+    }
+    if text.trim().is_empty() {
+        return Ok(Found::default());
+    }
+    let mut mistakes = Vec::new();
+    let entries = if file.ends_with(".toml") {
+        of_codex(file, text, &mut mistakes)
+    } else {
+        of_json(file, text, project, &mut mistakes)
+    };
+    if mistakes.iter().any(Mistake::is_error) {
+        return Err(mistakes);
+    }
+    Ok(Found { entries, warnings: mistakes })
+}
+
+fn of_codex(file: &str, text: &str, mistakes: &mut Vec<Mistake>) -> Vec<Entry> {
+    let layer = Layer::file(file, text);
+    let root = match DeTable::parse(&layer.text) {
+        Ok(root) => Table::of_toml(&layer, root.get_ref()),
+        Err(error) => {
+            let mistake = Mistake::error(error.message().to_owned());
+            mistakes.push(layer.found(error.span().as_ref(), mistake));
+            return Vec::new();
+        }
+    };
+    let list = "mcp_servers";
+    let servers = root.get(list);
+    let servers = servers.and_then(|(_, value)| Reading::new(mistakes).table(list, value));
+    servers.map(|table| listed::entries(Dialect::Codex, list, table, mistakes)).unwrap_or_default()
+}
+
+fn of_json(
+    file: &str,
+    text: &str,
+    project: Option<&str>,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<Entry> {
+    let root = match Written::of_json(file, text) {
+        Ok(root) => root,
+        Err(mistake) => {
+            mistakes.push(mistake);
+            return Vec::new();
+        }
+    };
+    let Some(root) = Reading::new(mistakes).table("the file", &root) else { return Vec::new() };
+    let mut entries = lists_of(root, mistakes);
+    let of_project = project.and_then(|project| inner(inner(root, "projects")?, project));
+    if let Some(table) = of_project {
+        for entry in lists_of(table, mistakes) {
+            // Nearer to the project, so it goes before the one for all.
+            entries.retain(|known| known.name != entry.name);
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
+fn lists_of(table: &Table, mistakes: &mut Vec<Mistake>) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (word, value) in &table.0 {
+        let name = word.text.as_str();
+        if LISTS.contains(&name) {
+            let list = Reading::new(mistakes).table(name, value);
+            let found = list.map(|list| listed::entries(Dialect::Json, name, list, mistakes));
+            entries.extend(found.unwrap_or_default());
+        } else if name.replace(['_', '-'], "").eq_ignore_ascii_case(LISTS[0]) {
+            let mistake = Mistake::error(format!("unknown key `{name}`"));
+            let hint = format!("did you mean `{}`?", LISTS[0]);
+            mistakes.push(word.place.mistake(mistake.hint(hint)));
+        }
+    }
+    entries
+}
+
+fn inner<'t>(table: &'t Table, key: &str) -> Option<&'t Table> {
+    match &table.get(key)?.1.value {
+        Shape::Table(table) => Some(table),
+        Shape::Text(_) | Shape::Whole(_) | Shape::Flag(_) | Shape::List(_) | Shape::Other(_) => {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(entries: &[Entry]) -> Vec<String> {
+        let line = |entry: &Entry| {
+            let facts = entry.facts();
+            let names = [facts.headers, facts.env].concat().join(",");
+            format!("{} {} {} {} [{names}]", facts.name, facts.kind, facts.target, facts.origin)
+        };
+        entries.iter().map(line).collect()
+    }
+
+    fn wrong(file: &str, text: &str) -> Vec<String> {
+        read(file, text, None).unwrap_err().iter().map(Mistake::to_string).collect()
+    }
+
+    #[test]
+    fn every_clients_json_is_read() {
+        let text = r#"{
+  "mcpServers": {
+    "git": {"command": "uvx", "args": ["mcp-git"], "env": {"A": "1"}, "autoApprove": ["x"]},
+    "web": {"type": "http", "url": "https://u:p@a.example/mcp?key=k", "headers": {"X-Key": "k"}},
+    "old": {"type": "sse", "url": "https://b.example/sse"},
+    "surf": {"serverUrl": "https://c.example/mcp", "disabled": true}
+  },
+  "servers": {"code": {"type": "stdio", "command": "node"}},
+  "inputs": [{"id": "x", "type": "promptString"}],
+}"#;
+        let found = read(".mcp.json", text, None).unwrap();
+        assert_eq!(
+            told(&found.entries),
+            [
+                "git stdio uvx .mcp.json:3 [A]",
+                "web http https://a.example/mcp .mcp.json:4 [X-Key]",
+                "old http https://b.example/sse .mcp.json:5 []",
+                "surf http https://c.example/mcp .mcp.json:6 []",
+                "code stdio node .mcp.json:8 []",
+            ]
+        );
+        assert!(found.entries[3].is_disabled() && !found.entries[0].is_disabled());
+        assert!(found.warnings.is_empty(), "{:?}", found.warnings);
+        assert_eq!(read("a.json", "  ", None), Ok(Found::default()));
+        assert_eq!(read("a.json", "{}", None), Ok(Found::default()));
+    }
+
+    #[test]
+    fn codex_is_read() {
+        let text = "model = \"x\"\n[mcp_servers.a]\ncommand = \"npx\"\nenv_vars = [\"TOKEN\"]\n\
+                    tool_timeout_sec = 60.5\n[mcp_servers.b]\nurl = \"https://b.example/mcp\"\n\
+                    bearer_token_env_var = \"B\"\nhttp_headers = { X = \"1\" }\nenabled = false\n\
+                    env_http_headers = { Y = \"Z\" }\nenabled_tools = [\"x\"]\n";
+        let found = read(".codex/config.toml", text, None).unwrap();
+        assert_eq!(
+            told(&found.entries),
+            [
+                "a stdio npx .codex/config.toml:2 [TOKEN]",
+                "b http https://b.example/mcp .codex/config.toml:6 [Authorization,X,Y]",
+            ]
+        );
+        assert!(found.entries[1].is_disabled());
+    }
+
+    #[test]
+    fn a_projects_own_list_goes_before_that_of_all() {
+        let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}},
+            "projects": {"/shop": {"mcpServers": {"b": {"url": "http://b.example"}}}}}"#;
+        let kinds = |project| -> Vec<String> {
+            let entries = read("claude.json", text, project).unwrap().entries;
+            entries.iter().map(|entry| format!("{} {}", entry.name, entry.facts().kind)).collect()
+        };
+        assert_eq!(kinds(Some("/shop")), ["a stdio", "b http"]);
+        assert_eq!(kinds(Some("/other")), ["a stdio", "b stdio"]);
+    }
+
+    #[test]
+    fn mistakes_are_told_where_they_stand() {
+        let text = "{\"mcpServers\": {\n \"a\": {\"comand\": \"x\"},\n \"b\": {\"type\": \"htp\", \
+                    \"url\": \"x\"},\n \"c\": {\"command\": \"x\", \"url\": \"y\"},\n \
+                    \"d\": {\"command\": 1},\n \"e\": 2\n}}";
+        let told = wrong(".mcp.json", text);
+        for expected in [
+            ".mcp.json:2:8: error: unknown key `comand` in `mcpServers.a`; \
+             hint: did you mean `command`?",
+            ".mcp.json:2:2: error: `a`: there is neither `command` nor `url`",
+            ".mcp.json:3:16: error: `htp` is no type of server; hint: did you mean `http`?",
+            ".mcp.json:5:19: error: `command` must be a text, and is a number",
+            ".mcp.json:6:7: error: `mcpServers.e` must be a table, and is a number",
+        ] {
+            assert!(told.iter().any(|line| line == expected), "{expected}\n{told:#?}");
+        }
+        assert!(told.iter().any(|line| line.contains(".mcp.json:4:")), "{told:#?}");
+        assert_eq!(
+            wrong("a.json", "{\"mcp_servers\": {}}"),
+            ["a.json:1:2: error: unknown key `mcp_servers`; hint: did you mean `mcpServers`?"]
+        );
+        assert!(wrong("a.json", "[1]")[0].contains("`the file` must be a table"));
+        assert!(wrong("c.toml", "[mcp_servers")[0].starts_with("c.toml:1:"));
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_told() {
+        let text = r#"{"servers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env"}}}"#;
+        let warnings = read(".vscode/mcp.json", text, None).unwrap().warnings;
+        assert!(warnings[0].to_string().contains("`envFile` of `servers.a` is not followed"));
+    }
+}

@@ -1,0 +1,164 @@
+//! An entry as `waypost.toml` writes it, whatever file it comes from.
+
+use super::entry::{Entry, Way};
+use super::expand::{has_variables, without_inputs};
+use super::text::{Named, Text};
+use serde_json::json;
+
+/// An entry for our settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Its name there.
+    pub name: String,
+    /// Its table, without an end of line.
+    pub text: String,
+    /// Variables that stand now for what an editor would have asked for.
+    pub asked: Vec<String>,
+    /// Headers and variables whose values are written out, and may be secrets.
+    pub plain: Vec<String>,
+}
+
+/// The entry as a table of our settings; none for what is no MCP server.
+pub fn moved(entry: &Entry) -> Option<Moved> {
+    let mut writing = Writing::default();
+    let facts = entry.facts();
+    match entry.way.as_ref()? {
+        Way::Http { url, headers } => {
+            writing.text("url", url);
+            writing.named("headers", headers);
+        }
+        Way::Stdio { command, args, env, cwd } => {
+            writing.text("command", command);
+            writing.texts("args", args);
+            writing.named("env", env);
+            if let Some(cwd) = cwd {
+                writing.text("cwd", cwd);
+            }
+        }
+        Way::Rest(_) | Way::Rpc { .. } => return None,
+    }
+    if let Some(prefix) = &entry.own.prefix {
+        writing.text("prefix", prefix);
+    }
+    if facts.trusted {
+        writing.line("trusted = true".to_owned());
+    }
+    if let Some(timeout_ms) = facts.timeout_ms {
+        writing.line(format!("timeout_ms = {timeout_ms}"));
+    }
+    if facts.disabled {
+        writing.line("disabled = true".to_owned());
+    }
+    let name = name_for(&entry.name);
+    let text = format!("[mcp.servers.{name}]\n{}", writing.lines.join("\n"));
+    Some(Moved { name, text, asked: writing.asked, plain: writing.plain })
+}
+
+/// The name that an upstream gets here: letters, digits, `_` and `-`.
+fn name_for(name: &str) -> String {
+    let letter = |c: char| {
+        let fits = c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if fits { c } else { '-' }
+    };
+    name.chars().map(letter).collect()
+}
+
+/// The lines of a table.
+#[derive(Default)]
+struct Writing {
+    lines: Vec<String>,
+    asked: Vec<String>,
+    plain: Vec<String>,
+}
+
+impl Writing {
+    fn line(&mut self, line: String) {
+        self.lines.push(line);
+    }
+
+    fn text(&mut self, key: &str, text: &Text) {
+        let value = self.quoted(text);
+        self.line(format!("{key} = {value}"));
+    }
+
+    fn texts(&mut self, key: &str, texts: &[Text]) {
+        if !texts.is_empty() {
+            let values: Vec<String> = texts.iter().map(|text| self.quoted(text)).collect();
+            self.line(format!("{key} = [{}]", values.join(", ")));
+        }
+    }
+
+    fn named(&mut self, key: &str, named: &Named) {
+        let mut pairs = Vec::new();
+        for (name, text) in named {
+            if !has_variables(&text.text) {
+                self.plain.push(name.clone());
+            }
+            pairs.push(format!("{} = {}", bare_or_quoted(name), self.quoted(text)));
+        }
+        if !pairs.is_empty() {
+            self.line(format!("{key} = {{ {} }}", pairs.join(", ")));
+        }
+    }
+
+    fn quoted(&mut self, text: &Text) -> String {
+        let (text, asked) = without_inputs(&text.text);
+        for name in asked {
+            if !self.asked.contains(&name) {
+                self.asked.push(name);
+            }
+        }
+        quoted(&text)
+    }
+}
+
+/// A text of TOML is written as JSON writes it, but for one letter.
+fn quoted(text: &str) -> String {
+    json!(text).to_string().replace('\u{7f}', "\\u007F")
+}
+
+fn bare_or_quoted(key: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !key.is_empty() && key.chars().all(is_bare) { key.to_owned() } else { quoted(key) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::foreign::read;
+    use super::*;
+
+    fn all(text: &str) -> Vec<Moved> {
+        let found = read("mcp.json", text, None).unwrap();
+        found.entries.iter().filter_map(moved).collect()
+    }
+
+    #[test]
+    fn an_entry_is_written_as_our_settings_read_it() {
+        let text = r#"{"servers": {
+            "My Git": {"command": "npx", "args": ["-y", "a \"b\""], "env":
+                {"TOKEN": "${input:git-token}", "MODE": "x", "a.b": "${env:A}"}, "cwd": ".."},
+            "web": {"url": "https://a.example/mcp", "headers": {"X-Key": "${KEY}"},
+                "disabled": true}
+        }}"#;
+        let all = all(text);
+        assert_eq!(
+            all[0].text,
+            "[mcp.servers.My-Git]\ncommand = \"npx\"\nargs = [\"-y\", \"a \\\"b\\\"\"]\n\
+             env = { TOKEN = \"${GIT_TOKEN}\", MODE = \"x\", \"a.b\" = \"${env:A}\" }\n\
+             cwd = \"..\""
+        );
+        assert_eq!(
+            (all[0].asked.as_slice(), all[0].plain.as_slice()),
+            (&["GIT_TOKEN".to_owned()][..], &["MODE".to_owned()][..])
+        );
+        assert_eq!(
+            all[1].text,
+            "[mcp.servers.web]\nurl = \"https://a.example/mcp\"\n\
+             headers = { X-Key = \"${KEY}\" }\ndisabled = true"
+        );
+        for moved in &all {
+            let read: toml::Table = toml::from_str(&moved.text).unwrap();
+            assert!(read["mcp"]["servers"].get(moved.name.as_str()).is_some());
+        }
+    }
+}

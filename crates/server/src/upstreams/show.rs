@@ -1,0 +1,126 @@
+//! An upstream as `/api/v1` and the command line show it. What went wrong is told in words of other
+//! libraries and other servers, so what was given to the upstream is taken out of them.
+
+use super::entry::Facts;
+use serde_json::Value;
+use tools::remote::{Secret, UpstreamConfig, UpstreamKind, UpstreamStatus};
+use wire::mcp::MODERN;
+use wire::rest::{Fault, Upstream, UpstreamServer};
+
+/// The state of one that is left alone.
+const DISABLED: &str = "disabled";
+
+/// What is told of an upstream, and how it is while it runs.
+pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) -> Upstream {
+    let upstream = told(facts);
+    let Some((config, status)) = running else { return upstream };
+    let era = |version: &String| if version == MODERN { "modern" } else { "legacy" }.to_owned();
+    let count = |items: usize| u64::try_from(items).unwrap_or(u64::MAX);
+    Upstream {
+        state: status.state.word().to_owned(),
+        since: Some(status.since.rfc3339()),
+        era: status.version.as_ref().map(era),
+        version: status.version,
+        server: status.server.as_ref().and_then(server),
+        tools: count(status.tools),
+        prompts: count(status.prompts),
+        resources: count(status.resources),
+        restarts: status.restarts,
+        last_error: status.last_error.map(|fault| Fault {
+            name: fault.name,
+            message: without_secrets(fault.message, config),
+            hint: fault.hint.map(|hint| without_secrets(hint, config)),
+        }),
+        ..upstream
+    }
+}
+
+/// Shorter ones are no secrets, and may be part of any word.
+const SECRET_CHARS_MIN: usize = 6;
+
+fn without_secrets(text: String, config: &UpstreamConfig) -> String {
+    let mut secrets = match &config.kind {
+        UpstreamKind::Http { url, headers } | UpstreamKind::Rpc { url, headers, .. } => {
+            [values(headers), of_url(url)].concat()
+        }
+        UpstreamKind::Stdio { env, .. } => values(env),
+        UpstreamKind::Rest(rest) => {
+            let url = rest.base_url.as_deref().map(of_url).unwrap_or_default();
+            [values(&rest.headers), url].concat()
+        }
+    };
+    secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
+    secrets.iter().fold(text, |text, secret| text.replace(secret, "***"))
+}
+
+fn values(named: &[(String, Secret)]) -> Vec<&str> {
+    named.iter().map(|(_, secret)| secret.expose()).collect()
+}
+
+/// The password and the query of an address.
+fn of_url(url: &str) -> Vec<&str> {
+    let query = url.split_once('?').map(|(_, query)| query);
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next();
+    let password = host.and_then(|host| host.rsplit_once('@')?.0.split_once(':'));
+    query.into_iter().chain(password.map(|(_, password)| password)).collect()
+}
+
+fn told(facts: &Facts) -> Upstream {
+    let Facts { name, prefix, kind, target, origin, headers, env, trusted, journal, .. } =
+        facts.clone();
+    Upstream {
+        name,
+        prefix,
+        kind: kind.to_owned(),
+        target,
+        origin,
+        trusted,
+        journal,
+        timeout_ms: facts.timeout_ms,
+        headers,
+        env,
+        state: DISABLED.to_owned(),
+        since: None,
+        version: None,
+        era: None,
+        server: None,
+        tools: 0,
+        prompts: 0,
+        resources: 0,
+        restarts: 0,
+        last_error: None,
+    }
+}
+
+/// Only what a person reads: the rest is whatever the server likes.
+fn server(said: &Value) -> Option<UpstreamServer> {
+    let text = |key: &str| said.get(key).and_then(Value::as_str).map(str::to_owned);
+    Some(UpstreamServer { name: text("name")?, version: text("version") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_upstream_was_given_is_taken_out_of_its_errors() {
+        let config = UpstreamConfig {
+            name: "a".to_owned(),
+            prefix: "a.".to_owned(),
+            kind: UpstreamKind::Http {
+                url: "http://u:hunter2@a.example/mcp?key=hunter3".to_owned(),
+                headers: vec![("X".to_owned(), Secret::new("hunter4"))],
+            },
+            trusted: false,
+            journal: true,
+            timeout_ms: None,
+            origin: "waypost.toml:1".to_owned(),
+        };
+        let text = "no answer at http://u:hunter2@a.example/mcp?key=hunter3 (hunter4)";
+        assert_eq!(
+            without_secrets(text.to_owned(), &config),
+            "no answer at http://u:***@a.example/mcp?*** (***)"
+        );
+        assert!(of_url("http://a.example/x@y").is_empty());
+    }
+}

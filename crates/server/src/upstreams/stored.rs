@@ -1,0 +1,98 @@
+//! Providers that are stored over HTTP: only addresses, never a command and never a secret. What
+//! must be secret is named as a variable, and only those that the operator named for it count.
+
+use super::entry::Entry;
+use super::expand::has_variables;
+use super::keys::{Dialect, Keys, Own};
+use super::text::Text;
+use crate::layer::Place;
+use kernel::plan::mistake::Mistake;
+use serde_json::Value;
+use wire::rest::Provider;
+
+/// The kind of these definitions in the store.
+pub(crate) const KIND: &str = "provider";
+
+/// How the variables begin that a stored provider may name.
+const PREFIX: &str = "WAYPOST_PROVIDER_";
+
+/// Whether a stored provider may name this variable: whoever may store one must not learn what
+/// else is in our environment.
+pub(crate) fn may_name(variable: &str) -> bool {
+    variable.starts_with(PREFIX)
+}
+
+/// The entry of a definition.
+pub(crate) fn entry_of_body(name: &str, body: Value) -> Result<Entry, Mistake> {
+    let provider: Provider = serde_json::from_value(body).map_err(|error| {
+        Mistake::error(format!("the stored provider `{name}` cannot be read: {error}"))
+            .hint("store it again, or remove it")
+    })?;
+    entry_of(name, &provider)
+}
+
+/// The entry of a provider.
+pub(crate) fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
+    let place = Place::whole(&format!("stored provider `{name}`"));
+    let text = |text: &str| Text { text: text.to_owned(), place: place.clone() };
+    let texts = |all: &[String]| -> Vec<Text> { all.iter().map(|one| text(one)).collect() };
+    if let Some((header, _)) = provider.headers.iter().find(|(_, value)| !has_variables(value)) {
+        let what = format!("the header `{header}` says its value, and secrets are not stored");
+        let hint = format!("name a variable, as in `Bearer ${{{PREFIX}TOKEN}}`, and set it");
+        return Err(place.mistake(Mistake::error(what).hint(hint)));
+    }
+    let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+    if let Some(document) = provider.document.as_deref().filter(|document| !is_url(document)) {
+        let what = format!("`{document}` is no URL of a document");
+        let hint = "a stored provider reads no files; `[providers.<name>]` of waypost.toml may";
+        return Err(place.mistake(Mistake::error(what).hint(hint)));
+    }
+    let headers = provider.headers.iter().map(|(name, value)| (name.clone(), text(value)));
+    let keys = Keys {
+        kind: Some(text(&provider.provider_type)),
+        url: Some(text(&provider.base_url)),
+        headers: headers.collect(),
+        document: provider.document.as_deref().map(text),
+        include: texts(&provider.include),
+        tools: texts(&provider.tools),
+        allow_private: Some(provider.allow_private),
+        own: Own {
+            display_name: provider.display_name.as_deref().map(text),
+            prefix: provider.prefix.as_deref().map(text),
+            trusted: Some(provider.trusted),
+            journal: Some(provider.journal),
+            timeout_ms: provider.timeout_ms,
+            disabled: Some(provider.disabled),
+        },
+        ..Keys::default()
+    };
+    Entry::new(Dialect::Providers, (name, &place), keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn entry(body: Value) -> Result<Entry, String> {
+        entry_of_body("crm", body).map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn a_provider_is_an_entry_without_secrets() {
+        let body = json!({"providerType": "MCP", "baseUrl": "https://a.example/mcp",
+            "headers": {"Authorization": "Bearer ${WAYPOST_PROVIDER_CRM}"}});
+        let facts = entry(body).unwrap().facts();
+        assert_eq!((facts.kind, facts.prefix.as_str()), ("http", "crm."));
+        assert_eq!(facts.origin, "stored provider `crm`");
+        let seed = json!({"refName": "crm", "displayName": "CRM", "baseUrl": "https://a.example"});
+        assert_eq!(entry(seed).unwrap().facts().kind, "rest", "as the stored form says by default");
+        let literal = json!({"baseUrl": "https://a.example", "headers": {"X-Key": "hunter2"}});
+        let told = entry(literal).unwrap_err();
+        assert!(told.contains("secrets are not stored") && !told.contains("hunter2"), "{told}");
+        let file = json!({"baseUrl": "https://a.example", "document": "/etc/passwd"});
+        assert!(entry(file).unwrap_err().contains("reads no files"));
+        assert!(entry(json!({"baseUrl": "https://a.example", "providerType": "SOAP"})).is_err());
+        assert!(may_name("WAYPOST_PROVIDER_CRM") && !may_name("WAYPOST_ADMIN_KEY"));
+    }
+}

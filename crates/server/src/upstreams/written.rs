@@ -1,0 +1,272 @@
+//! A file of settings as a tree in which every key and value knows where it stands: one tree for
+//! TOML and JSON, so that a mistake is told with its file and line whoever's format it is.
+
+use crate::layer::{Layer, Place};
+use kernel::limits::Limits;
+use kernel::plan::mistake::Mistake;
+use kernel::plan::source::{Node, NodeKind};
+use std::fmt;
+use std::sync::Arc;
+use toml::de::{DeTable, DeValue};
+
+/// A value and where it stands.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) place: Place,
+    pub(crate) value: Shape,
+}
+
+/// Without the value: it may be a secret.
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.place)
+    }
+}
+
+/// What a value is.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Text(String),
+    Whole(u64),
+    Flag(bool),
+    List(Vec<Written>),
+    Table(Table),
+    /// Something that no setting here is, in words.
+    Other(&'static str),
+}
+
+/// A key and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    pub(crate) place: Place,
+}
+
+/// Keys and values, in the order of their file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Table(pub(crate) Vec<(Word, Written)>);
+
+impl Table {
+    /// What stands under a key.
+    pub(crate) fn get(&self, key: &str) -> Option<&(Word, Written)> {
+        self.0.iter().find(|(word, _)| word.text == key)
+    }
+
+    /// A table of TOML.
+    pub(crate) fn of_toml(layer: &Layer, table: &DeTable<'_>) -> Self {
+        let mut entries = Vec::new();
+        for (key, value) in table {
+            let text: &str = key.get_ref();
+            let word = Word { text: text.to_owned(), place: layer.spot(Some(&key.span())) };
+            entries.push((word, Written::of_toml(layer, value)));
+        }
+        entries.sort_by_key(|(word, _)| (word.place.line, word.place.column));
+        Self(entries)
+    }
+
+    /// Puts a table over this one, key by key: a table goes into the table below it, anything else
+    /// takes the place of what is there.
+    pub(crate) fn put_over(&mut self, above: Table) {
+        for (word, value) in above.0 {
+            let below = self.0.iter_mut().find(|(known, _)| known.text == word.text);
+            let Some((known, old)) = below else {
+                self.0.push((word, value));
+                continue;
+            };
+            *known = word;
+            let Written { place, value } = value;
+            match (value, &mut old.value) {
+                (Shape::Table(new), Shape::Table(old)) => old.put_over(new),
+                (value, _) => *old = Written { place, value },
+            }
+        }
+    }
+}
+
+impl Written {
+    fn of_toml(layer: &Layer, value: &toml::Spanned<DeValue<'_>>) -> Self {
+        let place = layer.spot(Some(&value.span()));
+        let value = match value.get_ref() {
+            DeValue::String(text) => Shape::Text(text.to_string()),
+            DeValue::Integer(number) => {
+                match u64::from_str_radix(number.as_str(), number.radix()) {
+                    Ok(number) => Shape::Whole(number),
+                    Err(_) => Shape::Other("a number below 0 or far too large"),
+                }
+            }
+            DeValue::Float(_) => Shape::Other("a number with a fraction"),
+            DeValue::Boolean(flag) => Shape::Flag(*flag),
+            DeValue::Datetime(_) => Shape::Other("a date"),
+            DeValue::Array(items) => {
+                Shape::List(items.iter().map(|item| Self::of_toml(layer, item)).collect())
+            }
+            DeValue::Table(table) => Shape::Table(Table::of_toml(layer, table)),
+        };
+        Self { place, value }
+    }
+
+    /// What a JSON text holds. Comments and commas before a bracket are read past: editors write
+    /// them into files of this kind.
+    pub(crate) fn of_json(file: &str, text: &str) -> Result<Self, Mistake> {
+        let file: Arc<str> = file.into();
+        let plain = plain_json(text);
+        let value: serde_json::Value = serde_json::from_str(&plain).map_err(|error| {
+            let told = error.to_string();
+            let why = told.rsplit_once(" at line ").map_or(told.as_str(), |(why, _)| why);
+            let (line, column) = (number(error.line()), number(error.column()).max(1));
+            Place { file: file.clone(), line, column }
+                .mistake(Mistake::error(format!("this is no JSON: {why}")))
+        })?;
+        let limits = Limits { plan_bytes_max: usize::MAX, ..Limits::default() };
+        // Read a second time for the places; what only JSON can say is taken without them.
+        let node = Node::parse(&plain, &limits).unwrap_or_else(|_| Node::from_value(&value));
+        Ok(Self::of_node(&file, &node))
+    }
+
+    fn of_node(file: &Arc<str>, node: &Node) -> Self {
+        let place = Place { file: file.clone(), line: node.line, column: node.column };
+        let value = match &node.kind {
+            NodeKind::Null => Shape::Other("nothing"),
+            NodeKind::Bool(flag) => Shape::Flag(*flag),
+            NodeKind::Number(number) => match number.as_u64() {
+                Some(number) => Shape::Whole(number),
+                None => Shape::Other("a number below 0 or with a fraction"),
+            },
+            NodeKind::Text(text) => Shape::Text(text.clone()),
+            NodeKind::List(items) => {
+                Shape::List(items.iter().map(|item| Self::of_node(file, item)).collect())
+            }
+            NodeKind::Map(entries) => {
+                let entry = |(key, node): &(kernel::plan::source::Key, Node)| {
+                    let place = Place { file: file.clone(), line: key.line, column: key.column };
+                    (Word { text: key.text.clone(), place }, Self::of_node(file, node))
+                };
+                Shape::Table(Table(entries.iter().map(entry).collect()))
+            }
+        };
+        Self { place, value }
+    }
+
+    /// What it is, in words.
+    pub(crate) fn what(&self) -> &'static str {
+        match &self.value {
+            Shape::Text(_) => "a text",
+            Shape::Whole(_) => "a number",
+            Shape::Flag(_) => "true or false",
+            Shape::List(_) => "a list",
+            Shape::Table(_) => "a table",
+            Shape::Other(what) => what,
+        }
+    }
+}
+
+fn number(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}
+
+/// The text with blanks in the place of comments and of commas that nothing follows, so that every
+/// line and column stays what it was.
+fn plain_json(text: &str) -> String {
+    let mut letters: Vec<char> = text.strip_prefix('\u{feff}').unwrap_or(text).chars().collect();
+    let mut at = 0;
+    let mut comma = None;
+    while at < letters.len() {
+        match (letters[at], letters.get(at + 1).copied()) {
+            ('"', _) => {
+                at = after_string(&letters, at);
+                comma = None;
+                continue;
+            }
+            ('/', Some('/')) => {
+                let end = (at..letters.len()).find(|place| letters[*place] == '\n');
+                blank(&mut letters, at, end);
+            }
+            ('/', Some('*')) => {
+                let closes = |place: &usize| letters[*place - 1] == '*' && letters[*place] == '/';
+                let end = (at + 3..letters.len()).find(closes).map(|last| last + 1);
+                blank(&mut letters, at, end);
+            }
+            (',', _) => comma = Some(at),
+            ('}' | ']', _) => {
+                if let Some(comma) = comma.take() {
+                    letters[comma] = ' ';
+                }
+            }
+            // The reader of places takes no tabs between its words.
+            ('\t', _) => letters[at] = ' ',
+            (letter, _) if letter.is_whitespace() => {}
+            _ => comma = None,
+        }
+        at += 1;
+    }
+    letters.into_iter().collect()
+}
+
+/// The place after the string that begins here.
+fn after_string(letters: &[char], begin: usize) -> usize {
+    let mut at = begin + 1;
+    while at < letters.len() {
+        match letters[at] {
+            '\\' => at += 2,
+            '"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    letters.len()
+}
+
+fn blank(letters: &mut [char], begin: usize, end: Option<usize>) {
+    let end = end.unwrap_or(letters.len());
+    for letter in &mut letters[begin..end] {
+        if *letter != '\n' {
+            *letter = ' ';
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_last_commas_are_read_past() {
+        let text =
+            "{ // why \"x\"\n\t\"a\": \"//no/*comment*/,\", /* 1,\n 2 */\n \"b\": [1, 2, ],\n}";
+        let plain = plain_json(text);
+        let value: serde_json::Value = serde_json::from_str(&plain).unwrap();
+        assert_eq!(value, serde_json::json!({"a": "//no/*comment*/,", "b": [1, 2]}));
+        assert_eq!(plain.lines().count(), text.lines().count());
+        for broken in ["{\"a\": \"\\", "/*", "/", "{,", "//"] {
+            assert_eq!(plain_json(broken).chars().count(), broken.chars().count());
+        }
+    }
+
+    #[test]
+    fn a_value_of_json_knows_its_place() {
+        let written = Written::of_json(".mcp.json", "{\n  \"a\": {\n\t\"b\": true}\n}").unwrap();
+        let Shape::Table(root) = &written.value else { panic!("{}", written.what()) };
+        let (word, value) = root.get("a").unwrap();
+        assert_eq!(word.place.to_string(), ".mcp.json:2");
+        let Shape::Table(inner) = &value.value else { panic!("{}", value.what()) };
+        assert_eq!(inner.get("b").unwrap().0.place.to_string(), ".mcp.json:3");
+        let mistake = Written::of_json(".mcp.json", "{\n  \"a\" 1}").unwrap_err();
+        assert!(mistake.to_string().starts_with(".mcp.json:2:"), "{mistake}");
+        assert!(mistake.to_string().contains("this is no JSON: expected `:`"), "{mistake}");
+    }
+
+    #[test]
+    fn a_table_is_put_over_another_key_by_key() {
+        let table = |file: &str, text: &str| {
+            let layer = Layer::file(file, text);
+            Table::of_toml(&layer, DeTable::parse(&layer.text).unwrap().get_ref())
+        };
+        let mut below = table("below.toml", "[a]\nb = 1\nc = [1]\n");
+        below.put_over(table("above.toml", "[a]\nc = [2, 3]\n[d]\n"));
+        let (word, a) = below.get("a").unwrap();
+        assert_eq!(word.place.to_string(), "above.toml:1");
+        let Shape::Table(a) = &a.value else { panic!("{}", a.what()) };
+        assert_eq!(a.get("b").unwrap().0.place.to_string(), "below.toml:2");
+        assert!(matches!(&a.get("c").unwrap().1.value, Shape::List(items) if items.len() == 2));
+        assert!(below.get("d").is_some());
+    }
+}

@@ -1,0 +1,141 @@
+//! A REST provider made from our own document calls our own server, over a real socket.
+
+use crate::house::{assembled, text};
+use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+use engine::schema::JsonSchemas;
+use kernel::call::{Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
+use kernel::contracts::Tool;
+use kernel::ids::CallId;
+use kernel::limits::Limits;
+use kernel::schema::Schemas;
+use serde_json::{Value, json};
+use server::project::Project;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tools::remote::{Document, Remote, RemoteParts, RestConfig, UpstreamConfig, UpstreamKind};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn provider(address: SocketAddr) -> Remote {
+    let document = Document::Url(format!("http://{address}/openapi.json"));
+    let config = UpstreamConfig {
+        name: "own".to_owned(),
+        prefix: "own.".to_owned(),
+        kind: UpstreamKind::Rest(RestConfig::new(document)),
+        trusted: false,
+        journal: true,
+        timeout_ms: None,
+        origin: "a test".to_owned(),
+    };
+    let parts = RemoteParts {
+        spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        limits: Arc::new(Limits::default()),
+        supervisor: None,
+    };
+    Remote::start(vec![config], parts)
+}
+
+async fn call(
+    tools: &[Arc<dyn Tool>],
+    name: &str,
+    id: u128,
+    arguments: Value,
+) -> Result<Value, ToolError> {
+    let tool = tools.iter().find(|tool| tool.spec().name.as_str() == name).unwrap();
+    JsonSchemas::default().check(&tool.spec().input_schema, &arguments).unwrap();
+    tool.check(&arguments)?;
+    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+    let call = Call {
+        id: CallId(id),
+        tool: name.into(),
+        arguments: Arc::new(arguments),
+        timeout_ms: 20_000,
+        output_bytes_max: 1_000_000,
+        given: Arc::default(),
+        teller: Teller::default(),
+    };
+    match tool.call(&caller, &call).await? {
+        ToolOutput::Value(value) => Ok(value),
+        ToolOutput::Wants(wants) => panic!("wants {wants:?}"),
+    }
+}
+
+/// The ids of all operations that answer with more than a stream.
+fn callable() -> BTreeSet<String> {
+    let document = server::openapi();
+    let items = document["paths"].as_object().unwrap().values();
+    let operations = items.flat_map(|item| item.as_object().unwrap().values());
+    operations
+        .filter(|operation| operation["responses"]["200"]["content"]["text/event-stream"].is_null())
+        .map(|operation| format!("own.{}", text(&operation["operationId"])))
+        .collect()
+}
+
+#[tokio::test]
+async fn our_own_document_makes_tools_that_call_us() {
+    let data = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let assembled = assembled(Project::demo(), &data, address, None).await;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(server::serve(assembled, listener, async move {
+        let _ = stopped.await;
+    }));
+    let remote = provider(address);
+    timeout(LIMIT, remote.upstreams()[0].check()).await.unwrap().unwrap();
+    let tools = remote.upstreams()[0].tools();
+    let names: BTreeSet<String> = tools.iter().map(|tool| tool.spec().name.to_string()).collect();
+    assert_eq!(names, callable());
+    let schemas = JsonSchemas::default();
+    for tool in &tools {
+        let compiled = schemas.compile(&tool.spec().input_schema);
+        assert_eq!(compiled, Ok(()), "{}", tool.spec().name);
+    }
+    calls(&tools).await;
+    remote.stop().await;
+    stop.send(()).unwrap();
+    timeout(LIMIT, serving).await.unwrap().unwrap();
+}
+
+async fn calls(tools: &[Arc<dyn Tool>]) {
+    let live = call(tools, "own.live", 1, json!({})).await.unwrap();
+    assert_eq!(live, json!({"status": "live"}));
+    let metrics = call(tools, "own.metrics", 2, json!({})).await.unwrap();
+    assert!(text(&metrics).contains("waypost_"), "{metrics}");
+    let shown = call(tools, "own.showTool", 3, json!({"name": "math::add"})).await.unwrap();
+    assert_eq!(shown["name"], "math::add");
+    let sum = json!({"name": "math::add", "arguments": {"a": 2, "b": 3}});
+    assert_eq!(call(tools, "own.callTool", 4, sum).await.unwrap(), json!({"result": 5}));
+
+    // A repeat under the same id is the same run: its id went out as the key.
+    let greeting = json!({"planId": "interaction::greeting", "session": "s"});
+    let first = call(tools, "own.startRun", 5, greeting.clone()).await.unwrap();
+    let again = call(tools, "own.startRun", 5, greeting.clone()).await.unwrap();
+    assert_eq!(
+        (&first["run"]["status"], &first["run"]["id"]),
+        (&json!("waiting"), &again["run"]["id"])
+    );
+    let refused = call(tools, "own.startRun", 6, greeting).await.unwrap_err();
+    assert_eq!((refused.how, refused.fault.name.as_str()), (HowFar::Failed, "HttpStatus"));
+    assert!(refused.fault.message.contains("run_active"), "{:?}", refused.fault);
+
+    let asks = json!({"session": "s", "limit": 5, "kind": "fill"});
+    let asks = call(tools, "own.listAsks", 7, asks).await.unwrap();
+    assert_eq!(asks["items"][0]["id"], first["run"]["asks"][0]["id"]);
+    let reply = json!({"id": asks["items"][0]["id"], "wait": 10,
+        "body": {"action": "accept", "content": {"name": "Ann"}}});
+    let replied = call(tools, "own.replyToAsk", 8, reply).await.unwrap();
+    assert_eq!(replied["run"]["status"], "completed");
+
+    let missing = call(tools, "own.showRun", 9, json!({"id": "../x"})).await.unwrap_err();
+    assert_eq!(missing.how, HowFar::Failed);
+    let start = tools.iter().find(|tool| tool.spec().name.as_str() == "own.startRun").unwrap();
+    assert_eq!((start.spec().reach, start.spec().idempotent), (Reach::Writes, false));
+}

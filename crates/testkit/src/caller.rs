@@ -1,0 +1,201 @@
+//! An MCP client for tests, of either era: one request at a time, its whole answer, and what came
+//! before it. It checks nothing that a test might want to see.
+
+use crate::http::{Answer, Client, NoAnswer, Request};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const PATH: &str = "/mcp";
+const MODERN: &str = "2026-07-28";
+const LEGACY: &str = "2025-11-25";
+const META: &str = "io.modelcontextprotocol";
+
+/// How a client says who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// By a handshake.
+    Legacy,
+    /// With each request.
+    Modern,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// A result.
+    Result(Value),
+    /// An error of the protocol.
+    Error {
+        /// Its number.
+        code: i64,
+        /// In words.
+        message: String,
+    },
+}
+
+impl Outcome {
+    /// The result; panics with the error if there is none.
+    pub fn result(self) -> Value {
+        match self {
+            Outcome::Result(result) => result,
+            Outcome::Error { code, message } => panic!("error {code}: {message}"),
+        }
+    }
+
+    /// All that it says in words, one line for each block of text.
+    pub fn words(&self) -> String {
+        match self {
+            Outcome::Error { message, .. } => message.clone(),
+            Outcome::Result(result) => {
+                let blocks = result["content"].as_array().cloned().unwrap_or_default();
+                let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+                texts.collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
+    /// Whether it says that something went wrong.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Outcome::Error { .. } => true,
+            Outcome::Result(result) => result["isError"] == json!(true),
+        }
+    }
+}
+
+/// A client of one server.
+#[derive(Debug)]
+pub struct Caller {
+    client: Client,
+    era: Era,
+    session: Option<String>,
+    capabilities: Value,
+    next: u64,
+    /// What came before the last answer.
+    pub heard: Vec<Value>,
+}
+
+impl Caller {
+    /// A client that can do what these capabilities say; a handshake is done at once.
+    pub fn new(address: SocketAddr, era: Era, capabilities: Value) -> Self {
+        let client = Client::new(address);
+        let mut caller =
+            Self { client, era, session: None, capabilities, next: 0, heard: Vec::new() };
+        if era == Era::Legacy {
+            caller.shake_hands();
+        }
+        caller
+    }
+
+    /// The same client, waiting at most this long for each answer.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.client = self.client.limit(limit);
+        self
+    }
+
+    /// The names of all tools, over all pages.
+    pub fn tools(&mut self) -> Vec<String> {
+        let (mut names, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+            let page = answered(self.request("tools/list", params)).result();
+            let tools = page["tools"].as_array().unwrap_or_else(|| panic!("no tools: {page}"));
+            names.extend(tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)));
+            cursor = page["nextCursor"].clone();
+            if cursor.is_null() {
+                return names;
+            }
+        }
+    }
+
+    /// Calls a tool.
+    pub fn call(&mut self, name: &str, arguments: Value) -> Result<Outcome, NoAnswer> {
+        self.request("tools/call", json!({"name": name, "arguments": arguments}))
+    }
+
+    /// Sends a request and reads its whole answer.
+    pub fn request(&mut self, method: &str, params: Value) -> Result<Outcome, NoAnswer> {
+        let id = self.next;
+        self.next += 1;
+        let name = params["name"].as_str().map(str::to_owned);
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": method,
+            "params": self.signed(params)});
+        let answer = self.post(method, name.as_deref(), &body.to_string())?;
+        let mut heard = messages(&answer);
+        let at = heard.iter().position(|message| message["id"] == json!(id));
+        let Some(at) = at else {
+            panic!("{}: no answer to {id} in {}", answer.status, answer.body);
+        };
+        let mut message = heard.remove(at);
+        self.heard = heard;
+        let error = &message["error"];
+        if error.is_object() {
+            let code = error["code"].as_i64().unwrap_or_default();
+            let message = error["message"].as_str().unwrap_or_default().to_owned();
+            return Ok(Outcome::Error { code, message });
+        }
+        Ok(Outcome::Result(message["result"].take()))
+    }
+
+    fn shake_hands(&mut self) {
+        let params = json!({
+            "protocolVersion": LEGACY,
+            "capabilities": self.capabilities,
+            "clientInfo": {"name": "caller", "version": "1"},
+        });
+        let body = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize",
+            "params": params});
+        let answer = answered(self.post("initialize", None, &body.to_string()));
+        assert_eq!(answer.status, 200, "no handshake: {}", answer.body);
+        self.session = answer.header("mcp-session-id").map(str::to_owned);
+        let done = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let answer = answered(self.post("notifications/initialized", None, &done.to_string()));
+        assert_eq!(answer.status, 202, "no handshake: {}", answer.body);
+    }
+
+    /// The parameters with what the era wants in each request.
+    fn signed(&self, mut params: Value) -> Value {
+        if self.era == Era::Modern {
+            let meta = &mut params["_meta"];
+            meta[format!("{META}/protocolVersion")] = json!(MODERN);
+            meta[format!("{META}/clientInfo")] = json!({"name": "caller", "version": "1"});
+            meta[format!("{META}/clientCapabilities")] = self.capabilities.clone();
+        }
+        params
+    }
+
+    fn post(&mut self, method: &str, name: Option<&str>, body: &str) -> Result<Answer, NoAnswer> {
+        let mut headers = vec![("accept", "application/json, text/event-stream")];
+        match (self.era, &self.session) {
+            (Era::Modern, _) => {
+                headers.extend([("mcp-protocol-version", MODERN), ("mcp-method", method)]);
+                headers.extend(name.map(|name| ("mcp-name", name)));
+            }
+            (Era::Legacy, None) => {}
+            (Era::Legacy, Some(session)) => {
+                headers.extend([
+                    ("mcp-protocol-version", LEGACY),
+                    ("mcp-session-id", session.as_str()),
+                ]);
+            }
+        }
+        let request = Request { method: "POST", path: PATH, headers: &headers, body: Some(body) };
+        self.client.send(&request)
+    }
+}
+
+fn answered<T>(answer: Result<T, NoAnswer>) -> T {
+    answer.unwrap_or_else(|error| panic!("the server did not answer: {error}"))
+}
+
+/// The messages of an answer: one, or those of a stream.
+fn messages(answer: &Answer) -> Vec<Value> {
+    let kind = answer.header("content-type").unwrap_or_default();
+    if !kind.starts_with("text/event-stream") {
+        return vec![answer.json()];
+    }
+    let data = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
+    data.filter_map(|text| serde_json::from_str(text.trim()).ok()).collect()
+}

@@ -1,0 +1,126 @@
+//! Lists that go wrong at the other side: ours are there at once, whatever becomes of theirs.
+
+use crate::house::{House, LIMIT, PROMPT, Way, promptly};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use testkit::caller::Era;
+use testkit::harness::wait_for;
+use testkit::http::Client;
+
+/// How long the server is watched while it tries to make sense of the bad one.
+const WATCH: Duration = Duration::from_secs(3);
+
+/// Lists again and again for a while: always at once, always with the good one in it.
+fn assert_lists_are_prompt(house: &House, what: &str) {
+    let mut caller = house.caller(Era::Modern);
+    let mut rest = Client::new(house.address());
+    let begun = Instant::now();
+    while begun.elapsed() < WATCH {
+        let listed = Instant::now();
+        let tools = caller.tools();
+        assert!(listed.elapsed() < PROMPT, "{what}: a list took {:?}", listed.elapsed());
+        assert!(tools.iter().any(|tool| tool == "good.echo"), "{what}: {tools:?}");
+        assert!(tools.iter().any(|tool| tool == "math__add"), "{what}: {tools:?}");
+        let listed = Instant::now();
+        assert_eq!(rest.get("/api/v1/tools").unwrap().status, 200, "{what}");
+        assert!(listed.elapsed() < PROMPT, "{what}: a list took {:?}", listed.elapsed());
+    }
+}
+
+#[test]
+fn a_bad_list_delays_and_empties_no_other() {
+    let _turn = crate::my_turn();
+    let (http, older, child) = (Way::Http("modern"), Way::Http("legacy"), Way::Stdio("legacy"));
+    let cases: [(&str, &[Way]); 7] = [
+        ("silent", &[http, older, child]),
+        ("garbage", &[http, child]),
+        ("slow-lists", &[http]),
+        ("hanging-lists", &[http, older]),
+        ("endless-pages", &[http, child]),
+        ("huge-list", &[http, child]),
+        ("storm", &[http, older, child]),
+    ];
+    for (flag, ways) in cases {
+        for way in ways.iter().copied() {
+            let what = format!("{flag}, {way:?}");
+            let house = House::start(way, &["--bad", flag]);
+            house.wait_for_tool("good.echo");
+            let before = house.rss_bytes();
+            assert_lists_are_prompt(&house, &what);
+            house.others_are_well(&what);
+            let after = house.rss_bytes();
+            assert!(after < before + 150_000_000, "{what}: {before} bytes became {after}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_dies_at_its_start_is_tried_with_patience() {
+    let _turn = crate::my_turn();
+    let house = House::start(Way::Stdio("legacy"), &["--bad", "dies-at-start"]);
+    house.wait_for_tool("good.echo");
+    assert_lists_are_prompt(&house, "dies-at-start");
+    house.others_are_well("dies-at-start");
+}
+
+#[test]
+fn what_cannot_be_listed_is_left_out_and_the_rest_is_there() {
+    let _turn = crate::my_turn();
+    for way in [Way::Http("modern"), Way::Stdio("legacy")] {
+        let house = House::start(way, &["--bad", "huge-names", "--bad", "wrong-schemas"]);
+        house.wait_for_tool("bad.echo");
+        let tools = house.caller(Era::Modern).tools();
+        assert!(tools.iter().all(|tool| tool.len() <= 128), "{way:?}: a name is too long");
+        assert!(!tools.iter().any(|tool| tool == "bad.misdescribed"), "{way:?}: {tools:?}");
+        house.others_are_well("huge-names");
+    }
+}
+
+#[test]
+fn renamed_tools_are_found_under_their_new_names() {
+    let _turn = crate::my_turn();
+    for way in [Way::Http("modern"), Way::Http("legacy"), Way::Stdio("legacy")] {
+        let house = House::start(way, &["--bad", "renames"]);
+        house.wait_for_tool("bad.echo");
+        let mut caller = house.caller(Era::Modern);
+        let renamed = |tools: &[String]| -> Vec<String> {
+            tools.iter().filter(|tool| tool.starts_with("bad.echo_")).cloned().collect()
+        };
+        let before = renamed(&caller.tools());
+        let [old] = before.as_slice() else {
+            panic!("{way:?}: not one renamed tool: {before:?}");
+        };
+        caller.call("bad.change", json!({})).unwrap();
+        let new = wait_for("another name in the list", LIMIT, || {
+            let now = renamed(&caller.tools());
+            (now != before).then_some(now)
+        });
+        let [new] = new.as_slice() else {
+            panic!("{way:?}: not one renamed tool: {new:?}");
+        };
+        let said = promptly("the new name", || caller.call(new, json!({})));
+        assert!(said.words().contains("echo_"), "{way:?}: {said:?}");
+        let said = promptly("the old name", || caller.call(old, json!({})));
+        assert!(said.is_failure(), "{way:?}: {said:?}");
+    }
+}
+
+/// A thousand times a second is not asked a thousand times a second.
+#[test]
+fn a_storm_of_changes_is_followed_at_leisure() {
+    let _turn = crate::my_turn();
+    for way in [Way::Http("modern"), Way::Http("legacy"), Way::Stdio("legacy")] {
+        let house = House::start(way, &["--bad", "storm"]);
+        house.wait_for_tool("bad.lists");
+        let mut caller = house.caller(Era::Modern).limit(LIMIT);
+        let mut lists = || -> u64 {
+            let said = caller.call("bad.lists", json!({})).unwrap();
+            said.words().parse().unwrap_or_else(|_| panic!("{way:?}: {said:?}"))
+        };
+        let before = lists();
+        std::thread::sleep(WATCH);
+        let more = lists() - before;
+        let most = WATCH.as_secs() * 10;
+        assert!(more <= most, "{way:?}: asked for the list {more} times in {WATCH:?}");
+    }
+}

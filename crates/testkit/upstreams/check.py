@@ -1,0 +1,208 @@
+"""A client in the tests of our gateway: the official Python SDK 2.x, in the era that it is told.
+
+usage: check.py legacy|modern URL FOLDER NAME..
+
+Every NAME is an upstream of the server at URL that has the tools of this folder's servers;
+`files` is the one that serves the files of FOLDER. Prints one line per check and ends with 1 when
+one failed.
+"""
+
+import sys
+from pathlib import Path
+
+import anyio
+import mcp_types as types
+from mcp import Client, MCPError
+
+DEADLINE_S = 240
+CHECK_DEADLINE_S = 30
+LIST_DEADLINE_S = 60
+VERSIONS = {"legacy": "2025-11-25", "modern": "2026-07-28"}
+MODES = {"legacy": "legacy", "modern": "auto"}
+
+
+class Answers:
+    """What the client's side answers."""
+
+    def __init__(self):
+        self.action = "accept"
+
+    async def elicit(self, context, params):
+        if self.action != "accept":
+            return types.ElicitResult(action=self.action)
+        assert list(params.requested_schema["properties"]) == ["name"], params
+        return types.ElicitResult(action="accept", content={"name": "Alice"})
+
+
+def text_of(result):
+    return result.content[0].text
+
+
+async def all_of(list_page, items):
+    """Every page of a list."""
+    found, cursor = [], None
+    while True:
+        page = await list_page(cursor=cursor)
+        found += getattr(page, items)
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+async def tool_names(client):
+    return {tool.name for tool in await all_of(client.list_tools, "tools")}
+
+
+async def lists(client, name, answers):
+    tools = {tool.name: tool for tool in await all_of(client.list_tools, "tools")}
+    wanted = ["greet", "add", "count", "ask", "write", "written", "hang", "under_way", "fail"]
+    missing = [tool for tool in wanted if f"{name}.{tool}" not in tools]
+    assert not missing, missing
+    schema = tools[f"{name}.add"].input_schema
+    assert {"a", "b"} <= set(schema["properties"]), schema
+    assert tools[f"{name}.add"].output_schema["properties"]["sum"], tools[f"{name}.add"]
+
+
+async def calls(client, name, answers):
+    result = await client.call_tool(f"{name}.greet", {"name": "Ada"})
+    assert text_of(result) == "Hello, Ada!" and not result.is_error, result
+    result = await client.call_tool(f"{name}.add", {"a": 2, "b": 3})
+    assert result.structured_content == {"sum": 5}, result
+
+
+async def errors(client, name, answers):
+    result = await client.call_tool(f"{name}.fail", {})
+    assert result.is_error and "by design" in text_of(result), result
+    result = await client.call_tool(f"{name}.add", {"a": "two", "b": 3})
+    assert result.is_error and "a" in text_of(result), result
+    try:
+        result = await client.call_tool(f"{name}.no_such_tool", {})
+    except MCPError as error:
+        assert error.error.code == -32602, error
+        return
+    raise AssertionError(f"not refused: {result}")
+
+
+async def progress(client, name, answers):
+    heard = []
+
+    async def hear(progress, total, message):
+        heard.append((progress, total))
+
+    result = await client.call_tool(f"{name}.count", {"steps": 3}, progress_callback=hear)
+    assert text_of(result) == "counted to 3", result
+    assert heard and heard[-1] == (3, 3) and heard == sorted(heard), heard
+
+
+async def elicitation(client, name, answers):
+    result = await client.call_tool(f"{name}.ask", {})
+    assert text_of(result) == "Hello, Alice!", result
+    answers.action = "decline"
+    result = await client.call_tool(f"{name}.ask", {})
+    answers.action = "accept"
+    assert text_of(result) == "no name: decline", result
+
+
+async def write(client, name, answers):
+    text = f"{client.protocol_version} was here"
+    result = await client.call_tool(f"{name}.write", {"text": text})
+    assert "texts" in text_of(result), result
+    result = await client.call_tool(f"{name}.written", {})
+    assert text_of(result).count(text) == 1, result
+
+
+async def cancel(client, name, answers):
+    async def under_way():
+        return int(text_of(await client.call_tool(f"{name}.under_way", {})))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(client.call_tool, f"{name}.hang", {})
+        while await under_way() == 0:
+            await anyio.sleep(0.05)
+        group.cancel_scope.cancel()
+    while await under_way() > 0:
+        await anyio.sleep(0.05)
+
+
+async def resource(client, name, answers):
+    uris = [str(item.uri) for item in await all_of(client.list_resources, "resources")]
+    uri = f"note://{name.removesuffix('_pipe')}/one"
+    assert uri in uris, uris
+    result = await client.read_resource(uri)
+    assert result.contents[0].text == "the first note", result
+
+
+async def prompt(client, name, answers):
+    names = [item.name for item in await all_of(client.list_prompts, "prompts")]
+    assert f"{name}.say" in names, names
+    result = await client.get_prompt(f"{name}.say", {"word": "yes"})
+    assert result.messages[0].content.text == "Say yes.", result
+
+
+async def files(client, folder):
+    """The npm filesystem server: what it writes is on the disk, and what it reads comes from there."""
+    path = Path(folder) / f"{client.protocol_version}.txt"
+    result = await client.call_tool("files.write_file", {"path": str(path), "content": "kept"})
+    assert not result.is_error, result
+    assert path.read_text() == "kept"
+    result = await client.call_tool("files.read_text_file", {"path": str(path)})
+    assert text_of(result) == "kept", result
+    result = await client.call_tool("files.list_directory", {"path": str(folder)})
+    assert path.name in text_of(result), result
+    result = await client.call_tool("files.read_text_file", {"path": "/etc/hostname"})
+    assert result.is_error and "denied" in text_of(result), result
+
+
+async def own(client):
+    result = await client.call_tool("math__add", {"a": 2, "b": 3})
+    assert text_of(result) == "5", result
+
+
+CHECKS = [lists, calls, errors, progress, elicitation, write, cancel, resource, prompt]
+# Every call of an upstream over a pipe is a run: its progress is the run's, and it cannot ask the
+# client for anything.
+RECORDED = [lists, calls, errors, write, cancel, resource, prompt]
+
+
+async def passes(what, check):
+    try:
+        with anyio.fail_after(CHECK_DEADLINE_S):
+            await check
+        print(f"ok {what}")
+        return True
+    except Exception as error:
+        print(f"FAILED {what}: {error!r}")
+        return False
+
+
+async def everybody_is_listed(client, names):
+    """Upstreams connect in the background; a list does not wait for them."""
+    wanted = {f"{name}.greet" for name in names} | {"files.write_file"}
+    with anyio.fail_after(LIST_DEADLINE_S):
+        while not wanted <= await tool_names(client):
+            await anyio.sleep(0.1)
+
+
+async def run(era, url, folder, names):
+    answers = Answers()
+    async with Client(url, mode=MODES[era], elicitation_callback=answers.elicit, cache=None) as client:
+        assert client.protocol_version == VERSIONS[era], client.protocol_version
+        await everybody_is_listed(client, names)
+        print("ok everybody is listed")
+        good = [await passes("our own tool", own(client)), await passes("files", files(client, folder))]
+        for name in names:
+            for check in RECORDED if name.endswith("_pipe") else CHECKS:
+                good.append(await passes(f"{name}: {check.__name__}", check(client, name, answers)))
+    return all(good)
+
+
+async def main(words):
+    with anyio.fail_after(DEADLINE_S):
+        return await run(words[0], words[1], words[2], words[3:])
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    if len(arguments) < 4 or arguments[0] not in MODES:
+        sys.exit(__doc__)
+    sys.exit(0 if anyio.run(main, arguments) else 1)

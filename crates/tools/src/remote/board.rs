@@ -1,0 +1,208 @@
+//! What an upstream shows, and what is wanted of whoever keeps it: its state, its tools, a number
+//! that grows with every change; wishes to be checked and to be let go.
+
+use kernel::contracts::Tool;
+use kernel::fault::Fault;
+use kernel::ids::Millis;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// How many checks wait at the same time; more are refused.
+const CHECKS_MAX: usize = 16;
+
+/// Whether an upstream can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpstreamState {
+    /// It is being connected to, for the first time or anew.
+    Connecting,
+    /// It is connected and has listed what it has.
+    Ready,
+    /// It could not be reached, or answered wrongly. It is tried again.
+    Failing,
+}
+
+impl UpstreamState {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            UpstreamState::Connecting => "connecting",
+            UpstreamState::Ready => "ready",
+            UpstreamState::Failing => "failing",
+        }
+    }
+}
+
+/// How an upstream is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpstreamStatus {
+    /// Whether it can be used.
+    pub state: UpstreamState,
+    /// The version of MCP that is spoken with it, if it speaks MCP and was reached.
+    pub version: Option<String>,
+    /// What it says of itself: `{name, version, title?}` in MCP's shape.
+    pub server: Option<Value>,
+    /// How many tools it has.
+    pub tools: usize,
+    /// How many prompts it has.
+    pub prompts: usize,
+    /// How many resources it lists, families of them included.
+    pub resources: usize,
+    /// Since when it is in this state.
+    pub since: Millis,
+    /// What went wrong last, if nothing went well since.
+    pub last_error: Option<Fault>,
+    /// How often it was connected to anew after it had been ready.
+    pub restarts: u64,
+}
+
+/// Who wants to know how it is now.
+pub(crate) type Check = oneshot::Sender<Result<UpstreamStatus, Fault>>;
+
+/// The board of one upstream.
+pub(crate) struct Board {
+    shown: Mutex<Shown>,
+    changes: watch::Sender<u64>,
+    checks: mpsc::Sender<Check>,
+    stop: watch::Sender<bool>,
+    stopped: watch::Sender<bool>,
+}
+
+struct Shown {
+    status: UpstreamStatus,
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Board {
+    /// The board of an upstream that begins to connect now, and the checks that are wanted of it.
+    pub(crate) fn new(now: Millis) -> (Self, mpsc::Receiver<Check>) {
+        let status = UpstreamStatus {
+            state: UpstreamState::Connecting,
+            version: None,
+            server: None,
+            tools: 0,
+            prompts: 0,
+            resources: 0,
+            since: now,
+            last_error: None,
+            restarts: 0,
+        };
+        let (checks, wanted) = mpsc::channel(CHECKS_MAX);
+        let board = Self {
+            shown: Mutex::new(Shown { status, tools: Vec::new() }),
+            changes: watch::Sender::new(0),
+            checks,
+            stop: watch::Sender::new(false),
+            stopped: watch::Sender::new(false),
+        };
+        (board, wanted)
+    }
+
+    /// How it is.
+    pub(crate) fn status(&self) -> UpstreamStatus {
+        self.shown().status.clone()
+    }
+
+    /// The tools that it had when it was last heard.
+    pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.shown().tools.clone()
+    }
+
+    /// Grows when tools, prompts or resources changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Has it checked now.
+    pub(crate) async fn check(&self) -> Result<UpstreamStatus, Fault> {
+        let (answer, answered) = oneshot::channel();
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.checks.try_send(answer) {
+            return Err(Fault::new("Busy", "the upstream is being checked already; try again"));
+        }
+        let stopped = || Fault::new("UpstreamClosed", "the upstream was let go");
+        answered.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// It is connected and has listed.
+    pub(crate) fn ready(&self, now: Millis) {
+        self.enter(UpstreamState::Ready, now, None);
+    }
+
+    /// It is lost and connected to anew.
+    pub(crate) fn reconnecting(&self, now: Millis, error: Fault) {
+        self.enter(UpstreamState::Connecting, now, Some(error));
+    }
+
+    /// It cannot be used.
+    pub(crate) fn failing(&self, now: Millis, error: Fault) {
+        self.enter(UpstreamState::Failing, now, Some(error));
+    }
+
+    /// It can be used, but something went wrong.
+    pub(crate) fn stumbled(&self, error: Fault) {
+        self.shown().status.last_error = Some(error);
+    }
+
+    /// This version is spoken with it, and this it says of itself.
+    pub(crate) fn greeted(&self, version: &str, server: &Value) {
+        let mut shown = self.shown();
+        shown.status.version = Some(version.to_owned());
+        shown.status.server = server.is_object().then(|| server.clone());
+    }
+
+    /// It has so many prompts and resources.
+    pub(crate) fn counts(&self, prompts: usize, resources: usize) {
+        let mut shown = self.shown();
+        shown.status.prompts = prompts;
+        shown.status.resources = resources;
+    }
+
+    /// These are its tools from now on.
+    pub(crate) fn replace_tools(&self, tools: Vec<Arc<dyn Tool>>) {
+        let mut shown = self.shown();
+        shown.status.tools = tools.len();
+        shown.tools = tools;
+    }
+
+    /// Tells everybody that something changed; after it can be seen.
+    pub(crate) fn tell_change(&self) {
+        self.changes.send_modify(|version| *version += 1);
+    }
+
+    /// Whoever keeps it should let it go.
+    pub(crate) fn begin_stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Waits until it should be let go.
+    pub(crate) async fn stopping(&self) {
+        // An error would mean that the board is gone, which we hold.
+        let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
+    }
+
+    /// It is let go.
+    pub(crate) fn end_stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
+    /// Waits until it is let go.
+    pub(crate) async fn stopped(&self) {
+        let _ = self.stopped.subscribe().wait_for(|stopped| *stopped).await;
+    }
+
+    fn enter(&self, state: UpstreamState, now: Millis, last_error: Option<Fault>) {
+        let mut shown = self.shown();
+        let status = &mut shown.status;
+        status.last_error = last_error;
+        if status.state != state {
+            let is_lost = status.state == UpstreamState::Ready;
+            status.restarts += u64::from(is_lost);
+            status.state = state;
+            status.since = now;
+        }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,205 @@
+//! What an operator says of an upstream server, as plain data. Who reads it from which file is the
+//! server's business.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// One upstream server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamConfig {
+    /// Its stable name: letters, digits, `_` and `-`.
+    pub name: String,
+    /// What stands before the names of its tools and prompts: `<name>.`, or nothing.
+    pub prefix: String,
+    /// What it is and where.
+    pub kind: UpstreamKind,
+    /// Whether what it says of its tools' effects is taken as it is. If not, it only tightens.
+    pub trusted: bool,
+    /// Whether its calls are recorded as runs.
+    pub journal: bool,
+    /// How long one call of it may take; as the limits say where this is none.
+    pub timeout_ms: Option<u64>,
+    /// Where it is configured, for messages: `.mcp.json`, `waypost.toml:12`.
+    pub origin: String,
+}
+
+/// What an upstream is and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamKind {
+    /// An MCP server behind a URL.
+    Http {
+        /// The URL of its endpoint.
+        url: String,
+        /// Headers that go with every request.
+        headers: Vec<(String, Secret)>,
+    },
+    /// An MCP server that runs as a child process.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables that it gets.
+        env: Vec<(String, Secret)>,
+        /// The folder that it starts in.
+        cwd: Option<PathBuf>,
+    },
+    /// A REST server that an OpenAPI document describes.
+    Rest(RestConfig),
+    /// A server with a bare JSON-RPC endpoint.
+    Rpc {
+        /// The URL of its endpoint.
+        url: String,
+        /// Headers that go with every request.
+        headers: Vec<(String, Secret)>,
+        /// The tools that are wanted; all that it lists where this is empty.
+        tools: Vec<String>,
+    },
+}
+
+impl UpstreamKind {
+    /// Its kind in a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            UpstreamKind::Http { .. } => "http",
+            UpstreamKind::Stdio { .. } => "stdio",
+            UpstreamKind::Rest(_) => "rest",
+            UpstreamKind::Rpc { .. } => "rpc",
+        }
+    }
+}
+
+/// A REST server: the document that describes it, and how to talk to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestConfig {
+    /// Where the OpenAPI document is.
+    pub document: Document,
+    /// Where the server is; as the document's `servers` say where this is none.
+    pub base_url: Option<String>,
+    /// How we show who we are.
+    pub auth: Option<RestAuth>,
+    /// Headers that go with every request.
+    pub headers: Vec<(String, Secret)>,
+    /// Patterns of the operations that become tools, by their ids; all where this is none.
+    pub include: Option<Vec<String>>,
+    /// Whether the server may be at an address that is not public, whatever name leads there.
+    pub allow_private: bool,
+    /// How long one request may take, redirects included; as its upstream says where this is none.
+    pub timeout_ms: Option<u64>,
+    /// How many bytes an answer may have; as the limits say where this is none.
+    pub response_bytes_max: Option<usize>,
+}
+
+impl RestConfig {
+    /// A server that this document describes, all else left open.
+    pub fn new(document: Document) -> Self {
+        Self {
+            document,
+            base_url: None,
+            auth: None,
+            headers: Vec::new(),
+            include: None,
+            allow_private: false,
+            timeout_ms: None,
+            response_bytes_max: None,
+        }
+    }
+}
+
+/// Where an OpenAPI document is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Document {
+    /// In a file.
+    File(PathBuf),
+    /// Behind a URL.
+    Url(String),
+}
+
+/// How a REST server is shown who we are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RestAuth {
+    /// A key in a header or in the query.
+    ApiKey {
+        /// The name of the header or of the query's field.
+        name: String,
+        /// Where it goes.
+        place: KeyPlace,
+        /// The key.
+        value: Secret,
+    },
+    /// `Authorization: Bearer ..`
+    Bearer(Secret),
+    /// `Authorization: Basic ..`
+    Basic {
+        /// The user.
+        user: String,
+        /// The password.
+        password: Secret,
+    },
+}
+
+/// Where a key goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// Into a header.
+    Header,
+    /// Into the URL's query.
+    Query,
+}
+
+/// A text that is never shown: a key, a token.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the wire only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let kind = UpstreamKind::Http {
+            url: "http://a.example/mcp".to_owned(),
+            headers: vec![("Authorization".to_owned(), Secret::new("Bearer abc"))],
+        };
+        let shown = format!("{kind:?} {}", Secret::from("abc"));
+        assert!(!shown.contains("abc"), "{shown}");
+        assert!(shown.ends_with("***"), "{shown}");
+        assert_eq!(Secret::from("abc".to_owned()).expose(), "abc");
+    }
+}

@@ -1,0 +1,293 @@
+//! Attends to one connection: lists what the server has, lists again when it says that something
+//! changed or when the time has come, answers what it asks outside of calls, and notices when it is
+//! lost.
+
+use super::Link;
+use super::calls::News;
+use super::line::{Incoming, PeerError, PeerErrorKind};
+use super::lists::{self, Listed, Which};
+use super::peer::{AskError, Era, Peer, Request};
+use super::requests::{ELICIT, SAMPLE};
+use crate::remote::board::Check;
+use futures::future::BoxFuture;
+use kernel::call::HowFar;
+use kernel::ids::Millis;
+use serde_json::json;
+use std::future::pending;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use wire::jsonrpc::RpcError;
+
+/// Changes that are told within this time are listed together.
+const DEBOUNCE_MS: u64 = 250;
+/// A server that says that its lists are stale at once is still not asked more often than this.
+const TTL_MIN_MS: u64 = 10_000;
+/// Lists are looked at once a day, whatever a server says.
+const TTL_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
+/// A stream of news is opened anew once a day.
+const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// A connection that is attended to.
+pub(crate) struct Attended {
+    link: Arc<Link>,
+    peer: Arc<Peer>,
+    news: Option<News>,
+    listing: Option<BoxFuture<'static, Result<Listed, AskError>>>,
+    listening: Option<BoxFuture<'static, Deaf>>,
+    /// Which lists should be read anew, and when.
+    due: Which,
+    due_at: Millis,
+    /// When all should be, if nothing is heard before.
+    refresh_at: Millis,
+    ttl_ms: Option<u64>,
+    /// How often the stream of news ended soon after it was opened, and when it was opened.
+    deaf: u32,
+    listens_since: Millis,
+    listed: bool,
+}
+
+/// Something that whoever keeps the server must know.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// This was listed.
+    Listed(Listed),
+    /// Nothing could be listed; what was known stays.
+    Stumbled(AskError),
+    /// Somebody wants to know how it is. The next event but checks answers it.
+    Check(Check),
+    /// The connection is of no use any more.
+    Lost(PeerError),
+}
+
+/// Why a stream of news ended.
+enum Deaf {
+    /// The server has none.
+    Refused(RpcError),
+    /// It ended, as any stream may.
+    Ended,
+}
+
+/// What wakes us.
+enum Woken {
+    Lost(Option<PeerError>),
+    Listed(Result<Listed, AskError>),
+    Deaf(Deaf),
+    Due,
+    Check(Check),
+    Heard(Option<Incoming>),
+}
+
+impl Attended {
+    /// Attends to this server from now on; everything is listed at once.
+    pub(crate) fn new(link: Arc<Link>, peer: Arc<Peer>) -> Self {
+        let now = link.parts.clock.now();
+        Self {
+            news: peer.news(),
+            link,
+            peer,
+            listing: None,
+            listening: None,
+            due: Which::ALL,
+            due_at: now,
+            refresh_at: now,
+            ttl_ms: None,
+            deaf: 0,
+            listens_since: now,
+            listed: false,
+        }
+    }
+
+    /// Goes on until there is something to know.
+    pub(crate) async fn next(&mut self, checks: &mut mpsc::Receiver<Check>) -> Event {
+        loop {
+            match self.wake(checks).await {
+                Woken::Lost(error) => return Event::Lost(error.unwrap_or_else(no_reason)),
+                Woken::Listed(Ok(listed)) => return Event::Listed(self.listed(listed)),
+                Woken::Listed(Err(error)) => return self.not_listed(error),
+                Woken::Deaf(deaf) => self.ended(deaf),
+                Woken::Due => self.list(),
+                Woken::Check(check) => {
+                    self.list_soon(Which::ALL, 0);
+                    return Event::Check(check);
+                }
+                Woken::Heard(Some(incoming)) => self.hear(incoming).await,
+                // Over a pipe that means that the server is gone, over HTTP that it tells no news.
+                Woken::Heard(None) => self.list_soon(Which::ALL, 0),
+            }
+        }
+    }
+
+    /// Whether everything is listed that should be.
+    pub(crate) fn is_up_to_date(&self) -> bool {
+        self.due == Which::NONE && self.listing.is_none()
+    }
+
+    async fn wake(&mut self, checks: &mut mpsc::Receiver<Check>) -> Woken {
+        let idle = self.listing.is_none();
+        let at = if self.due == Which::NONE { self.refresh_at } else { self.due_at };
+        let timer = self.link.parts.clock.sleep_until(at);
+        // News last: a server that never stops talking must not keep us from the rest.
+        tokio::select! {
+            biased;
+            error = self.peer.lost() => Woken::Lost(error),
+            listed = settled(&mut self.listing) => Woken::Listed(listed),
+            deaf = settled(&mut self.listening) => Woken::Deaf(deaf),
+            () = timer, if idle => Woken::Due,
+            Some(check) = checks.recv() => Woken::Check(check),
+            heard = heard(&mut self.news) => Woken::Heard(heard),
+        }
+    }
+
+    fn now(&self) -> Millis {
+        self.link.parts.clock.now()
+    }
+
+    fn list_soon(&mut self, which: Which, in_ms: u64) {
+        let at = self.now().plus_ms(in_ms);
+        // Whatever is told while something waits already goes with it.
+        self.due_at = if self.due == Which::NONE { at } else { self.due_at.min(at) };
+        self.due = self.due | which;
+    }
+
+    fn list(&mut self) {
+        let which = if self.due == Which::NONE { Which::ALL } else { self.due };
+        self.due = Which::NONE;
+        let (peer, known) = (self.peer.clone(), self.link.lists());
+        self.listing =
+            Some(Box::pin(async move { lists::list(&peer, which, (*known).clone()).await }));
+    }
+
+    fn listed(&mut self, listed: Listed) -> Listed {
+        self.ttl_ms = listed.ttl_ms;
+        if !std::mem::replace(&mut self.listed, true) {
+            self.listen(0);
+        }
+        self.refresh_at = self.now().plus_ms(self.refresh_ms());
+        listed
+    }
+
+    fn not_listed(&mut self, error: AskError) -> Event {
+        self.refresh_at = self.now().plus_ms(self.refresh_ms());
+        match error {
+            AskError::Peer(error) if error.kind.loses_connection() => Event::Lost(error),
+            error if self.listed => Event::Stumbled(error),
+            AskError::Peer(error) => Event::Lost(error),
+            AskError::Rpc(_) => {
+                let message = format!("its tools cannot be listed: {error}");
+                Event::Lost(PeerError::new(HowFar::Failed, PeerErrorKind::NotMcp, message))
+            }
+        }
+    }
+
+    /// When to list again without having heard anything.
+    fn refresh_ms(&self) -> u64 {
+        let interval_ms = self.link.parts.limits.upstream_list_interval_ms;
+        match self.ttl_ms {
+            Some(ttl_ms) if self.listening.is_none() => ttl_ms.clamp(TTL_MIN_MS, TTL_MAX_MS),
+            _ => interval_ms,
+        }
+    }
+
+    /// Opens the stream of news, where the server has one.
+    fn listen(&mut self, in_ms: u64) {
+        let told = Which::told(self.peer.capabilities());
+        if self.peer.era() == Era::Legacy || told == Which::NONE {
+            return;
+        }
+        let (peer, clock) = (self.peer.clone(), self.link.parts.clock.clone());
+        let at = self.now().plus_ms(in_ms);
+        self.listens_since = at;
+        self.listening = Some(Box::pin(async move {
+            clock.sleep_until(at).await;
+            listen(&peer, told).await
+        }));
+    }
+
+    fn ended(&mut self, deaf: Deaf) {
+        if let Deaf::Refused(error) = deaf {
+            let upstream = self.link.config.name.as_str();
+            let error = AskError::Rpc(error);
+            tracing::debug!(upstream, %error, "an upstream has no stream of news");
+            self.refresh_at = self.refresh_at.min(self.now().plus_ms(self.refresh_ms()));
+            return;
+        }
+        let lasted_ms = self.now().0.saturating_sub(self.listens_since.0).max(0).unsigned_abs();
+        let is_steady = lasted_ms >= self.link.parts.limits.upstream_backoff_ms_max;
+        self.deaf = if is_steady { 1 } else { self.deaf.saturating_add(1) };
+        let wait_ms = self.link.parts.backoff_ms(self.deaf);
+        self.listen(wait_ms);
+        // What changed while nobody listened was not heard.
+        self.list_soon(Which::ALL, wait_ms.saturating_add(DEBOUNCE_MS));
+    }
+
+    async fn hear(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Notification { .. } => self.hear_notification(incoming),
+            Incoming::Request { id, method, params } if [ELICIT, SAMPLE].contains(&&*method) => {
+                let request = Incoming::Request { id, method, params };
+                let refused = self.peer.calls().give_to_the_only(request).err();
+                if let Some(Incoming::Request { id, method, .. }) = refused {
+                    self.peer.serve(&id, &method).await;
+                }
+            }
+            Incoming::Request { id, method, .. } => self.peer.serve(&id, &method).await,
+            Incoming::Broken(error) => self.peer.note(&error),
+            // An answer that nobody waits for any more.
+            Incoming::Result(_) | Incoming::Error(_) => {}
+        }
+    }
+
+    fn hear_notification(&mut self, incoming: Incoming) {
+        let Incoming::Notification { method, params } = &incoming else { return };
+        let changed = Which::changed(method);
+        if changed != Which::NONE {
+            return self.list_soon(changed, DEBOUNCE_MS);
+        }
+        match method.as_str() {
+            "notifications/resources/updated" => {
+                if let Some(uri) = params["uri"].as_str() {
+                    self.link.tell_update(uri);
+                }
+            }
+            // What belongs to no call that we know is of no use to anybody.
+            "notifications/progress" => drop(self.peer.calls().give_by_token(incoming)),
+            "notifications/message" => drop(self.peer.calls().give_to_the_only(incoming)),
+            _ => {}
+        }
+    }
+}
+
+/// Hears the stream of news to its end; what is told goes where all news go.
+async fn listen(peer: &Peer, told: Which) -> Deaf {
+    let params = json!({"notifications": told.filter()});
+    let request = Request::new("subscriptions/listen", params, LISTEN_MS);
+    let Ok(mut replies) = peer.listen(request).await else { return Deaf::Ended };
+    while let Some(incoming) = replies.recv().await {
+        match incoming {
+            Incoming::Error(error) => return Deaf::Refused(error),
+            Incoming::Result(_) | Incoming::Broken(_) => return Deaf::Ended,
+            // The other end lives as long as the peer, or nobody is interested any more.
+            news => drop(peer.aside().send(news).await),
+        }
+    }
+    Deaf::Ended
+}
+
+/// The result of what is under way; never, if nothing is.
+async fn settled<T>(under_way: &mut Option<BoxFuture<'static, T>>) -> T {
+    let Some(future) = under_way else { return pending().await };
+    let result = future.await;
+    *under_way = None;
+    result
+}
+
+async fn heard(news: &mut Option<News>) -> Option<Incoming> {
+    match news {
+        Some(news) => news.next().await,
+        None => pending().await,
+    }
+}
+
+fn no_reason() -> PeerError {
+    PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "the connection is closed")
+}

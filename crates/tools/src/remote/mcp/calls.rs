@@ -1,0 +1,168 @@
+//! Calls under way, for servers that send what belongs to a call outside of it: over a pipe
+//! everything comes through one channel, and in the versions with a handshake a server may choose
+//! the general stream. What belongs to exactly one call is given to it.
+
+use super::line::{Incoming, PeerError, Replies};
+use futures::future::BoxFuture;
+use kernel::contracts::Spawn;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use tokio::sync::mpsc;
+
+/// How many messages wait for whoever reads a call's replies; the line before it has its own queue.
+const REPLIES_MAX: usize = 16;
+
+/// A call that is being sent.
+pub(crate) type Opening = BoxFuture<'static, Result<Replies, PeerError>>;
+
+/// The calls of one server that are under way.
+#[derive(Default)]
+pub(crate) struct Calls(Mutex<Open>);
+
+#[derive(Default)]
+struct Open {
+    made: u64,
+    calls: BTreeMap<u64, Call>,
+}
+
+struct Call {
+    /// What progress of this call is told under.
+    token: Option<Value>,
+    replies: mpsc::Sender<Incoming>,
+}
+
+impl Calls {
+    /// The replies of a call that is being opened, and with them whatever else turns out to belong
+    /// to it.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        token: Option<Value>,
+        opening: Opening,
+        spawn: &dyn Spawn,
+    ) -> Replies {
+        let (replies, joined) = mpsc::channel(REPLIES_MAX);
+        let number = {
+            let mut open = self.open();
+            open.made += 1;
+            let number = open.made;
+            open.calls.insert(number, Call { token, replies: replies.clone() });
+            number
+        };
+        let entry = Entry { calls: self.clone(), number };
+        spawn.task("upstream call", Box::pin(pass_on(opening, replies, entry)));
+        joined
+    }
+
+    /// Gives a message to the call that it names by its token; back where there is none.
+    pub(crate) fn give_by_token(&self, incoming: Incoming) -> Result<(), Incoming> {
+        let token = match &incoming {
+            Incoming::Notification { params, .. } => params["progressToken"].clone(),
+            _ => Value::Null,
+        };
+        let open = self.open();
+        let named = |call: &&Call| !token.is_null() && call.token.as_ref() == Some(&token);
+        give(open.calls.values().find(named), incoming)
+    }
+
+    /// Gives a message to the only call; back where there is none, or several.
+    pub(crate) fn give_to_the_only(&self, incoming: Incoming) -> Result<(), Incoming> {
+        let open = self.open();
+        let only = open.calls.values().next().filter(|_| open.calls.len() == 1);
+        give(only, incoming)
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn give(call: Option<&Call>, incoming: Incoming) -> Result<(), Incoming> {
+    match call {
+        Some(call) => call.replies.try_send(incoming).map_err(|refused| refused.into_inner()),
+        None => Err(incoming),
+    }
+}
+
+/// A call's place among those under way, for as long as it lasts.
+struct Entry {
+    calls: Arc<Calls>,
+    number: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.calls.open().calls.remove(&self.number);
+    }
+}
+
+/// Passes replies on until the answer, or until nobody reads them any more: then the request is
+/// dropped, and so cancelled.
+async fn pass_on(opening: Opening, to: mpsc::Sender<Incoming>, entry: Entry) {
+    let opened = tokio::select! {
+        biased;
+        () = to.closed() => return,
+        opened = opening => opened,
+    };
+    let mut from = match opened {
+        Ok(from) => from,
+        Err(error) => return finish(Incoming::Broken(error), &to, entry).await,
+    };
+    loop {
+        let incoming = tokio::select! {
+            biased;
+            () = to.closed() => return,
+            incoming = from.recv() => incoming,
+        };
+        let Some(incoming) = incoming else { return };
+        if let Incoming::Result(_) | Incoming::Error(_) | Incoming::Broken(_) = incoming {
+            return finish(incoming, &to, entry).await;
+        }
+        if to.send(incoming).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn finish(last: Incoming, to: &mpsc::Sender<Incoming>, entry: Entry) {
+    // Before it is known that the call is over, so that the next one is alone.
+    drop(entry);
+    // Whoever waited for it may have gone.
+    let _ = to.send(last).await;
+}
+
+/// What a server says outside of any request.
+pub(crate) struct News {
+    /// What the line hears.
+    line: Option<mpsc::Receiver<Incoming>>,
+    /// What came with the answer to a request but is of general interest.
+    aside: mpsc::Receiver<Incoming>,
+}
+
+impl News {
+    /// News from both.
+    pub(crate) fn new(
+        line: Option<mpsc::Receiver<Incoming>>,
+        aside: mpsc::Receiver<Incoming>,
+    ) -> Self {
+        Self { line, aside }
+    }
+
+    /// The next piece of news; none, once, when the line has no more.
+    pub(crate) async fn next(&mut self) -> Option<Incoming> {
+        poll_fn(|context| {
+            if let Poll::Ready(Some(incoming)) = self.aside.poll_recv(context) {
+                return Poll::Ready(Some(incoming));
+            }
+            let Some(line) = &mut self.line else { return Poll::Pending };
+            let heard = line.poll_recv(context);
+            if let Poll::Ready(None) = heard {
+                self.line = None;
+            }
+            heard
+        })
+        .await
+    }
+}

@@ -1,0 +1,329 @@
+//! How we and a server get to know each other. The stateless version is tried first, because it
+//! costs nothing to ask; a server that does not understand it gets the handshake of the older ones.
+
+use super::line::{PeerError, PeerErrorKind};
+use super::requests::{AskError, Request, Requests};
+use kernel::call::HowFar;
+use serde_json::{Map, Value, json};
+use wire::jsonrpc::{self, RpcError};
+use wire::mcp::{
+    LEGACY, META_CAPABILITIES, META_CLIENT, META_SERVER, META_VERSION, MODERN, TASKS,
+    UNSUPPORTED_VERSION,
+};
+
+/// The oldest version whose messages are a subset of what we speak.
+const OLDEST: &str = "2024-11-05";
+
+/// How a server and its clients get to know each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// Every request says who sends it: 2026-07-28.
+    Modern,
+    /// By a handshake: up to 2025-11-25.
+    Legacy,
+}
+
+/// What a server said of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Greeted {
+    /// How it said so.
+    pub(crate) era: Era,
+    /// The version that both of us speak.
+    pub(crate) version: String,
+    /// What it can.
+    pub(crate) capabilities: Value,
+    /// Who it is; null where it does not say.
+    pub(crate) server: Value,
+}
+
+/// Gets to know a server. Of which era it was last time saves the wrong question first.
+pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Greeted, PeerError> {
+    let whole_ms = requests.parts().limits.upstream_connect_timeout_ms;
+    // A server of the older kind may say nothing at all to a question before the handshake.
+    let probe_ms = if known.is_some() { whole_ms } else { whole_ms / 2 };
+    let greeted = match known {
+        Some(Era::Legacy) => match initialize(requests, whole_ms).await {
+            Err(error) if not_understood(&error) => {
+                discover(requests, whole_ms).await.map_err(|_| error)
+            }
+            settled => settled,
+        },
+        Some(Era::Modern) | None => match discover(requests, probe_ms).await {
+            Err(probed) if not_understood(&probed) || is_timeout(&probed) => {
+                let greeted = initialize(requests, whole_ms).await;
+                greeted.map_err(|error| in_vain(&probed, error))
+            }
+            settled => settled,
+        },
+    };
+    let greeted = greeted.map_err(refused)?;
+    requests.line().agreed(&greeted.version);
+    if greeted.era == Era::Legacy {
+        let ready = jsonrpc::notification("notifications/initialized", &json!({}));
+        requests.line().send(ready).await?;
+    }
+    Ok(greeted)
+}
+
+/// Parameters that say who asks, as every request of the stateless version does.
+pub(crate) fn introduced(params: Value) -> Value {
+    let mut params = object(params);
+    let mut meta = object(params.remove("_meta").unwrap_or_default());
+    meta.insert(META_VERSION.to_owned(), Value::from(MODERN));
+    meta.insert(META_CLIENT.to_owned(), client());
+    meta.insert(META_CAPABILITIES.to_owned(), modern_capabilities());
+    params.insert("_meta".to_owned(), Value::Object(meta));
+    Value::Object(params)
+}
+
+async fn discover(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskError> {
+    let ask = || Request::new("server/discover", introduced(Value::Null), timeout_ms);
+    let discovered = match requests.ask(ask()).await {
+        // It names our version among those that it speaks: worth a second try.
+        Err(AskError::Rpc(error)) if refuses_what_it_speaks(&error) => requests.ask(ask()).await?,
+        answered => answered?,
+    };
+    if !lists_modern(&discovered["supportedVersions"]) {
+        return Err(AskError::Peer(not_mcp("`server/discover` was not answered with versions")));
+    }
+    let said = [&discovered["_meta"][META_SERVER], &discovered["serverInfo"]];
+    let server = said.into_iter().find(|server| server.is_object()).cloned();
+    Ok(Greeted {
+        era: Era::Modern,
+        version: MODERN.to_owned(),
+        capabilities: discovered["capabilities"].clone(),
+        server: server.unwrap_or_default(),
+    })
+}
+
+async fn initialize(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskError> {
+    let params = json!({
+        "protocolVersion": LEGACY[0],
+        "capabilities": {"elicitation": {"form": {}, "url": {}}},
+        "clientInfo": client(),
+    });
+    let greeting = requests.ask(Request::new("initialize", params, timeout_ms)).await?;
+    let Some(version) = greeting["protocolVersion"].as_str() else {
+        return Err(AskError::Peer(not_mcp("`initialize` was not answered with a version")));
+    };
+    if version != OLDEST && !LEGACY.contains(&version) {
+        let shown: String = version.chars().take(40).collect();
+        return Err(AskError::Peer(not_mcp(format!(
+            "the server speaks version `{shown}` of MCP, which we do not"
+        ))));
+    }
+    Ok(Greeted {
+        era: Era::Legacy,
+        version: version.to_owned(),
+        capabilities: greeting["capabilities"].clone(),
+        server: greeting["serverInfo"].clone(),
+    })
+}
+
+/// Whether another way to get to know the server may do better.
+fn not_understood(error: &AskError) -> bool {
+    match error {
+        AskError::Rpc(_) => true,
+        AskError::Peer(error) => match error.kind {
+            // Too many requests, or a server in front of it that has nobody to ask.
+            PeerErrorKind::Refused(status) => !matches!(status, 429 | 502..=504),
+            PeerErrorKind::NotMcp | PeerErrorKind::Gone => true,
+            PeerErrorKind::Unreachable
+            | PeerErrorKind::Timeout
+            | PeerErrorKind::TooLarge
+            | PeerErrorKind::Unauthorized
+            | PeerErrorKind::Closed => false,
+        },
+    }
+}
+
+fn is_timeout(error: &AskError) -> bool {
+    matches!(error, AskError::Peer(error) if error.kind == PeerErrorKind::Timeout)
+}
+
+fn refuses_what_it_speaks(error: &RpcError) -> bool {
+    let supported = error.data.as_ref().map(|data| &data["supported"]);
+    error.code == UNSUPPORTED_VERSION && supported.is_some_and(lists_modern)
+}
+
+fn lists_modern(versions: &Value) -> bool {
+    let versions = versions.as_array();
+    versions.is_some_and(|versions| versions.iter().any(|version| version == MODERN))
+}
+
+/// Neither way led to the server: the handshake's failure, with what was said before it.
+fn in_vain(probed: &AskError, error: AskError) -> AskError {
+    let mut error = refused(error);
+    if !is_timeout(probed) {
+        error.message = format!("{}; before that, `server/discover`: {probed}", error.message);
+    }
+    if let (PeerErrorKind::Refused(_), None) = (error.kind, &error.hint) {
+        let hint = "is this the address of an MCP endpoint (streamable HTTP), such as `/mcp`?";
+        error.hint = Some(hint.to_owned());
+    }
+    AskError::Peer(error)
+}
+
+/// A server that refuses every way to get to know it cannot be used, whatever its error says.
+fn refused(error: AskError) -> PeerError {
+    match error {
+        AskError::Peer(error) => error,
+        AskError::Rpc(_) => not_mcp(format!("the server refused to be connected to: {error}")),
+    }
+}
+
+fn not_mcp(message: impl Into<String>) -> PeerError {
+    PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, message)
+}
+
+fn client() -> Value {
+    json!({"name": "waypost", "title": "Waypost", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// Forms and pages reach our own caller; sampling and roots are on their way out of the protocol.
+fn modern_capabilities() -> Value {
+    json!({"elicitation": {"form": {}, "url": {}}, "extensions": {TASKS: {}}})
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::{Incoming, Outgoing};
+    use super::super::scripted::{Scripted, Server, discovered, greeting};
+    use super::*;
+    use crate::remote::stage::Stage;
+    use tokio::sync::mpsc;
+
+    fn greeted(
+        known: Option<Era>,
+        script: impl FnMut(&Outgoing) -> Scripted + Send + 'static,
+    ) -> (Server, Result<Greeted, PeerError>) {
+        let (stage, server) = (Stage::new(), Server::new(script));
+        let (aside, _unheard) = mpsc::channel(1);
+        let requests = Requests::new(server.line(), stage.parts(), aside);
+        let greeted = stage.run(greet(&requests, known));
+        (server, greeted)
+    }
+
+    fn old(version: &'static str) -> impl FnMut(&Outgoing) -> Scripted {
+        move |request: &Outgoing| match request.method.as_str() {
+            "initialize" => Scripted::result(greeting(version, json!({"tools": {}}))),
+            _ => Scripted::error(-32601),
+        }
+    }
+
+    #[test]
+    fn a_server_of_today_is_asked_who_it_is() {
+        let (server, greeted) =
+            greeted(None, |_| Scripted::result(discovered(json!({"tools": {}}))));
+        let greeted = greeted.unwrap();
+        assert_eq!((greeted.era, greeted.version.as_str()), (Era::Modern, MODERN));
+        assert_eq!(greeted.server, json!({"name": "new", "version": "2"}));
+        assert_eq!(greeted.capabilities, json!({"tools": {}}));
+        assert_eq!(server.agreed(), [MODERN]);
+        assert!(server.sent().is_empty());
+        let asked = server.asked().remove(0);
+        let meta = &asked.params["_meta"];
+        assert_eq!(meta[META_VERSION], MODERN);
+        assert_eq!(meta[META_CLIENT]["name"], "waypost");
+        assert_eq!(
+            meta[META_CAPABILITIES],
+            json!({"elicitation": {"form": {}, "url": {}}, "extensions": {TASKS: {}}})
+        );
+    }
+
+    #[test]
+    fn an_older_server_gets_its_handshake_however_it_says_no() {
+        let say_no: [fn() -> Scripted; 6] = [
+            || Scripted::error(-32601),
+            || Scripted::error(-32022),
+            || Scripted::fails(PeerErrorKind::Refused(400)),
+            || Scripted::fails(PeerErrorKind::NotMcp),
+            || Scripted::Silence,
+            || Scripted::result(json!({})),
+        ];
+        for no in say_no {
+            let (server, greeted) = greeted(None, move |request| match request.method.as_str() {
+                "initialize" => Scripted::result(greeting("2025-06-18", json!({}))),
+                _ => no(),
+            });
+            let greeted = greeted.unwrap();
+            assert_eq!((greeted.era, greeted.version.as_str()), (Era::Legacy, "2025-06-18"));
+            assert_eq!(server.agreed(), ["2025-06-18"]);
+            assert_eq!(server.sent()[0]["method"], "notifications/initialized");
+            let initialize = server.asked().remove(1);
+            assert_eq!(initialize.params["protocolVersion"], "2025-11-25");
+            assert_eq!(initialize.params.get("_meta"), None);
+        }
+    }
+
+    #[test]
+    fn every_version_with_a_handshake_is_spoken_but_no_other() {
+        for version in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
+            assert_eq!(greeted(None, old(version)).1.unwrap().version, version);
+        }
+        let error = greeted(None, old("1999-01-01")).1.unwrap_err();
+        assert_eq!(error.kind, PeerErrorKind::NotMcp);
+        assert!(error.message.contains("`1999-01-01`"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_known_era_saves_the_wrong_question() {
+        let (server, greeted) = greeted(Some(Era::Legacy), old("2025-11-25"));
+        assert_eq!(greeted.unwrap().era, Era::Legacy);
+        assert_eq!(server.methods(), ["initialize"]);
+        let (server, greeted) =
+            self::greeted(Some(Era::Legacy), |request| match request.method.as_str() {
+                "server/discover" => Scripted::result(discovered(json!({}))),
+                _ => Scripted::error(-32601),
+            });
+        assert_eq!(greeted.unwrap().era, Era::Modern, "it is not of that era any more");
+        assert_eq!(server.methods(), ["initialize", "server/discover"]);
+    }
+
+    #[test]
+    fn a_version_that_is_refused_and_offered_is_tried_again() {
+        let mut times = 0;
+        let (server, greeted) = greeted(None, move |_| {
+            times += 1;
+            match times {
+                1 => {
+                    let error = RpcError::new(UNSUPPORTED_VERSION, "no");
+                    let error = error.data(json!({"supported": [MODERN]}));
+                    Scripted::Replies(vec![Incoming::Error(error)])
+                }
+                _ => Scripted::result(discovered(json!({}))),
+            }
+        });
+        assert_eq!(greeted.unwrap().era, Era::Modern);
+        assert_eq!(server.methods(), ["server/discover", "server/discover"]);
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_talked_to_is_not_asked_otherwise() {
+        for kind in [
+            PeerErrorKind::Unreachable,
+            PeerErrorKind::Unauthorized,
+            PeerErrorKind::Closed,
+            PeerErrorKind::Refused(503),
+        ] {
+            let (server, greeted) = greeted(None, move |_| Scripted::fails(kind));
+            assert_eq!(greeted.unwrap_err().kind, kind);
+            assert_eq!(server.methods(), ["server/discover"]);
+        }
+    }
+
+    #[test]
+    fn what_a_request_says_itself_stays() {
+        let said = introduced(json!({"name": "a", "_meta": {"progressToken": 7}}));
+        assert_eq!(said["name"], "a");
+        assert_eq!(said["_meta"]["progressToken"], 7);
+        assert_eq!(said["_meta"][META_VERSION], MODERN);
+    }
+}

@@ -1,0 +1,133 @@
+//! What this line knows of the other side's era: nothing at first, then what the handshake said.
+
+use super::super::line::Outgoing;
+use super::headers;
+use reqwest::header::{HeaderMap, HeaderValue};
+use wire::mcp::{HEADER_SESSION, HEADER_VERSION, META_VERSION, MODERN};
+
+/// The request that begins a session.
+pub(super) const INITIALIZE: &str = "initialize";
+
+/// What is known.
+#[derive(Default)]
+pub(super) enum Agreed {
+    /// Nothing yet.
+    #[default]
+    Nothing,
+    /// Every request speaks for itself, in this version.
+    Stateless(String),
+    /// A session, which a server may leave without an id.
+    Session(Session),
+}
+
+/// A session as it is known.
+#[derive(Default)]
+pub(super) struct Session {
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+    /// The other side was told that it can begin.
+    initialized: bool,
+    /// Its news are listened for.
+    listening: bool,
+}
+
+/// How one message is sent.
+#[derive(Clone)]
+pub(super) struct Manner {
+    /// What its era adds to the headers.
+    pub(super) headers: HeaderMap,
+    /// It is not stateless: it is cancelled by a message, and its stream can be taken up again.
+    pub(super) legacy: bool,
+    /// It names a session.
+    pub(super) in_session: bool,
+}
+
+impl Agreed {
+    /// How this request is sent. One that names its version in `_meta` is stateless, whatever was
+    /// agreed: so the era can be probed.
+    pub(super) fn manner(&self, request: &Outgoing) -> Manner {
+        if request.method == INITIALIZE {
+            return Manner { headers: HeaderMap::new(), legacy: true, in_session: false };
+        }
+        let named = request.params["_meta"][META_VERSION].as_str();
+        let version: &str = match (named, self) {
+            (Some(version), _) => version,
+            (None, Agreed::Stateless(version)) => version,
+            (None, Agreed::Nothing) => MODERN,
+            (None, Agreed::Session(session)) => return session.manner(),
+        };
+        let headers = headers::stateless_request(version, request);
+        Manner { headers, legacy: false, in_session: false }
+    }
+
+    /// How a notification or a response is sent.
+    pub(super) fn manner_of_message(&self, method: Option<&str>) -> Manner {
+        let headers = match self {
+            Agreed::Session(session) => return session.manner(),
+            Agreed::Stateless(version) => headers::stateless(version, method),
+            Agreed::Nothing => HeaderMap::new(),
+        };
+        Manner { headers, legacy: false, in_session: false }
+    }
+
+    /// `initialize` was answered: a session has begun, with this id or none.
+    pub(super) fn began(&mut self, id: Option<HeaderValue>) {
+        *self = Agreed::Session(Session { id, ..Session::default() });
+    }
+
+    /// The handshake said that this version is spoken.
+    pub(super) fn agree(&mut self, version: &str) {
+        // Versions are dates.
+        if version >= MODERN {
+            *self = Agreed::Stateless(version.to_owned());
+            return;
+        }
+        let mut session = match std::mem::take(self) {
+            Agreed::Session(session) => session,
+            Agreed::Nothing | Agreed::Stateless(_) => Session::default(),
+        };
+        session.version = HeaderValue::from_str(version).ok();
+        *self = Agreed::Session(session);
+    }
+
+    /// The other side was told that the session can begin.
+    pub(super) fn initialized(&mut self) {
+        if let Agreed::Session(session) = self {
+            session.initialized = true;
+        }
+    }
+
+    /// How to listen for news, once, when the version is known and both sides have begun.
+    pub(super) fn begin_listening(&mut self) -> Option<Manner> {
+        match self {
+            Agreed::Session(session)
+                if session.initialized && session.version.is_some() && !session.listening =>
+            {
+                session.listening = true;
+                Some(session.manner())
+            }
+            Agreed::Session(_) | Agreed::Nothing | Agreed::Stateless(_) => None,
+        }
+    }
+
+    /// The session that the other side keeps until it is told that it is over.
+    pub(super) fn kept_session(&self) -> Option<Manner> {
+        match self {
+            Agreed::Session(session) if session.id.is_some() => Some(session.manner()),
+            Agreed::Session(_) | Agreed::Nothing | Agreed::Stateless(_) => None,
+        }
+    }
+}
+
+impl Session {
+    fn manner(&self) -> Manner {
+        let mut headers = HeaderMap::new();
+        if let Some(id) = &self.id {
+            headers.insert(HEADER_SESSION, id.clone());
+        }
+        if let Some(version) = &self.version {
+            headers.insert(HEADER_VERSION, version.clone());
+        }
+        Manner { headers, legacy: true, in_session: self.id.is_some() }
+    }
+}

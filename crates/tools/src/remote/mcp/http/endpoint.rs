@@ -1,0 +1,225 @@
+//! The other side's address and the connections to it: keep-alive, no proxy, no retries of their
+//! own, and redirects only within the same origin. Nothing that is told of it holds a secret.
+
+use super::super::line::{PeerError, PeerErrorKind};
+use super::headers;
+use crate::http::{base_client, build_client, reasons};
+use crate::remote::config::Secret;
+use kernel::call::HowFar;
+use reqwest::header::HeaderMap;
+use reqwest::redirect::{Action, Attempt, Policy};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use std::time::Duration;
+
+/// How much of what the other side says is told.
+const TOLD_CHARS_MAX: usize = 500;
+const REDIRECTS_MAX: usize = 3;
+/// A shorter text is found in any sentence, and is no secret.
+const SECRET_CHARS_MIN: usize = 4;
+
+/// An address that can be talked to.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    client: Client,
+    url: Url,
+    given: HeaderMap,
+    /// What must never be told, even if the other side repeats it.
+    secrets: Vec<String>,
+    /// What it is called in messages: its URL without what may be secret.
+    name: String,
+}
+
+impl Endpoint {
+    /// The endpoint of this URL, to which the given headers are always sent.
+    pub(crate) fn new(
+        url: &str,
+        headers: &[(String, Secret)],
+        connect_timeout_ms: u64,
+    ) -> Result<Self, PeerError> {
+        let url = Url::parse(url).map_err(|error| misfit(format!("it is no URL: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(misfit(format!("it must be http or https, not `{}`", url.scheme())));
+        }
+        let given = headers::given(headers)?;
+        let encrypted = url.scheme() == "https";
+        let client = build_client(|| {
+            let builder = base_client()
+                .redirect(Policy::custom(redirect))
+                .connect_timeout(Duration::from_millis(connect_timeout_ms));
+            // Reading the machine's certificates takes time that a plain connection need not spend.
+            if encrypted { builder } else { builder.tls_certs_only(Vec::new()) }
+        });
+        let client =
+            client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
+        let secrets = secrets(&url, headers);
+        let name = name(&url);
+        Ok(Self { client, url, given, secrets, name })
+    }
+
+    /// The same connections to another address of the same origin.
+    pub(crate) fn at(&self, place: &str) -> Option<Self> {
+        let url = self.url.join(place).ok().filter(|url| same_origin(url, &self.url))?;
+        let name = name(&url);
+        let mut secrets = self.secrets.clone();
+        secrets.extend(query_secrets(&url));
+        Some(Self { url, name, secrets, ..self.clone() })
+    }
+
+    /// Posts a message.
+    pub(crate) async fn post(
+        &self,
+        headers: HeaderMap,
+        body: String,
+    ) -> Result<Response, PeerError> {
+        self.send(self.request(Method::POST, headers::posted(headers)).body(body)).await
+    }
+
+    /// Opens a stream, or takes one up again after an event.
+    pub(crate) async fn get(
+        &self,
+        headers: HeaderMap,
+        last_id: Option<&str>,
+    ) -> Result<Response, PeerError> {
+        self.send(self.request(Method::GET, headers::opened(headers, last_id))).await
+    }
+
+    /// Ends a session.
+    pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response, PeerError> {
+        self.send(self.request(Method::DELETE, headers)).await
+    }
+
+    /// What the other side says, for messages: short, on one line, without our secrets.
+    pub(crate) fn told(&self, text: &str) -> String {
+        let mut told = text.to_owned();
+        for secret in &self.secrets {
+            told = told.replace(secret.as_str(), "***");
+        }
+        let words: Vec<&str> = told.split_whitespace().collect();
+        words.join(" ").chars().filter(|c| !c.is_control()).take(TOLD_CHARS_MAX).collect()
+    }
+
+    /// An error of this endpoint.
+    pub(crate) fn error(&self, how: HowFar, kind: PeerErrorKind, what: &str) -> PeerError {
+        PeerError::new(how, kind, format!("`{}` {what}", self.name))
+    }
+
+    /// The connection broke while an answer was read.
+    pub(crate) fn broken(&self, error: reqwest::Error) -> PeerError {
+        let why = self.told(&reasons(&error.without_url()));
+        let what = format!("closed the connection before its answer was whole: {why}");
+        self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
+    }
+
+    fn request(&self, method: Method, headers: HeaderMap) -> RequestBuilder {
+        // Ours go last: they replace what was given under the same name.
+        self.client.request(method, self.url.clone()).headers(self.given.clone()).headers(headers)
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, PeerError> {
+        request.send().await.map_err(|error| self.unanswered(error))
+    }
+
+    fn unanswered(&self, error: reqwest::Error) -> PeerError {
+        let error = error.without_url();
+        let why = self.told(&reasons(&error));
+        if error.is_connect() || error.is_builder() {
+            let what = format!("cannot be reached: {why}");
+            return self
+                .error(HowFar::NotSent, PeerErrorKind::Unreachable, &what)
+                .hint("check that it runs and that the URL names it");
+        }
+        let what = format!("closed the connection before it answered: {why}");
+        self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
+    }
+}
+
+/// A redirect that keeps method and body is followed within the origin: headers with secrets go
+/// nowhere else.
+fn redirect(attempt: Attempt<'_>) -> Action {
+    let keeps = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT]
+        .contains(&attempt.status());
+    let previous = attempt.previous();
+    let home = previous.first().is_some_and(|first| same_origin(first, attempt.url()));
+    if keeps && home && previous.len() <= REDIRECTS_MAX { attempt.follow() } else { attempt.stop() }
+}
+
+fn same_origin(one: &Url, other: &Url) -> bool {
+    one.scheme() == other.scheme()
+        && one.host_str() == other.host_str()
+        && one.port_or_known_default() == other.port_or_known_default()
+}
+
+fn name(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}{}", url.scheme(), url.path())
+}
+
+/// What a header or the URL holds that nobody else should read, longest first.
+fn secrets(url: &Url, headers: &[(String, Secret)]) -> Vec<String> {
+    let mut secrets: Vec<String> = query_secrets(url);
+    for (_, value) in headers {
+        let value = value.expose().trim();
+        secrets.push(value.to_owned());
+        // `Bearer abc` is one secret, `abc` is the same one.
+        secrets.extend(value.rsplit_once(' ').map(|(_, token)| token.to_owned()));
+    }
+    secrets.extend(url.password().map(str::to_owned));
+    secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets
+}
+
+fn query_secrets(url: &Url) -> Vec<String> {
+    let values = url.query_pairs().map(|(_, value)| value.into_owned());
+    values.filter(|value| value.chars().count() >= SECRET_CHARS_MIN).collect()
+}
+
+fn misfit(what: String) -> PeerError {
+    unusable(format!("the server's URL cannot be used: {what}"))
+        .hint("write it as `https://example.com/mcp`")
+}
+
+fn unusable(message: String) -> PeerError {
+    PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(url: &str, secret: &str) -> Endpoint {
+        let headers = [("authorization".to_owned(), Secret::new(secret))];
+        Endpoint::new(url, &headers, 1_000).unwrap()
+    }
+
+    #[test]
+    fn what_is_told_holds_no_secret() {
+        let endpoint =
+            endpoint("http://user:hushhush@a.test:81/mcp?key=letmein#part", "Bearer abcdef");
+        assert_eq!(endpoint.name, "http://a.test:81/mcp");
+        let said = "no `abcdef`,\n `Bearer abcdef`, letmein or hushhush\u{7}";
+        assert_eq!(endpoint.told(said), "no `***`, `***`, *** or ***");
+        assert_eq!(endpoint.told(&"x".repeat(1_000)).len(), TOLD_CHARS_MAX);
+    }
+
+    #[test]
+    fn only_urls_of_the_web_are_taken() {
+        for url in ["nowhere", "ftp://a.test/", "file:///etc/passwd"] {
+            let error = Endpoint::new(url, &[], 1_000).err().unwrap();
+            assert_eq!(error.how, HowFar::NotSent);
+            assert!(error.message.contains("URL"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn another_address_is_of_the_same_origin() {
+        let endpoint = endpoint("http://a.test/sse", "x");
+        let at = |place: &str| endpoint.at(place).map(|endpoint| endpoint.url.to_string());
+        assert_eq!(at("/messages?id=1").as_deref(), Some("http://a.test/messages?id=1"));
+        assert_eq!(at("http://a.test:80/m").as_deref(), Some("http://a.test/m"));
+        for place in ["https://a.test/m", "http://b.test/m", "//b.test/m", "http://a.test:81/m"] {
+            assert_eq!(at(place), None, "{place}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A request whose answer comes in a stream: it is read until the answer, taken up again where it
+//! was lost, and let go when nobody waits for it any more or its time is over.
+
+use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::super::sse::StreamPlace;
+use super::agreed::Manner;
+use super::answer;
+use super::message::Message;
+use super::shared::{Cancel, Shared};
+use super::stream::{Cut, EventStream};
+use futures::FutureExt;
+use futures::future::{BoxFuture, pending, select_all};
+use kernel::call::HowFar;
+use kernel::ids::Millis;
+use reqwest::Response;
+use std::future::Future;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use wire::jsonrpc::Id;
+
+/// How many messages wait for whoever reads the replies; the stream waits with them.
+const REPLIES_MAX: usize = 16;
+/// How long to wait before a stream is taken up again, where the other side does not say.
+pub(super) const RETRY_MS: u64 = 1_000;
+/// The shortest such wait, whatever the other side says.
+pub(super) const RETRY_MS_MIN: u64 = 100;
+/// How long an answered stream may take to end, so that its connection can be used again.
+const FINISH_MS: u64 = 1_000;
+
+/// One request that is followed.
+pub(super) struct Follow {
+    shared: Arc<Shared>,
+    id: Id,
+    manner: Manner,
+    timeout_ms: u64,
+    deadline: Millis,
+    bytes_max: usize,
+    cancel: Cancel,
+    replies: mpsc::Sender<Incoming>,
+}
+
+/// How it ended.
+enum End {
+    /// With an answer, in the stream that may still have an end to read.
+    Answered(Incoming, Option<Box<EventStream>>),
+    /// Without one.
+    Broken(PeerError),
+    /// Nobody waits for it.
+    Dropped,
+}
+
+impl Follow {
+    /// Follows a request that was sent in this manner.
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        request: &Outgoing,
+        (manner, cancel, deadline): (Manner, Cancel, Millis),
+    ) -> (Self, Replies) {
+        let (replies, receiver) = mpsc::channel(REPLIES_MAX);
+        let follow = Self {
+            shared: shared.clone(),
+            id: request.id.clone(),
+            manner,
+            timeout_ms: request.timeout_ms,
+            deadline,
+            bytes_max: request.result_bytes_max,
+            cancel,
+            replies,
+        };
+        (follow, receiver)
+    }
+
+    /// Reads the answer from this stream.
+    pub(super) async fn stream(self, response: Response) {
+        let reading = async {
+            match self.read(response).await {
+                Ok((answer, stream)) => End::Answered(answer, Some(Box::new(stream))),
+                Err(error) => End::Broken(error),
+            }
+        };
+        let end = self.end(reading).await;
+        self.settle(end).await;
+    }
+
+    /// Sends the request, whose answer comes on another stream.
+    pub(super) async fn post(self, body: String) {
+        let posting = async {
+            let posted = self.shared.endpoint.post(self.manner.headers.clone(), body).await;
+            let accepted = match posted {
+                Ok(response) => answer::accepted(&self.shared.endpoint, response, false).await,
+                Err(error) => Err(error),
+            };
+            match accepted {
+                Ok(()) => pending().await,
+                Err(error) => End::Broken(error),
+            }
+        };
+        let end = self.end(posting).await;
+        self.settle(end).await;
+    }
+
+    /// The first end of all that it may come to.
+    async fn end(&self, own: impl Future<Output = End> + Send) -> End {
+        let shared = &*self.shared;
+        let (_waiter, answer) = shared.waiting.enter(&self.id);
+        let elsewhere = async {
+            match answer.await {
+                Ok(answer) => End::Answered(answer, None),
+                Err(_) => pending().await,
+            }
+        };
+        let dropped = self.replies.closed().map(|()| End::Dropped);
+        let late = shared.parts.clock.sleep_until(self.deadline);
+        let late = late.map(|()| End::Broken(shared.late(self.timeout_ms)));
+        let closed = shared.closed().map(|()| End::Broken(shared.closed_error(HowFar::Unknown)));
+        let ends: Vec<BoxFuture<'_, End>> =
+            vec![own.boxed(), elsewhere.boxed(), dropped.boxed(), late.boxed(), closed.boxed()];
+        select_all(ends).await.0
+    }
+
+    async fn settle(mut self, end: End) {
+        let (last, rest) = match end {
+            // The stream was closed with its reader; `cancel` says the rest.
+            End::Dropped => return,
+            End::Answered(answer, stream) => {
+                self.cancel.done();
+                (answer, stream)
+            }
+            End::Broken(error) => {
+                self.cancel.failed(&error);
+                (Incoming::Broken(error), None)
+            }
+        };
+        // Whoever waited may have gone just now.
+        let _ = self.replies.send(last).await;
+        if let Some(stream) = rest {
+            drop(self.replies);
+            let _ = self.shared.parts.within(FINISH_MS, stream.finish()).await;
+        }
+    }
+
+    async fn read(&self, response: Response) -> Result<(Incoming, EventStream), PeerError> {
+        let mut stream = EventStream::new(response, self.bytes_max, StreamPlace::default());
+        loop {
+            match self.answer(&mut stream).await {
+                Ok(answer) => return Ok((answer, stream)),
+                Err(cut) => stream = self.taken_up(stream, &cut).await?,
+            }
+        }
+    }
+
+    /// The answer; what comes before it is passed on.
+    async fn answer(&self, stream: &mut EventStream) -> Result<Incoming, Cut> {
+        loop {
+            match stream.next_message().await? {
+                Message::Told(told) => {
+                    // Where nobody reads them any more, that ends it.
+                    let _ = self.replies.send(told).await;
+                }
+                Message::Answer { id: Some(id), answer } if id == self.id => return Ok(answer),
+                Message::Answer { id: Some(id), answer } => {
+                    self.shared.waiting.deliver(&id, answer);
+                }
+                // Something is wrong with a request on this stream, and it has only this one.
+                Message::Answer { id: None, answer: Incoming::Error(error) } => {
+                    return Ok(Incoming::Error(error));
+                }
+                Message::Answer { id: None, .. } => {}
+            }
+        }
+    }
+
+    /// The same stream, taken up again after the last event that was read. The other side does not
+    /// take a lost stream for a cancelled request in the versions that can do this.
+    async fn taken_up(&self, lost: EventStream, cut: &Cut) -> Result<EventStream, PeerError> {
+        let error = cut.error(&self.shared.endpoint);
+        let place = lost.place().clone();
+        drop(lost);
+        let is_lost = matches!(cut, Cut::Lost(_));
+        let Some(last_id) = place.last_id.clone().filter(|_| is_lost && self.manner.legacy) else {
+            return Err(error);
+        };
+        let wait_ms = place.retry_ms.unwrap_or(RETRY_MS).max(RETRY_MS_MIN);
+        let mut failures = 0;
+        loop {
+            let ms = wait_ms.max(self.shared.parts.backoff_ms(failures));
+            let clock = &self.shared.parts.clock;
+            clock.sleep_until(clock.now().plus_ms(ms)).await;
+            match self.reopened(&last_id).await {
+                Ok(response) => return Ok(EventStream::new(response, self.bytes_max, place)),
+                Err(error) if may_pass(&error) => failures += 1,
+                // The request was sent long ago: nobody knows what came of it.
+                Err(refused) => {
+                    let message = format!("{}; then: {}", error.message, refused.message);
+                    return Err(PeerError { how: HowFar::Unknown, message, ..refused });
+                }
+            }
+        }
+    }
+
+    async fn reopened(&self, last_id: &str) -> Result<Response, PeerError> {
+        let endpoint = &self.shared.endpoint;
+        let response = endpoint.get(self.manner.headers.clone(), Some(last_id)).await?;
+        answer::events(endpoint, response, self.manner.in_session).await
+    }
+}
+
+/// Whether the same may go well a little later.
+pub(super) fn may_pass(error: &PeerError) -> bool {
+    match error.kind {
+        PeerErrorKind::Unreachable | PeerErrorKind::Timeout => true,
+        PeerErrorKind::Refused(status) => matches!(status, 408 | 429 | 500 | 502..=504),
+        PeerErrorKind::TooLarge
+        | PeerErrorKind::NotMcp
+        | PeerErrorKind::Gone
+        | PeerErrorKind::Unauthorized
+        | PeerErrorKind::Closed => false,
+    }
+}

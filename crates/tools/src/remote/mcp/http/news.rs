@@ -1,0 +1,93 @@
+//! The stream of what belongs to no request, in the versions with a handshake. A server need not
+//! have one; where it has, it is kept open and taken up again for as long as the session lasts.
+
+use super::super::line::{Incoming, PeerError, PeerErrorKind};
+use super::super::sse::StreamPlace;
+use super::agreed::Manner;
+use super::answer;
+use super::follow::{RETRY_MS, RETRY_MS_MIN, may_pass};
+use super::message::Message;
+use super::shared::Shared;
+use super::stream::{Cut, EventStream};
+use futures::future::select;
+use std::pin::pin;
+use std::sync::Arc;
+
+/// Listens until this turn is over, or the other side has no such stream.
+pub(super) async fn listen(shared: Arc<Shared>, manner: Manner, turn: u64) {
+    let listening = pin!(Listener { shared: &shared, manner }.listen());
+    select(listening, pin!(shared.turned(turn))).await;
+}
+
+/// Nobody hears the news any more.
+pub(super) struct Unheard;
+
+struct Listener<'a> {
+    shared: &'a Shared,
+    manner: Manner,
+}
+
+impl Listener<'_> {
+    async fn listen(self) {
+        let mut place = StreamPlace::default();
+        let mut failures = 0;
+        loop {
+            let wait_ms = match self.open(&place).await {
+                Ok(mut stream) => {
+                    failures = 0;
+                    let Ok(cut) = pass_on(self.shared, &mut stream).await else { return };
+                    place = stream.place().clone();
+                    if !matches!(cut, Cut::Lost(_)) {
+                        // What cannot be read would come again.
+                        place.last_id = None;
+                    }
+                    place.retry_ms.unwrap_or(RETRY_MS).max(RETRY_MS_MIN)
+                }
+                Err(error) if may_pass(&error) => {
+                    failures += 1;
+                    self.shared.parts.backoff_ms(failures)
+                }
+                Err(error) if is_forgotten(&error, &place) => {
+                    place.last_id = None;
+                    RETRY_MS
+                }
+                Err(error) => {
+                    if error.kind == PeerErrorKind::Gone {
+                        // Whoever hears it begins another session.
+                        let _ = self.shared.news.send(Incoming::Broken(error)).await;
+                    }
+                    return;
+                }
+            };
+            let clock = &self.shared.parts.clock;
+            clock.sleep_until(clock.now().plus_ms(wait_ms)).await;
+        }
+    }
+
+    async fn open(&self, place: &StreamPlace) -> Result<EventStream, PeerError> {
+        let endpoint = &self.shared.endpoint;
+        let last_id = place.last_id.as_deref();
+        let response = endpoint.get(self.manner.headers.clone(), last_id).await?;
+        let response = answer::events(endpoint, response, self.manner.in_session).await?;
+        let bytes_max = self.shared.parts.limits.call_output_bytes_max;
+        Ok(EventStream::new(response, bytes_max, place.clone()))
+    }
+}
+
+/// Passes on what comes, until the stream is cut.
+pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Result<Cut, Unheard> {
+    loop {
+        match stream.next_message().await {
+            Ok(Message::Told(told)) => shared.news.send(told).await.map_err(|_| Unheard)?,
+            // Some servers answer here after the request's own stream was lost.
+            Ok(Message::Answer { id: Some(id), answer }) => shared.waiting.deliver(&id, answer),
+            Ok(Message::Answer { id: None, .. }) => {}
+            Err(cut) => return Ok(cut),
+        }
+    }
+}
+
+/// Whether the other side refuses only the place at which we want to go on.
+fn is_forgotten(error: &PeerError, place: &StreamPlace) -> bool {
+    matches!(error.kind, PeerErrorKind::Refused(400 | 409 | 410 | 412)) && place.last_id.is_some()
+}

@@ -1,0 +1,130 @@
+//! Answers that refuse, and servers that are not there.
+
+use super::super::super::line::{PeerError, PeerErrorKind};
+use super::stage::{Peer, asked, line, request};
+use kernel::call::HowFar;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+/// The error of a request that is answered like this.
+async fn refused(head: &str, body: &str) -> PeerError {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    let asking = line.request(request(1, "tools/list", json!({})));
+    let (answered, ()) = tokio::join!(asking, async {
+        peer.next().await.answer(head, body).await;
+    });
+    answered.unwrap_err()
+}
+
+fn kind(error: &PeerError) -> (HowFar, PeerErrorKind) {
+    (error.how, error.kind)
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_got_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp?key=hidden", listener.local_addr().unwrap());
+    drop(listener);
+    let line = line(&url, &Arc::default());
+    let error = line.request(request(1, "tools/list", json!({}))).await.unwrap_err();
+    assert_eq!(kind(&error), (HowFar::NotSent, PeerErrorKind::Unreachable));
+    assert!(!error.message.contains("hidden"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_up_leaves_an_unknown_outcome() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    for begun in
+        ["", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"]
+    {
+        let replies = asked(&line, request(1, "tools/call", json!({})));
+        let arrival = peer.next().await;
+        arrival.write(begun).await;
+        arrival.hang_up().await;
+        assert_eq!(replies.await.unwrap(), ["failed Unknown Unreachable"], "{begun}");
+    }
+}
+
+#[tokio::test]
+async fn errors_in_refusals_are_answers() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    for (status, code) in [
+        ("400 Bad Request", -32022),
+        ("400 Bad Request", -32020),
+        ("404 Not Found", -32601),
+        ("500 Internal Server Error", -32603),
+    ] {
+        let replies = asked(&line, request(1, "server/discover", json!({})));
+        let head = format!("{status}\r\ncontent-type: application/json");
+        let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no"}});
+        peer.next().await.answer(&head, &error.to_string()).await;
+        assert_eq!(replies.await.unwrap(), [format!("error {code}")]);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_to_do_and_no_secret() {
+    let challenge =
+        "401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"a\", error=\"invalid_token\"";
+    let error = refused(challenge, "`hush-hush` is not valid").await;
+    assert_eq!(kind(&error), (HowFar::Failed, PeerErrorKind::Unauthorized));
+    assert!(error.message.contains("401 Unauthorized: `***` is not valid"), "{}", error.message);
+    assert!(error.message.contains("invalid_token"), "{}", error.message);
+
+    let error = refused("429 Too Many Requests\r\nRetry-After: 7", "").await;
+    assert_eq!(kind(&error), (HowFar::Failed, PeerErrorKind::Refused(429)));
+    assert_eq!(error.hint.as_deref(), Some("it asks to try again after 7 seconds"));
+
+    let error = refused("500 Internal Server Error", "<html>oh</html>").await;
+    assert_eq!(kind(&error), (HowFar::Failed, PeerErrorKind::Refused(500)));
+    assert!(error.message.ends_with("500 Internal Server Error with a page"), "{}", error.message);
+
+    let error = refused("504 Gateway Timeout", "").await;
+    assert_eq!(kind(&error), (HowFar::Unknown, PeerErrorKind::Refused(504)));
+}
+
+#[tokio::test]
+async fn redirects_lead_nowhere_else() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = elsewhere.local_addr().unwrap();
+    for status in ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+        let head = format!("{status}\r\nlocation: http://{place}/mcp?code=1");
+        let error = refused(&head, "").await;
+        assert_eq!(error.how, HowFar::Failed);
+        assert!(error.message.contains(&place.to_string()), "{}", error.message);
+        assert!(!error.message.contains("code=1"), "{}", error.message);
+    }
+    let error = refused("302 Found\r\nlocation: /other", "").await;
+    assert_eq!(kind(&error), (HowFar::Failed, PeerErrorKind::Refused(302)));
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_server_is_followed_with_body_and_headers() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    let replies = asked(&line, request(1, "tools/list", json!({})));
+    let redirect = "308 Permanent Redirect\r\nlocation: /mcp/";
+    peer.next().await.answer(redirect, "").await;
+    let arrival = peer.next().await;
+    assert_eq!(arrival.line(), "POST /mcp/");
+    assert_eq!(arrival.header("authorization"), Some("Bearer hush-hush"));
+    assert_eq!(arrival.header("mcp-method"), Some("tools/list"));
+    assert_eq!(arrival.body["method"], "tools/list");
+    arrival.result(&json!({})).await;
+    assert_eq!(replies.await.unwrap(), ["result {}"]);
+}
+
+#[tokio::test]
+async fn redirects_do_not_go_on_for_ever() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    let replies = asked(&line, request(1, "tools/list", json!({})));
+    for _ in 0..4 {
+        peer.next().await.answer("307 Temporary Redirect\r\nlocation: /mcp", "").await;
+    }
+    assert_eq!(replies.await.unwrap(), ["failed Failed Refused(307)"]);
+}

@@ -1,0 +1,216 @@
+//! The versions with a handshake: sessions, news, streams that are taken up again.
+
+use super::super::super::line::Line;
+use super::stage::{
+    Arrival, Peer, TIMEOUT_MS, TestClock, all, asked, line, request, streaming, tell,
+};
+use futures::future::{Either, select};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const NO_STREAM: &str = "405 Method Not Allowed";
+
+/// Shakes hands as the client does; gives the request that opens the stream for news.
+async fn greeted(peer: &mut Peer, line: &Arc<dyn Line>) -> Arrival {
+    let replies = asked(line, request(1, "initialize", json!({})));
+    let arrival = peer.next().await;
+    assert_eq!(arrival.header("mcp-protocol-version"), None);
+    assert_eq!(arrival.header("mcp-session-id"), None);
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string();
+    let head = "200 OK\r\ncontent-type: application/json\r\nMcp-Session-Id: s-1";
+    arrival.answer(head, &answer).await;
+    assert_eq!(replies.await.unwrap(), ["result {}"]);
+    line.agreed("2025-11-25");
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+    let (sent, ()) = tokio::join!(line.send(ready), async {
+        let arrival = peer.next().await;
+        assert_in_session(&arrival, "POST");
+        arrival.answer("202 Accepted", "").await;
+    });
+    sent.unwrap();
+    let opening = peer.next().await;
+    assert_in_session(&opening, "GET");
+    assert_eq!(opening.header("accept"), Some("text/event-stream"));
+    opening
+}
+
+fn assert_in_session(arrival: &Arrival, method: &str) {
+    assert_eq!(arrival.line(), format!("{method} /mcp"));
+    assert_eq!(arrival.header("mcp-session-id"), Some("s-1"));
+    assert_eq!(arrival.header("mcp-protocol-version"), Some("2025-11-25"));
+    assert_eq!(arrival.header("mcp-method"), None);
+}
+
+fn told(method: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": method})
+}
+
+#[tokio::test]
+async fn a_session_is_named_on_everything_and_ended() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    greeted(&mut peer, &line).await.answer(NO_STREAM, "").await;
+    let replies = asked(&line, request(2, "tools/list", json!({})));
+    let arrival = peer.next().await;
+    assert_in_session(&arrival, "POST");
+    arrival.result(&json!({})).await;
+    assert_eq!(replies.await.unwrap(), ["result {}"]);
+    tokio::join!(line.close(), async {
+        let arrival = peer.next().await;
+        assert_in_session(&arrival, "DELETE");
+        arrival.answer("204 No Content", "").await;
+    });
+}
+
+#[tokio::test]
+async fn news_come_on_their_own_stream_which_is_taken_up_again() {
+    let mut peer = Peer::start().await;
+    let clock = Arc::new(TestClock::default());
+    let line = line(&peer.url(), &clock);
+    let mut news = line.news().unwrap();
+    assert!(line.news().is_none());
+    let opening = greeted(&mut peer, &line).await;
+    opening.begin_stream().await;
+    opening.chunk(&format!("id: 7\nretry: 250\ndata: {}\n\n", told("notifications/a"))).await;
+    assert_eq!(tell(&news.recv().await.unwrap()), "tells notifications/a");
+    opening.end_stream().await;
+    clock.pass(250).await;
+    let again = peer.next().await;
+    assert_in_session(&again, "GET");
+    assert_eq!(again.header("last-event-id"), Some("7"));
+    again.begin_stream().await;
+    again.event(&json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
+    assert_eq!(tell(&news.recv().await.unwrap()), "asks 3 ping");
+    // A place that is not kept any more is forgotten; what fails for now is tried again later.
+    again.end_stream().await;
+    clock.pass(250).await;
+    peer.next().await.answer("400 Bad Request", "").await;
+    clock.pass(1_000).await;
+    let anew = peer.next().await;
+    assert_eq!(anew.header("last-event-id"), None);
+    anew.answer("503 Service Unavailable", "").await;
+    clock.pass(250).await;
+    peer.next().await.answer("404 Not Found", "").await;
+    assert_eq!(tell(&news.recv().await.unwrap()), "broken Failed Gone");
+}
+
+#[tokio::test]
+async fn a_lost_stream_is_taken_up_again_where_it_was_lost() {
+    let mut peer = Peer::start().await;
+    let clock = Arc::new(TestClock::default());
+    let line = line(&peer.url(), &clock);
+    greeted(&mut peer, &line).await.answer(NO_STREAM, "").await;
+    let replies = asked(&line, request(2, "tools/call", json!({})));
+    let arrival = peer.next().await;
+    arrival.begin_stream().await;
+    arrival.chunk("id: event-1\nretry: 500\ndata: \n\n").await;
+    arrival.event(&told("notifications/message")).await;
+    arrival.end_stream().await;
+    clock.pass(500).await;
+    let again = peer.next().await;
+    assert_in_session(&again, "GET");
+    assert_eq!(again.header("last-event-id"), Some("event-1"));
+    again.answer("502 Bad Gateway", "").await;
+    clock.pass(500).await;
+    let again = peer.next().await;
+    again.begin_stream().await;
+    again.event(&json!({"jsonrpc": "2.0", "id": 2, "result": {"late": true}})).await;
+    let expected = ["tells notifications/message", "result {\"late\":true}"];
+    assert_eq!(replies.await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_lost_stream_that_nobody_keeps_has_an_unknown_outcome() {
+    let mut peer = Peer::start().await;
+    let clock = Arc::new(TestClock::default());
+    let line = line(&peer.url(), &clock);
+    greeted(&mut peer, &line).await.answer(NO_STREAM, "").await;
+    let replies = asked(&line, request(2, "tools/call", json!({})));
+    let arrival = peer.next().await;
+    arrival.begin_stream().await;
+    arrival.chunk("id: 1\nretry: 500\n\n").await;
+    arrival.end_stream().await;
+    clock.pass(500).await;
+    peer.next().await.answer(NO_STREAM, "").await;
+    assert_eq!(replies.await.unwrap(), ["broken Unknown Refused(405)"]);
+    assert_eq!(peer.next().await.body["method"], "notifications/cancelled");
+}
+
+#[tokio::test]
+async fn an_answer_on_the_general_stream_finds_its_request() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    let general = greeted(&mut peer, &line).await;
+    general.begin_stream().await;
+    let replies = asked(&line, request(2, "tools/call", json!({})));
+    let arrival = peer.next().await;
+    arrival.begin_stream().await;
+    arrival.chunk("id: 1\nretry: 500\n\n").await;
+    arrival.event(&told("notifications/message")).await;
+    arrival.end_stream().await;
+    // Nothing tells the test when the request waits; the answer is repeated until it does.
+    let answering = async {
+        for _ in 0..100_000 {
+            general.event(&json!({"jsonrpc": "2.0", "id": 2, "result": {}})).await;
+            tokio::task::yield_now().await;
+        }
+    };
+    let answered = select(replies, Box::pin(answering)).await;
+    let Either::Left((told, _)) = answered else { panic!("no answer") };
+    assert_eq!(told.unwrap().last().unwrap(), "result {}");
+}
+
+#[tokio::test]
+async fn whoever_lets_go_cancels_with_a_message() {
+    let mut peer = Peer::start().await;
+    let clock = Arc::new(TestClock::default());
+    let line = line(&peer.url(), &clock);
+    greeted(&mut peer, &line).await.answer(NO_STREAM, "").await;
+    let asking = asked(&line, request(2, "tools/call", json!({})));
+    let _call = peer.next().await;
+    asking.abort();
+    let cancelled = peer.next().await;
+    assert_in_session(&cancelled, "POST");
+    assert_eq!(cancelled.body["method"], "notifications/cancelled");
+    assert_eq!(cancelled.body["params"]["requestId"], 2);
+    cancelled.answer("202 Accepted", "").await;
+    let late = request(3, "tools/call", json!({}));
+    let (replies, _call) = streaming(&mut peer, &line, late).await;
+    clock.pass(TIMEOUT_MS).await;
+    assert_eq!(all(replies).await, ["broken Unknown Timeout"]);
+    assert_eq!(peer.next().await.body["params"]["requestId"], 3);
+}
+
+#[tokio::test]
+async fn several_messages_may_come_as_one() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    greeted(&mut peer, &line).await.answer(NO_STREAM, "").await;
+    let replies = asked(&line, request(2, "tools/call", json!({})));
+    let answer = json!({"jsonrpc": "2.0", "id": 2, "result": {}});
+    peer.next().await.json(&json!([answer, told("notifications/a")])).await;
+    assert_eq!(replies.await.unwrap(), ["tells notifications/a", "result {}"]);
+}
+
+#[tokio::test]
+async fn a_lost_session_is_told_apart_from_other_refusals() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    greeted(&mut peer, &line).await.answer(NO_STREAM, "").await;
+    let error = |code: i64, message: &str| {
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}})
+            .to_string()
+    };
+    for (head, body, expected) in [
+        ("404 Not Found", String::new(), "failed Failed Gone"),
+        ("404 Not Found", error(-32001, "Session not found"), "failed Failed Gone"),
+        ("400 Bad Request", error(-32000, "No valid session ID provided"), "failed Failed Gone"),
+        ("400 Bad Request", error(-32602, "what?"), "error -32602"),
+        ("404 Not Found", error(-32601, "no such method"), "error -32601"),
+    ] {
+        let replies = asked(&line, request(2, "tools/list", json!({})));
+        let head = format!("{head}\r\ncontent-type: application/json");
+        peer.next().await.answer(&head, &body).await;
+        assert_eq!(replies.await.unwrap(), [expected], "{body}");
+    }
+}

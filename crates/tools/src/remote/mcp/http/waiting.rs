@@ -1,0 +1,47 @@
+//! Requests whose answer may come on another stream than their own: on the one that is open all
+//! the time, after their own was lost.
+
+use super::super::line::Incoming;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+use wire::jsonrpc::Id;
+
+/// All that wait on one line. It holds one entry for each request under way, which are bounded by
+/// whoever asks.
+#[derive(Default)]
+pub(super) struct Waiting(Mutex<HashMap<Id, oneshot::Sender<Incoming>>>);
+
+/// One that waits; it is forgotten when this is dropped.
+pub(super) struct Waiter<'a> {
+    waiting: &'a Waiting,
+    id: &'a Id,
+}
+
+impl Waiting {
+    /// Waits for an answer to this request.
+    pub(super) fn enter<'a>(&'a self, id: &'a Id) -> (Waiter<'a>, oneshot::Receiver<Incoming>) {
+        let (sender, receiver) = oneshot::channel();
+        self.lock().insert(id.clone(), sender);
+        (Waiter { waiting: self, id }, receiver)
+    }
+
+    /// Hands an answer to the request that waits for it, if one does.
+    pub(super) fn deliver(&self, id: &Id, answer: Incoming) {
+        let waiter = self.lock().remove(id);
+        if let Some(waiter) = waiter {
+            // It may have been answered on its own stream a moment ago.
+            let _ = waiter.send(answer);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Incoming>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.waiting.lock().remove(self.id);
+    }
+}

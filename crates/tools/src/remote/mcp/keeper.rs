@@ -1,0 +1,293 @@
+//! Keeps one MCP server connected, for as long as the server runs: connects, attends to the
+//! connection, connects anew with growing waits. What it listed stays while it is away.
+
+use super::attend::{Attended, Event};
+use super::http::{HttpLine, SseLine};
+use super::line::{Line, PeerError, PeerErrorKind};
+use super::lists::Lists;
+use super::peer::{AskError, Era, Peer};
+use super::stdio::ChildLine;
+use super::tool::RemoteTool;
+use super::{Connection, Link};
+use crate::remote::board::{Board, Check};
+use crate::remote::config::UpstreamKind;
+use futures::future::{BoxFuture, select};
+use kernel::call::HowFar;
+use kernel::contracts::Tool;
+use kernel::fault::Fault;
+use kernel::ids::Millis;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// How a line to an upstream is made.
+pub(crate) type Dial = Arc<dyn Fn(Arc<Link>, Way) -> Dialled + Send + Sync>;
+/// A line that is being made.
+pub(crate) type Dialled = BoxFuture<'static, Result<Arc<dyn Line>, PeerError>>;
+
+/// Over which transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The one of today: streamable HTTP, or a pipe.
+    Usual,
+    /// The one of 2024-11-05: a stream to hear, and posts.
+    Oldest,
+}
+
+/// Keeps a server until the board says stop; then its line is closed.
+pub(crate) async fn keep(
+    link: Arc<Link>,
+    board: Arc<Board>,
+    checks: mpsc::Receiver<Check>,
+    dial: Dial,
+) {
+    let keeper = Keeper {
+        link: link.clone(),
+        board: board.clone(),
+        dial,
+        checks,
+        waiting: Vec::new(),
+        way: Way::Usual,
+        era: None,
+        failures: 0,
+    };
+    select(pin!(keeper.run()), pin!(board.stopping())).await;
+    let closed = PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "the server stops");
+    link.set(Connection::Failing(closed));
+    link.hang_up().await;
+    board.end_stop();
+}
+
+/// A line as the configuration says.
+pub(crate) fn dial(link: Arc<Link>, way: Way) -> Dialled {
+    Box::pin(async move {
+        let Link { config, parts, .. } = &*link;
+        match (&config.kind, way) {
+            (UpstreamKind::Http { url, headers }, Way::Usual) => {
+                HttpLine::new(url, headers.clone(), parts)
+            }
+            (UpstreamKind::Http { url, headers }, Way::Oldest) => {
+                SseLine::connect(url, headers.clone(), parts).await
+            }
+            (UpstreamKind::Stdio { command, args, env, cwd }, _) => {
+                ChildLine::start(&config.name, command, args, env, cwd.as_deref(), parts)
+            }
+            (UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. }, _) => {
+                let message = "this upstream does not speak MCP";
+                Err(PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, message))
+            }
+        }
+    })
+}
+
+struct Keeper {
+    link: Arc<Link>,
+    board: Arc<Board>,
+    dial: Dial,
+    checks: mpsc::Receiver<Check>,
+    /// Who waits to know how it is.
+    waiting: Vec<Check>,
+    /// Over which transport the server was reached last, and of which era it was.
+    way: Way,
+    era: Option<Era>,
+    /// How often it failed in a row.
+    failures: u32,
+}
+
+impl Keeper {
+    async fn run(mut self) {
+        loop {
+            let (error, ready_since) = match self.connect().await {
+                Ok(peer) => self.attend(peer).await,
+                Err(error) => (error, None),
+            };
+            let wait_ms = self.lost(error, ready_since);
+            self.link.hang_up().await;
+            self.rest(wait_ms).await;
+        }
+    }
+
+    async fn connect(&mut self) -> Result<Arc<Peer>, PeerError> {
+        let peer = match self.connect_by(self.way, self.era).await {
+            Ok(peer) => peer,
+            Err(error) => self.connect_otherwise(error).await?,
+        };
+        let peer = Arc::new(peer);
+        self.era = Some(peer.era());
+        self.board.greeted(peer.version(), peer.server());
+        self.link.set(Connection::Ready(peer.clone()));
+        Ok(peer)
+    }
+
+    /// After a failure that another way, or another first word, may not meet.
+    async fn connect_otherwise(&mut self, error: PeerError) -> Result<Peer, PeerError> {
+        let is_http = matches!(self.link.config.kind, UpstreamKind::Http { .. });
+        let (way, era) = match (self.way, error.kind) {
+            // A server of the older kind may end at a first message that is not its handshake.
+            (Way::Usual, PeerErrorKind::Closed) if self.era.is_none() => {
+                (Way::Usual, Some(Era::Legacy))
+            }
+            // Nobody is posted to there: so answers a server of the oldest kind.
+            (Way::Usual, PeerErrorKind::Refused(400 | 404 | 405)) if is_http => {
+                (Way::Oldest, Some(Era::Legacy))
+            }
+            // It was one, and is none any more.
+            (Way::Oldest, PeerErrorKind::Refused(_) | PeerErrorKind::NotMcp) => (Way::Usual, None),
+            _ => return Err(error),
+        };
+        self.link.hang_up().await;
+        match self.connect_by(way, era).await {
+            Ok(peer) => {
+                self.way = way;
+                Ok(peer)
+            }
+            // What the usual way met says more than what an old one did.
+            Err(_) if way == Way::Oldest => Err(error),
+            Err(again) => Err(again),
+        }
+    }
+
+    async fn connect_by(&self, way: Way, era: Option<Era>) -> Result<Peer, PeerError> {
+        let line = (self.dial)(self.link.clone(), way).await?;
+        self.link.hold(line.clone());
+        Peer::connect(line, &self.link.parts, era).await
+    }
+
+    /// Attends to a connection until it is lost; says why, and since when it was ready.
+    async fn attend(&mut self, peer: Arc<Peer>) -> (PeerError, Option<Millis>) {
+        let mut attended = Attended::new(self.link.clone(), peer);
+        let mut ready_since = None;
+        loop {
+            match attended.next(&mut self.checks).await {
+                Event::Listed(listed) => {
+                    let now = self.link.parts.clock.now();
+                    let is_new = self.take(listed.lists);
+                    self.board.ready(now);
+                    if is_new {
+                        self.board.tell_change();
+                    }
+                    ready_since = ready_since.or(Some(now));
+                    if attended.is_up_to_date() {
+                        self.answer_checks(None);
+                    }
+                }
+                Event::Stumbled(error) => {
+                    let upstream = self.link.config.name.as_str();
+                    tracing::warn!(upstream, %error, "an upstream cannot be listed");
+                    let fault = self.fault(&error);
+                    self.board.stumbled(fault.clone());
+                    self.answer_checks(Some(&fault));
+                }
+                Event::Check(check) => self.waiting.push(check),
+                Event::Lost(error) => return (error, ready_since),
+            }
+        }
+    }
+
+    /// Shows what was listed; whether it is not what was known.
+    fn take(&self, lists: Lists) -> bool {
+        let known = self.link.lists();
+        if *known == lists {
+            return false;
+        }
+        let upstream = self.link.config.name.as_str();
+        if known.tools != lists.tools {
+            let tools = self.tools(&lists.tools);
+            tracing::info!(upstream, tools = tools.len(), "an upstream's tools are known");
+            self.board.replace_tools(tools);
+        }
+        self.board.counts(lists.prompts.len(), lists.resources.len() + lists.templates.len());
+        *self.link.last_lists() = Arc::new(lists);
+        true
+    }
+
+    /// The tools that can be used; of the others the log tells.
+    fn tools(&self, listed: &[Value]) -> Vec<Arc<dyn Tool>> {
+        let upstream = self.link.config.name.as_str();
+        let mut names = BTreeSet::new();
+        let mut tools = Vec::with_capacity(listed.len());
+        for (index, entry) in listed.iter().enumerate() {
+            let name = entry["name"].as_str().unwrap_or_default();
+            let Some(tool) = RemoteTool::listed(self.link.clone(), entry.clone()) else {
+                tracing::warn!(upstream, index, name, "an upstream lists a tool that is none");
+                continue;
+            };
+            if names.insert(name) {
+                tools.push(tool);
+            } else {
+                tracing::warn!(upstream, index, name, "an upstream lists a tool twice");
+            }
+        }
+        tools
+    }
+
+    /// Notes that there is no connection, and says how long to wait before the next try.
+    fn lost(&mut self, error: PeerError, ready_since: Option<Millis>) -> u64 {
+        let now = self.link.parts.clock.now();
+        let lasted_ms = ready_since.map_or(0, |since| now.0.saturating_sub(since.0).max(0));
+        let limits = &self.link.parts.limits;
+        // One that never lasts is not tried again and again without a pause.
+        let was_steady = lasted_ms.unsigned_abs() >= limits.upstream_backoff_ms_max;
+        let was_ready = ready_since.is_some();
+        self.failures = if was_ready && was_steady { 0 } else { self.failures.saturating_add(1) };
+        let wait_ms = self.link.parts.backoff_ms(self.failures);
+        let upstream = self.link.config.name.as_str();
+        if self.failures <= 1 {
+            tracing::warn!(upstream, %error, wait_ms, "an upstream is lost or cannot be reached");
+        } else {
+            tracing::debug!(upstream, %error, wait_ms, "an upstream still cannot be reached");
+        }
+        let fault = error.fault(upstream);
+        if was_ready && wait_ms < limits.upstream_wait_ms {
+            // Soon enough for calls to wait for it.
+            self.link.set(Connection::Connecting);
+            self.board.reconnecting(now, fault.clone());
+        } else {
+            self.link.set(Connection::Failing(error));
+            self.board.failing(now, fault.clone());
+        }
+        self.answer_checks(Some(&fault));
+        wait_ms
+    }
+
+    /// Waits, unless somebody wants to know sooner.
+    async fn rest(&mut self, wait_ms: u64) {
+        let clock = &self.link.parts.clock;
+        let over = clock.sleep_until(clock.now().plus_ms(wait_ms));
+        tokio::select! {
+            biased;
+            () = over => {}
+            Some(check) = self.checks.recv() => self.waiting.push(check),
+        }
+    }
+
+    /// Answers all who wait to know how it is, those included who began to while it was found out.
+    fn answer_checks(&mut self, failed: Option<&Fault>) {
+        while let Ok(check) = self.checks.try_recv() {
+            self.waiting.push(check);
+        }
+        for check in self.waiting.drain(..) {
+            let answer = match failed {
+                Some(fault) => Err(fault.clone()),
+                None => Ok(self.board.status()),
+            };
+            // Whoever asked may have gone.
+            let _ = check.send(answer);
+        }
+    }
+
+    fn fault(&self, error: &AskError) -> Fault {
+        let upstream = self.link.config.name.as_str();
+        match error {
+            AskError::Peer(error) => error.fault(upstream),
+            AskError::Rpc(_) => {
+                Fault::new("UpstreamError", format!("upstream `{upstream}`: {error}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

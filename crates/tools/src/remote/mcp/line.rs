@@ -1,0 +1,168 @@
+//! The transport contract: how messages get to an MCP server and back, over HTTP or a pipe. What
+//! they mean is told above it.
+
+use futures::future::BoxFuture;
+use kernel::call::HowFar;
+use kernel::fault::Fault;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use wire::jsonrpc::{Id, RpcError};
+
+/// A way to one server.
+pub(crate) trait Line: Send + Sync {
+    /// Sends a request and gives what comes back for it, the answer last. Dropping the receiver
+    /// cancels the request on the other side, as its era says.
+    fn request(&self, request: Outgoing) -> BoxFuture<'_, Result<Replies, PeerError>>;
+
+    /// Sends a notification or a response.
+    fn send(&self, message: String) -> BoxFuture<'_, Result<(), PeerError>>;
+
+    /// What comes outside of any request: notifications and, with a handshake, requests. Given
+    /// once; none where nothing can come.
+    fn news(&self) -> Option<mpsc::Receiver<Incoming>>;
+
+    /// The handshake is over, and this version is spoken from now on. A session is the line's own
+    /// business.
+    fn agreed(&self, version: &str);
+
+    /// Lets go of the server: ends its session, or its process.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// A request on its way to a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Outgoing {
+    /// Its id, unique on this line.
+    pub(crate) id: Id,
+    /// What is asked.
+    pub(crate) method: String,
+    /// With which parameters: an object.
+    pub(crate) params: Value,
+    /// What it is about, for the `Mcp-Name` header.
+    pub(crate) name: Option<String>,
+    /// Arguments that are repeated as headers: their whole names, and values ready to be sent.
+    pub(crate) param_headers: Vec<(String, String)>,
+    /// How long the answer may take.
+    pub(crate) timeout_ms: u64,
+    /// How large the answer may be.
+    pub(crate) result_bytes_max: usize,
+}
+
+/// What comes back for a request. Bounded.
+pub(crate) type Replies = mpsc::Receiver<Incoming>;
+
+/// One message from a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Incoming {
+    /// A notification.
+    Notification {
+        /// Of what.
+        method: String,
+        /// Its parameters; null where there are none.
+        params: Value,
+    },
+    /// A request of the server's.
+    Request {
+        /// Its id, to answer under.
+        id: Id,
+        /// What it asks.
+        method: String,
+        /// Its parameters; null where there are none.
+        params: Value,
+    },
+    /// The answer.
+    Result(Value),
+    /// The answer, if it is an error.
+    Error(RpcError),
+    /// No answer will come.
+    Broken(PeerError),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct PeerError {
+    /// How far the request got.
+    pub(crate) how: HowFar,
+    /// What kind of failure it is.
+    pub(crate) kind: PeerErrorKind,
+    /// Who failed and why.
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+/// What kind of failure left a request without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PeerErrorKind {
+    /// No connection, or it was lost.
+    Unreachable,
+    /// It took too long.
+    Timeout,
+    /// Refused with this HTTP status.
+    Refused(u16),
+    /// The answer is too large.
+    TooLarge,
+    /// What came back is not MCP.
+    NotMcp,
+    /// The server does not know our session any more.
+    Gone,
+    /// The server wants other credentials.
+    Unauthorized,
+    /// The line is closed: the process ended, or we closed it.
+    Closed,
+}
+
+impl PeerErrorKind {
+    /// Its stable word in a fault.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            PeerErrorKind::Unreachable => "UpstreamUnreachable",
+            PeerErrorKind::Timeout => "UpstreamTimeout",
+            PeerErrorKind::Refused(_) => "UpstreamRefused",
+            PeerErrorKind::TooLarge => "UpstreamAnswerTooLarge",
+            PeerErrorKind::NotMcp => "UpstreamNotMcp",
+            PeerErrorKind::Gone => "UpstreamSessionLost",
+            PeerErrorKind::Unauthorized => "UpstreamUnauthorized",
+            PeerErrorKind::Closed => "UpstreamClosed",
+        }
+    }
+
+    /// Whether the next request would most likely fail the same way until we connect anew.
+    pub(crate) fn loses_connection(self) -> bool {
+        match self {
+            PeerErrorKind::Unreachable
+            | PeerErrorKind::Gone
+            | PeerErrorKind::Unauthorized
+            | PeerErrorKind::Closed => true,
+            PeerErrorKind::Timeout
+            | PeerErrorKind::Refused(_)
+            | PeerErrorKind::TooLarge
+            | PeerErrorKind::NotMcp => false,
+        }
+    }
+}
+
+impl PeerError {
+    /// A failure without a hint.
+    pub(crate) fn new(how: HowFar, kind: PeerErrorKind, message: impl Into<String>) -> Self {
+        Self { how, kind, message: message.into(), hint: None }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// As a fault of the upstream of this name.
+    pub(crate) fn fault(&self, upstream: &str) -> Fault {
+        let message = format!("upstream `{upstream}`: {}", self.message);
+        let fault = Fault::new(self.kind.word(), message);
+        match &self.hint {
+            Some(hint) => fault.hint(hint.clone()),
+            None => fault,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! MCP servers as upstreams: how they are reached, in both eras, and what tools and shelves of one
+//! of them share.
+
+mod line;
+mod sse;
+mod http;
+mod stdio;
+mod requests;
+mod hello;
+mod calls;
+mod peer;
+mod lists;
+mod wants;
+mod tool;
+mod shelf;
+mod attend;
+mod keeper;
+#[cfg(test)]
+mod scripted;
+
+use super::RemoteParts;
+use super::config::UpstreamConfig;
+use kernel::call::HowFar;
+use line::{Line, PeerError, PeerErrorKind};
+use lists::Lists;
+use peer::Peer;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{broadcast, watch};
+
+pub(crate) use keeper::{dial, keep};
+pub(crate) use shelf::RemoteShelf;
+
+/// How many updates of resources wait for whoever watches them; who is slower misses the oldest.
+const UPDATES_MAX: usize = 64;
+
+/// What the tools and the shelf of one upstream share: who it is, the way to it, what it listed
+/// last. It outlives connections, and so do they.
+pub(crate) struct Link {
+    /// What the operator says of it.
+    pub(crate) config: UpstreamConfig,
+    /// Time, limits and so on.
+    pub(crate) parts: RemoteParts,
+    /// Calls that wait for an answer of our caller's.
+    pub(crate) pending: wants::Pending,
+    connection: watch::Sender<Connection>,
+    lists: Mutex<Arc<Lists>>,
+    updates: broadcast::Sender<String>,
+    /// The line in use, connected or not, so that it is closed whatever happens to its user.
+    line: Mutex<Option<Arc<dyn Line>>>,
+}
+
+/// The way to an upstream.
+#[derive(Clone)]
+enum Connection {
+    /// It is being found.
+    Connecting,
+    /// Here it is.
+    Ready(Arc<Peer>),
+    /// There is none now, for this reason.
+    Failing(PeerError),
+}
+
+impl Link {
+    /// A link to an upstream that is being connected to.
+    pub(crate) fn new(config: UpstreamConfig, parts: RemoteParts) -> Self {
+        Self {
+            config,
+            parts,
+            pending: wants::Pending::default(),
+            connection: watch::Sender::new(Connection::Connecting),
+            lists: Mutex::default(),
+            updates: broadcast::Sender::new(UPDATES_MAX),
+            line: Mutex::default(),
+        }
+    }
+
+    /// The server. While it is being connected to, this waits a little; while it is away, the
+    /// answer comes at once. Nothing was sent where this fails.
+    pub(crate) async fn peer(&self) -> Result<Arc<Peer>, PeerError> {
+        if let Connection::Ready(peer) = &*self.connection.borrow()
+            && !peer.is_lost()
+        {
+            return Ok(peer.clone());
+        }
+        let wait_ms = self.parts.limits.upstream_wait_ms;
+        match self.parts.within(wait_ms, self.settled()).await {
+            Some(Connection::Ready(peer)) => Ok(peer),
+            Some(Connection::Failing(error)) => Err(self.away(error)),
+            Some(Connection::Connecting) | None => {
+                let message = format!("not connected yet after {wait_ms} ms");
+                let error = PeerError::new(HowFar::NotSent, PeerErrorKind::Timeout, message);
+                Err(self.away(error))
+            }
+        }
+    }
+
+    /// What it listed last; nothing before it was first heard.
+    pub(crate) fn lists(&self) -> Arc<Lists> {
+        self.last_lists().clone()
+    }
+
+    /// The URIs of resources that it says have changed, from now on.
+    pub(crate) fn updates(&self) -> broadcast::Receiver<String> {
+        self.updates.subscribe()
+    }
+
+    /// Waits until it is known whether there is a way.
+    async fn settled(&self) -> Connection {
+        let is_settled = |connection: &Connection| match connection {
+            Connection::Connecting => false,
+            Connection::Ready(peer) => !peer.is_lost(),
+            Connection::Failing(_) => true,
+        };
+        let mut connection = self.connection.subscribe();
+        let settled = connection.wait_for(is_settled).await;
+        settled.map_or(Connection::Connecting, |connection| connection.clone())
+    }
+
+    /// Why it cannot be used now, and what to do.
+    fn away(&self, error: PeerError) -> PeerError {
+        let hint = error.hint.unwrap_or_else(|| {
+            format!("it is tried again by itself; it is configured in {}", self.config.origin)
+        });
+        let message = format!("it cannot be reached now: {}", error.message);
+        PeerError { how: HowFar::NotSent, kind: error.kind, message, hint: Some(hint) }
+    }
+
+    /// A resource has changed.
+    fn tell_update(&self, uri: &str) {
+        // An error means that nobody watches.
+        let _ = self.updates.send(uri.to_owned());
+    }
+
+    /// From now on this is the way.
+    fn set(&self, connection: Connection) {
+        self.connection.send_replace(connection);
+    }
+
+    /// Keeps the line that is in use from now on.
+    fn hold(&self, line: Arc<dyn Line>) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+    }
+
+    /// Closes the line in use. One that does not end in time is left alone.
+    async fn hang_up(&self) {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(line) = line else { return };
+        let ms = self.parts.limits.stop_wait_ms;
+        if self.parts.within(ms, line.close()).await.is_none() {
+            let upstream = self.config.name.as_str();
+            tracing::warn!(upstream, limit_ms = ms, "an upstream's line did not close in time");
+        }
+    }
+
+    fn last_lists(&self) -> MutexGuard<'_, Arc<Lists>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,171 @@
+//! One connected MCP server: a line, and what was agreed over it.
+
+use super::calls::{Calls, News};
+use super::hello::{self, Greeted};
+use super::line::{Incoming, Line, Outgoing, PeerError, Replies};
+use super::requests::Requests;
+use crate::remote::RemoteParts;
+use kernel::limits::Limits;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
+use wire::jsonrpc::{Id, RpcError};
+
+pub(crate) use super::hello::Era;
+pub(crate) use super::requests::{AskError, Request};
+
+/// How many pieces of news wait to be heard that came with the answer to a request.
+const ASIDE_MAX: usize = 64;
+
+/// A connected server.
+pub(crate) struct Peer {
+    requests: Arc<Requests>,
+    greeted: Greeted,
+    calls: Arc<Calls>,
+    /// Whether what belongs to a call may come outside of it.
+    hears_news: bool,
+    news: Mutex<Option<News>>,
+}
+
+impl Peer {
+    /// Connects: finds out which era the server is of, the one that it was of last time first.
+    pub(crate) async fn connect(
+        line: Arc<dyn Line>,
+        parts: &RemoteParts,
+        known_era: Option<Era>,
+    ) -> Result<Peer, PeerError> {
+        let heard = line.news();
+        let hears_news = heard.is_some();
+        let (aside, set_aside) = mpsc::channel(ASIDE_MAX);
+        let requests = Arc::new(Requests::new(line, parts.clone(), aside));
+        let greeted = hello::greet(&requests, known_era).await?;
+        requests.begin();
+        Ok(Peer {
+            requests,
+            greeted,
+            calls: Arc::default(),
+            hears_news,
+            news: Mutex::new(Some(News::new(heard, set_aside))),
+        })
+    }
+
+    /// Asks and gives the answer. What comes before it is heard as news, or refused.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        params: Value,
+        name: Option<&str>,
+        timeout_ms: u64,
+    ) -> Result<Value, AskError> {
+        let request = Request { name, ..Request::new(method, self.introduced(params), timeout_ms) };
+        self.requests.ask(request).await
+    }
+
+    /// Sends a request that is a call: gives all that comes back for it, the answer last. Dropping
+    /// it cancels the call.
+    pub(crate) async fn open(&self, request: Request<'_>) -> Result<Replies, PeerError> {
+        let token = request.params["_meta"]["progressToken"].clone();
+        let token = (!token.is_null()).then_some(token);
+        let outgoing = self.outgoing(request);
+        // A stateless server asks nothing on the way; without a token it tells nothing either.
+        let is_told_apart = self.greeted.era == Era::Modern && token.is_none();
+        if !self.hears_news || is_told_apart {
+            return self.requests.open(outgoing).await;
+        }
+        // Not waited for: a server may ask something elsewhere before it begins to answer here.
+        let requests = self.requests.clone();
+        let opening = Box::pin(async move { requests.open(outgoing).await });
+        Ok(self.calls.join(token, opening, &*self.requests.parts().spawn))
+    }
+
+    /// Sends a request whose answer is a stream of news, and is not a call.
+    pub(crate) async fn listen(&self, request: Request<'_>) -> Result<Replies, PeerError> {
+        self.requests.open(self.outgoing(request)).await
+    }
+
+    /// Answers a request of the server's.
+    pub(crate) async fn reply(
+        &self,
+        id: &Id,
+        answer: Result<Value, RpcError>,
+    ) -> Result<(), PeerError> {
+        self.requests.reply(id, answer).await
+    }
+
+    /// Answers a request of the server's that belongs to no call.
+    pub(crate) async fn serve(&self, id: &Id, method: &str) {
+        let ms = self.limits().upstream_connect_timeout_ms;
+        // A failure is noted, and a server that does not listen misses the answer.
+        let _ = self.requests.parts().within(ms, self.requests.serve(id, method)).await;
+    }
+
+    /// Which era it is of.
+    pub(crate) fn era(&self) -> Era {
+        self.greeted.era
+    }
+
+    /// What it can.
+    pub(crate) fn capabilities(&self) -> &Value {
+        &self.greeted.capabilities
+    }
+
+    /// The version that is spoken.
+    pub(crate) fn version(&self) -> &str {
+        &self.greeted.version
+    }
+
+    /// The limits that hold for it.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.requests.parts().limits
+    }
+
+    /// What it says of itself; null where it says nothing.
+    pub(crate) fn server(&self) -> &Value {
+        &self.greeted.server
+    }
+
+    /// The calls under way.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// What it says outside of any request. Given once.
+    pub(crate) fn news(&self) -> Option<News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Where to put news that came with the answer to a request.
+    pub(crate) fn aside(&self) -> &mpsc::Sender<Incoming> {
+        self.requests.aside()
+    }
+
+    /// Notes a failure: after some nothing can go well until we connect anew.
+    pub(crate) fn note(&self, error: &PeerError) {
+        self.requests.note(error);
+    }
+
+    /// Whether the connection is lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.requests.is_lost()
+    }
+
+    /// Waits until the connection is lost, and says how.
+    pub(crate) async fn lost(&self) -> Option<PeerError> {
+        let mut lost = self.requests.lost();
+        let lost = lost.wait_for(Option::is_some).await;
+        lost.ok().and_then(|error| error.clone())
+    }
+
+    fn outgoing(&self, mut request: Request<'_>) -> Outgoing {
+        request.params = self.introduced(request.params);
+        self.requests.number(request)
+    }
+
+    fn introduced(&self, params: Value) -> Value {
+        match self.greeted.era {
+            Era::Modern => hello::introduced(params),
+            Era::Legacy if params.is_object() => params,
+            Era::Legacy => Value::Object(serde_json::Map::new()),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What wakes when a resource of another server changes, as far as that server tells: by a
+//! subscription in the older versions, by a stream of its own in the stateless one. A connection
+//! that is lost counts as a change, for nobody knows what was missed.
+
+use super::super::Link;
+use super::super::line::{Incoming, Replies};
+use super::super::peer::{AskError, Era, Peer, Request};
+use super::timeout_ms;
+use futures::future::{BoxFuture, Either, select};
+use kernel::shelf::Changes;
+use serde_json::json;
+use std::future::pending;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
+
+/// A stream of news is opened anew once a day.
+const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// What wakes when this resource changes; none where the server cannot tell.
+pub(super) async fn watch(
+    link: &Arc<Link>,
+    uri: &str,
+) -> Result<Option<Box<dyn Changes>>, AskError> {
+    let Some(source) = Source::open(link, uri).await? else { return Ok(None) };
+    Ok(Some(Box::new(Watching { link: link.clone(), uri: uri.to_owned(), source })))
+}
+
+struct Watching {
+    link: Arc<Link>,
+    uri: String,
+    source: Source,
+}
+
+impl Changes for Watching {
+    fn next(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if !self.source.changed().await {
+                self.open_again().await;
+            }
+        })
+    }
+}
+
+impl Watching {
+    async fn open_again(&mut self) {
+        let parts = &self.link.parts;
+        for failures in 1u32.. {
+            let wait_ms = parts.backoff_ms(failures);
+            parts.clock.sleep_until(parts.clock.now().plus_ms(wait_ms)).await;
+            match Source::open(&self.link, &self.uri).await {
+                Ok(Some(source)) => {
+                    self.source = source;
+                    return;
+                }
+                // It can tell no more.
+                Ok(None) => pending::<()>().await,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Where the news come from.
+enum Source {
+    /// From where all news go, since we subscribed.
+    Subscribed(Subscribed),
+    /// From a stream of our own; dropping it ends it.
+    Stream(Replies),
+}
+
+impl Source {
+    async fn open(link: &Arc<Link>, uri: &str) -> Result<Option<Self>, AskError> {
+        let peer = link.peer().await?;
+        match peer.era() {
+            Era::Legacy => Ok(Subscribed::open(link, peer, uri).await?.map(Source::Subscribed)),
+            Era::Modern => Ok(stream(link, &peer, uri).await?.map(Source::Stream)),
+        }
+    }
+
+    /// Waits for a change; whether there was one. If not, no more will be heard.
+    async fn changed(&mut self) -> bool {
+        match self {
+            Source::Subscribed(subscribed) => subscribed.changed().await,
+            Source::Stream(replies) => loop {
+                match replies.recv().await {
+                    // Of nothing else does this stream tell; it may name a part of the resource.
+                    Some(Incoming::Notification { method, .. })
+                        if method == "notifications/resources/updated" =>
+                    {
+                        return true;
+                    }
+                    Some(Incoming::Notification { .. } | Incoming::Request { .. }) => {}
+                    Some(Incoming::Result(_) | Incoming::Error(_) | Incoming::Broken(_)) | None => {
+                        return false;
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// A stream that tells when this resource changes, if the server agrees to.
+async fn stream(link: &Link, peer: &Peer, uri: &str) -> Result<Option<Replies>, AskError> {
+    let params = json!({"notifications": {"resourceSubscriptions": [uri]}});
+    let request = Request::new("subscriptions/listen", params, LISTEN_MS);
+    let mut replies = peer.listen(request).await?;
+    let first = link.parts.within(timeout_ms(link), replies.recv()).await.flatten();
+    match first {
+        Some(Incoming::Notification { method, params })
+            if method == "notifications/subscriptions/acknowledged" =>
+        {
+            let agreed = params["notifications"]["resourceSubscriptions"].as_array();
+            let agrees = agreed.is_some_and(|agreed| agreed.iter().any(|agreed| agreed == uri));
+            Ok(agrees.then_some(replies))
+        }
+        Some(Incoming::Error(error))
+            if !matches!(error.code, METHOD_NOT_FOUND | INVALID_PARAMS) =>
+        {
+            Err(error.into())
+        }
+        Some(Incoming::Broken(error)) => Err(error.into()),
+        _ => Ok(None),
+    }
+}
+
+/// A subscription, which ends with the last who has it.
+struct Subscribed {
+    link: Arc<Link>,
+    peer: Arc<Peer>,
+    uri: String,
+    updates: broadcast::Receiver<String>,
+}
+
+impl Subscribed {
+    async fn open(link: &Arc<Link>, peer: Arc<Peer>, uri: &str) -> Result<Option<Self>, AskError> {
+        if peer.capabilities()["resources"]["subscribe"] != true {
+            return Ok(None);
+        }
+        // Before the subscription: what is told at once is heard.
+        let updates = link.updates();
+        peer.ask("resources/subscribe", json!({"uri": uri}), None, timeout_ms(link)).await?;
+        link.pending.watch(uri);
+        Ok(Some(Self { link: link.clone(), peer, uri: uri.to_owned(), updates }))
+    }
+
+    async fn changed(&mut self) -> bool {
+        loop {
+            let heard = match select(pin!(self.updates.recv()), pin!(self.peer.lost())).await {
+                Either::Left((heard, _)) => heard,
+                Either::Right(_) => return false,
+            };
+            match heard {
+                // It may name a part of the resource.
+                Ok(uri) if uri.starts_with(&self.uri) => return true,
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => return true,
+                Err(RecvError::Closed) => return false,
+            }
+        }
+    }
+}
+
+impl Drop for Subscribed {
+    fn drop(&mut self) {
+        if !self.link.pending.unwatch(&self.uri) || self.peer.is_lost() {
+            return;
+        }
+        let (peer, uri, ms) = (self.peer.clone(), self.uri.clone(), timeout_ms(&self.link));
+        let unsubscribe = async move {
+            let params = json!({"uri": uri});
+            if let Err(error) = peer.ask("resources/unsubscribe", params, None, ms).await {
+                tracing::debug!(uri, %error, "a subscription could not be ended");
+            }
+        };
+        self.link.parts.spawn.task("unsubscribe", Box::pin(unsubscribe));
+    }
+}

@@ -1,0 +1,250 @@
+//! The shelf of a scripted server, in both eras.
+
+use super::super::line::{Incoming, PeerError, PeerErrorKind};
+use super::super::lists::Lists;
+use super::super::peer::Era;
+use super::super::tool::scene::{Scene, caller, given};
+use super::*;
+use futures::future::join;
+use kernel::call::HowFar;
+
+const BOTH: [Era; 2] = [Era::Modern, Era::Legacy];
+
+fn lists() -> Lists {
+    Lists {
+        tools: Vec::new(),
+        prompts: vec![
+            json!({"name": "p", "title": "P", "arguments": [{"name": "a", "required": true}],
+                "icons": [1]}),
+            json!({"title": "no name"}),
+        ],
+        resources: vec![
+            json!({"uri": "a://1", "name": "one", "size": 3, "annotations": {"priority": 1}}),
+            json!({"name": "no uri"}),
+            json!({"uri": "a://2"}),
+            json!({"uri": "a://3", "mimeType": "text/plain"}),
+        ],
+        templates: vec![json!({"uriTemplate": "f://{id}/data", "name": "family"})],
+    }
+}
+
+fn scene(era: Era) -> (Scene, RemoteShelf) {
+    let scene = Scene::new(era);
+    scene.list(lists());
+    let shelf = RemoteShelf::new(scene.link.clone());
+    (scene, shelf)
+}
+
+fn error(code: i64) -> RpcError {
+    RpcError::new(code, "no")
+}
+
+#[test]
+fn what_was_listed_last_is_listed_whether_the_server_is_there_or_not() {
+    let (scene, shelf) = scene(Era::Legacy);
+    scene.lose(PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, "no route"));
+    let caller = caller();
+    let prompts = shelf.prompts(&caller);
+    assert_eq!(prompts.len(), 1);
+    assert_eq!((prompts[0].name.as_str(), prompts[0].title.as_deref()), ("up.p", Some("P")));
+    assert!(prompts[0].arguments[0].required);
+    assert_eq!(prompts[0].listed.as_ref().unwrap()["icons"], json!([1]));
+    assert_eq!(shelf.templates(&caller)[0].uri_template, "f://{id}/data");
+    scene.stage.run(async {
+        let mut page = Page { cursor: None, limit: 2 };
+        let first = shelf.resources(&caller, &page).await.unwrap();
+        let uris = |paged: &Paged<ResourceSpec>| -> Vec<String> {
+            paged.items.iter().map(|spec| spec.uri.clone()).collect()
+        };
+        assert_eq!(uris(&first), ["a://1", "a://2"]);
+        assert_eq!((first.items[0].bytes, first.items[1].name.as_str()), (Some(3), "a://2"));
+        page.cursor = first.next_cursor;
+        let second = shelf.resources(&caller, &page).await.unwrap();
+        assert_eq!((uris(&second), second.next_cursor), (vec!["a://3".to_owned()], None));
+        page.cursor = Some("x".to_owned());
+        assert_eq!(shelf.resources(&caller, &page).await.unwrap_err().name, WRONG_REQUEST);
+        // What must be asked of the server says who is away, and what to do.
+        let fault = shelf.read(&caller, "a://1").await.unwrap_err();
+        assert!(fault.message.contains("`up`") && fault.hint.is_some(), "{fault:?}");
+        let (none, nothing) = (Map::new(), Given::default());
+        let fault = shelf.prompt(&caller, "up.p", &none, &nothing).await.unwrap_err();
+        assert!(fault.message.contains("`up`") && fault.hint.is_some(), "{fault:?}");
+    });
+}
+
+#[test]
+fn a_prompt_is_passed_on() {
+    for era in BOTH {
+        let (scene, shelf) = scene(era);
+        let Scene { stage, server: mut other, .. } = scene;
+        let caller = caller();
+        let arguments = Map::from_iter([("a".to_owned(), json!("x"))]);
+        let (nothing, messages) = (Given::default(), json!({"messages": [1], "later": 2}));
+        stage.run(async {
+            let server = async {
+                let asked = other.asked("prompts/get").await;
+                assert_eq!(asked.request.name.as_deref(), Some("p"));
+                assert_eq!(asked.params()["arguments"], json!({"a": "x"}));
+                asked.answer(messages.clone()).await;
+            };
+            let got = join(shelf.prompt(&caller, "up.p", &arguments, &nothing), server).await.0;
+            assert_eq!(got, Ok(Some(ToolOutput::Value(messages.clone()))));
+            for foreign in ["p", "up.q", "other.p"] {
+                let got = shelf.prompt(&caller, foreign, &arguments, &nothing).await;
+                assert_eq!(got, Ok(None), "{foreign}");
+            }
+            let server = async { other.asked("prompts/get").await.fail(error(-32602)).await };
+            let got = join(shelf.prompt(&caller, "up.p", &arguments, &nothing), server).await.0;
+            assert_eq!(got.unwrap_err().name, WRONG_REQUEST);
+        });
+    }
+}
+
+#[test]
+fn a_prompt_may_want_something_first() {
+    let (scene, shelf) = scene(Era::Modern);
+    let Scene { stage, server: mut other, .. } = scene;
+    let (caller, none, nothing) = (caller(), Map::new(), Given::default());
+    stage.run(async {
+        let requests = json!({"r": {"method": "roots/list"}});
+        let wanting = json!({"resultType": "input_required", "inputRequests": requests,
+            "requestState": "s"});
+        let server = async { other.asked("prompts/get").await.answer(wanting).await };
+        let got = join(shelf.prompt(&caller, "up.p", &none, &nothing), server).await.0;
+        let Ok(Some(ToolOutput::Wants(wants))) = got else {
+            panic!("it should want something");
+        };
+        let again = given(&wants, &json!({"roots": []}));
+        let server = async {
+            let asked = other.asked("prompts/get").await;
+            assert_eq!(asked.params()["requestState"], "s");
+            assert_eq!(asked.params()["inputResponses"], json!({"r": {"roots": []}}));
+            asked.answer(json!({"resultType": "complete", "messages": []})).await;
+        };
+        let got = join(shelf.prompt(&caller, "up.p", &none, &again), server).await.0;
+        assert_eq!(got, Ok(Some(ToolOutput::Value(json!({"messages": []})))));
+    });
+}
+
+#[test]
+fn a_resource_is_read_where_it_is() {
+    for era in BOTH {
+        let (scene, shelf) = scene(era);
+        let Scene { stage, server: mut other, .. } = scene;
+        let caller = caller();
+        stage.run(async {
+            for uri in ["a://1", "f://7/data"] {
+                let server = async {
+                    let asked = other.asked("resources/read").await;
+                    assert_eq!(asked.params()["uri"], uri);
+                    asked.answer(json!({"contents": [{"uri": uri, "text": "x"}]})).await;
+                };
+                let read = join(shelf.read(&caller, uri), server).await.0;
+                assert_eq!(read, Ok(Some(vec![json!({"uri": uri, "text": "x"})])));
+            }
+            for code in [-32002, -32602] {
+                let server = async { other.asked("resources/read").await.fail(error(code)).await };
+                let read = join(shelf.read(&caller, "f://8/data"), server).await.0;
+                assert_eq!(read, Ok(None), "{code}");
+            }
+            assert_eq!(shelf.read(&caller, "waypost://sessions/1").await, Ok(None));
+            assert!(other.is_idle(), "what it does not hold it is not asked for");
+        });
+    }
+}
+
+#[test]
+fn completions_are_passed_on() {
+    let (scene, shelf) = scene(Era::Legacy);
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    let chosen = Map::from_iter([("b".to_owned(), json!("y"))]);
+    let completion = |of| Completion { of, argument: "a", typed: "x", chosen: Some(&chosen) };
+    stage.run(async {
+        let prompt = completion(Completing::Prompt("up.p"));
+        let server = async {
+            let asked = other.asked("completion/complete").await;
+            let expected = json!({"ref": {"type": "ref/prompt", "name": "p"},
+                "argument": {"name": "a", "value": "x"}, "context": {"arguments": {"b": "y"}}});
+            assert_eq!(*asked.params(), expected);
+            asked.answer(json!({"completion": {"values": ["xa", "xb"]}})).await;
+        };
+        let values = join(shelf.complete(&caller, &prompt), server).await.0;
+        assert_eq!(values, Ok(Some(vec!["xa".to_owned(), "xb".to_owned()])));
+        for foreign in [Completing::Prompt("p"), Completing::Template("g://{id}")] {
+            assert_eq!(shelf.complete(&caller, &completion(foreign)).await, Ok(None));
+        }
+    });
+}
+
+#[test]
+fn changes_are_heard_by_subscription() {
+    let (scene, shelf) = scene(Era::Legacy);
+    let Scene { stage, server: mut other, link } = scene;
+    let caller = caller();
+    stage.run(async {
+        let server = async { other.asked("resources/subscribe").await.answer(json!({})).await };
+        let changes = join(shelf.changes(&caller, "a://1"), server).await.0;
+        let mut changes = changes.unwrap().unwrap();
+        link.tell_update("a://2");
+        link.tell_update("a://1");
+        changes.next().await;
+        drop(changes);
+        other.asked("resources/unsubscribe").await.answer(json!({})).await;
+        assert!(matches!(shelf.changes(&caller, "b://1").await, Ok(None)));
+    });
+}
+
+#[test]
+fn changes_are_heard_on_a_stream_that_is_opened_again() {
+    let (scene, shelf) = scene(Era::Modern);
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    let agreed = json!({"notifications": {"resourceSubscriptions": ["a://1"]}});
+    let acknowledged = "notifications/subscriptions/acknowledged";
+    stage.run(async {
+        let server = async {
+            let asked = other.asked("subscriptions/listen").await;
+            assert_eq!(asked.params()["notifications"], agreed["notifications"]);
+            asked.tell(acknowledged, agreed.clone()).await;
+            asked
+        };
+        let (changes, stream) = join(shelf.changes(&caller, "a://1"), server).await;
+        let mut changes = changes.unwrap().unwrap();
+        stream.tell("notifications/resources/updated", json!({"uri": "a://1"})).await;
+        changes.next().await;
+        // What changed while nobody listened is not known: that counts as a change.
+        stream.send(Incoming::Result(json!({}))).await;
+        let server = async {
+            let asked = other.asked("subscriptions/listen").await;
+            asked.tell(acknowledged, agreed.clone()).await;
+            asked
+        };
+        let ((), stream) = join(changes.next(), server).await;
+        drop(changes);
+        stream.replies.closed().await;
+        let server = async {
+            let asked = other.asked("subscriptions/listen").await;
+            asked.tell(acknowledged, json!({"notifications": {}})).await;
+        };
+        let (none, ()) = join(shelf.changes(&caller, "a://1"), server).await;
+        assert!(matches!(none, Ok(None)), "the server does not tell of it");
+    });
+}
+
+#[test]
+fn a_family_is_known_by_its_fixed_parts() {
+    for (template, uri, expected) in [
+        ("f://{id}/data", "f://7/data", true),
+        ("f://{id}/data", "f://7/other", false),
+        ("f://{id}/data", "g://7/data", false),
+        ("f://{+path}", "f://a/b/c", true),
+        ("f://{a}/{b}.txt", "f://x/y.txt", true),
+        ("f://{a}/{b}.txt", "f://x.txt", false),
+        ("f://plain", "f://plain", true),
+        ("{+uri}", "waypost://sessions/1", false),
+        ("f://{broken", "f://x", false),
+    ] {
+        assert_eq!(fits(template, uri), expected, "{template} {uri}");
+    }
+}

@@ -1,0 +1,299 @@
+//! Server-sent events, read from bytes as they come. A line or an event that is larger than the
+//! limit is an error: what the other side sends never decides how much memory is used.
+
+/// What a line has beyond its value: the name of its field, and a mark at the stream's beginning.
+const LINE_EXTRA_BYTES: usize = 16;
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// One event that has data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Its type; `message` where the stream names none.
+    pub(crate) event: String,
+    /// Its data, with a line break between its lines.
+    pub(crate) data: String,
+}
+
+/// Where a stream can be taken up again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StreamPlace {
+    /// The id of the last event that was read as a whole.
+    pub(crate) last_id: Option<String>,
+    /// How long the other side wants one to wait before coming back.
+    pub(crate) retry_ms: Option<u64>,
+}
+
+/// Why a stream cannot be read on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SseError {
+    /// Over the limit.
+    #[error("an event has more than {0} bytes")]
+    TooLarge(usize),
+    /// Not UTF-8.
+    #[error("the event stream is not UTF-8")]
+    NotText,
+}
+
+/// Reads one stream.
+pub(crate) struct SseReader {
+    bytes_max: usize,
+    lines: Lines,
+    unfinished: Unfinished,
+    place: StreamPlace,
+}
+
+impl SseReader {
+    /// A reader of a stream that is read from its beginning, or taken up again at a place. An event
+    /// has at most so many bytes.
+    pub(crate) fn new(bytes_max: usize, place: StreamPlace) -> Self {
+        let lines = Lines::new(bytes_max.saturating_add(LINE_EXTRA_BYTES));
+        Self { bytes_max, lines, unfinished: Unfinished::default(), place }
+    }
+
+    /// Takes the next bytes. Whoever calls this has read all events of those before.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.lines.push(bytes);
+    }
+
+    /// The next event, or none until more bytes come. After an error there is nothing more to read.
+    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, SseError> {
+        while let Some(line) = self.lines.next_line().map_err(|fault| fault.told(self.bytes_max))? {
+            if line.is_empty() {
+                if let Some(event) = self.unfinished.finish(&mut self.place) {
+                    return Ok(Some(event));
+                }
+                continue;
+            }
+            self.unfinished.take(line, &mut self.place);
+            if self.unfinished.bytes() > self.bytes_max {
+                return Err(SseError::TooLarge(self.bytes_max));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where it could be taken up again.
+    pub(crate) fn place(&self) -> &StreamPlace {
+        &self.place
+    }
+}
+
+/// What is wrong with a line.
+enum LineFault {
+    TooLong,
+    NotText,
+}
+
+impl LineFault {
+    fn told(self, bytes_max: usize) -> SseError {
+        match self {
+            LineFault::TooLong => SseError::TooLarge(bytes_max),
+            LineFault::NotText => SseError::NotText,
+        }
+    }
+}
+
+/// Bytes as lines: they end with CR, LF or both.
+struct Lines {
+    line_bytes_max: usize,
+    buffer: Vec<u8>,
+    /// Where the next line begins.
+    start: usize,
+    /// Up to here no line ends: a long line is not searched again with every part of it.
+    searched: usize,
+    /// The line before ended with CR, so an LF that follows belongs to it.
+    after_return: bool,
+    /// The first line was read.
+    begun: bool,
+}
+
+impl Lines {
+    fn new(line_bytes_max: usize) -> Self {
+        let buffer = Vec::new();
+        Self { line_bytes_max, buffer, start: 0, searched: 0, after_return: false, begun: false }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.start);
+        self.searched = self.searched.saturating_sub(self.start);
+        self.start = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    fn next_line(&mut self) -> Result<Option<&str>, LineFault> {
+        if self.after_return && self.start < self.buffer.len() {
+            self.after_return = false;
+            if self.buffer[self.start] == b'\n' {
+                self.start += 1;
+            }
+        }
+        let from = self.searched.max(self.start);
+        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let end = self.buffer[from..].iter().position(ends).map(|offset| from + offset);
+        let so_far = end.unwrap_or(self.buffer.len()) - self.start;
+        if so_far > self.line_bytes_max {
+            return Err(LineFault::TooLong);
+        }
+        let Some(end) = end else {
+            self.searched = self.buffer.len();
+            return Ok(None);
+        };
+        let start = std::mem::replace(&mut self.start, end + 1);
+        self.searched = self.start;
+        self.after_return = self.buffer[end] == b'\r';
+        let line = &self.buffer[start..end];
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        let marked = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first);
+        let line = marked.unwrap_or(line);
+        std::str::from_utf8(line).map(Some).map_err(|_| LineFault::NotText)
+    }
+}
+
+/// An event whose empty line has not come yet.
+#[derive(Default)]
+struct Unfinished {
+    event: String,
+    data: Option<String>,
+    id: Option<String>,
+}
+
+impl Unfinished {
+    /// Takes one line that is not empty.
+    fn take(&mut self, line: &str, place: &mut StreamPlace) {
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => match &mut self.data {
+                Some(data) => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                None => self.data = Some(value.to_owned()),
+            },
+            "event" => value.clone_into(&mut self.event),
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            "retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                place.retry_ms = value.parse().ok().or(place.retry_ms);
+            }
+            // A comment has no name; other fields have no meaning.
+            _ => {}
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        self.event.len() + length(&self.data) + length(&self.id)
+    }
+
+    /// The event, if it has data; its id counts either way.
+    fn finish(&mut self, place: &mut StreamPlace) -> Option<Event> {
+        let Unfinished { event, data, id } = std::mem::take(self);
+        if let Some(id) = id {
+            // An empty id says that the stream cannot be taken up again here.
+            place.last_id = Some(id).filter(|id| !id.is_empty());
+        }
+        let event = if event.is_empty() { "message".to_owned() } else { event };
+        data.map(|data| Event { event, data })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(parts: &[&[u8]], bytes_max: usize) -> (Vec<(String, String)>, StreamPlace) {
+        let mut reader = SseReader::new(bytes_max, StreamPlace::default());
+        let mut events = Vec::new();
+        for part in parts {
+            reader.push(part);
+            while let Some(event) = reader.next_event().unwrap() {
+                events.push((event.event, event.data));
+            }
+        }
+        (events, reader.place().clone())
+    }
+
+    fn data(parts: &[&[u8]]) -> Vec<String> {
+        read(parts, 100).0.into_iter().map(|(_, data)| data).collect()
+    }
+
+    fn place(last_id: Option<&str>, retry_ms: Option<u64>) -> StreamPlace {
+        StreamPlace { last_id: last_id.map(str::to_owned), retry_ms }
+    }
+
+    #[test]
+    fn fields_make_events() {
+        let stream = b": hello\nid: 7\nevent: endpoint\nretry: 500\ndata: a\ndata:b\ndata\n\n\
+                       data:  c\nwhatever: x\n\n";
+        let (events, place_after) = read(&[stream], 100);
+        let expected = [("endpoint", "a\nb\n"), ("message", " c")];
+        let events: Vec<_> = events.iter().map(|(event, data)| (&**event, &**data)).collect();
+        assert_eq!(events, expected);
+        assert_eq!(place_after, place(Some("7"), Some(500)));
+    }
+
+    #[test]
+    fn lines_end_as_they_like_and_parts_break_anywhere() {
+        for stream in
+            ["data: a\n\ndata: b\n\n", "data: a\r\n\r\ndata: b\r\n\r\n", "data: a\r\rdata: b\r\r"]
+        {
+            let bytes = stream.as_bytes();
+            assert_eq!(data(&[bytes]), ["a", "b"], "{stream:?}");
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            assert_eq!(data(&single), ["a", "b"], "{stream:?}");
+        }
+        assert_eq!(data(&[b"data: a\r", b"\n", b"\r", b"\ndata: b", b"\n\n"]), ["a", "b"]);
+        let umlaut = "data: ü\n\n".as_bytes();
+        assert_eq!(data(&[&umlaut[..7], &umlaut[7..]]), ["ü"]);
+    }
+
+    #[test]
+    fn a_mark_at_the_beginning_is_no_part_of_the_first_line() {
+        assert_eq!(data(&[b"\xEF", b"\xBB\xBFdata: a\n\n"]), ["a"]);
+        assert_eq!(data(&[b"data: a\n\n\xEF\xBB\xBFdata: b\n\n"]), ["a"]);
+    }
+
+    #[test]
+    fn what_is_not_finished_is_no_event() {
+        let (events, place_after) = read(&[b"id: 1\ndata: a\n\nid: 2\ndata: b\n"], 100);
+        assert_eq!(events.len(), 1);
+        assert_eq!(place_after, place(Some("1"), None));
+    }
+
+    #[test]
+    fn an_event_without_data_still_marks_the_place() {
+        assert_eq!(read(&[b"id: 1\nretry: 5\n\n"], 100), (Vec::new(), place(Some("1"), Some(5))));
+        let (events, place_after) = read(&[b"id: 1\ndata: \n\n"], 100);
+        assert_eq!((events[0].1.as_str(), place_after), ("", place(Some("1"), None)));
+        assert_eq!(read(&[b"id: 1\n\nid\n\n"], 100).1, place(None, None));
+        let odd = b"id: a\0b\nretry: 1s\nretry: -1\nretry: 99999999999999999999\n\n";
+        assert_eq!(read(&[odd], 100).1, place(None, None));
+    }
+
+    #[test]
+    fn nothing_is_larger_than_the_limit() {
+        let wrong = |parts: &[&[u8]]| {
+            let mut reader = SseReader::new(10, StreamPlace::default());
+            for part in parts {
+                reader.push(part);
+                loop {
+                    match reader.next_event() {
+                        Ok(Some(_)) => {}
+                        Ok(None) => break,
+                        Err(error) => return Some(error),
+                    }
+                }
+            }
+            None
+        };
+        assert_eq!(wrong(&[b"data: 0123456789\n\n", b"data: 0123456789\n\n"]), None);
+        assert_eq!(wrong(&[b"data: 0123456789a\n"]), Some(SseError::TooLarge(10)));
+        assert_eq!(wrong(&[b"data: 01234\ndata: 56789\n"]), Some(SseError::TooLarge(10)));
+        assert_eq!(wrong(&[b"id: 012345\nevent: 6789a\n"]), Some(SseError::TooLarge(10)));
+        let endless: Vec<&[u8]> = vec![b"0123456789".as_slice(); 3];
+        assert_eq!(wrong(&endless), Some(SseError::TooLarge(10)));
+        assert_eq!(wrong(&[b"data: \xFF\n"]), Some(SseError::NotText));
+        let comments: Vec<&[u8]> = vec![b": still here\n".as_slice(); 50];
+        assert_eq!(wrong(&comments), None);
+    }
+}

@@ -1,0 +1,562 @@
+//! Which message belongs to which request. Answers go to whoever asked, and so does what names a
+//! request; all else is news. Nothing that comes is waited for: one slow reader must not hold up
+//! what others wait for, so what it has no room for is left out, its answer excepted.
+
+use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::ending::Ending;
+use super::outbox::Ticket;
+use kernel::call::HowFar;
+use kernel::contracts::Clock;
+use kernel::ids::Millis;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, watch};
+use wire::jsonrpc::{Frame, INTERNAL_ERROR, Id, RpcError};
+use wire::mcp::META_SUBSCRIPTION;
+
+/// How many requests are open at the same time.
+const OPEN_MAX: usize = 4_096;
+/// How many messages wait for the reader of one request, its answer not counted.
+const REPLIES_MAX: usize = 64;
+/// How many pieces of news wait.
+const NEWS_MAX: usize = 256;
+/// How many questions of the other side are remembered until they are answered.
+const QUESTIONS_MAX: usize = 256;
+/// What a line has beside the result in it.
+const FRAME_BYTES: usize = 1_024;
+
+const LISTEN: &str = "subscriptions/listen";
+const CANCELLED: &str = "notifications/cancelled";
+const PROGRESS: &str = "notifications/progress";
+const PING: &str = "ping";
+
+/// The open requests of one line.
+pub(super) struct Demux {
+    clock: Arc<dyn Clock>,
+    bytes_max: AtomicUsize,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// By their ids, as they stand in JSON.
+    open: HashMap<String, Open>,
+    /// Which request a progress token is of.
+    tokens: HashMap<String, String>,
+    /// What the other side asked and we have not answered. It waits for us then, so that our own
+    /// requests may take longer.
+    questions: HashSet<String>,
+    news: Option<mpsc::Sender<Incoming>>,
+    over: Option<Ending>,
+}
+
+/// An open request.
+pub(super) struct Open {
+    /// What was asked.
+    pub(super) method: String,
+    /// Whether it was sent.
+    pub(super) ticket: Arc<Ticket>,
+    replies: mpsc::Sender<Incoming>,
+    /// Room that is kept for the answer.
+    answer: mpsc::OwnedPermit<Incoming>,
+    due: watch::Sender<Option<Millis>>,
+    /// None for a request that may last for ever.
+    timeout_ms: Option<u64>,
+    bytes_max: usize,
+    token: Option<String>,
+}
+
+/// What is to be watched of an open request.
+pub(super) struct Watched {
+    /// Its id.
+    pub(super) key: String,
+    /// Closed when nobody waits for it any more.
+    pub(super) replies: mpsc::Sender<Incoming>,
+    /// When it has taken too long; its sender is gone when the request is over.
+    pub(super) due: watch::Receiver<Option<Millis>>,
+}
+
+/// What a line turned out to be.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// How many messages that nobody waited for.
+    pub(super) unasked: u32,
+    /// How many answers.
+    pub(super) answers: u32,
+    /// Whether it was no message at all, or had such in it.
+    pub(super) garbage: bool,
+    /// Requests of the other side that nobody has room for.
+    pub(super) refused: Vec<Id>,
+}
+
+impl Demux {
+    /// One without requests, and its news.
+    pub(super) fn new(clock: Arc<dyn Clock>, bytes_max: usize) -> (Self, mpsc::Receiver<Incoming>) {
+        let (sender, news) = mpsc::channel(NEWS_MAX);
+        let table = Mutex::new(Table { news: Some(sender), ..Table::default() });
+        (Self { clock, bytes_max: AtomicUsize::new(bytes_max), table }, news)
+    }
+
+    /// How long a line may be.
+    pub(super) fn line_bytes_max(&self) -> usize {
+        self.bytes_max.load(Ordering::Relaxed).saturating_add(FRAME_BYTES)
+    }
+
+    /// Why the line is over, if it is.
+    pub(super) fn over(&self) -> Option<Ending> {
+        self.table().over.clone()
+    }
+
+    /// Opens a request that is about to be sent.
+    pub(super) fn open(
+        &self,
+        request: &Outgoing,
+        ticket: Arc<Ticket>,
+    ) -> Result<(Replies, Watched), PeerError> {
+        let key = request.id.as_json().to_owned();
+        let mut table = self.table();
+        if let Some(over) = &table.over {
+            return Err(over.error(HowFar::NotSent));
+        }
+        let (replies, receiver) = mpsc::channel(REPLIES_MAX + 1);
+        let full = table.open.len() >= OPEN_MAX || table.open.contains_key(&key);
+        let answer = replies.clone().try_reserve_owned().ok().filter(|_| !full);
+        let Some(answer) = answer else { return Err(too_many()) };
+        self.bytes_max.fetch_max(request.result_bytes_max, Ordering::Relaxed);
+        let timeout_ms = (request.method != LISTEN).then_some(request.timeout_ms);
+        let due = timeout_ms.filter(|_| table.questions.is_empty());
+        let due = watch::Sender::new(due.map(|ms| self.clock.now().plus_ms(ms)));
+        let watched = Watched { key: key.clone(), replies: replies.clone(), due: due.subscribe() };
+        let token = request.params.get("_meta").and_then(|meta| meta.get("progressToken"));
+        let token = token.map(Value::to_string);
+        if let Some(token) = &token {
+            table.tokens.insert(token.clone(), key.clone());
+        }
+        let (method, bytes_max) = (request.method.clone(), request.result_bytes_max);
+        let open = Open { method, ticket, replies, answer, due, timeout_ms, bytes_max, token };
+        table.open.insert(key, open);
+        Ok((receiver, watched))
+    }
+
+    /// Takes a request out, if it is still open.
+    pub(super) fn close(&self, key: &str) -> Option<Open> {
+        self.table().close(key)
+    }
+
+    /// We answered something that the other side asked.
+    pub(super) fn replied(&self, message: &str) {
+        let mut table = self.table();
+        if table.questions.is_empty() {
+            return;
+        }
+        let Ok(frame) = serde_json::from_str::<Frame<'_>>(message) else { return };
+        if let (None, Some(id)) = (&frame.method, frame.id) {
+            table.answered(id.get(), self.clock.now());
+        }
+    }
+
+    /// Ends every open request, and takes no more; whether this is the first time.
+    pub(super) fn end(&self, ending: &Ending) -> bool {
+        let open = {
+            let mut table = self.table();
+            if table.over.is_some() {
+                return false;
+            }
+            // The news ends with its sender.
+            let ended = Table { over: Some(ending.clone()), ..Table::default() };
+            std::mem::replace(&mut *table, ended).open
+        };
+        for open in open.into_values() {
+            let how = open.how_far();
+            open.answer(Incoming::Broken(ending.error(how)));
+        }
+        true
+    }
+
+    /// Gives what came to whom it belongs.
+    pub(super) fn take(&self, line: &[u8]) -> Heard {
+        let mut heard = Heard::default();
+        let Ok(text) = std::str::from_utf8(line) else {
+            heard.garbage = true;
+            return heard;
+        };
+        let text = text.trim();
+        if !text.starts_with('[') {
+            self.take_one(text, &mut heard);
+            return heard;
+        }
+        // Several at once, as in 2025-03-26.
+        match serde_json::from_str::<Vec<&RawValue>>(text) {
+            Ok(all) => all.iter().for_each(|one| self.take_one(one.get(), &mut heard)),
+            Err(_) => heard.garbage = true,
+        }
+        heard
+    }
+
+    fn take_one(&self, text: &str, heard: &mut Heard) {
+        if text.is_empty() {
+            return;
+        }
+        let frame = serde_json::from_str::<Frame<'_>>(text).ok();
+        let frame = frame.filter(|frame| frame.jsonrpc.as_deref() == Some("2.0"));
+        let understood = match frame {
+            None => None,
+            Some(Frame { method: None, id, result, error, .. }) => {
+                // An answer to what could not be read has no id, which is written as null.
+                let id = id.filter(|id| id.get() != "null");
+                self.take_answer(id, result, error, heard)
+            }
+            Some(Frame { method: Some(method), id: Some(id), params, .. }) => {
+                self.take_question(id, method, params, heard)
+            }
+            Some(Frame { method: Some(method), id: None, params, .. }) => {
+                self.take_notification(method, params, heard)
+            }
+        };
+        heard.garbage |= understood.is_none();
+    }
+
+    fn take_answer(
+        &self,
+        id: Option<&RawValue>,
+        result: Option<&RawValue>,
+        error: Option<&RawValue>,
+        heard: &mut Heard,
+    ) -> Option<()> {
+        if id.is_none() && error.is_none() {
+            return None;
+        }
+        let open = {
+            let mut table = self.table();
+            let key = table.key_of(id);
+            key.and_then(|key| table.close(&key))
+        };
+        // It comes after all, and nobody waits for it any more.
+        let Some(open) = open else {
+            heard.unasked += 1;
+            return Some(());
+        };
+        heard.answers += 1;
+        let incoming = match (result, error) {
+            (_, Some(error)) => Incoming::Error(rpc_error(error)),
+            (Some(result), None) => open.read(result),
+            (None, None) => Incoming::Result(Value::Null),
+        };
+        open.answer(incoming);
+        Some(())
+    }
+
+    fn take_question(
+        &self,
+        id: &RawValue,
+        method: Cow<'_, str>,
+        params: Option<&RawValue>,
+        heard: &mut Heard,
+    ) -> Option<()> {
+        let (id, params) = (Id::read(id)?, read(params)?);
+        heard.unasked += 1;
+        let mut table = self.table();
+        let waits = method != PING && table.questions.len() < QUESTIONS_MAX;
+        let incoming = Incoming::Request { id: id.clone(), method: method.into_owned(), params };
+        if !table.tell(incoming) {
+            heard.refused.push(id);
+        } else if waits {
+            table.questions.insert(id.as_json().to_owned());
+            table.open.values().for_each(Open::pause);
+        }
+        Some(())
+    }
+
+    fn take_notification(
+        &self,
+        method: Cow<'_, str>,
+        params: Option<&RawValue>,
+        heard: &mut Heard,
+    ) -> Option<()> {
+        let params = read(params)?;
+        heard.unasked += 1;
+        let now = self.clock.now();
+        let mut table = self.table();
+        if method == CANCELLED {
+            let id = params["requestId"].to_string();
+            // So a server ends a stream of news over a pipe: in good order.
+            if table.open.get(&id).is_some_and(|open| open.method == LISTEN) {
+                let open = table.close(&id)?;
+                open.answer(Incoming::Result(Value::Object(Map::new())));
+                return Some(());
+            }
+            table.answered(&id, now);
+        }
+        let owner = table.owner(&method, &params);
+        let incoming = Incoming::Notification { method: method.into_owned(), params };
+        match owner.and_then(|key| table.open.get(&key)) {
+            Some(open) => {
+                open.renew(table.questions.is_empty(), now);
+                open.give(incoming);
+            }
+            // News that nobody has time for is left out.
+            None => {
+                table.tell(incoming);
+            }
+        }
+        Some(())
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn close(&mut self, key: &str) -> Option<Open> {
+        let open = self.open.remove(key)?;
+        // Of two requests with one token the later one has it.
+        if let Some(token) = &open.token
+            && self.tokens.get(token).is_some_and(|of| of == key)
+        {
+            self.tokens.remove(token);
+        }
+        Some(open)
+    }
+
+    /// Which request an answer is to. Some servers make texts of numbers, and one that could not
+    /// read a request cannot say which it was.
+    fn key_of(&self, id: Option<&RawValue>) -> Option<String> {
+        let known = |key: &&str| self.open.contains_key(*key);
+        match id.map(RawValue::get) {
+            Some(id) => [id, id.trim_matches('"')].into_iter().find(known).map(str::to_owned),
+            None => self.open.keys().next().filter(|_| self.open.len() == 1).cloned(),
+        }
+    }
+
+    /// Which request a notification names.
+    fn owner(&self, method: &str, params: &Value) -> Option<String> {
+        if method == PROGRESS {
+            return self.tokens.get(&params["progressToken"].to_string()).cloned();
+        }
+        let subscription = params.get("_meta")?.get(META_SUBSCRIPTION)?;
+        let key = subscription.to_string();
+        // The id may have been made a text on its way.
+        let plain = subscription.as_str().map(str::to_owned);
+        [Some(key), plain].into_iter().flatten().find(|key| self.open.contains_key(key))
+    }
+
+    /// Tells news; whether there is room for it.
+    fn tell(&self, incoming: Incoming) -> bool {
+        self.news.as_ref().is_some_and(|news| news.try_send(incoming).is_ok())
+    }
+
+    /// A question of the other side is settled; after the last one our requests' time runs again.
+    fn answered(&mut self, id: &str, now: Millis) {
+        if self.questions.remove(id) && self.questions.is_empty() {
+            self.open.values().for_each(|open| open.renew(true, now));
+        }
+    }
+}
+
+impl Open {
+    /// How far it got. To be asked once: from then on it is not sent.
+    pub(super) fn how_far(&self) -> HowFar {
+        if self.ticket.withdraw() { HowFar::NotSent } else { HowFar::Unknown }
+    }
+
+    /// Answers it.
+    pub(super) fn answer(self, incoming: Incoming) {
+        self.answer.send(incoming);
+    }
+
+    /// Gives something that is not the answer, if there is room.
+    fn give(&self, incoming: Incoming) {
+        let _ = self.replies.try_send(incoming);
+    }
+
+    /// Its time begins anew: something came for it.
+    fn renew(&self, runs: bool, now: Millis) {
+        let due = self.timeout_ms.filter(|_| runs).map(|ms| now.plus_ms(ms));
+        self.due.send_replace(due);
+    }
+
+    /// Its time stands still: the other side waits for us.
+    fn pause(&self) {
+        self.due.send_replace(None);
+    }
+
+    fn read(&self, result: &RawValue) -> Incoming {
+        let text = result.get();
+        if text.len() > self.bytes_max {
+            let message = format!("its answer has more than {} bytes", self.bytes_max);
+            let error = PeerError::new(HowFar::Unknown, PeerErrorKind::TooLarge, message)
+                .hint("ask it for less, or raise `call_output_bytes_max` in `[limits]`");
+            return Incoming::Broken(error);
+        }
+        match serde_json::from_str(text) {
+            Ok(result) => Incoming::Result(result),
+            Err(error) => {
+                let message = format!("its answer cannot be read: {error}");
+                let error = PeerError::new(HowFar::Unknown, PeerErrorKind::NotMcp, message);
+                Incoming::Broken(error)
+            }
+        }
+    }
+}
+
+/// The value of something that may be missing; none if it cannot be read.
+fn read(raw: Option<&RawValue>) -> Option<Value> {
+    raw.map_or(Some(Value::Null), |raw| serde_json::from_str(raw.get()).ok())
+}
+
+fn rpc_error(raw: &RawValue) -> RpcError {
+    let error: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+    let code = error["code"].as_i64().unwrap_or(INTERNAL_ERROR);
+    let message = error["message"].as_str().unwrap_or("the server gives no reason");
+    RpcError { code, message: message.to_owned(), data: error.get("data").cloned() }
+}
+
+fn too_many() -> PeerError {
+    let message = format!("more than {OPEN_MAX} requests wait for its answer");
+    // As an HTTP server says it: too many requests.
+    PeerError::new(HowFar::NotSent, PeerErrorKind::Refused(429), message).hint("try again later")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::BoxFuture;
+    use serde_json::json;
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Millis {
+            Millis(0)
+        }
+
+        fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    fn demux() -> (Demux, mpsc::Receiver<Incoming>) {
+        Demux::new(Arc::new(Still), 1_000)
+    }
+
+    fn open(demux: &Demux, id: u64, method: &str) -> (Replies, Watched) {
+        let request = Outgoing {
+            id: Id::number(id),
+            method: method.to_owned(),
+            params: json!({"_meta": {"progressToken": id}}),
+            name: None,
+            param_headers: Vec::new(),
+            timeout_ms: 10,
+            result_bytes_max: 1_000,
+        };
+        demux.open(&request, Arc::default()).unwrap()
+    }
+
+    fn heard(unasked: u32, answers: u32) -> Heard {
+        Heard { unasked, answers, ..Heard::default() }
+    }
+
+    #[test]
+    fn what_is_no_message_is_garbage() {
+        let (demux, _news) = demux();
+        let lines: [&[u8]; 7] =
+            [b"ready", b"\xff", b"7", b"{}", br#"{"id":1}"#, b"[1]", br#"{"jsonrpc":"2.0"}"#];
+        for line in lines {
+            assert!(demux.take(line).garbage, "{}", String::from_utf8_lossy(line));
+        }
+        assert_eq!(demux.take(b" \r"), Heard::default());
+    }
+
+    #[test]
+    fn several_answers_may_come_at_once_and_late_ones_are_left_out() {
+        let (demux, _news) = demux();
+        let (mut first, _) = open(&demux, 1, "tools/call");
+        let (mut second, _) = open(&demux, 2, "tools/call");
+        let line = r#"[{"jsonrpc":"2.0","id":2,"result":2},
+            {"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}},
+            {"jsonrpc":"2.0","id":9,"result":9}]"#;
+        assert_eq!(demux.take(line.as_bytes()), heard(1, 2));
+        assert_eq!(first.try_recv(), Ok(Incoming::Error(RpcError::new(-1, "no"))));
+        assert_eq!(second.try_recv(), Ok(Incoming::Result(json!(2))));
+    }
+
+    #[test]
+    fn an_error_without_an_id_is_the_only_requests() {
+        let (demux, _news) = demux();
+        let line = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700}}"#;
+        let (mut first, _) = open(&demux, 1, "server/discover");
+        let (_second, _) = open(&demux, 2, "tools/list");
+        assert_eq!(demux.take(line), heard(1, 0));
+        drop(demux.close("2"));
+        assert_eq!(demux.take(line), heard(0, 1));
+        assert!(matches!(first.try_recv(), Ok(Incoming::Error(error)) if error.code == -32700));
+    }
+
+    #[test]
+    fn a_subscription_has_its_own_news_and_a_good_end() {
+        let (demux, mut news) = demux();
+        let (mut replies, watched) = open(&demux, 1, LISTEN);
+        assert_eq!(*watched.due.borrow(), None, "it lasts as long as it lasts");
+        let tagged = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed",
+            "params": {"_meta": {META_SUBSCRIPTION: 1}}});
+        demux.take(tagged.to_string().as_bytes());
+        assert!(matches!(replies.try_recv(), Ok(Incoming::Notification { .. })));
+        demux.take(
+            br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+        );
+        assert_eq!(replies.try_recv(), Ok(Incoming::Result(json!({}))));
+        demux.take(tagged.to_string().as_bytes());
+        assert!(matches!(news.try_recv(), Ok(Incoming::Notification { .. })));
+    }
+
+    #[test]
+    fn a_slow_reader_loses_notifications_and_never_the_answer() {
+        let (demux, mut news) = demux();
+        let (mut replies, _) = open(&demux, 1, "tools/call");
+        let progress = br#"{"jsonrpc":"2.0","method":"notifications/progress",
+            "params":{"progressToken":1,"progress":1}}"#;
+        let asked = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#;
+        (0..2 * NEWS_MAX).for_each(|_| drop(demux.take(progress)));
+        let refused = (0..2 * NEWS_MAX).filter(|_| !demux.take(asked).refused.is_empty()).count();
+        assert_eq!(refused, NEWS_MAX);
+        demux.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let mut came = 0;
+        while let Ok(Incoming::Notification { .. }) = replies.try_recv() {
+            came += 1;
+        }
+        assert_eq!(came, REPLIES_MAX, "the next one was the answer");
+        assert!(news.try_recv().is_ok());
+    }
+
+    #[test]
+    fn time_stands_still_while_the_other_side_waits_for_us() {
+        let (demux, _news) = demux();
+        let (_replies, watched) = open(&demux, 1, "tools/call");
+        assert_eq!(*watched.due.borrow(), Some(Millis(10)));
+        demux.take(br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+        assert_eq!(*watched.due.borrow(), Some(Millis(10)), "it hardly waits for that");
+        demux.take(br#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create"}"#);
+        assert_eq!(*watched.due.borrow(), None);
+        demux.replied(r#"{"jsonrpc":"2.0","id":"q","result":{}}"#);
+        assert_eq!(*watched.due.borrow(), Some(Millis(10)));
+    }
+
+    #[test]
+    fn the_end_is_told_to_everyone_once() {
+        let (demux, mut news) = demux();
+        let (mut replies, watched) = open(&demux, 1, "tools/call");
+        assert!(demux.end(&Ending::exited("with exit code 3")));
+        assert!(!demux.end(&Ending::closed()));
+        let Ok(Incoming::Broken(error)) = replies.try_recv() else { panic!("not broken") };
+        assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Closed));
+        assert!(error.message.ends_with("exit code 3"), "{error}");
+        assert!(watched.due.has_changed().is_err(), "nothing is left to watch");
+        assert_eq!(news.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
+        assert!(demux.over().is_some());
+    }
+}

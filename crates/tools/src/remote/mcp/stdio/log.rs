@@ -1,0 +1,98 @@
+//! What a child says where no messages belong, as lines of our log. It goes out at level info
+//! whatever it says of itself, and never so much that our own lines are lost among it.
+
+use super::lines::{Budget, Read, next};
+use kernel::contracts::Clock;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, BufReader};
+
+/// A longer line is shown in pieces.
+const LINE_BYTES_MAX: usize = 2_000;
+/// How many lines of one child are shown in a second; the others are counted.
+const SHOWN_MAX: u64 = 200;
+const SHOWN_SPAN_MS: u64 = 1_000;
+/// How many are read in a tenth of a second; after that the child waits.
+const READ_MAX: u64 = 1_000;
+const READ_SPAN_MS: u64 = 100;
+
+/// The log of one stream of one child.
+pub(super) struct Log {
+    upstream: Arc<str>,
+    stream: &'static str,
+    budget: Budget,
+    left_out: u64,
+}
+
+impl Log {
+    /// For this stream of the upstream of this name.
+    pub(super) fn new(upstream: &Arc<str>, stream: &'static str, clock: Arc<dyn Clock>) -> Self {
+        let budget = Budget::new(clock, SHOWN_MAX, SHOWN_SPAN_MS);
+        Self { upstream: upstream.clone(), stream, budget, left_out: 0 }
+    }
+
+    /// One line.
+    pub(super) fn line(&mut self, bytes: &[u8]) {
+        let text = shown(bytes);
+        if text.is_empty() {
+            return;
+        }
+        if !self.budget.spend(1) {
+            self.left_out += 1;
+            return;
+        }
+        self.tell_left_out();
+        tracing::info!(upstream = %self.upstream, stream = self.stream, "{text}");
+    }
+
+    fn tell_left_out(&mut self) {
+        let lines = std::mem::take(&mut self.left_out);
+        if lines > 0 {
+            tracing::info!(
+                upstream = %self.upstream,
+                stream = self.stream,
+                lines,
+                "lines were left out: too many at once"
+            );
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.tell_left_out();
+    }
+}
+
+/// Logs a stream to its end.
+pub(super) async fn copy(stream: impl AsyncRead + Unpin, mut log: Log, clock: Arc<dyn Clock>) {
+    let mut input = BufReader::new(stream);
+    let mut budget = Budget::new(clock, READ_MAX, READ_SPAN_MS);
+    while let Ok(Read::Whole(line) | Read::TooLong(line)) =
+        next(&mut input, || LINE_BYTES_MAX).await
+    {
+        log.line(&line);
+        budget.spend_in_time(1).await;
+    }
+}
+
+/// As it is shown: nothing in it can move a terminal's cursor or look like another line.
+fn shown(bytes: &[u8]) -> String {
+    let part = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
+    let text = String::from_utf8_lossy(part);
+    let plain = |char: char| if char.is_control() { ' ' } else { char };
+    let text: String = text.chars().map(plain).collect();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_line_and_plain() {
+        assert_eq!(shown(b"  ready\r"), "ready");
+        assert_eq!(shown(b"\x1b[2Jgone\x07 a\nb"), "[2Jgone  a b");
+        assert_eq!(shown(b"\xff"), "\u{fffd}");
+        assert_eq!(shown(&vec![b'x'; 3 * LINE_BYTES_MAX]).len(), LINE_BYTES_MAX);
+    }
+}

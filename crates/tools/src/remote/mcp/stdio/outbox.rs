@@ -1,0 +1,194 @@
+//! What waits to be written to a child. Neither many messages nor large ones pile up before a child
+//! that does not read: whoever has more to say waits for room.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// How many messages wait.
+const MESSAGES_MAX: usize = 256;
+/// How large they are together; a larger one waits alone.
+const KIB_MAX: usize = 16 * 1024;
+const KIB: usize = 1024;
+
+const WAITS: u8 = 0;
+const SENT: u8 = 1;
+const WITHDRAWN: u8 = 2;
+
+/// Whether a request is still ours to take back.
+#[derive(Debug, Default)]
+pub(super) struct Ticket(AtomicU8);
+
+impl Ticket {
+    /// Takes the request back; whether nothing of it was sent.
+    pub(super) fn withdraw(&self) -> bool {
+        self.leave(WITHDRAWN)
+    }
+
+    /// From here on nobody can tell whether it arrived; whether it was not taken back.
+    fn send(&self) -> bool {
+        self.leave(SENT)
+    }
+
+    fn leave(&self, state: u8) -> bool {
+        self.0.compare_exchange(WAITS, state, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// A request that is waiting to be written.
+pub(super) struct Pending {
+    /// Its id.
+    pub(super) key: String,
+    /// Whether it may still be taken back.
+    pub(super) ticket: Arc<Ticket>,
+}
+
+/// A message that waits.
+pub(super) struct Queued {
+    message: String,
+    /// None for notifications and responses.
+    request: Option<Pending>,
+    _room: OwnedSemaphorePermit,
+}
+
+/// Where messages wait.
+pub(super) struct Outbox {
+    queue: mpsc::Sender<Queued>,
+    room: Arc<Semaphore>,
+}
+
+impl Outbox {
+    /// An empty one, and whence it is written.
+    pub(super) fn new() -> (Self, mpsc::Receiver<Queued>) {
+        let (queue, messages) = mpsc::channel(MESSAGES_MAX);
+        (Self { queue, room: Arc::new(Semaphore::new(KIB_MAX)) }, messages)
+    }
+
+    /// A place for a message of this size, once there is room; none where nothing is written any
+    /// more.
+    pub(super) async fn place(&self, bytes: usize) -> Option<Place> {
+        let kib = (bytes / KIB + 1).min(KIB_MAX);
+        let room = self.room.clone().acquire_many_owned(u32::try_from(kib).ok()?).await.ok()?;
+        let permit = self.queue.clone().reserve_owned().await.ok()?;
+        Some(Place { permit, room })
+    }
+
+    /// Leaves a message that nobody misses if there is no room for it.
+    pub(super) fn try_say(&self, message: String) {
+        let Ok(room) = self.room.clone().try_acquire_owned() else { return };
+        let _ = self.queue.try_send(Queued { message, request: None, _room: room });
+    }
+}
+
+/// Room for one message.
+pub(super) struct Place {
+    permit: mpsc::OwnedPermit<Queued>,
+    room: OwnedSemaphorePermit,
+}
+
+impl Place {
+    /// Leaves a message to be written.
+    pub(super) fn put(self, message: String, request: Option<Pending>) {
+        self.permit.send(Queued { message, request, _room: self.room });
+    }
+}
+
+/// Writes each message as a line, until that fails; then gives the id of the request, if there is
+/// one, of which not a byte was written.
+pub(super) async fn write(
+    output: &mut (impl AsyncWrite + Unpin),
+    queue: &mut mpsc::Receiver<Queued>,
+) -> Option<String> {
+    while let Some(Queued { message, request, _room }) = queue.recv().await {
+        if request.as_ref().is_some_and(|request| !request.ticket.send()) {
+            continue;
+        }
+        if let Err(written) = write_line(output, message).await {
+            return request.map(|request| request.key).filter(|_| written == 0);
+        }
+    }
+    None
+}
+
+/// Writes a message; if that fails, how many bytes of it were written.
+async fn write_line(output: &mut (impl AsyncWrite + Unpin), message: String) -> Result<(), usize> {
+    let mut bytes = message.into_bytes();
+    for byte in &mut bytes {
+        // A line break can stand between the tokens of a message, and would end it.
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    bytes.push(b'\n');
+    let mut written = 0;
+    while written < bytes.len() {
+        match output.write(&bytes[written..]).await {
+            Ok(0) | Err(_) => return Err(written),
+            Ok(more) => written += more,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::executor::block_on;
+    use futures::future::FutureExt;
+    use std::io::Cursor;
+
+    fn pending(key: &str) -> (Pending, Arc<Ticket>) {
+        let ticket = Arc::new(Ticket::default());
+        (Pending { key: key.to_owned(), ticket: ticket.clone() }, ticket)
+    }
+
+    #[test]
+    fn a_message_is_one_line_and_one_taken_back_is_none() {
+        let (outbox, mut queue) = Outbox::new();
+        let put = |message: &str, request| {
+            let place = block_on(outbox.place(message.len())).unwrap();
+            place.put(message.to_owned(), request);
+        };
+        put("{\n}", None);
+        let (request, ticket) = pending("1");
+        put("taken back", Some(request));
+        assert!(ticket.withdraw());
+        let (request, ticket) = pending("2");
+        put("[]", Some(request));
+        outbox.try_say("last".to_owned());
+        drop(outbox);
+        let mut output = Vec::new();
+        assert_eq!(block_on(write(&mut output, &mut queue)), None);
+        assert_eq!(output, b"{ }\n[]\nlast\n");
+        assert!(!ticket.withdraw(), "it was sent");
+    }
+
+    #[test]
+    fn a_full_outbox_makes_wait() {
+        let (outbox, mut queue) = Outbox::new();
+        let whole = KIB_MAX * KIB;
+        outbox.place(2 * whole).now_or_never().unwrap().unwrap().put("large".to_owned(), None);
+        assert!(outbox.place(1).now_or_never().is_none(), "there is no room");
+        outbox.try_say("nobody misses it".to_owned());
+        drop(queue.try_recv().unwrap());
+        assert!(queue.try_recv().is_err());
+        assert!(outbox.place(1).now_or_never().unwrap().is_some(), "there is room again");
+        drop(queue);
+        assert!(block_on(outbox.place(1)).is_none(), "nobody writes any more");
+    }
+
+    #[test]
+    fn what_was_not_written_at_all_is_known() {
+        let (outbox, mut queue) = Outbox::new();
+        let (request, _) = pending("7");
+        block_on(outbox.place(10)).unwrap().put("0123456789".to_owned(), Some(request));
+        let mut nothing = Cursor::new(&mut [][..]);
+        assert_eq!(block_on(write(&mut nothing, &mut queue)), Some("7".to_owned()));
+        let (request, _) = pending("8");
+        block_on(outbox.place(10)).unwrap().put("0123456789".to_owned(), Some(request));
+        let mut space = [0; 4];
+        let mut some = Cursor::new(&mut space[..]);
+        assert_eq!(block_on(write(&mut some, &mut queue)), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! Arguments that a tool wants to see in HTTP headers, too (`x-mcp-header` in its input schema), so
+//! that others can route a call without reading it. A tool that says this wrongly must not be used:
+//! whoever routes and whoever reads the body would be told different things.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use wire::mcp::HEADER_PARAM;
+
+/// In the schema of an argument: the header that repeats it.
+const ANNOTATION: &str = "x-mcp-header";
+/// How deep arguments that are repeated may lie.
+const DEPTH_MAX: usize = 16;
+
+/// The arguments of one tool that are repeated.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Mirrored {
+    /// Where each lies in the arguments, and its header.
+    arguments: Vec<(Vec<String>, String)>,
+}
+
+impl Mirrored {
+    /// What a tool's input schema says of it; else what is wrong with that.
+    pub(super) fn read(schema: &Value) -> Result<Self, String> {
+        let mut mirrored = Self::default();
+        mirrored.look(schema, &mut Vec::new())?;
+        let repeated = mirrored.arguments.len();
+        let written = annotations(schema, 0);
+        if written != repeated {
+            return Err(format!("`{ANNOTATION}` stands where no argument of its own is"));
+        }
+        Ok(mirrored)
+    }
+
+    /// Takes in the arguments of one object.
+    fn look(&mut self, schema: &Value, place: &mut Vec<String>) -> Result<(), String> {
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+            return Ok(());
+        };
+        if place.len() >= DEPTH_MAX {
+            return Ok(());
+        }
+        for (name, property) in properties {
+            place.push(name.clone());
+            if let Some(header) = property.get(ANNOTATION) {
+                self.take(header, property, place)?;
+            }
+            self.look(property, place)?;
+            place.pop();
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, header: &Value, property: &Value, place: &[String]) -> Result<(), String> {
+        let argument = place.join(".");
+        let header = header.as_str().filter(|header| is_token(header));
+        let Some(header) = header else {
+            return Err(format!("`{ANNOTATION}` of `{argument}` is no name of a header"));
+        };
+        let kind = property.get("type").and_then(Value::as_str);
+        if !matches!(kind, Some("string" | "integer" | "boolean")) {
+            return Err(format!(
+                "`{argument}` has `{ANNOTATION}`, but is no text, integer or \
+                                boolean"
+            ));
+        }
+        let header = format!("{HEADER_PARAM}{}", header.to_ascii_lowercase());
+        if self.arguments.iter().any(|(_, other)| *other == header) {
+            return Err(format!("two arguments have the `{ANNOTATION}` of `{argument}`"));
+        }
+        self.arguments.push((place.to_vec(), header));
+        Ok(())
+    }
+
+    /// The headers of a call with these arguments, ready to be sent. What is absent or null has
+    /// none.
+    pub(super) fn headers(&self, arguments: &Value) -> Vec<(String, String)> {
+        let header = |(place, header): &(Vec<String>, String)| {
+            let value = place.iter().try_fold(arguments, |value, name| value.get(name))?;
+            Some((header.clone(), written(value)?))
+        };
+        self.arguments.iter().filter_map(header).collect()
+    }
+}
+
+/// Whether it can be a part of a header's name.
+fn is_token(text: &str) -> bool {
+    let of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(of_token)
+}
+
+/// How many annotations there are in a schema, wherever they stand. Values are no schemas.
+fn annotations(schema: &Value, depth: usize) -> usize {
+    const VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
+    const NAMED: [&str; 5] =
+        ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+    match schema {
+        _ if depth > 2 * DEPTH_MAX => 0,
+        Value::Array(items) => items.iter().map(|item| annotations(item, depth + 1)).sum(),
+        Value::Object(members) => {
+            let count = |(key, value): (&String, &Value)| match value {
+                _ if key == ANNOTATION => 1,
+                _ if VALUES.contains(&key.as_str()) => 0,
+                // Here the keys are names, whatever they are.
+                Value::Object(named) if NAMED.contains(&key.as_str()) => {
+                    named.values().map(|value| annotations(value, depth + 1)).sum()
+                }
+                value => annotations(value, depth + 1),
+            };
+            members.iter().map(count).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// A value as a header holds it; none where it has no plain form.
+fn written(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(value) => value.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    };
+    let inner = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let edges = text.starts_with(' ') || text.ends_with(' ');
+    let wrapped = text.starts_with("=?base64?") && text.ends_with("?=");
+    if inner && !edges && !wrapped {
+        return Some(text);
+    }
+    Some(format!("=?base64?{}?=", STANDARD.encode(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema(properties: Value) -> Value {
+        json!({"type": "object", "properties": properties})
+    }
+
+    fn is_right(properties: Value) -> bool {
+        Mirrored::read(&schema(properties)).is_ok()
+    }
+
+    #[test]
+    fn annotated_arguments_are_repeated() {
+        let mirrored = Mirrored::read(&schema(json!({
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "size": {"type": "integer", "x-mcp-header": "Size"},
+            "sure": {"type": "boolean", "x-mcp-header": "Sure"},
+            "free": {"type": "string"},
+            "options": {"type": "object",
+                "properties": {"limit": {"type": "integer", "x-mcp-header": "Limit"}}},
+        })))
+        .unwrap();
+        let headers = |arguments: Value| {
+            let mut headers = mirrored.headers(&arguments);
+            headers.sort();
+            headers
+        };
+        let header = |name: &str, value: &str| (format!("mcp-param-{name}"), value.to_owned());
+        let all = headers(json!({"region": "us-west1", "size": 42, "sure": false, "free": "x",
+            "options": {"limit": 3}}));
+        let expected = vec![
+            header("limit", "3"),
+            header("region", "us-west1"),
+            header("size", "42"),
+            header("sure", "false"),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!(headers(json!({"region": "", "sure": null})), [header("region", "")]);
+        assert!(headers(json!({"options": 1})).is_empty());
+        assert_eq!(Mirrored::read(&json!({"type": "object"})), Ok(Mirrored::default()));
+    }
+
+    #[test]
+    fn what_a_header_cannot_hold_is_encoded() {
+        let plain = |text: &str| written(&json!(text)).unwrap();
+        assert_eq!(plain("us west 1"), "us west 1");
+        for (text, encoded) in [
+            ("Hello, 世界", "SGVsbG8sIOS4lueVjA=="),
+            (" padded ", "IHBhZGRlZCA="),
+            ("line1\nline2", "bGluZTEKbGluZTI="),
+            ("\tx", "CXg="),
+            ("=?base64?YQ==?=", "PT9iYXNlNjQ/WVE9PT89"),
+        ] {
+            assert_eq!(plain(text), format!("=?base64?{encoded}?="), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_says_it_wrongly_is_not_used() {
+        assert!(is_right(json!({"a": {"type": "string", "x-mcp-header": "A"}})));
+        for header in [json!(""), json!("My Region"), json!("a:b"), json!("Région"), json!("a\t1")]
+        {
+            let wrong = json!({"a": {"type": "string", "x-mcp-header": header}});
+            assert!(!is_right(wrong), "{header}");
+        }
+        for kind in ["object", "array", "null", "number"] {
+            assert!(!is_right(json!({"a": {"type": kind, "x-mcp-header": "A"}})), "{kind}");
+        }
+        assert!(!is_right(json!({"a": {"type": "string", "x-mcp-header": "My"},
+            "b": {"type": "string", "x-mcp-header": "my"}})));
+        let inner = json!({"type": "string", "x-mcp-header": "A"});
+        assert!(!is_right(json!({"a": {"type": "array", "items": inner}})));
+        assert!(!is_right(json!({"a": {"anyOf": [inner]}})));
+        let values = json!({"a": {"type": "object", "default": {"x-mcp-header": "A"}}});
+        assert!(is_right(values));
+        let named = json!({"x-mcp-header": {"type": "string"}});
+        assert!(is_right(named), "an argument may have that name");
+    }
+}

@@ -1,0 +1,205 @@
+//! Calls that a server answers with a task: looked at until it is over, told how far it is, given
+//! what it asks for. Whoever leaves it cancels it.
+
+use super::super::peer::{AskError, Peer};
+use super::super::wants::{Carried, Kept, Requests, Running};
+use super::calling::Calling;
+use super::{broken, refused};
+use kernel::call::{HowFar, Told, ToolError, ToolOutput};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use wire::jsonrpc::{INTERNAL_ERROR, RpcError};
+
+/// How often a server may want its task to be looked at.
+const POLL_MS_MIN: u64 = 50;
+/// How seldom.
+const POLL_MS_MAX: u64 = 60_000;
+/// How often in a row looking at a task may fail before it is given up.
+const FAILURES_MAX: u32 = 5;
+
+/// A task that a call was answered with.
+pub(super) async fn follow(
+    calling: Calling<'_>,
+    peer: Arc<Peer>,
+    task: Value,
+) -> Result<ToolOutput, ToolError> {
+    let Some(id) = task["taskId"].as_str() else {
+        return Err(calling.not_understood("a task without an id"));
+    };
+    let running = Running::new(peer, id.to_owned(), &calling.link().parts);
+    Following { calling, running, answered: Vec::new() }.follow_to_end(task).await
+}
+
+/// A task that had asked for something.
+pub(super) async fn resume(
+    calling: Calling<'_>,
+    running: Running,
+    carried: &Carried,
+) -> Result<ToolOutput, ToolError> {
+    let answers = carried.answers(&calling.call.given);
+    let mut following = Following { calling, running, answered: carried.answered.clone() };
+    if following.running.peer.is_lost() {
+        following.running.peer = calling.peer().await?;
+    }
+    following.update(answers).await?;
+    let task = following.look().await?;
+    following.follow_to_end(task).await
+}
+
+/// One task in hand.
+struct Following<'a> {
+    calling: Calling<'a>,
+    running: Running,
+    /// The keys that have their answer.
+    answered: Vec<String>,
+}
+
+impl Following<'_> {
+    async fn follow_to_end(mut self, mut task: Value) -> Result<ToolOutput, ToolError> {
+        let calling = self.calling;
+        let mut said = String::new();
+        for look in 1u64.. {
+            match task["status"].as_str().unwrap_or_default() {
+                "completed" => {
+                    self.running.over = true;
+                    return calling
+                        .done(task.get_mut("result").map(Value::take).unwrap_or_default());
+                }
+                "failed" => {
+                    self.running.over = true;
+                    return calling.refused(&error(&task));
+                }
+                "cancelled" => {
+                    self.running.over = true;
+                    let message = calling.named("the task was cancelled there");
+                    return Err(ToolError::failed("Cancelled", message));
+                }
+                "input_required" => {
+                    let requests = Requests::read(task.get("inputRequests"));
+                    let requests = requests.without(&self.answered);
+                    if !requests.wants.is_empty() {
+                        return Ok(self.keep(requests));
+                    }
+                    match requests.impossible.first() {
+                        Some((key, why)) if requests.declined.is_empty() => {
+                            let what = format!("its task asks for `{key}`, but {why}");
+                            return Err(calling.impossible(&what));
+                        }
+                        _ => self.update(requests.declined).await?,
+                    }
+                }
+                "working" | "submitted" => {}
+                status => {
+                    return Err(calling.not_understood(&format!("a task that is `{status}`")));
+                }
+            }
+            tell(calling, look, &task, &mut said);
+            self.pause(&task).await;
+            task = self.look().await?;
+        }
+        Err(calling.not_understood("a task without an end"))
+    }
+
+    /// Keeps the task until what it asks for is answered.
+    fn keep(self, requests: Requests) -> ToolOutput {
+        let Following { calling, running, answered } = self;
+        let mut carried = Carried {
+            asked: requests.wants.keys().cloned().collect(),
+            declined: requests.declined.keys().cloned().collect(),
+            task: Some(running.id.clone()),
+            answered,
+            ..Carried::default()
+        };
+        let link = calling.link();
+        let token = link.pending.keep(&link.parts, calling.whose(), Kept::Task(running));
+        carried.pending = Some(token);
+        carried.wanting(requests.wants)
+    }
+
+    /// Answers what the task asks for.
+    async fn update(&mut self, answers: Map<String, Value>) -> Result<(), ToolError> {
+        if answers.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<String> = answers.keys().cloned().collect();
+        let params = json!({"taskId": self.running.id, "inputResponses": answers});
+        match self.ask("tasks/update", params).await {
+            Ok(_) => {
+                self.answered.extend(keys);
+                Ok(())
+            }
+            Err(error) => Err(self.lost(error)),
+        }
+    }
+
+    /// Where the task stands. A look that fails is no failure of the task.
+    async fn look(&mut self) -> Result<Value, ToolError> {
+        let link = self.calling.link();
+        let mut failures = 0;
+        loop {
+            let params = json!({"taskId": self.running.id});
+            match self.ask("tasks/get", params).await {
+                Ok(task) => return Ok(task),
+                Err(AskError::Peer(_)) if failures < FAILURES_MAX => failures += 1,
+                Err(error) => return Err(self.lost(error)),
+            }
+            sleep(self.calling, link.parts.backoff_ms(failures)).await;
+            if self.running.peer.is_lost()
+                && let Ok(peer) = link.peer().await
+            {
+                self.running.peer = peer;
+            }
+        }
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> Result<Value, AskError> {
+        let (running, ms) = (&self.running, self.calling.request_ms());
+        running.peer.ask(method, params, Some(&running.id), ms).await
+    }
+
+    /// The task can be found no more: nobody knows what came of it.
+    fn lost(&mut self, error: AskError) -> ToolError {
+        let config = &self.calling.link().config;
+        let fault = match &error {
+            AskError::Peer(error) => broken(config, error),
+            AskError::Rpc(error) => {
+                // Who does not know it cannot cancel it either.
+                self.running.over = true;
+                refused(config, error)
+            }
+        };
+        ToolError::new(HowFar::Unknown, fault)
+    }
+
+    async fn pause(&self, task: &Value) {
+        let usual = self.calling.link().parts.limits.mcp_task_poll_ms;
+        let ms = task["pollIntervalMs"].as_u64().unwrap_or(usual);
+        sleep(self.calling, ms.clamp(POLL_MS_MIN, POLL_MS_MAX)).await;
+    }
+}
+
+async fn sleep(calling: Calling<'_>, ms: u64) {
+    let clock = &calling.link().parts.clock;
+    clock.sleep_until(clock.now().plus_ms(ms)).await;
+}
+
+/// Tells where the task says it stands, if it says something new.
+fn tell(calling: Calling<'_>, look: u64, task: &Value, said: &mut String) {
+    let message = task["statusMessage"].as_str();
+    let Some(message) = message.filter(|message| *message != said.as_str()) else { return };
+    *said = message.to_owned();
+    let message = Some(said.clone());
+    calling.call.teller.tell(Told::Progress { progress: look as f64, total: None, message });
+}
+
+/// Why a task failed.
+fn error(task: &Value) -> RpcError {
+    let code = task["error"]["code"].as_i64().unwrap_or(INTERNAL_ERROR);
+    let said = [&task["error"]["message"], &task["statusMessage"]];
+    let message = said.into_iter().find_map(Value::as_str).unwrap_or("its task failed");
+    let error = RpcError::new(code, message);
+    match task["error"].get("data") {
+        Some(data) => error.data(data.clone()),
+        None => error,
+    }
+}

@@ -1,0 +1,175 @@
+//! What stays between two invocations of one call: a tool of a server may want something of its
+//! caller first. Stateless servers carry a state of their own and are simply called again. A server
+//! of the older versions asks in the middle of a call, so that the call is kept until its answer
+//! comes; if it is gone by then, it is made again and the same questions get the same answers.
+
+mod asked;
+mod pending;
+
+use kernel::call::{Given, ToolOutput, Want, Wants};
+use kernel::ids::ContentHash;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+pub(crate) use asked::{ELICIT, Requests, pages, read};
+pub(crate) use pending::{Kept, Pending, Question, Running, Talk, Whose};
+
+/// What a call hands out with what it wants, and gets back with it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Carried {
+    /// The server's own state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request_state: Option<Value>,
+    /// The server's keys that the caller was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) asked: Vec<String>,
+    /// Its keys that nobody was asked for: they are declined.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) declined: Vec<String>,
+    /// The task that asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<String>,
+    /// The keys of that task that have their answer already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) answered: Vec<String>,
+    /// Under which token the call or the task is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pending: Option<String>,
+    /// Whether the caller was asked to open pages before the call is made at all.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) pages: bool,
+}
+
+impl Carried {
+    /// What came back; nothing where it is not ours.
+    pub(crate) fn read(state: &Value) -> Self {
+        serde_json::from_value(state.clone()).unwrap_or_default()
+    }
+
+    /// The output of a call that wants this first.
+    pub(crate) fn wanting(&self, inputs: BTreeMap<String, Want>) -> ToolOutput {
+        ToolOutput::Wants(Box::new(Wants { inputs, state: json!(self) }))
+    }
+
+    /// The answers to what a stateless server asked. A caller that answers without having been
+    /// asked is passed on as it is.
+    pub(crate) fn answers(&self, given: &Given) -> Map<String, Value> {
+        if given.state.is_null() {
+            return given.inputs.clone().into_iter().collect();
+        }
+        let declined = self.declined.iter().map(|key| (key.clone(), asked::decline()));
+        let answered = |key: &String| Some((key.clone(), given.inputs.get(key)?.clone()));
+        let asked = self.asked.iter().filter(|_| !self.pages);
+        declined.chain(asked.filter_map(answered)).collect()
+    }
+}
+
+/// What a stateless server's `input_required` leads to.
+pub(crate) enum Round {
+    /// The caller is asked.
+    Wants(ToolOutput),
+    /// Nobody need be asked: it is called again with these answers and this state.
+    Again(Map<String, Value>, Option<Value>),
+    /// It asks for what nobody can give; this says what.
+    Impossible(String),
+}
+
+impl Round {
+    /// Reads an answer.
+    pub(crate) fn read(result: &Value) -> Self {
+        let Requests { wants, declined, impossible } = Requests::read(result.get("inputRequests"));
+        let request_state = result.get("requestState").filter(|state| !state.is_null()).cloned();
+        if !wants.is_empty() {
+            let carried = Carried {
+                request_state,
+                asked: wants.keys().cloned().collect(),
+                declined: declined.keys().cloned().collect(),
+                ..Carried::default()
+            };
+            return Round::Wants(carried.wanting(wants));
+        }
+        match impossible.first() {
+            Some((key, why)) if declined.is_empty() => {
+                Round::Impossible(format!("it asks for `{key}`, but {why}"))
+            }
+            _ => Round::Again(declined, request_state),
+        }
+    }
+}
+
+/// The key of the n-th question that a server of the older versions asks in the middle of a call. A
+/// question that is not the same has another key, so that no answer is given to it that was meant
+/// for another.
+pub(crate) fn key(number: u32, want: &Want) -> String {
+    let hash = ContentHash::of(json!(want).to_string().as_bytes());
+    let short: String = hash.as_str().chars().take(8).collect();
+    format!("question-{number}-{short}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_carried_comes_back() {
+        let carried = Carried {
+            request_state: Some(json!("s")),
+            asked: vec!["a".to_owned()],
+            ..Carried::default()
+        };
+        assert_eq!(json!(carried), json!({"requestState": "s", "asked": ["a"]}));
+        assert_eq!(Carried::read(&json!(carried)), carried);
+        for foreign in [Value::Null, json!("x"), json!({"asked": 1})] {
+            assert_eq!(Carried::read(&foreign), Carried::default());
+        }
+    }
+
+    #[test]
+    fn only_what_was_asked_is_answered() {
+        let inputs: BTreeMap<String, Value> =
+            ["a", "b"].map(|key| (key.to_owned(), json!({"of": key}))).into();
+        let given = |state: Value| Given { inputs: inputs.clone(), state };
+        let carried = Carried {
+            asked: vec!["b".to_owned(), "c".to_owned()],
+            declined: vec!["d".to_owned()],
+            ..Carried::default()
+        };
+        let answers = carried.answers(&given(json!(carried)));
+        assert_eq!(json!(answers), json!({"b": {"of": "b"}, "d": {"action": "decline"}}));
+        let all = Carried::default().answers(&given(Value::Null));
+        assert_eq!(all.len(), 2);
+        let pages = Carried { pages: true, asked: vec!["a".to_owned()], ..Carried::default() };
+        assert!(pages.answers(&given(json!(pages))).is_empty());
+    }
+
+    #[test]
+    fn a_round_asks_or_goes_on_or_cannot() {
+        let read =
+            |requests: Value| Round::read(&json!({"inputRequests": requests, "requestState": "s"}));
+        let roots = json!({"method": "roots/list"});
+        let bad = json!({"method": "elicitation/create", "params": {}});
+        let turn = json!({"method": "sampling/createMessage", "params": {}});
+        let Round::Wants(ToolOutput::Wants(wants)) = read(json!({"r": roots, "b": bad, "t": turn}))
+        else {
+            panic!("somebody must be asked");
+        };
+        assert_eq!(wants.inputs.keys().collect::<Vec<_>>(), ["r"]);
+        let state = json!({"requestState": "s", "asked": ["r"], "declined": ["b"]});
+        assert_eq!(wants.state, state);
+        let again = read(json!({"b": bad, "t": turn}));
+        assert!(matches!(again, Round::Again(answers, Some(_)) if answers.contains_key("b")));
+        assert!(matches!(read(json!({"t": turn})), Round::Impossible(_)));
+        // A server may only want to be called again.
+        assert!(matches!(read(json!({})), Round::Again(answers, Some(_)) if answers.is_empty()));
+    }
+
+    #[test]
+    fn the_same_question_has_the_same_key() {
+        let page = |url: &str| Want::Url { message: "m".to_owned(), url: url.to_owned() };
+        assert_eq!(key(1, &page("a")), key(1, &page("a")));
+        assert_ne!(key(1, &page("a")), key(2, &page("a")));
+        assert_ne!(key(1, &page("a")), key(1, &page("b")));
+    }
+}

@@ -1,0 +1,242 @@
+//! What a server asks of whoever calls it, read out of its requests: a form, a page, the caller's
+//! folders. Both eras ask in the same words, only at different times. What cannot be passed on is
+//! refused to the server, never to the caller.
+
+use kernel::call::Want;
+use reqwest::Url;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::jsonrpc::{METHOD_NOT_FOUND, RpcError};
+
+/// The method that asks a person.
+pub(crate) const ELICIT: &str = "elicitation/create";
+/// The method that asks for the caller's folders.
+const ROOTS: &str = "roots/list";
+/// The error of a call that needs a person to open pages first, in 2025-11-25.
+pub(crate) const PAGES_FIRST: i64 = -32042;
+
+/// What a request of a server wants, or why it is refused.
+pub(crate) fn read(method: &str, params: &Value) -> Result<Want, RpcError> {
+    match method {
+        ELICIT => elicitation(params),
+        ROOTS => Ok(Want::Roots),
+        "sampling/createMessage" => Err(RpcError::new(
+            METHOD_NOT_FOUND,
+            "sampling was not declared: there is no model here",
+        )),
+        other => Err(RpcError::new(METHOD_NOT_FOUND, format!("there is no method `{other}` here"))),
+    }
+}
+
+fn elicitation(params: &Value) -> Result<Want, RpcError> {
+    let message = match params.get("message") {
+        Some(Value::String(message)) => message.clone(),
+        _ => return Err(RpcError::invalid_params("`message` is missing, or no text")),
+    };
+    match params.get("mode").map(|mode| (mode, mode.as_str())) {
+        None | Some((_, Some("form"))) => {
+            let schema = params.get("requestedSchema").unwrap_or(&Value::Null);
+            form(schema).map_err(RpcError::invalid_params)?;
+            Ok(Want::Form { message, schema: Arc::new(schema.clone()) })
+        }
+        Some((_, Some("url"))) => {
+            let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
+            let known = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+            if !known {
+                let message = "`url` is missing, or does not begin with `http://` or `https://`";
+                return Err(RpcError::invalid_params(message));
+            }
+            Ok(Want::Url { message, url: url.to_owned() })
+        }
+        Some((mode, _)) => {
+            let message = format!("mode {mode} was not declared; `form` and `url` were");
+            Err(RpcError::invalid_params(message))
+        }
+    }
+}
+
+/// Whether a schema is that of a form: an object of plain fields.
+fn form(schema: &Value) -> Result<(), String> {
+    if schema.get("type").is_none_or(|kind| kind != "object") {
+        return Err("`requestedSchema` must be the schema of an object".to_owned());
+    }
+    let no_fields = Map::new();
+    let fields = match schema.get("properties") {
+        None => &no_fields,
+        Some(Value::Object(fields)) => fields,
+        Some(_) => return Err("`properties` of `requestedSchema` must be an object".to_owned()),
+    };
+    match fields.iter().find(|(_, field)| !is_plain(field) && !is_choices(field)) {
+        Some((name, _)) => Err(format!(
+            "field `{name}` of `requestedSchema` is no text, number, boolean or list of choices"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A text, a number, a boolean, or one of such.
+fn is_plain(field: &Value) -> bool {
+    let of = |key: &str| field.get(key).and_then(Value::as_array);
+    match field.get("type") {
+        Some(Value::String(kind)) => {
+            matches!(kind.as_str(), "string" | "number" | "integer" | "boolean" | "null")
+        }
+        Some(_) => false,
+        // An optional field, as some servers write it.
+        None => match of("anyOf").or(of("oneOf")) {
+            Some(members) => members.iter().all(is_plain),
+            None => of("enum").is_some() || field.get("const").is_some(),
+        },
+    }
+}
+
+/// Some of several texts.
+fn is_choices(field: &Value) -> bool {
+    let choices = |items: &Value| {
+        ["enum", "anyOf", "oneOf"].iter().any(|key| items.get(key).is_some_and(Value::is_array))
+    };
+    field.get("type").is_some_and(|kind| kind == "array") && field.get("items").is_some_and(choices)
+}
+
+/// What a stateless answer asks for, by the server's keys.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Requests {
+    /// What is passed on.
+    pub(crate) wants: BTreeMap<String, Want>,
+    /// What nobody is asked, with the answer that it gets.
+    pub(crate) declined: Map<String, Value>,
+    /// What can be neither passed on nor declined, and why.
+    pub(crate) impossible: Vec<(String, String)>,
+}
+
+impl Requests {
+    /// `inputRequests` of an answer.
+    pub(crate) fn read(requests: Option<&Value>) -> Self {
+        let mut read = Self::default();
+        let Some(Value::Object(requests)) = requests else { return read };
+        for (key, request) in requests {
+            let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+            let params = request.get("params").unwrap_or(&Value::Null);
+            match self::read(method, params) {
+                Ok(want) => drop(read.wants.insert(key.clone(), want)),
+                // A person can decline, so we can, too.
+                Err(error) if method == ELICIT => {
+                    tracing::debug!(key, "an upstream's question is declined: {}", error.message);
+                    read.declined.insert(key.clone(), decline());
+                }
+                Err(error) => read.impossible.push((key.clone(), error.message)),
+            }
+        }
+        read
+    }
+
+    /// The same without these keys.
+    pub(crate) fn without(mut self, keys: &[String]) -> Self {
+        let is_new = |key: &String| !keys.contains(key);
+        self.wants.retain(|key, _| is_new(key));
+        self.declined.retain(|key, _| is_new(key));
+        self.impossible.retain(|(key, _)| is_new(key));
+        self
+    }
+}
+
+/// The answer of a person who does not want to say it.
+pub(crate) fn decline() -> Value {
+    json!({"action": "decline"})
+}
+
+/// The pages that must be opened before a call can be made: `data.elicitations` of its error.
+pub(crate) fn pages(error: &RpcError) -> BTreeMap<String, Want> {
+    let listed = error.data.as_ref().filter(|_| error.code == PAGES_FIRST);
+    let listed = listed.and_then(|data| data.get("elicitations")).and_then(Value::as_array);
+    let page = |(number, params): (usize, &Value)| match elicitation(params) {
+        Ok(want @ Want::Url { .. }) => Some((format!("page-{}", number + 1), want)),
+        _ => None,
+    };
+    listed.into_iter().flatten().enumerate().filter_map(page).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(params: Value) -> Result<Want, i64> {
+        read(ELICIT, &params).map_err(|error| error.code)
+    }
+
+    fn with(schema: Value) -> Result<Want, i64> {
+        asked(json!({"message": "m", "requestedSchema": schema}))
+    }
+
+    #[test]
+    fn forms_and_pages_are_passed_on() {
+        let schema = json!({"type": "object", "properties": {
+            "name": {"type": "string", "minLength": 1},
+            "age": {"type": "integer"}, "sure": {"type": "boolean", "default": true},
+            "one": {"type": "string", "oneOf": [{"const": "a", "title": "A"}]},
+            "some": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+            "titled": {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}},
+            "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        }, "required": ["name"]});
+        let form = Want::Form { message: "m".to_owned(), schema: Arc::new(schema.clone()) };
+        assert_eq!(with(schema.clone()), Ok(form.clone()));
+        let named = json!({"mode": "form", "message": "m", "requestedSchema": schema});
+        assert_eq!(asked(named), Ok(form));
+        let page = json!({"mode": "url", "message": "m", "url": "https://a.test/x",
+            "elicitationId": "1"});
+        let want = Want::Url { message: "m".to_owned(), url: "https://a.test/x".to_owned() };
+        assert_eq!(asked(page), Ok(want));
+        assert_eq!(read(ROOTS, &Value::Null), Ok(Want::Roots));
+    }
+
+    #[test]
+    fn what_is_no_form_and_no_page_is_refused() {
+        for schema in [
+            Value::Null,
+            json!({}),
+            json!({"type": "string"}),
+            json!({"type": "object", "properties": []}),
+            json!({"type": "object", "properties": {"a": {"type": "object"}}}),
+            json!({"type": "object", "properties": {"a": {"type": "array"}}}),
+            json!({"type": "object", "properties": {"a": {"type": ["string", "object"]}}}),
+            json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "object"}]}}}),
+            json!({"type": "object", "properties": {"a": {}}}),
+        ] {
+            assert_eq!(with(schema.clone()), Err(-32602), "{schema}");
+        }
+        for url in ["javascript:alert(1)", "file:///etc/passwd", "", "a.test/x"] {
+            let asked = asked(json!({"mode": "url", "message": "m", "url": url}));
+            assert_eq!(asked, Err(-32602), "{url}");
+        }
+        assert_eq!(asked(json!({"mode": "voice", "message": "m"})), Err(-32602));
+        assert_eq!(asked(json!({"requestedSchema": {"type": "object"}})), Err(-32602));
+        for method in ["sampling/createMessage", "tools/list"] {
+            assert_eq!(read(method, &json!({})).map_err(|error| error.code), Err(-32601));
+        }
+    }
+
+    #[test]
+    fn of_several_questions_each_goes_its_way() {
+        let requests = Requests::read(Some(&json!({
+            "roots": {"method": "roots/list"},
+            "bad": {"method": "elicitation/create", "params": {"message": "m"}},
+            "turn": {"method": "sampling/createMessage", "params": {}},
+        })));
+        assert_eq!(requests.wants, BTreeMap::from([("roots".to_owned(), Want::Roots)]));
+        assert_eq!(requests.declined.get("bad"), Some(&json!({"action": "decline"})));
+        assert_eq!(requests.impossible.len(), 1);
+        assert_eq!(requests.impossible[0].0, "turn");
+        assert_eq!(Requests::read(None), Requests::default());
+    }
+
+    #[test]
+    fn pages_are_read_out_of_their_error() {
+        let page = |url: &str| json!({"mode": "url", "message": "m", "url": url});
+        let data = json!({"elicitations": [page("https://a.test/"), page("x"), page("http://b/")]});
+        let error = RpcError::new(PAGES_FIRST, "open these").data(data.clone());
+        let pages = pages(&error);
+        assert_eq!(pages.keys().collect::<Vec<_>>(), ["page-1", "page-3"]);
+        assert!(super::pages(&RpcError::new(-32000, "no").data(data)).is_empty());
+    }
+}

@@ -1,0 +1,347 @@
+//! Bodies of requests: which of the media types is sent, and which arguments make it up.
+
+use super::encode::{Style, Written};
+use super::schema::{Draft, Hitch};
+use crate::arguments::misfit;
+use crate::http::answer::{essence, is_json};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kernel::call::ToolError;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// What a schema may say and still be taken apart into arguments.
+const PLAIN: [&str; 14] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "title",
+    "description",
+    "default",
+    "example",
+    "examples",
+    "deprecated",
+    "externalDocs",
+    "xml",
+    "nullable",
+    "writeOnly",
+];
+
+/// A body that can be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Body {
+    /// The media type.
+    pub(super) media: String,
+    kind: Kind,
+    carried: Carried,
+    required: bool,
+}
+
+/// How a body is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Json,
+    /// Fields; these of them are written `a[b]=c`.
+    Form(BTreeSet<String>),
+    Text,
+    /// Bytes, which come as base64.
+    Bytes,
+}
+
+/// How a body comes among the arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Carried {
+    /// Each of its properties is an argument.
+    Apart(Vec<String>),
+    /// It is one argument.
+    Whole(String),
+}
+
+/// What the body adds to a tool's arguments.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    /// The body that they make up.
+    pub(super) body: Body,
+    /// Their schemas.
+    pub(super) properties: Map<String, Value>,
+    /// Those that must be there.
+    pub(super) required: Vec<Value>,
+}
+
+/// Reads `requestBody`, beside arguments that are taken already; none if there is nothing to send.
+pub(super) fn read(
+    draft: &mut Draft<'_>,
+    declared: &Value,
+    taken: &BTreeSet<String>,
+) -> Result<Option<Arguments>, Hitch> {
+    let document = draft.document();
+    let fields = document.object(declared)?;
+    let required = fields.get("required") == Some(&Value::Bool(true));
+    let content = fields.get("content").and_then(Value::as_object);
+    let Some((media, kind, content)) = choose(content) else {
+        return match content.map(Map::len) {
+            None | Some(0) => Ok(None),
+            Some(_) if !required => Ok(None),
+            Some(_) => {
+                let said: Vec<&str> =
+                    content.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+                Err(Hitch::Foreign(format!("it takes only `{}`", said.join("`, `"))))
+            }
+        };
+    };
+    let unsaid = json!({});
+    let schema = content.get("schema").unwrap_or(&unsaid);
+    let about = fields.get("description");
+    let body = Body { media, kind, carried: Carried::Whole(String::new()), required };
+    let apart = match body.kind {
+        Kind::Json | Kind::Form(_) => {
+            document.follow(schema)?.as_object().filter(|schema| is_plain(schema, required))
+        }
+        Kind::Text | Kind::Bytes => None,
+    };
+    if let Some(object) = apart {
+        let (properties, required) = draft.properties(object)?;
+        if !properties.is_empty() && !properties.keys().any(|name| taken.contains(name)) {
+            let carried = Carried::Apart(properties.keys().cloned().collect());
+            return Ok(Some(Arguments { body: Body { carried, ..body }, properties, required }));
+        }
+    }
+    whole(draft, schema, about, taken, body).map(Some)
+}
+
+/// A body that is one argument.
+fn whole(
+    draft: &mut Draft<'_>,
+    schema: &Value,
+    about: Option<&Value>,
+    taken: &BTreeSet<String>,
+    body: Body,
+) -> Result<Arguments, Hitch> {
+    let mut written = match body.kind {
+        Kind::Json | Kind::Form(_) => draft.schema(schema)?,
+        Kind::Text => json!({"type": "string"}),
+        Kind::Bytes => json!({"type": "string", "contentEncoding": "base64"}),
+    };
+    if written == Value::Bool(true) {
+        written = json!({});
+    }
+    if let Value::Object(said) = &mut written
+        && let Some(about) = about.filter(|about| about.is_string())
+    {
+        said.entry("description").or_insert_with(|| about.clone());
+    }
+    let name = if taken.contains("body") { "request_body" } else { "body" };
+    let required = if body.required { vec![Value::from(name)] } else { Vec::new() };
+    Ok(Arguments {
+        body: Body { carried: Carried::Whole(name.to_owned()), ..body },
+        properties: Map::from_iter([(name.to_owned(), written)]),
+        required,
+    })
+}
+
+/// The media type that is sent: JSON before a form before text before bytes.
+fn choose(content: Option<&Map<String, Value>>) -> Option<(String, Kind, &Value)> {
+    let content = content?;
+    let find =
+        |fits: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| fits(&essence(media)));
+    let named = |media: &str| media.parse::<reqwest::header::HeaderValue>().is_ok();
+    if let Some((media, content)) = find(&|media: &str| is_json(media) || media == "*/*") {
+        let sent = if is_json(&essence(media)) { media.as_str() } else { "application/json" };
+        return Some((sent.to_owned(), Kind::Json, content));
+    }
+    if let Some((media, content)) =
+        find(&|media: &str| media == "application/x-www-form-urlencoded")
+    {
+        return Some((media.clone(), Kind::Form(deep_fields(content)), content));
+    }
+    let text = |media: &str| {
+        media.starts_with("text/") || media.ends_with("xml") || media.ends_with("yaml")
+    };
+    if let Some((media, content)) =
+        find(&|media: &str| text(media) && !media.contains('*') && named(media))
+    {
+        return Some((media.clone(), Kind::Text, content));
+    }
+    let bytes =
+        |media: &str| !media.starts_with("multipart/") && !media.contains('*') && named(media);
+    let (media, content) = find(&bytes)?;
+    Some((media.clone(), Kind::Bytes, content))
+}
+
+/// The fields of a form whose encoding says `deepObject`.
+fn deep_fields(content: &Value) -> BTreeSet<String> {
+    let encoding = content.get("encoding").and_then(Value::as_object);
+    let deep = |(_, said): &(&String, &Value)| {
+        said.get("style").and_then(Value::as_str) == Some("deepObject")
+    };
+    encoding.into_iter().flatten().filter(deep).map(|(name, _)| name.clone()).collect()
+}
+
+/// Whether a schema is an object that can be taken apart into arguments: nothing holds between its
+/// properties, and no others may come.
+fn is_plain(schema: &Map<String, Value>, required: bool) -> bool {
+    let known = |name: &String| PLAIN.contains(&name.as_str()) || name.starts_with("x-");
+    let object = match schema.get("type") {
+        None => schema.contains_key("properties"),
+        Some(Value::String(name)) => name == "object",
+        Some(_) => false,
+    };
+    let closed = matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false)));
+    let nullable = schema.get("nullable") == Some(&Value::Bool(true));
+    // What must be there in a body that need not be there cannot be said of arguments.
+    let needs = schema.get("required").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    object && closed && !nullable && schema.keys().all(known) && (required || !needs)
+}
+
+impl Body {
+    /// The bytes to send; none if no argument asks for a body.
+    pub(super) fn bytes(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<Vec<u8>>, ToolError> {
+        let gathered;
+        let value = match &self.carried {
+            Carried::Apart(names) => {
+                let given: Map<String, Value> = names
+                    .iter()
+                    .filter_map(|name| Some((name.clone(), arguments.get(name)?.clone())))
+                    .collect();
+                if given.is_empty() && !self.required {
+                    return Ok(None);
+                }
+                gathered = Value::Object(given);
+                &gathered
+            }
+            Carried::Whole(name) => match arguments.get(name) {
+                Some(value) => value,
+                None if self.required => return Err(misfit(format!("`{name}` is missing"))),
+                None => return Ok(None),
+            },
+        };
+        self.written(value).map(Some)
+    }
+
+    fn written(&self, value: &Value) -> Result<Vec<u8>, ToolError> {
+        match &self.kind {
+            Kind::Json => Ok(value.to_string().into_bytes()),
+            Kind::Form(deep) => form(value, deep).map(String::into_bytes),
+            Kind::Text => match value {
+                Value::String(text) => Ok(text.clone().into_bytes()),
+                _ => Err(misfit("the body must be a text")),
+            },
+            Kind::Bytes => {
+                let decoded = value.as_str().and_then(|text| STANDARD.decode(text).ok());
+                decoded.ok_or_else(|| misfit("the body must be a text in base64"))
+            }
+        }
+    }
+}
+
+/// The fields of a form: lists as repeated fields, objects as JSON unless they are deep.
+fn form(value: &Value, deep: &BTreeSet<String>) -> Result<String, ToolError> {
+    let Value::Object(fields) = value else {
+        return Err(misfit("the body must be an object: it is sent as the fields of a form"));
+    };
+    let mut written = Vec::new();
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let deep = deep.contains(name);
+        let how = Written {
+            style: if deep { Style::Deep } else { Style::Form },
+            explode: true,
+            json: value.is_object() && !deep,
+            reserved: false,
+        };
+        let fields = how.in_query(name, value)?;
+        written.extend(fields.into_iter().map(|(key, value)| format!("{key}={value}")));
+    }
+    Ok(written.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::OpenApi;
+    use super::super::schema::{Known, translate};
+    use super::*;
+
+    fn arguments(declared: Value, taken: &[&str]) -> Result<Option<Arguments>, String> {
+        let document = json!({"openapi": "3.0.3", "components": {"schemas": {
+            "Pet": {"type": "object", "required": ["name"], "properties": {
+                "name": {"type": "string"}, "age": {"type": "integer"}}}}}});
+        let document = OpenApi::parse(&document.to_string()).unwrap();
+        let taken = taken.iter().map(|name| (*name).to_owned()).collect();
+        let read = |draft: &mut Draft<'_>| read(draft, &declared, &taken);
+        translate(&document, &mut Known::default(), 1_000, read).map(|(arguments, _)| arguments)
+    }
+
+    fn pet(required: bool, media: &str) -> Value {
+        let schema = json!({"$ref": "#/components/schemas/Pet"});
+        json!({"required": required, "content": {media: {"schema": schema}}})
+    }
+
+    fn names(arguments: &Arguments) -> (Vec<&str>, Value) {
+        let names = arguments.properties.keys().map(String::as_str).collect();
+        (names, Value::Array(arguments.required.clone()))
+    }
+
+    fn sent(arguments: &Arguments, given: Value) -> Result<Option<String>, ToolError> {
+        let bytes = arguments.body.bytes(given.as_object().unwrap())?;
+        Ok(bytes.map(|bytes| String::from_utf8(bytes).unwrap()))
+    }
+
+    #[test]
+    fn a_plain_object_is_taken_apart() {
+        let body = arguments(pet(true, "application/json"), &["id"]).unwrap().unwrap();
+        assert_eq!(names(&body), (vec!["age", "name"], json!(["name"])));
+        let given = json!({"id": 7, "name": "Rex"});
+        assert_eq!(sent(&body, given).unwrap().unwrap(), "{\"name\":\"Rex\"}");
+    }
+
+    #[test]
+    fn what_clashes_or_need_not_be_there_stays_whole() {
+        for (required, taken) in [(true, "name"), (false, "id")] {
+            let body = arguments(pet(required, "application/json"), &[taken]).unwrap().unwrap();
+            let needed = if required { json!(["body"]) } else { json!([]) };
+            assert_eq!(names(&body), (vec!["body"], needed));
+            let given = json!({"body": {"name": "Rex"}});
+            assert_eq!(sent(&body, given).unwrap().unwrap(), "{\"name\":\"Rex\"}");
+            assert_eq!(sent(&body, json!({})).is_err(), required);
+        }
+        let open = json!({"content": {"application/json": {"schema": {"type": "object",
+            "properties": {"a": {}}, "additionalProperties": true}}}});
+        let open = arguments(open, &["body"]).unwrap().unwrap();
+        assert_eq!(names(&open), (vec!["request_body"], json!([])));
+        assert_eq!(sent(&open, json!({})), Ok(None));
+    }
+
+    #[test]
+    fn other_media_types_are_written_their_way() {
+        let form = arguments(pet(true, "application/x-www-form-urlencoded"), &[]).unwrap().unwrap();
+        let given = json!({"name": "a b&c", "age": 3});
+        assert_eq!(sent(&form, given).unwrap().unwrap(), "age=3&name=a%20b%26c");
+        let text = json!({"required": true, "content": {"text/csv": {}}});
+        let text = arguments(text, &[]).unwrap().unwrap();
+        assert_eq!(sent(&text, json!({"body": "a;b"})).unwrap().unwrap(), "a;b");
+        let bytes = json!({"required": true, "content": {"image/png": {}}});
+        let bytes = arguments(bytes, &[]).unwrap().unwrap();
+        assert_eq!(sent(&bytes, json!({"body": "aGk="})).unwrap().unwrap(), "hi");
+        assert!(sent(&bytes, json!({"body": "?"})).is_err());
+        let deep = json!({"content": {"application/x-www-form-urlencoded": {
+            "schema": {"type": "object", "properties": {"card": {}, "plain": {}}},
+            "encoding": {"card": {"style": "deepObject"}}}}});
+        let deep = arguments(deep, &[]).unwrap().unwrap();
+        let given = json!({"card": {"n": [1]}, "plain": {"n": 1}});
+        assert_eq!(sent(&deep, given).unwrap().unwrap(), "card[n][0]=1&plain=%7B%22n%22%3A1%7D");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_told_if_it_must_be() {
+        let upload = |required: bool| {
+            let content = json!({"multipart/form-data": {"schema": {"type": "object"}}});
+            arguments(json!({"required": required, "content": content}), &[])
+        };
+        assert!(upload(true).unwrap_err().contains("`multipart/form-data`"));
+        assert!(upload(false).unwrap().is_none());
+        assert!(arguments(json!({"content": {}}), &[]).unwrap().is_none());
+    }
+}

@@ -1,0 +1,315 @@
+//! How arguments are written into paths, queries and headers: OpenAPI's styles and percent signs.
+
+use crate::arguments::{kind, misfit};
+use kernel::call::ToolError;
+use serde_json::Value;
+use std::fmt::Write;
+
+/// How a list or an object is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// `a,b`: paths and headers.
+    Simple,
+    /// `n=a&n=b`, or `n=a,b` where it is not exploded.
+    Form,
+    /// `n=a%20b`
+    Spaces,
+    /// `n=a%7Cb`
+    Pipes,
+    /// `n[key]=a`
+    Deep,
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Written {
+    /// The style.
+    pub(super) style: Style,
+    /// Whether each item, or each key, stands for itself.
+    pub(super) explode: bool,
+    /// Whether the value is written as JSON, whatever it is.
+    pub(super) json: bool,
+    /// Whether reserved characters stay as they are, as far as that is safe.
+    pub(super) reserved: bool,
+}
+
+/// Which characters stay as they are beside letters, digits and `-._~`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// None.
+    Unreserved,
+    /// Those that cannot end a value of a query or begin another.
+    Reserved,
+    /// Those that a path may have; percent signs are taken to be there on purpose.
+    Path,
+}
+
+impl Keep {
+    fn has(self, byte: u8) -> bool {
+        let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        let more: &[u8] = match self {
+            Keep::Unreserved => b"",
+            Keep::Reserved => b":/?@!$'()*,;",
+            Keep::Path => b"/:@!$&'()*+,;=%",
+        };
+        unreserved || more.contains(&byte)
+    }
+}
+
+impl Written {
+    /// The value in a path.
+    pub(super) fn in_path(self, name: &str, value: &Value) -> Result<String, ToolError> {
+        let written = self.joined(name, value, encoded)?;
+        if written.is_empty() {
+            return Err(misfit(format!("`{name}` must not be empty: it is a part of the path")));
+        }
+        Ok(written)
+    }
+
+    /// The value of a header.
+    pub(super) fn in_header(self, name: &str, value: &Value) -> Result<String, ToolError> {
+        self.joined(name, value, str::to_owned)
+    }
+
+    /// The fields of a query, both sides encoded: none for an empty list.
+    pub(super) fn in_query(
+        self,
+        name: &str,
+        value: &Value,
+    ) -> Result<Vec<(String, String)>, ToolError> {
+        let keep = if self.reserved { Keep::Reserved } else { Keep::Unreserved };
+        let write = |text: &str| escaped(text, keep);
+        let key = encoded(name);
+        if self.json {
+            return Ok(vec![(key, write(&value.to_string()))]);
+        }
+        if self.style == Style::Deep {
+            let mut fields = Vec::new();
+            deep(&key, value, &write, &mut fields);
+            return Ok(fields);
+        }
+        match value {
+            Value::Array(items) if items.is_empty() => Ok(Vec::new()),
+            Value::Array(items) => {
+                let items = texts(name, items.iter())?;
+                if self.explode {
+                    return Ok(items.iter().map(|item| (key.clone(), write(item))).collect());
+                }
+                let items: Vec<String> = items.iter().map(|item| write(item)).collect();
+                Ok(vec![(key, items.join(self.between()))])
+            }
+            Value::Object(members) if self.explode => {
+                let member = |(key, value): (&String, &Value)| {
+                    text(key, value).map(|value| (encoded(key), write(&value)))
+                };
+                members.iter().map(member).collect()
+            }
+            Value::Object(members) => {
+                let mut parts = Vec::new();
+                for (member, value) in members {
+                    parts.push(write(member));
+                    parts.push(write(&text(member, value)?));
+                }
+                Ok(vec![(key, parts.join(self.between()))])
+            }
+            plain => Ok(vec![(key, write(&text(name, plain)?))]),
+        }
+    }
+
+    /// What stands between items that do not stand for themselves.
+    fn between(self) -> &'static str {
+        match self.style {
+            Style::Spaces => "%20",
+            Style::Pipes => "%7C",
+            Style::Simple | Style::Form | Style::Deep => ",",
+        }
+    }
+
+    /// The simple style.
+    fn joined(
+        self,
+        name: &str,
+        value: &Value,
+        write: impl Fn(&str) -> String,
+    ) -> Result<String, ToolError> {
+        if self.json {
+            return Ok(write(&value.to_string()));
+        }
+        match value {
+            Value::Array(items) => {
+                let items = texts(name, items.iter())?;
+                Ok(items.iter().map(|item| write(item)).collect::<Vec<_>>().join(","))
+            }
+            Value::Object(members) => {
+                let between = if self.explode { "=" } else { "," };
+                let member = |(key, value): (&String, &Value)| {
+                    text(key, value).map(|text| format!("{}{between}{}", write(key), write(&text)))
+                };
+                let members: Vec<String> = members.iter().map(member).collect::<Result<_, _>>()?;
+                Ok(members.join(","))
+            }
+            plain => Ok(write(&text(name, plain)?)),
+        }
+    }
+}
+
+/// A text in which only letters, digits and `-._~` stand for themselves.
+pub(super) fn encoded(text: &str) -> String {
+    escaped(text, Keep::Unreserved)
+}
+
+/// A part of a path as a document writes it.
+pub(super) fn path_text(text: &str) -> String {
+    escaped(text, Keep::Path)
+}
+
+/// A text whose percent signs are read; what is no text then stays as it is.
+pub(super) fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits
+            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match escaped {
+            Some(escaped) if *byte == b'%' => {
+                bytes.push(escaped);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+fn escaped(text: &str, keep: Keep) -> String {
+    let mut written = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if keep.has(byte) {
+            written.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(written, "%{byte:02X}");
+        }
+    }
+    written
+}
+
+/// A plain value as a text.
+fn text(name: &str, value: &Value) -> Result<String, ToolError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(flag) => Ok(flag.to_string()),
+        Value::Null => Ok(String::new()),
+        Value::Array(_) | Value::Object(_) => Err(misfit(format!(
+            "`{name}` holds {} inside, which cannot be written here",
+            kind(value)
+        ))),
+    }
+}
+
+fn texts<'a>(name: &str, items: impl Iterator<Item = &'a Value>) -> Result<Vec<String>, ToolError> {
+    items.map(|item| text(name, item)).collect()
+}
+
+/// `a[b]=1`, `a[c][0]=2`: brackets as they are, since that is what servers look for.
+fn deep(
+    key: &str,
+    value: &Value,
+    write: &impl Fn(&str) -> String,
+    fields: &mut Vec<(String, String)>,
+) {
+    match value {
+        Value::Object(members) => {
+            for (member, value) in members {
+                deep(&format!("{key}[{}]", encoded(member)), value, write, fields);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                deep(&format!("{key}[{index}]"), value, write, fields);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => fields.push((key.to_owned(), write(text))),
+        plain @ (Value::Bool(_) | Value::Number(_)) => {
+            fields.push((key.to_owned(), write(&plain.to_string())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const PLAIN: Written =
+        Written { style: Style::Simple, explode: false, json: false, reserved: false };
+
+    fn written(style: Style, explode: bool) -> Written {
+        Written { style, explode, ..PLAIN }
+    }
+
+    fn query(written: Written, value: Value) -> String {
+        let fields = written.in_query("n", &value).unwrap();
+        let fields: Vec<String> =
+            fields.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+        fields.join("&")
+    }
+
+    #[test]
+    fn every_style_is_written_as_the_specification_shows() {
+        let (list, object) = (json!(["a b", "c,d", 3]), json!({"x": "é", "y": true}));
+        for (style, explode, of_list, of_object) in [
+            (Style::Form, true, "n=a%20b&n=c%2Cd&n=3", "x=%C3%A9&y=true"),
+            (Style::Form, false, "n=a%20b,c%2Cd,3", "n=x,%C3%A9,y,true"),
+            (Style::Spaces, false, "n=a%20b%20c%2Cd%203", "n=x%20%C3%A9%20y%20true"),
+            (Style::Pipes, false, "n=a%20b%7Cc%2Cd%7C3", "n=x%7C%C3%A9%7Cy%7Ctrue"),
+            (Style::Deep, true, "n[0]=a%20b&n[1]=c%2Cd&n[2]=3", "n[x]=%C3%A9&n[y]=true"),
+        ] {
+            assert_eq!(query(written(style, explode), list.clone()), of_list, "{style:?}");
+            assert_eq!(query(written(style, explode), object.clone()), of_object, "{style:?}");
+        }
+        let path = |explode, value: &Value| written(Style::Simple, explode).in_path("n", value);
+        assert_eq!(path(false, &list).unwrap(), "a%20b,c%2Cd,3");
+        assert_eq!(path(false, &object).unwrap(), "x,%C3%A9,y,true");
+        assert_eq!(path(true, &object).unwrap(), "x=%C3%A9,y=true");
+        assert_eq!(written(Style::Simple, false).in_header("n", &list).unwrap(), "a b,c,d,3");
+    }
+
+    #[test]
+    fn nothing_gets_out_of_its_place() {
+        let nasty = json!("a/../b?c=d&e#f%2F");
+        let whole = "a%2F..%2Fb%3Fc%3Dd%26e%23f%252F";
+        assert_eq!(PLAIN.in_path("n", &nasty).unwrap(), whole);
+        assert_eq!(query(written(Style::Form, true), nasty.clone()), format!("n={whole}"));
+        let reserved = Written { reserved: true, ..written(Style::Form, true) };
+        assert_eq!(query(reserved, nasty), "n=a/../b?c%3Dd%26e%23f%252F");
+        assert!(PLAIN.in_path("n", &json!("")).is_err());
+        assert!(PLAIN.in_path("n", &json!([])).is_err());
+        assert!(written(Style::Form, true).in_query("n", &json!([[1]])).is_err());
+    }
+
+    #[test]
+    fn json_is_written_whole_and_empty_lists_not_at_all() {
+        let json = Written { json: true, ..written(Style::Form, true) };
+        assert_eq!(query(json, json!({"a": [1]})), "n=%7B%22a%22%3A%5B1%5D%7D");
+        assert_eq!(query(written(Style::Form, true), json!([])), "");
+        let nested = json!({"a": {"b": [1, {"c": null, "d": 2}]}});
+        assert_eq!(query(written(Style::Deep, true), nested), "n[a][b][0]=1&n[a][b][1][d]=2");
+    }
+
+    #[test]
+    fn percent_signs_are_read_where_they_are_such() {
+        for (text, read) in [("a%20b", "a b"), ("%C3%A9", "é"), ("100%", "100%"), ("%zz", "%zz")] {
+            assert_eq!(decoded(text), read);
+        }
+        assert_eq!(decoded("%ff"), "%ff");
+        assert_eq!(path_text("/a b/{é}"), "/a%20b/%7B%C3%A9%7D");
+    }
+}

@@ -1,0 +1,226 @@
+//! REST servers: every operation of an OpenAPI document becomes a tool. What cannot be called is
+//! left out with a warning; the rest of the document still works.
+//!
+//! The order of the modules below is the order of reading and of import.
+
+mod encode;
+mod document;
+mod schema;
+mod parameter;
+mod path;
+mod body;
+mod operation;
+mod request;
+mod credentials;
+mod send;
+mod output;
+mod place;
+mod tool;
+#[cfg(test)]
+mod tests;
+
+use self::credentials::Credentials;
+use self::document::OpenApi;
+use self::operation::{Reading, Warning};
+use self::place::Places;
+use self::request::Request;
+use self::send::Sender;
+use self::tool::RestTool;
+use super::RemoteParts;
+use super::config::{Document, RestConfig, UpstreamConfig};
+use crate::http::answer::Effect;
+use crate::http::client::Outbound;
+use kernel::call::ToolError;
+use kernel::contracts::Tool;
+use kernel::fault::Fault;
+use kernel::rules::Pattern;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::AsyncReadExt;
+
+/// The tools of a REST server, from its document as it is now.
+pub(crate) async fn load(
+    upstream: &UpstreamConfig,
+    config: &RestConfig,
+    parts: &RemoteParts,
+) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+    let loader = Loader::new(upstream, config, parts).map_err(|why| {
+        Fault::new("BadSettings", format!("`{}`: {why}", upstream.name))
+            .hint(format!("correct it in {}", upstream.origin))
+    })?;
+    let text = loader.text().await?;
+    let (tools, warnings) = loader.tools(&text).map_err(|why| loader.fault(&why))?;
+    tell(&upstream.name, &warnings);
+    Ok(tools)
+}
+
+/// What a server's tools are made with.
+struct Loader<'a> {
+    upstream: &'a UpstreamConfig,
+    config: &'a RestConfig,
+    parts: &'a RemoteParts,
+    places: Places,
+    include: Option<Vec<Pattern>>,
+    outbound: Arc<Outbound>,
+}
+
+/// The tools of a document, and what of it was left out.
+type Made = (Vec<Arc<dyn Tool>>, Vec<Warning>);
+
+impl<'a> Loader<'a> {
+    fn new(
+        upstream: &'a UpstreamConfig,
+        config: &'a RestConfig,
+        parts: &'a RemoteParts,
+    ) -> Result<Self, String> {
+        let places = Places::new(config)?;
+        let settings = places.settings(config.allow_private)?;
+        let outbound = Outbound::new(Arc::new(settings))
+            .connect_within_ms(parts.limits.upstream_connect_timeout_ms);
+        let patterns = |texts: &Vec<String>| {
+            let read = texts.iter().map(|text| Pattern::new(text));
+            read.collect::<Result<Vec<_>, _>>()
+        };
+        let include = config.include.as_ref().map(patterns).transpose();
+        let include = include.map_err(|error| format!("`include`: {error}"))?;
+        // Also where nothing is sent yet, so that a mistake is told before the document is asked.
+        Credentials::new(config)?;
+        Ok(Self { upstream, config, parts, places, include, outbound: Arc::new(outbound) })
+    }
+
+    /// The document's text.
+    async fn text(&self) -> Result<String, Fault> {
+        let bytes_max = self.parts.limits.upstream_document_bytes_max;
+        let bytes = match (&self.config.document, &self.places.document) {
+            (Document::File(path), _) => {
+                file(path, bytes_max).await.map_err(|why| self.fault(&why))?
+            }
+            (Document::Url(_), Some(url)) => {
+                let credentials = if self.places.document_is_at_base() {
+                    self.credentials()?
+                } else {
+                    Credentials::none()
+                };
+                let wait_ms = self.timeout_ms().unwrap_or(self.parts.limits.call_timeout_ms);
+                let sender = self.sender(credentials, Some(wait_ms));
+                let answer = sender.send(Request::get(url.clone()), Effect::Reads, bytes_max).await;
+                answer.map_err(|error| self.unread(error))?.body
+            }
+            (Document::Url(_), None) => return Err(self.fault("its URL is none")),
+        };
+        String::from_utf8(bytes).map_err(|_| self.fault("it is not UTF-8"))
+    }
+
+    /// The tools of a document, and what was left out.
+    fn tools(&self, text: &str) -> Result<Made, String> {
+        let document = OpenApi::parse(text)?;
+        let credentials = Credentials::new(self.config)?;
+        let base = self.places.server(&document, !credentials.is_empty())?;
+        let supplied = credentials.supplied();
+        let limits = &self.parts.limits;
+        let reading = Reading {
+            supplied: &supplied,
+            trusted: self.upstream.trusted,
+            nodes_max: limits.upstream_schema_nodes_max,
+            operations_max: limits.upstream_tools_max,
+        };
+        let wanted = |name: &str| {
+            let patterns = self.include.as_deref();
+            patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.fits(name)))
+        };
+        let (operations, mut warnings) = operation::all(&document, &reading, wanted);
+        let sender = Arc::new(self.sender(credentials, self.timeout_ms()));
+        let bytes_max = self.config.response_bytes_max.unwrap_or(limits.call_output_bytes_max);
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        for operation in operations {
+            let what = format!("{} `{}`", operation.method, operation.name);
+            match self.places.server_of(&operation, &base) {
+                Ok(base) => tools.push(Arc::new(RestTool::new(
+                    self.upstream,
+                    operation,
+                    base,
+                    sender.clone(),
+                    bytes_max,
+                ))),
+                Err(why) => warnings.push(Warning { operation: what, why }),
+            }
+        }
+        warnings.extend(self.idle(&document, &tools));
+        Ok((tools, warnings))
+    }
+
+    /// Warnings of patterns that fit no operation, which are most likely mistakes.
+    fn idle(&self, document: &OpenApi, tools: &[Arc<dyn Tool>]) -> Vec<Warning> {
+        let prefix = self.upstream.prefix.len();
+        let fits = |pattern: &&Pattern| {
+            tools.iter().any(|tool| pattern.fits(&tool.spec().name.as_str()[prefix..]))
+        };
+        let idle = self.include.iter().flatten().filter(|pattern| !fits(pattern));
+        let mut warnings: Vec<Warning> = idle
+            .map(|pattern| Warning {
+                operation: format!("include `{pattern}`"),
+                why: "it fits no operation that can be called".to_owned(),
+            })
+            .collect();
+        if document.paths().next().is_none() {
+            let why = "the document has no paths".to_owned();
+            warnings.push(Warning { operation: "all".to_owned(), why });
+        }
+        warnings
+    }
+
+    fn credentials(&self) -> Result<Credentials, Fault> {
+        Credentials::new(self.config).map_err(|why| self.fault(&why))
+    }
+
+    fn sender(&self, credentials: Credentials, timeout_ms: Option<u64>) -> Sender {
+        let (outbound, parts) = (self.outbound.clone(), self.parts.clone());
+        Sender { outbound, credentials, parts, timeout_ms }
+    }
+
+    fn timeout_ms(&self) -> Option<u64> {
+        self.config.timeout_ms.or(self.upstream.timeout_ms)
+    }
+
+    /// The fault of a document that did not come.
+    fn unread(&self, error: ToolError) -> Fault {
+        let fault = self.fault(&error.fault.message);
+        Fault { hint: error.fault.hint.or(fault.hint), ..fault }
+    }
+
+    /// The fault of a document that cannot be used.
+    fn fault(&self, why: &str) -> Fault {
+        let place = match (&self.config.document, &self.places.document) {
+            (_, Some(url)) => place::shown(url),
+            (Document::File(path), None) => path.display().to_string(),
+            (Document::Url(_), None) => String::new(),
+        };
+        let message = format!(
+            "the OpenAPI document of `{}` at `{place}` cannot be used: {why}",
+            self.upstream.name
+        );
+        Fault::new("DocumentUnusable", message)
+            .hint(format!("see `document` in {}", self.upstream.origin))
+    }
+}
+
+async fn file(path: &Path, bytes_max: usize) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    let file = tokio::fs::File::open(path).await.map_err(|error| error.to_string())?;
+    file.take(most).read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
+    if bytes.len() > bytes_max {
+        return Err(format!("it has more than `upstream_document_bytes_max` = {bytes_max} bytes"));
+    }
+    Ok(bytes)
+}
+
+/// One line for all, since a document is read again and again; the whole list for who looks for it.
+fn tell(provider: &str, warnings: &[Warning]) {
+    let Some(Warning { operation, why }) = warnings.first() else { return };
+    let count = warnings.len();
+    tracing::warn!(provider, count, operation, why, "parts of an OpenAPI document are left out");
+    for Warning { operation, why } in warnings {
+        tracing::debug!(provider, operation, why, "a part of an OpenAPI document is left out");
+    }
+}

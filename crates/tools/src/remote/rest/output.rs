@@ -1,0 +1,80 @@
+//! What came back, as a tool's output.
+
+use super::send::Answer;
+use crate::http::answer::{is_json, media_type, shown};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// The body: JSON as it is, text as a string, anything else in base64 with its type, null for
+/// nothing. A HEAD has no body: its answer is the status with the headers.
+pub(super) fn value(answer: &Answer, method: &Method) -> Value {
+    if method == Method::HEAD {
+        return json!({"status": answer.status.as_u16(), "headers": shown(&answer.headers)});
+    }
+    if answer.body.is_empty() {
+        return Value::Null;
+    }
+    let media = media_type(&answer.headers);
+    if is_json(&media)
+        && let Ok(value) = serde_json::from_slice(&answer.body)
+    {
+        return value;
+    }
+    match std::str::from_utf8(&answer.body) {
+        Ok(text) if is_text(&media) || is_json(&media) => Value::from(text),
+        _ if media.starts_with("text/") => String::from_utf8_lossy(&answer.body).into(),
+        _ => json!({"mediaType": media, "base64": STANDARD.encode(&answer.body)}),
+    }
+}
+
+/// Whether a media type is one of texts; one that is not said may be.
+fn is_text(media: &str) -> bool {
+    let ends = ["text", "xml", "yaml", "javascript", "ndjson", "x-www-form-urlencoded", "graphql"];
+    media.is_empty() || media.starts_with("text/") || ends.iter().any(|end| media.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::StatusCode;
+    use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+
+    fn output(media: &str, body: &[u8]) -> Value {
+        let mut headers = HeaderMap::new();
+        if !media.is_empty() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_str(media).unwrap());
+        }
+        let answer = Answer { status: StatusCode::OK, headers, body: body.to_vec() };
+        value(&answer, &Method::GET)
+    }
+
+    #[test]
+    fn a_body_is_what_its_type_says() {
+        let cases: [(&str, &[u8], Value); 11] = [
+            ("application/json; charset=utf-8", b"{\"a\":1}", json!({"a": 1})),
+            ("application/problem+json", b"[1]", json!([1])),
+            ("application/json", b"broken", json!("broken")),
+            ("text/html", b"<p>", json!("<p>")),
+            ("text/plain", b"\xe9", json!("\u{fffd}")),
+            ("application/xml", b"<a/>", json!("<a/>")),
+            ("application/openmetrics-text", b"a 1", json!("a 1")),
+            ("", b"plain", json!("plain")),
+            ("", b"\xff", json!({"mediaType": "", "base64": "/w=="})),
+            ("image/png", b"hi", json!({"mediaType": "image/png", "base64": "aGk="})),
+            ("image/png", b"", Value::Null),
+        ];
+        for (media, body, value) in cases {
+            assert_eq!(output(media, body), value, "{media}");
+        }
+    }
+
+    #[test]
+    fn a_head_shows_its_headers() {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("a/b"))]);
+        let answer = Answer { status: StatusCode::OK, headers, body: Vec::new() };
+        let shown = json!({"status": 200, "headers": {"content-type": "a/b"}});
+        assert_eq!(value(&answer, &Method::HEAD), shown);
+    }
+}

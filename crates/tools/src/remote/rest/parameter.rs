@@ -1,0 +1,332 @@
+//! Parameters: where an argument goes, and how it is written there.
+
+use super::document::OpenApi;
+use super::encode::{Style, Written};
+use super::schema::{Draft, Hitch};
+use crate::http::answer::{essence, is_json};
+use reqwest::header::HeaderName;
+use serde_json::{Map, Value, json};
+
+/// Headers that are the connection's, the body's or ours: no argument sets them.
+const OURS: [&str; 17] = [
+    "accept",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "cookie",
+    "expect",
+    "host",
+    "idempotency-key",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "via",
+];
+
+/// The header that a call's own key goes into.
+pub(super) const KEY_HEADER: &str = "idempotency-key";
+
+/// A part of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// The path.
+    Path,
+    /// The query.
+    Query,
+    /// The headers.
+    Header,
+}
+
+impl Place {
+    /// As OpenAPI calls it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Place::Path => "path",
+            Place::Query => "query",
+            Place::Header => "header",
+        }
+    }
+}
+
+/// One parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Parameter {
+    /// The argument that it takes.
+    pub(super) argument: String,
+    /// Its name on the wire.
+    pub(super) name: String,
+    pub(super) place: Place,
+    pub(super) written: Written,
+    pub(super) required: bool,
+}
+
+/// A parameter as a document has it.
+#[derive(Debug)]
+pub(super) struct Declared<'d> {
+    /// What becomes of it.
+    pub(super) parameter: Parameter,
+    fields: &'d Map<String, Value>,
+    schema: Option<&'d Value>,
+}
+
+/// What a document declares.
+#[derive(Debug)]
+pub(super) enum Found<'d> {
+    /// A parameter that an argument sets.
+    Parameter(Declared<'d>),
+    /// The header for a call's own key.
+    Key,
+    /// One that nobody sets.
+    Nothing,
+}
+
+/// What goes with every request, so that no argument sets it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Supplied {
+    /// Headers, in lower case.
+    pub(super) headers: Vec<String>,
+    /// Fields of the query.
+    pub(super) query: Vec<String>,
+}
+
+/// The parameters of an operation: its own, and those of its path that it does not replace.
+pub(super) fn declared<'d>(
+    document: &'d OpenApi,
+    path_item: &'d Map<String, Value>,
+    operation: &'d Map<String, Value>,
+) -> Result<Vec<&'d Map<String, Value>>, String> {
+    let mut found: Vec<&Map<String, Value>> = Vec::new();
+    for owner in [path_item, operation] {
+        let parameters = owner.get("parameters").and_then(Value::as_array);
+        for parameter in parameters.into_iter().flatten() {
+            let fields = document.object(parameter)?;
+            let same = |other: &&Map<String, Value>| {
+                ["name", "in"].iter().all(|key| other.get(*key) == fields.get(*key))
+            };
+            found.retain(|other| !same(other));
+            found.push(fields);
+        }
+    }
+    Ok(found)
+}
+
+/// Reads one parameter; if an operation that has it cannot be called, why.
+pub(super) fn read<'d>(
+    fields: &'d Map<String, Value>,
+    supplied: &Supplied,
+) -> Result<Found<'d>, String> {
+    let word = |key: &str| fields.get(key).and_then(Value::as_str);
+    let name = word("name").ok_or("a parameter has no name")?;
+    let required = fields.get("required") == Some(&Value::Bool(true));
+    let place = match word("in") {
+        Some("path") => Place::Path,
+        Some("query") if supplied.query.iter().any(|given| given == name) => {
+            return Ok(Found::Nothing);
+        }
+        Some("query") => Place::Query,
+        Some("header") => match header(name, required, supplied)? {
+            Some(found) => return Ok(found),
+            None => Place::Header,
+        },
+        Some(other) if required => {
+            return Err(format!("it needs `{name}` in `{other}`, which is not supported"));
+        }
+        _ => return Ok(Found::Nothing),
+    };
+    let content = fields.get("content").and_then(Value::as_object);
+    let content = content.and_then(|content| content.iter().next());
+    let schema = match content {
+        Some((_, media)) => media.get("schema"),
+        None => fields.get("schema"),
+    };
+    let parameter = Parameter {
+        argument: argument(name),
+        name: name.to_owned(),
+        place,
+        written: written(fields, name, place, content.map(|(media, _)| media.as_str()))?,
+        required: required || place == Place::Path,
+    };
+    Ok(Found::Parameter(Declared { parameter, fields, schema }))
+}
+
+impl Declared<'_> {
+    /// The schema of its argument.
+    pub(super) fn schema(&self, draft: &mut Draft<'_>) -> Result<Value, Hitch> {
+        let schema = match self.schema {
+            Some(schema) => draft.schema(schema)?,
+            None => json!({}),
+        };
+        let mut said = match schema {
+            Value::Object(said) => said,
+            Value::Bool(true) => Map::new(),
+            other => return Ok(other),
+        };
+        if let Some(about) = self.fields.get("description").filter(|about| about.is_string()) {
+            said.insert("description".to_owned(), about.clone());
+        }
+        if let Some(example) = self.fields.get("example") {
+            said.insert("examples".to_owned(), json!([example]));
+        }
+        if self.fields.get("deprecated") == Some(&Value::Bool(true)) {
+            said.insert("deprecated".to_owned(), Value::Bool(true));
+        }
+        Ok(Value::Object(said))
+    }
+}
+
+/// What becomes of a header that an argument does not set; none if one does.
+fn header(
+    name: &str,
+    required: bool,
+    supplied: &Supplied,
+) -> Result<Option<Found<'static>>, String> {
+    let lower = name.to_ascii_lowercase();
+    if lower == KEY_HEADER {
+        return Ok(Some(Found::Key));
+    }
+    // OpenAPI itself leaves the first three to others.
+    let ignored = ["accept", "authorization", "content-type"].contains(&lower.as_str());
+    if ignored || supplied.headers.contains(&lower) {
+        return Ok(Some(Found::Nothing));
+    }
+    let settable = HeaderName::from_bytes(lower.as_bytes()).is_ok();
+    if settable && !OURS.contains(&lower.as_str()) {
+        return Ok(None);
+    }
+    if required {
+        Err(format!("no argument can set its header `{name}`"))
+    } else {
+        Ok(Some(Found::Nothing))
+    }
+}
+
+fn written(
+    fields: &Map<String, Value>,
+    name: &str,
+    place: Place,
+    media: Option<&str>,
+) -> Result<Written, String> {
+    let said = fields.get("style").and_then(Value::as_str);
+    let style = match (place, said) {
+        (Place::Path | Place::Header, None | Some("simple")) => Style::Simple,
+        (Place::Query, None | Some("form")) => Style::Form,
+        (Place::Query, Some("spaceDelimited")) => Style::Spaces,
+        (Place::Query, Some("pipeDelimited")) => Style::Pipes,
+        (Place::Query, Some("deepObject")) => Style::Deep,
+        (_, Some(style)) => {
+            let place = place.word();
+            return Err(format!("the style `{style}` of `{name}` in `{place}` is not supported"));
+        }
+    };
+    let explode = fields.get("explode").and_then(Value::as_bool).unwrap_or(style == Style::Form);
+    let json = media.is_some_and(|media| is_json(&essence(media)));
+    let reserved = fields.get("allowReserved") == Some(&Value::Bool(true));
+    Ok(Written { style, explode, json, reserved })
+}
+
+/// The argument of a parameter: its name, in letters that every model provider takes.
+fn argument(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let written: String = name.chars().map(plain).collect();
+    if written == name {
+        return written;
+    }
+    match written.trim_matches('_') {
+        "" => "value".to_owned(),
+        trimmed => trimmed.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    fn parameter(value: Value) -> Parameter {
+        match read(&fields(value), &Supplied::default()).unwrap() {
+            Found::Parameter(declared) => declared.parameter,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_place_has_its_own_style() {
+        let path = parameter(json!({"name": "id", "in": "path"}));
+        assert!(path.required && path.written.style == Style::Simple && !path.written.explode);
+        let query = parameter(json!({"name": "tags[]", "in": "query"}));
+        assert!(!query.required && query.written.style == Style::Form && query.written.explode);
+        assert_eq!((query.argument.as_str(), query.name.as_str()), ("tags", "tags[]"));
+        let deep = parameter(json!({"name": "filter", "in": "query", "style": "deepObject"}));
+        assert_eq!(deep.written.style, Style::Deep);
+        let content = json!({"name": "q", "in": "query", "content": {
+            "application/json": {"schema": {"type": "object"}}}});
+        assert!(parameter(content).written.json);
+    }
+
+    #[test]
+    fn what_others_set_is_no_argument() {
+        let supplied =
+            Supplied { headers: vec!["x-api-key".to_owned()], query: vec!["key".to_owned()] };
+        for (name, place, key) in [
+            ("X-API-Key", "header", false),
+            ("Accept", "header", false),
+            ("Host", "header", false),
+            ("key", "query", false),
+            ("session", "cookie", false),
+            ("Idempotency-Key", "header", true),
+        ] {
+            let fields = fields(json!({"name": name, "in": place}));
+            let found = read(&fields, &supplied).unwrap();
+            assert_eq!(matches!(found, Found::Key), key, "{name}");
+            assert!(!matches!(found, Found::Parameter(_)), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_told() {
+        for (declared, told) in [
+            (json!({"name": "s", "in": "cookie", "required": true}), "`cookie`"),
+            (json!({"name": "Host", "in": "header", "required": true}), "`Host`"),
+            (json!({"name": "a", "in": "path", "style": "matrix"}), "`matrix`"),
+            (json!({"in": "query"}), "has no name"),
+        ] {
+            let error = read(&fields(declared), &Supplied::default()).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_operation_replaces_what_its_path_says() {
+        let document = json!({"openapi": "3.1.0", "components": {"parameters": {
+            "id": {"name": "id", "in": "path", "description": "old"}}}});
+        let document = OpenApi::parse(&document.to_string()).unwrap();
+        let path = fields(json!({"parameters": [{"$ref": "#/components/parameters/id"},
+            {"name": "id", "in": "query"}]}));
+        let operation = fields(json!({"parameters": [
+            {"name": "id", "in": "path", "description": "new"}]}));
+        let found = declared(&document, &path, &operation).unwrap();
+        let told: Vec<_> = found.iter().map(|fields| fields.get("description")).collect();
+        assert_eq!(told, [None, Some(&json!("new"))]);
+    }
+
+    #[test]
+    fn names_are_written_for_model_providers() {
+        for (name, written) in [
+            ("petId", "petId"),
+            ("filter[name]", "filter_name"),
+            ("$top", "top"),
+            ("_a", "_a"),
+            ("é", "value"),
+        ] {
+            assert_eq!(argument(name), written);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! One operation as a tool.
+
+use super::operation::Operation;
+use super::output;
+use super::parameter::KEY_HEADER;
+use super::request::Request;
+use super::send::Sender;
+use crate::http::answer::Effect;
+use crate::remote::config::UpstreamConfig;
+use futures::future::BoxFuture;
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::contracts::Tool;
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The tool.
+pub(super) struct RestTool {
+    spec: Arc<ToolSpec>,
+    operation: Operation,
+    base: Url,
+    sender: Arc<Sender>,
+    /// How many bytes an answer may have, if that is less than an output may.
+    bytes_max: usize,
+}
+
+impl RestTool {
+    /// The tool of an operation at this server.
+    pub(super) fn new(
+        upstream: &UpstreamConfig,
+        operation: Operation,
+        base: Url,
+        sender: Arc<Sender>,
+        bytes_max: usize,
+    ) -> Self {
+        let spec = ToolSpec {
+            name: format!("{}{}", upstream.prefix, operation.name).into(),
+            title: operation.title.clone(),
+            description: operation.description.clone(),
+            input_schema: Arc::new(operation.input_schema.clone()),
+            output_schema: None,
+            reach: operation.reach,
+            idempotent: operation.idempotent,
+            tags: operation.tags.clone(),
+            pace: Pace::Quick,
+            yields: Yields::Value,
+            unrecorded: !upstream.journal,
+            listed: None,
+        };
+        Self { spec: Arc::new(spec), operation, base, sender, bytes_max }
+    }
+
+    async fn send(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+        let mut request = Request::new(&self.operation, &self.base, &call.arguments)?;
+        if self.operation.keyed {
+            let key = HeaderValue::from_str(&call.id.to_string());
+            let key =
+                key.map_err(|_| ToolError::not_sent("BadKey", "the call's id is no header"))?;
+            request.headers.insert(KEY_HEADER, key);
+        }
+        let effect = match self.operation.reach {
+            Reach::Reads => Effect::Reads,
+            Reach::Writes | Reach::Runs => Effect::Writes,
+        };
+        let bytes_max = self.bytes_max.min(call.output_bytes_max);
+        let answer = self.sender.send(request, effect, bytes_max).await?;
+        Ok(ToolOutput::Value(output::value(&answer, &self.operation.method)))
+    }
+}
+
+impl Tool for RestTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn check(&self, arguments: &Value) -> Result<(), ToolError> {
+        Request::new(&self.operation, &self.base, arguments).map(drop)
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.send(call))
+    }
+}

@@ -1,0 +1,275 @@
+//! What came back: a result, an error of the server's, or nothing that makes sense. Each failure
+//! has a name of its own and says how far the call got.
+
+use super::place::{NoReply, Reply};
+use crate::http::answer::Effect;
+use kernel::call::{ToolError, ToolOutput};
+use serde_json::{Value, json};
+use std::fmt;
+use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
+
+/// How much of what the other side said is told.
+const TOLD_CHARS_MAX: usize = 500;
+
+/// What a server said to a request.
+#[derive(Debug, PartialEq)]
+pub(super) enum Said {
+    /// Its result.
+    Result(Value),
+    /// That it did not do it.
+    Error {
+        /// JSON-RPC's number.
+        code: i64,
+        /// In words.
+        message: String,
+        /// More, if there is more.
+        data: Value,
+    },
+}
+
+/// An answer that is none.
+#[derive(Debug, PartialEq)]
+pub(super) enum Unread {
+    /// A status of failure, and what stood below it.
+    Status(u16, String),
+    /// What is wrong with it, and how it begins.
+    Invalid(&'static str, String),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unread::Status(status, told) if told.is_empty() => write!(f, "HTTP {status}"),
+            Unread::Status(status, told) => write!(f, "HTTP {status}: {told}"),
+            Unread::Invalid(why, told) => write!(f, "{why}: `{told}`"),
+        }
+    }
+}
+
+/// Reads an answer to the request of this id. A JSON-RPC error counts whatever the status is; an
+/// address that is not there is a method that is not there.
+pub(super) fn read(reply: &Reply, id: &str) -> Result<Said, Unread> {
+    let told = || short(String::from_utf8_lossy(&reply.body).trim());
+    let body = serde_json::from_slice::<Value>(&reply.body).unwrap_or_default();
+    if let Some(error) = body.get("error").filter(|error| error.is_object()) {
+        return Ok(refused(error));
+    }
+    if reply.status == 404 {
+        let message = "HTTP 404: nothing answers at this address".to_owned();
+        return Ok(Said::Error { code: METHOD_NOT_FOUND, message, data: Value::Null });
+    }
+    if !(200..300).contains(&reply.status) {
+        return Err(Unread::Status(reply.status, told()));
+    }
+    let Value::Object(mut body) = body else {
+        return Err(Unread::Invalid("the answer is no JSON object", told()));
+    };
+    let answers_us = body.get("id").and_then(Value::as_str) == Some(id);
+    match body.remove("result") {
+        None => Err(Unread::Invalid("the answer has neither result nor error", told())),
+        Some(_) if !answers_us => {
+            Err(Unread::Invalid("the answer belongs to another request", told()))
+        }
+        Some(result) => Ok(Said::Result(result)),
+    }
+}
+
+fn refused(error: &Value) -> Said {
+    let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+    let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason is given");
+    let data = error.get("data").cloned().unwrap_or_default();
+    Said::Error { code, message: message.to_owned(), data }
+}
+
+/// Which call an outcome is about.
+pub(super) struct About<'a> {
+    /// The server.
+    pub(super) place: &'a str,
+    /// The tool, as the server names it.
+    pub(super) tool: &'a str,
+    /// What it does.
+    pub(super) effect: Effect,
+}
+
+impl About<'_> {
+    /// The output of a call, or why there is none.
+    pub(super) fn outcome(&self, said: Result<Said, Unread>) -> Result<ToolOutput, ToolError> {
+        match said {
+            Ok(Said::Result(result)) => self.output(result),
+            Ok(Said::Error { code, message, data }) => Err(self.error(code, &message, &data)),
+            Err(Unread::Status(status, told)) => Err(self.status(status, &told)),
+            Err(unread) => {
+                let message = format!("`{}`: {unread}", self.place);
+                Err(self.effect.lost("InvalidResponse", message))
+            }
+        }
+    }
+
+    /// The error of a call without an answer.
+    pub(super) fn unanswered(&self, why: NoReply, bytes_max: usize) -> ToolError {
+        let place = self.place;
+        match why {
+            NoReply::NotSent(why) => {
+                ToolError::not_sent("ConnectFailed", format!("cannot reach `{place}`: {why}"))
+                    .hint("check that it runs and that its `url` is right")
+            }
+            NoReply::Lost(why) => self.effect.lost(
+                "AnswerLost",
+                format!("the connection to `{place}` broke before its answer was whole: {why}"),
+            ),
+            NoReply::TooLarge => self.effect.lost(
+                "OutputTooLarge",
+                format!("the answer of `{place}` has more than {bytes_max} bytes"),
+            ),
+        }
+    }
+
+    /// The error of a call that took longer than this server's calls may take.
+    pub(super) fn late(&self, timeout_ms: u64) -> ToolError {
+        let Self { place, tool, .. } = self;
+        let message = format!("`{place}` did not answer `{tool}` within {timeout_ms} ms");
+        self.effect.lost("Timeout", message)
+    }
+
+    /// Blocks of content as they came; any other object as JSON.
+    fn output(&self, result: Value) -> Result<ToolOutput, ToolError> {
+        if !result.is_object() {
+            let told = short(&result.to_string());
+            let message = format!("`{}`: the result is no object: `{told}`", self.place);
+            return Err(self.effect.lost("InvalidResult", message));
+        }
+        if result.get("isError").and_then(Value::as_bool) == Some(true) {
+            let message = match words(&result) {
+                words if words.is_empty() => format!("`{}` failed without a reason", self.tool),
+                words => words,
+            };
+            return Err(ToolError::failed("ToolFailed", message).content(result));
+        }
+        if result.get("content").is_some_and(Value::is_array) {
+            return Ok(ToolOutput::Value(result));
+        }
+        let text = result.to_string();
+        let content = json!([{"type": "text", "text": text}]);
+        Ok(ToolOutput::Value(json!({"content": content, "structuredContent": result})))
+    }
+
+    fn error(&self, code: i64, message: &str, data: &Value) -> ToolError {
+        let Self { place, tool, .. } = self;
+        let message = short(message);
+        let more = match data {
+            Value::Null => String::new(),
+            data => format!(" ({})", short(&data.to_string())),
+        };
+        let told = format!("`{place}` refused `{tool}` with {code}: {message}{more}");
+        match code {
+            METHOD_NOT_FOUND => ToolError::failed("MethodNotFound", told)
+                .hint("the server has no such tool (any more); look at its `tools` and its `url`"),
+            INVALID_PARAMS => ToolError::failed("InvalidParams", told),
+            _ => ToolError::failed("RpcError", told),
+        }
+    }
+
+    /// A gateway that got no answer knows as little as we do; any other refusal is a plain failure.
+    fn status(&self, status: u16, told: &str) -> ToolError {
+        let unread = Unread::Status(status, told.to_owned());
+        let message = format!("`{}` answered {unread}", self.place);
+        match status {
+            401 | 403 => ToolError::failed("Unauthorized", message)
+                .hint("check the `headers` of this server in the settings"),
+            502 | 504 => self.effect.lost("HttpStatus", message),
+            _ => ToolError::failed("HttpStatus", message),
+        }
+    }
+}
+
+/// The texts of a result, one below the other.
+fn words(result: &Value) -> String {
+    let blocks = result.get("content").and_then(Value::as_array);
+    let texts = blocks.into_iter().flatten().filter_map(|block| block.get("text")?.as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The beginning of what the other side said.
+pub(super) fn short(text: &str) -> String {
+    text.chars().take(TOLD_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::call::HowFar;
+
+    fn read_text(status: u16, body: &str) -> Result<Said, Unread> {
+        read(&Reply { status, body: body.as_bytes().to_vec() }, "call_1")
+    }
+
+    fn outcome(effect: Effect, status: u16, body: &str) -> Result<ToolOutput, ToolError> {
+        About { place: "files", tool: "filesystem.readFile", effect }
+            .outcome(read_text(status, body))
+    }
+
+    fn result(result: &Value) -> String {
+        json!({"jsonrpc": "2.0", "id": "call_1", "result": result}).to_string()
+    }
+
+    #[test]
+    fn blocks_of_content_are_kept_and_other_objects_become_some() {
+        let content = json!({"content": [{"type": "text", "text": "file data"}], "more": 1});
+        let output = outcome(Effect::Reads, 200, &result(&content));
+        assert_eq!(output, Ok(ToolOutput::Value(content)));
+        let plain = json!({"stdout": "", "code": 0});
+        let expected = json!({
+            "content": [{"type": "text", "text": plain.to_string()}],
+            "structuredContent": plain,
+        });
+        let output = outcome(Effect::Reads, 200, &result(&plain));
+        assert_eq!(output, Ok(ToolOutput::Value(expected)));
+    }
+
+    #[test]
+    fn a_tool_that_failed_says_so_itself() {
+        let failed =
+            json!({"isError": true, "content": [{"type": "text", "text": "no such file"}]});
+        let error = outcome(Effect::Writes, 200, &result(&failed)).unwrap_err();
+        assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "ToolFailed"));
+        assert_eq!(error.fault.message, "no such file");
+        assert_eq!(error.content.as_deref(), Some(&failed));
+    }
+
+    #[test]
+    fn every_failure_has_its_name() {
+        let error = |code: i64| json!({"error": {"code": code, "message": "no"}}).to_string();
+        let other = json!({"jsonrpc": "2.0", "id": "call_2", "result": {}}).to_string();
+        let table: [(u16, String, &str, HowFar); 13] = [
+            (200, error(-32601), "MethodNotFound", HowFar::Failed),
+            (404, error(-32601), "MethodNotFound", HowFar::Failed),
+            (404, "Not Found".to_owned(), "MethodNotFound", HowFar::Failed),
+            (400, error(-32602), "InvalidParams", HowFar::Failed),
+            (500, error(-32000), "RpcError", HowFar::Failed),
+            (401, String::new(), "Unauthorized", HowFar::Failed),
+            (500, "oops".to_owned(), "HttpStatus", HowFar::Failed),
+            (504, "no answer".to_owned(), "HttpStatus", HowFar::Unknown),
+            (200, "<html>".to_owned(), "InvalidResponse", HowFar::Unknown),
+            (200, "[]".to_owned(), "InvalidResponse", HowFar::Unknown),
+            (200, "{\"id\":\"call_1\"}".to_owned(), "InvalidResponse", HowFar::Unknown),
+            (200, other, "InvalidResponse", HowFar::Unknown),
+            (200, result(&json!("text")), "InvalidResult", HowFar::Unknown),
+        ];
+        for (status, body, name, how) in table {
+            let error = outcome(Effect::Writes, status, &body).unwrap_err();
+            assert_eq!((error.fault.name.as_str(), error.how), (name, how), "{status} {body}");
+            let error = outcome(Effect::Reads, status, &body).unwrap_err();
+            assert_eq!(error.how, HowFar::Failed, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn what_the_other_side_said_is_told_in_short() {
+        let body = "x".repeat(10_000);
+        let error = outcome(Effect::Reads, 200, &body).unwrap_err();
+        assert!(error.fault.message.len() < 600, "{}", error.fault.message);
+        let long = json!({"error": {"code": -1, "message": body, "data": {"why": "disk"}}});
+        let error = outcome(Effect::Reads, 200, &long.to_string()).unwrap_err();
+        assert!(error.fault.message.len() < 1_200 && error.fault.message.contains("disk"));
+    }
+}

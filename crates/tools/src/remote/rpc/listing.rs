@@ -1,0 +1,164 @@
+//! Which tools a server has, where it says so.
+
+use super::super::RemoteParts;
+use super::super::config::UpstreamConfig;
+use super::answer::{Said, Unread, read, short};
+use super::place::{NoReply, Place, Request};
+use kernel::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::fault::Fault;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A tool of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Listed {
+    /// Its name there.
+    pub(super) name: String,
+    /// What the server's list says of it; nothing where there is no list.
+    item: Option<Value>,
+}
+
+/// What a server says when it is asked for its tools.
+pub(super) enum Lists {
+    /// Which ones it has.
+    Tools(Vec<Listed>),
+    /// That it cannot say: why.
+    Not(String),
+}
+
+/// Asks a server for its tools. A server that is not there, or that fails while it lists, is a
+/// fault; one that has no list is not.
+pub(super) async fn ask(place: &Place, parts: &RemoteParts) -> Result<Lists, Fault> {
+    let timeout_ms = parts.limits.upstream_connect_timeout_ms;
+    match parts.within(timeout_ms, pages(place, parts)).await {
+        Some(lists) => lists,
+        None => {
+            let message = format!("`{}` did not list its tools within {timeout_ms} ms", place.name);
+            Err(Fault::new("Timeout", message))
+        }
+    }
+}
+
+async fn pages(place: &Place, parts: &RemoteParts) -> Result<Lists, Fault> {
+    let limits = &parts.limits;
+    let mut tools: Vec<Listed> = Vec::new();
+    let mut cursor: Option<String> = None;
+    for number in 0..limits.upstream_pages_max {
+        let asked = page(place, number, cursor.as_deref(), limits.call_output_bytes_max).await?;
+        let page = match asked {
+            Ok(page) => page,
+            Err(why) if number == 0 => return Ok(Lists::Not(why)),
+            // Who can list, but not to the end, has failed.
+            Err(why) => return Err(broken(place, &why)),
+        };
+        tools.extend(page.tools);
+        match page.next {
+            Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+            _ => break,
+        }
+        if tools.len() >= limits.upstream_tools_max {
+            break;
+        }
+    }
+    tools.truncate(limits.upstream_tools_max);
+    Ok(Lists::Tools(tools))
+}
+
+struct Page {
+    tools: Vec<Listed>,
+    next: Option<String>,
+}
+
+/// One page, or why the server has none.
+async fn page(
+    place: &Place,
+    number: usize,
+    cursor: Option<&str>,
+    bytes_max: usize,
+) -> Result<Result<Page, String>, Fault> {
+    let id = format!("list-{number}");
+    let params = cursor.map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+    let request =
+        Request { id: &id, method: "tools/list", params: &params, bytes_max, once: false };
+    let reply = place.post(&request).await.map_err(|why| unanswered(place, &why, bytes_max))?;
+    let mut result = match read(&reply, &id) {
+        Ok(Said::Result(result)) => result,
+        Ok(Said::Error { code, message, .. }) => {
+            return Ok(Err(format!("error {code}: {}", short(&message))));
+        }
+        // Who is not let in, or comes at a bad time, does not learn whether there is a list.
+        Err(unread @ Unread::Status(401 | 403 | 429 | 502..=504, _)) => {
+            return Err(broken(place, &unread.to_string()));
+        }
+        Err(unread) => return Ok(Err(unread.to_string())),
+    };
+    let Some(Value::Array(tools)) = result.get_mut("tools").map(Value::take) else {
+        return Ok(Err("its answer to `tools/list` has no `tools`".to_owned()));
+    };
+    let next = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+    Ok(Ok(Page { tools: tools.into_iter().filter_map(Listed::read).collect(), next }))
+}
+
+fn unanswered(place: &Place, why: &NoReply, bytes_max: usize) -> Fault {
+    let name = &place.name;
+    match why {
+        NoReply::NotSent(why) => {
+            Fault::new("ConnectFailed", format!("cannot reach `{name}`: {why}"))
+                .hint("check that it runs and that its `url` is right")
+        }
+        NoReply::Lost(why) => Fault::new(
+            "AnswerLost",
+            format!("the connection to `{name}` broke before its list was whole: {why}"),
+        ),
+        NoReply::TooLarge => Fault::new(
+            "OutputTooLarge",
+            format!("the list of `{name}` has more than {bytes_max} bytes"),
+        ),
+    }
+}
+
+fn broken(place: &Place, why: &str) -> Fault {
+    Fault::new("InvalidResponse", format!("`{}` does not list its tools well: {why}", place.name))
+}
+
+impl Listed {
+    /// A tool of which nothing but its name is known.
+    pub(super) fn undescribed(name: &str) -> Self {
+        Self { name: name.to_owned(), item: None }
+    }
+
+    /// One item of a list; what has no name is none.
+    fn read(item: Value) -> Option<Self> {
+        let name = item.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())?;
+        Some(Self { name: name.to_owned(), item: Some(item) })
+    }
+
+    /// The tool as we list it. What an upstream that is not trusted says of its tools' effects is
+    /// not believed.
+    pub(super) fn spec(&self, config: &UpstreamConfig) -> ToolSpec {
+        let item = self.item.as_ref().unwrap_or(&Value::Null);
+        let annotations = &item["annotations"];
+        let hint = |name: &str| config.trusted && annotations[name].as_bool() == Some(true);
+        let title = item["title"].as_str().or_else(|| annotations["title"].as_str());
+        let schema = |key: &str| item.get(key).filter(|schema| schema.is_object()).cloned();
+        let described = item["description"].as_str().map(str::to_owned);
+        let (name, server) = (&self.name, &config.name);
+        let reads = hint("readOnlyHint");
+        ToolSpec {
+            name: format!("{}{name}", config.prefix).into(),
+            title: title.unwrap_or(name).to_owned(),
+            description: described.unwrap_or_else(|| {
+                format!("`{name}` of `{server}`, which does not describe its tools.")
+            }),
+            input_schema: Arc::new(schema("inputSchema").unwrap_or(json!({"type": "object"}))),
+            output_schema: schema("outputSchema").map(Arc::new),
+            reach: if reads { Reach::Reads } else { Reach::Writes },
+            idempotent: reads || hint("idempotentHint"),
+            tags: vec![server.clone()],
+            pace: Pace::Quick,
+            yields: Yields::Content,
+            unrecorded: !config.journal,
+            listed: self.item.clone().map(Arc::new),
+        }
+    }
+}

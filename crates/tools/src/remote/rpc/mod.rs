@@ -1,0 +1,67 @@
+//! Servers that speak JSON-RPC 2.0 at one address, without MCP's handshake: `POST <url>` with a
+//! tool's name as the method and its arguments as the parameters, or, where the server answers
+//! `tools/list`, with `tools/call {name, arguments}`. A server that cannot list its tools is told
+//! by the operator which ones it has.
+
+mod place;
+mod answer;
+mod listing;
+mod tool;
+#[cfg(test)]
+mod tests;
+
+use super::RemoteParts;
+use super::config::{Secret, UpstreamConfig, UpstreamKind};
+use kernel::contracts::Tool;
+use kernel::fault::Fault;
+use listing::{Listed, Lists};
+use place::Place;
+use std::sync::Arc;
+use tool::{Dialect, RpcTool};
+
+/// The tools of a server: those that it lists, else those that the operator names. Asks the server
+/// once for each page of its list.
+pub(crate) async fn load(
+    config: &UpstreamConfig,
+    url: &str,
+    headers: &[(String, Secret)],
+    parts: &RemoteParts,
+) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+    let place = Arc::new(Place::new(config, url, headers, &parts.limits)?);
+    let wanted: &[String] = match &config.kind {
+        UpstreamKind::Rpc { tools, .. } => tools,
+        _ => &[],
+    };
+    let (dialect, listed) = match listing::ask(&place, parts).await? {
+        Lists::Tools(listed) => (Dialect::Tools, narrowed(config, listed, wanted)?),
+        Lists::Not(why) => (Dialect::Method, named(config, wanted, &why)?),
+    };
+    let tool = |listed| RpcTool::new(config, listed, dialect, place.clone(), parts.clone());
+    Ok(listed.into_iter().map(|listed| Arc::new(tool(listed)) as Arc<dyn Tool>).collect())
+}
+
+/// Of what the server lists, what the operator wants: everything where he names nothing.
+fn narrowed(
+    config: &UpstreamConfig,
+    listed: Vec<Listed>,
+    wanted: &[String],
+) -> Result<Vec<Listed>, Fault> {
+    let missing = wanted.iter().find(|name| !listed.iter().any(|tool| tool.name == **name));
+    if let Some(missing) = missing {
+        let message = format!("`{}` lists no tool `{missing}`", config.name);
+        return Err(Fault::new("ToolNotFound", message)
+            .hint(format!("correct `tools` in {}, or leave it out to take all", config.origin)));
+    }
+    let is_wanted = |tool: &Listed| wanted.is_empty() || wanted.contains(&tool.name);
+    Ok(listed.into_iter().filter(is_wanted).collect())
+}
+
+/// What the operator names, of a server that does not list.
+fn named(config: &UpstreamConfig, wanted: &[String], why: &str) -> Result<Vec<Listed>, Fault> {
+    if wanted.is_empty() {
+        let message = format!("`{}` does not list its tools ({why})", config.name);
+        return Err(Fault::new("ToolsUnknown", message)
+            .hint(format!("name them in {}: `tools = [\"filesystem.readFile\"]`", config.origin)));
+    }
+    Ok(wanted.iter().map(|name| Listed::undescribed(name)).collect())
+}

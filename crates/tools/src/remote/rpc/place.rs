@@ -1,0 +1,122 @@
+//! Where a server is and what goes with every request; one request with its whole answer.
+
+use super::super::config::{Secret, UpstreamConfig};
+use crate::http::{base_client, build_client, reasons};
+use kernel::fault::Fault;
+use kernel::limits::Limits;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A server.
+pub(super) struct Place {
+    /// Its name in the settings, for messages.
+    pub(super) name: String,
+    url: Url,
+    headers: HeaderMap,
+    client: Client,
+}
+
+/// One request.
+pub(super) struct Request<'a> {
+    /// Its id; the answer must have the same.
+    pub(super) id: &'a str,
+    /// The method.
+    pub(super) method: &'a str,
+    /// Its parameters.
+    pub(super) params: &'a Value,
+    /// How many bytes the answer may have.
+    pub(super) bytes_max: usize,
+    /// Whether it must not be done twice: a server that knows our header sees to that.
+    pub(super) once: bool,
+}
+
+/// A whole answer, whatever it says.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// The HTTP status.
+    pub(super) status: u16,
+    /// The body.
+    pub(super) body: Vec<u8>,
+}
+
+/// Why there is no whole answer.
+#[derive(Debug)]
+pub(super) enum NoReply {
+    /// Nobody took the connection.
+    NotSent(String),
+    /// It was sent, and the connection broke before the answer was whole.
+    Lost(String),
+    /// The answer is larger than it may be.
+    TooLarge,
+}
+
+impl Place {
+    /// The server at this address.
+    pub(super) fn new(
+        config: &UpstreamConfig,
+        url: &str,
+        headers: &[(String, Secret)],
+        limits: &Limits,
+    ) -> Result<Self, Fault> {
+        let name = config.name.clone();
+        let wrong = |what: String| {
+            Fault::new("BadSettings", format!("`{name}`: {what}"))
+                .hint(format!("correct it in {}", config.origin))
+        };
+        let url = Url::parse(url).map_err(|error| wrong(format!("its `url` is none: {error}")))?;
+        let headers = read_headers(headers).map_err(wrong)?;
+        let connect = Duration::from_millis(limits.upstream_connect_timeout_ms);
+        let client = build_client(|| base_client().connect_timeout(connect))
+            .map_err(|why| Fault::new("ClientFailed", format!("no HTTP client: {why}")))?;
+        Ok(Self { name, url, headers, client })
+    }
+
+    /// Sends a request once and reads its answer, whatever its status.
+    pub(super) async fn post(&self, request: &Request<'_>) -> Result<Reply, NoReply> {
+        let Request { id, method, params, bytes_max, once } = *request;
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let mut sending = self.client.post(self.url.clone()).headers(self.headers.clone());
+        if once {
+            sending = sending.header("idempotency-key", id);
+        }
+        match sending.body(body.to_string()).send().await {
+            Ok(response) => collect(response, bytes_max).await,
+            Err(error) if error.is_connect() || error.is_builder() => {
+                Err(NoReply::NotSent(reasons(&error.without_url())))
+            }
+            Err(error) => Err(NoReply::Lost(reasons(&error.without_url()))),
+        }
+    }
+}
+
+/// The operator's headers and our own. Their values are not shown anywhere.
+fn read_headers(given: &[(String, Secret)]) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in given {
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("`{name}` is not the name of a header"))?;
+        let mut value = HeaderValue::from_str(value.expose())
+            .map_err(|_| format!("the value of header `{name}` has characters that none has"))?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}
+
+async fn collect(mut response: Response, bytes_max: usize) -> Result<Reply, NoReply> {
+    let status = response.status().as_u16();
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() > bytes_max => {
+                return Err(NoReply::TooLarge);
+            }
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) => return Ok(Reply { status, body }),
+            Err(error) => return Err(NoReply::Lost(reasons(&error.without_url()))),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A tool that is a method of another server.
+
+use super::super::RemoteParts;
+use super::super::config::UpstreamConfig;
+use super::answer::{About, read};
+use super::listing::Listed;
+use super::place::{Place, Request};
+use crate::http::answer::Effect;
+use futures::future::BoxFuture;
+use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
+use kernel::contracts::Tool;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How a server is told which tool is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// The tool's name is the method, its arguments are the parameters.
+    Method,
+    /// `tools/call` with both.
+    Tools,
+}
+
+/// The tool.
+pub(super) struct RpcTool {
+    spec: Arc<ToolSpec>,
+    /// Its name there.
+    name: String,
+    dialect: Dialect,
+    place: Arc<Place>,
+    parts: RemoteParts,
+    timeout_ms: Option<u64>,
+}
+
+impl RpcTool {
+    /// A tool of this server.
+    pub(super) fn new(
+        config: &UpstreamConfig,
+        listed: Listed,
+        dialect: Dialect,
+        place: Arc<Place>,
+        parts: RemoteParts,
+    ) -> Self {
+        let spec = Arc::new(listed.spec(config));
+        let timeout_ms = config.timeout_ms;
+        Self { spec, name: listed.name, dialect, place, parts, timeout_ms }
+    }
+
+    async fn send(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+        // The engine's own limit is the engine's to keep; only a shorter one is ours.
+        match self.timeout_ms.filter(|limit_ms| *limit_ms < call.timeout_ms) {
+            None => self.exchange(call).await,
+            Some(limit_ms) => {
+                let answered = self.parts.within(limit_ms, self.exchange(call)).await;
+                answered.unwrap_or_else(|| Err(self.about().late(limit_ms)))
+            }
+        }
+    }
+
+    async fn exchange(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+        let (id, bytes_max) = (call.id.to_string(), call.output_bytes_max);
+        let wrapped: Value;
+        let (method, params) = match self.dialect {
+            Dialect::Method => (self.name.as_str(), &*call.arguments),
+            Dialect::Tools => {
+                wrapped = json!({"name": self.name, "arguments": *call.arguments});
+                ("tools/call", &wrapped)
+            }
+        };
+        let request = Request { id: &id, method, params, bytes_max, once: true };
+        match self.place.post(&request).await {
+            Ok(reply) => self.about().outcome(read(&reply, &id)),
+            Err(why) => Err(self.about().unanswered(why, bytes_max)),
+        }
+    }
+
+    fn about(&self) -> About<'_> {
+        let reads = self.spec.reach == Reach::Reads;
+        About {
+            place: &self.place.name,
+            tool: &self.name,
+            effect: if reads { Effect::Reads } else { Effect::Writes },
+        }
+    }
+}
+
+impl Tool for RpcTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.send(call))
+    }
+}

@@ -1,0 +1,197 @@
+//! One upstream server, as the rest of the server sees it. What it shows never waits; a task of its
+//! own keeps it fresh.
+
+use super::RemoteParts;
+use super::board::{Board, Check, UpstreamStatus};
+use super::config::{UpstreamConfig, UpstreamKind};
+use super::mcp::{Link, RemoteShelf, dial, keep};
+use super::{rest, rpc};
+use futures::future::select;
+use kernel::contracts::Tool;
+use kernel::fault::Fault;
+use kernel::shelf::Shelf;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+use tracing::Instrument;
+
+/// An upstream server.
+pub struct Upstream {
+    config: UpstreamConfig,
+    board: Arc<Board>,
+    shelf: Arc<dyn Shelf>,
+}
+
+impl Upstream {
+    /// Begins to keep this server.
+    pub(crate) fn start(config: UpstreamConfig, parts: &RemoteParts) -> Self {
+        let (board, checks) = Board::new(parts.clock.now());
+        let board = Arc::new(board);
+        let span = tracing::info_span!("upstream", name = %config.name);
+        let shelf: Arc<dyn Shelf> = match config.kind {
+            UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => {
+                let link = Arc::new(Link::new(config.clone(), parts.clone()));
+                let kept = keep(link.clone(), board.clone(), checks, Arc::new(dial));
+                parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
+                Arc::new(RemoteShelf::new(link))
+            }
+            UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => {
+                let loader = Loader {
+                    config: config.clone(),
+                    parts: parts.clone(),
+                    board: board.clone(),
+                    checks,
+                    failures: 0,
+                };
+                let kept = keep_loaded(loader, board.clone());
+                parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
+                Arc::new(Bare)
+            }
+        };
+        Self { config, board, shelf }
+    }
+
+    /// Its stable name.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// What the operator says of it.
+    pub fn config(&self) -> &UpstreamConfig {
+        &self.config
+    }
+
+    /// How it is.
+    pub fn status(&self) -> UpstreamStatus {
+        self.board.status()
+    }
+
+    /// The tools that it had when it was last heard.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.board.tools()
+    }
+
+    /// Grows when its tools, prompts or resources changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.board.changes()
+    }
+
+    /// Its prompts and resources.
+    pub fn shelf(&self) -> Arc<dyn Shelf> {
+        self.shelf.clone()
+    }
+
+    /// Connects now, if it is not connected, and lists what it has.
+    pub async fn check(&self) -> Result<UpstreamStatus, Fault> {
+        self.board.check().await
+    }
+
+    /// Lets it go; its session or process is ended on return.
+    pub(crate) async fn stop(&self) {
+        self.board.begin_stop();
+        self.board.stopped().await;
+    }
+
+    /// Lets it go, without waiting for it.
+    pub(crate) fn begin_stop(&self) {
+        self.board.begin_stop();
+    }
+}
+
+/// The shelf of a server that has only tools.
+struct Bare;
+
+impl Shelf for Bare {}
+
+/// Keeps the tools of a server without connections: they are loaded, and loaded again now and then.
+struct Loader {
+    config: UpstreamConfig,
+    parts: RemoteParts,
+    board: Arc<Board>,
+    checks: mpsc::Receiver<Check>,
+    failures: u32,
+}
+
+async fn keep_loaded(loader: Loader, board: Arc<Board>) {
+    select(pin!(loader.run()), pin!(board.stopping())).await;
+    board.end_stop();
+}
+
+impl Loader {
+    async fn run(mut self) {
+        let mut waiting: Option<Check> = None;
+        loop {
+            let loaded = self.load().await;
+            let wait_ms = match &loaded {
+                Ok(_) => self.parts.limits.upstream_list_interval_ms,
+                Err(_) => self.parts.backoff_ms(self.failures.saturating_add(1)),
+            };
+            let answer = self.take(loaded, wait_ms);
+            // Whoever asked while it was loaded is answered as well; who asked may have gone.
+            let asked = waiting.take().into_iter();
+            for check in asked.chain(std::iter::from_fn(|| self.checks.try_recv().ok())) {
+                let _ = check.send(answer.clone());
+            }
+            let clock = &self.parts.clock;
+            let over = clock.sleep_until(clock.now().plus_ms(wait_ms));
+            tokio::select! {
+                biased;
+                () = over => {}
+                check = self.checks.recv() => waiting = check,
+            }
+        }
+    }
+
+    async fn load(&self) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+        match &self.config.kind {
+            UpstreamKind::Rest(config) => rest::load(&self.config, config, &self.parts).await,
+            UpstreamKind::Rpc { url, headers, .. } => {
+                rpc::load(&self.config, url, headers, &self.parts).await
+            }
+            UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => Ok(Vec::new()),
+        }
+    }
+
+    fn take(
+        &mut self,
+        loaded: Result<Vec<Arc<dyn Tool>>, Fault>,
+        wait_ms: u64,
+    ) -> Result<UpstreamStatus, Fault> {
+        let upstream = self.config.name.as_str();
+        let now = self.parts.clock.now();
+        let tools_max = self.parts.limits.upstream_tools_max;
+        match loaded {
+            Ok(mut tools) => {
+                self.failures = 0;
+                if tools.len() > tools_max {
+                    tracing::warn!(upstream, tools_max, "an upstream has more tools than we take");
+                    tools.truncate(tools_max);
+                }
+                let changed = !same(&tools, &self.board.tools());
+                if changed {
+                    self.board.replace_tools(tools);
+                }
+                self.board.ready(now);
+                if changed {
+                    self.board.tell_change();
+                }
+                Ok(self.board.status())
+            }
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                if self.failures == 1 {
+                    tracing::warn!(upstream, %error, wait_ms, "an upstream cannot be loaded");
+                } else {
+                    tracing::debug!(upstream, %error, wait_ms, "an upstream is not loaded yet");
+                }
+                self.board.failing(now, error.clone());
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Whether both say the same of themselves; then the ones that are there stay.
+fn same(new: &[Arc<dyn Tool>], old: &[Arc<dyn Tool>]) -> bool {
+    new.len() == old.len() && new.iter().zip(old).all(|(new, old)| new.spec() == old.spec())
+}

@@ -1,0 +1,83 @@
+//! The servers behind this one: whether what is said of them can be used, whether their programs
+//! are here, and how they are where a server runs.
+
+use super::finding::Finding;
+use crate::client::{Client, Request, read};
+use crate::context::Context;
+use crate::environment::Environment;
+use crate::plans::load_project;
+use kernel::plan::mistake::Mistake;
+use std::path::{Path, PathBuf};
+use tools::remote::{UpstreamConfig, UpstreamKind};
+use wire::rest::{Page, Upstream};
+
+/// The check's name.
+const NAME: &str = "mcp";
+/// More than any project has.
+const LOOKED_AT: usize = 200;
+
+/// What there is to say of them; nothing where the project cannot be read, which is told already.
+pub(super) async fn look(folder: &Path, context: &Context, client: Option<Client>) -> Vec<Finding> {
+    let environment = &context.environment;
+    let Ok(project) = load_project(folder, environment) else { return Vec::new() };
+    let variables = |name: &str| environment.any(name);
+    let upstreams = match project.upstreams(&variables) {
+        Ok(upstreams) => upstreams,
+        Err(mistakes) => return vec![mistaken(&mistakes)],
+    };
+    let configs = match upstreams.configs(&variables) {
+        Ok(configs) => configs,
+        Err(mistakes) => return vec![mistaken(&mistakes)],
+    };
+    let total = upstreams.entries().len();
+    if total == 0 {
+        return vec![Finding::ok(NAME, "no servers are behind this one")];
+    }
+    let disabled = total - configs.len();
+    let names: Vec<String> =
+        configs.iter().map(|config| format!("{} ({})", config.name, config.kind.word())).collect();
+    let what = format!("{total} upstreams, {disabled} disabled: {}", names.join(", "));
+    let mut findings = vec![Finding::ok(NAME, what.trim_end_matches([':', ' ']))];
+    findings.extend(configs.iter().filter_map(|config| absent(config, environment)));
+    if let Some(client) = client {
+        findings.extend(running(&client).await);
+    }
+    findings
+}
+
+fn mistaken(mistakes: &[Mistake]) -> Finding {
+    let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+    let hint = "mend it, or set `disabled = true` in `[mcp.servers.<name>]`";
+    Finding::fail(NAME, lines.join("; "), hint)
+}
+
+/// A program that is not here.
+fn absent(config: &UpstreamConfig, environment: &Environment) -> Option<Finding> {
+    let UpstreamKind::Stdio { command, .. } = &config.kind else { return None };
+    let path = PathBuf::from(command);
+    let is_here = if path.components().count() > 1 {
+        path.is_file()
+    } else {
+        let folders = environment.any("PATH").unwrap_or_default();
+        // On Windows a program has one of several endings; there nothing is said.
+        cfg!(windows) || std::env::split_paths(&folders).any(|folder| folder.join(&path).is_file())
+    };
+    let what = format!("the program of `{}` is not here: `{command}`", config.name);
+    (!is_here).then(|| Finding::warn(NAME, what, "install it, or write its whole path"))
+}
+
+/// Those that a server which runs cannot use.
+async fn running(client: &Client) -> Vec<Finding> {
+    // A server of an earlier release has no such list.
+    let Ok(body) = client.list(Request::to(&["upstreams"]), LOOKED_AT).await else {
+        return Vec::new();
+    };
+    let Ok(page) = read::<Page<Upstream>>(&body) else { return Vec::new() };
+    let failing = |upstream: Upstream| {
+        let fault = upstream.last_error.filter(|_| upstream.state == "failing")?;
+        let what = format!("`{}` is failing: {}", upstream.name, fault.message);
+        let hint = fault.hint.unwrap_or_else(|| format!("`waypost mcp test {}`", upstream.name));
+        Some(Finding::warn(NAME, what, &hint))
+    };
+    page.items.into_iter().filter_map(failing).collect()
+}

@@ -1,0 +1,140 @@
+//! `waypost mcp add`: writes one server into the project's `waypost.toml`.
+
+use super::writing::append;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::place::project_folder;
+use clap::Args;
+use serde_json::json;
+use server::layer::Place;
+use server::upstreams::{Entry, Moved, moved};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost mcp add docs https://mcp.example.com/mcp
+  waypost mcp add hub https://mcp.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+  waypost mcp add files -- npx -y @example/files .
+  waypost mcp add db --env 'URL=${DB_URL}' -- ./bin/db-mcp
+  waypost mcp test files               # whether it can be reached";
+
+/// What `waypost mcp add` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct AddArgs {
+    /// Its name here: letters, digits, `_` and `-`
+    name: String,
+    /// Where it answers
+    #[arg(value_name = "URL", required_unless_present = "command", conflicts_with = "command")]
+    url: Option<String>,
+    /// The command that starts it, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// A header that goes with every request; `${NAME}` is a variable
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// A variable that the command gets; `${NAME}` is a variable of ours
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<(String, String)>,
+    /// What stands before the names of its tools [default: `NAME.`]
+    #[arg(long)]
+    prefix: Option<String>,
+    /// Believe what it says of its tools: that they only read, that they can be repeated
+    #[arg(long)]
+    trusted: bool,
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+impl AddArgs {
+    /// The project's folder.
+    pub(super) fn project(&self) -> PathBuf {
+        project_folder(self.dir.as_deref())
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    let (name, value) = parts.filter(|(name, _)| !name.is_empty()).ok_or("expected NAME: VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Writes it.
+pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit, Failure> {
+    let table = table(args)?;
+    let file = append(&args.project(), std::slice::from_ref(&table))?;
+    let output = context.output;
+    if output.is_json() {
+        output.document(&json!({"name": table.name, "file": file}))?;
+        return Ok(Exit::Ok);
+    }
+    output.text(&format!("{file}: added `[mcp.servers.{}]`", table.name))?;
+    tell_plain(context, &file, &[table]);
+    output.talk("a server that runs takes it up when it is started again");
+    output.talk(&format!("now try: waypost mcp test {}", args.name));
+    Ok(Exit::Ok)
+}
+
+fn table(args: &AddArgs) -> Result<Moved, Failure> {
+    let place = Place::whole("the command line");
+    let is_url =
+        |url: &str| ["http://", "https://", "${"].iter().any(|begin| url.starts_with(begin));
+    if let Some(url) = args.url.as_deref().filter(|url| !is_url(url)) {
+        return Err(Failure::usage(format!("`{url}` is not the address of a server"))
+            .hint("write it as `https://mcp.example.com/mcp`; a command stands after `--`"));
+    }
+    let entry = match &args.url {
+        Some(url) if args.env.is_empty() => {
+            Some(Entry::of_url(&args.name, url, &args.headers, &place))
+        }
+        None if args.headers.is_empty() => {
+            Entry::of_command(&args.name, &args.command, &args.env, &place)
+        }
+        Some(_) => return Err(Failure::usage("`--env` goes with a command, not with a URL")),
+        None => return Err(Failure::usage("`--header` goes with a URL, not with a command")),
+    };
+    let entry = entry.map(|entry| entry.trusted(args.trusted));
+    let entry = match &args.prefix {
+        Some(prefix) => entry.map(|entry| entry.prefixed(prefix)),
+        None => entry,
+    };
+    let table = entry.as_ref().and_then(moved);
+    let table = table.filter(|table| table.name == args.name && !table.name.is_empty());
+    table.ok_or_else(|| {
+        Failure::usage(format!("`{}` cannot be the name of an upstream", args.name))
+            .hint("a name is 1 to 64 letters, digits, `_` and `-`")
+    })
+}
+
+/// Tells which values are written out, since they may be secrets.
+pub(super) fn tell_plain(context: &Context, file: &str, tables: &[Moved]) {
+    let plain: Vec<&str> =
+        tables.iter().flat_map(|table| &table.plain).map(String::as_str).collect();
+    if !plain.is_empty() {
+        let names = plain.join("`, `");
+        context.output.talk(&format!(
+            "{file} holds what `{names}` are set to; if that is secret, write `${{NAME}}` there \
+             and put the value into `.env`"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_and_variables_are_read() {
+        let pair = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
+        assert_eq!(header("A: b: c "), pair("A", "b: c"));
+        assert_eq!(variable("A=b=c "), pair("A", "b=c "));
+        assert!(header("A").is_err() && header(": b").is_err() && variable("=b").is_err());
+    }
+}

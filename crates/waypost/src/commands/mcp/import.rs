@@ -1,0 +1,233 @@
+//! `waypost mcp import`: the servers that another client's settings list. That client's files are
+//! read, and never written.
+
+use super::add::tell_plain;
+use super::writing::append;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::Table;
+use crate::place::{project_folder, shown};
+use crate::plans::load_project;
+use clap::Args;
+use kernel::plan::mistake::Mistake;
+use serde_json::{Value, json};
+use server::project::Project;
+use server::upstreams::foreign::{self, Found};
+use server::upstreams::{Entry, Moved, leads_back, moved};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost mcp import claude                # what Claude Code and Claude Desktop know
+  waypost mcp import cursor --write        # adds what Cursor knows to waypost.toml
+  waypost mcp import vscode shop
+  waypost mcp import ~/backup/mcp.json";
+
+/// What `waypost mcp import` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct ImportArgs {
+    /// claude, cursor, vscode or codex, or a file of such a client
+    #[arg(value_name = "CLIENT|FILE")]
+    from: String,
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    dir: Option<PathBuf>,
+    /// Add them to the project's waypost.toml
+    #[arg(long)]
+    write: bool,
+}
+
+impl ImportArgs {
+    /// The project's folder.
+    pub(super) fn project(&self) -> PathBuf {
+        project_folder(self.dir.as_deref())
+    }
+}
+
+/// What was found under one name.
+struct Candidate {
+    entry: Entry,
+    /// As our settings would write it.
+    table: Option<Moved>,
+    /// Why it is not taken, if so.
+    left_out: Option<String>,
+}
+
+/// Finds them, tells of them, and writes them where that is wanted.
+pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit, Failure> {
+    let folder = args.project();
+    let project = load_project(&folder, &context.environment)?;
+    let found = found(args, &folder)?;
+    let candidates = candidates(found.entries, &project);
+    let tables: Vec<Moved> = candidates
+        .iter()
+        .filter(|candidate| candidate.left_out.is_none())
+        .filter_map(|candidate| candidate.table.clone())
+        .collect();
+    let is_written = args.write && !tables.is_empty();
+    let written = if is_written { Some(append(&folder, &tables)?) } else { None };
+    tell(context, &candidates, written.as_deref())?;
+    if context.output.is_json() {
+        return Ok(Exit::Ok);
+    }
+    for warning in &found.warnings {
+        context.output.talk(&warning.to_string());
+    }
+    tell_asked(context, &tables);
+    match written {
+        Some(file) => {
+            tell_plain(context, &file, &tables);
+            context.output.talk(&format!("{} added to {file}", tables.len()));
+        }
+        None if !tables.is_empty() => {
+            context.output.talk("nothing was written; `--write` adds them to waypost.toml");
+        }
+        None => {}
+    }
+    Ok(Exit::Ok)
+}
+
+/// What the files hold that the command line names.
+fn found(args: &ImportArgs, folder: &Path) -> Result<Found, Failure> {
+    let home = std::env::home_dir().unwrap_or_default();
+    let Some(files) = files_of(&args.from, folder, &home) else {
+        return read(Path::new(&args.from), folder).and_then(|found| {
+            let none = || Failure::usage(format!("there is no file `{}`", args.from));
+            found.ok_or_else(|| none().hint("name a file, or claude, cursor, vscode or codex"))
+        });
+    };
+    let mut all: Option<Found> = None;
+    for file in &files {
+        let Some(found) = read(file, folder)? else { continue };
+        let all = all.get_or_insert_with(Found::default);
+        // The first file is the nearest one.
+        let is_new = |entry: &Entry| !all.entries.iter().any(|known| known.name == entry.name);
+        let new: Vec<Entry> = found.entries.into_iter().filter(is_new).collect();
+        all.entries.extend(new);
+        all.warnings.extend(found.warnings);
+    }
+    all.ok_or_else(|| {
+        let lines = files.iter().map(|file| shown(file)).collect();
+        Failure::usage(format!("no settings of {} are here", args.from))
+            .lines(lines)
+            .hint("name the file: `waypost mcp import FILE`")
+    })
+}
+
+/// Where a client keeps its settings, the nearest place first; none for what is no client.
+fn files_of(client: &str, folder: &Path, home: &Path) -> Option<Vec<PathBuf>> {
+    let applications = if cfg!(target_os = "macos") {
+        home.join("Library/Application Support")
+    } else if cfg!(windows) {
+        home.join("AppData/Roaming")
+    } else {
+        home.join(".config")
+    };
+    Some(match client {
+        // The project's own `.mcp.json` is read by the server anyway.
+        "claude" => {
+            vec![home.join(".claude.json"), applications.join("Claude/claude_desktop_config.json")]
+        }
+        "cursor" => vec![folder.join(".cursor/mcp.json"), home.join(".cursor/mcp.json")],
+        "vscode" => {
+            vec![folder.join(".vscode/mcp.json"), applications.join("Code/User/mcp.json")]
+        }
+        "codex" => vec![folder.join(".codex/config.toml"), home.join(".codex/config.toml")],
+        _ => return None,
+    })
+}
+
+/// What a file holds; none where there is no such file.
+fn read(path: &Path, folder: &Path) -> Result<Option<Found>, Failure> {
+    let file = shown(path);
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Failure::usage(format!("cannot read `{file}`: {error}"))),
+    };
+    let project = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let project = project.to_string_lossy();
+    foreign::read(&file, &text, Some(project.trim_end_matches("/."))).map(Some).map_err(|found| {
+        let lines = found.iter().map(Mistake::to_string).collect();
+        Failure::usage(format!("there are mistakes in `{file}`")).lines(lines)
+    })
+}
+
+fn candidates(entries: Vec<Entry>, project: &Project) -> Vec<Candidate> {
+    let settings = &project.config.server;
+    let address = SocketAddr::new(settings.host, settings.port);
+    let known = |name: &str| {
+        let mut ours = project.config.upstreams.iter().chain(&project.clients.entries);
+        ours.find(|entry| entry.name == name).map(|entry| entry.place.to_string())
+    };
+    let candidate = |entry: Entry| {
+        let table = moved(&entry);
+        let name = table.as_ref().map_or(entry.name.as_str(), |table| table.name.as_str());
+        let left_out = if leads_back(&entry, &project.folder, (address, settings.hosts.as_slice()))
+        {
+            Some("it is this project's own server".to_owned())
+        } else {
+            known(name).map(|place| format!("`{name}` is in {place} already"))
+        };
+        Candidate { entry, table, left_out }
+    };
+    entries.into_iter().map(candidate).collect()
+}
+
+fn tell(context: &Context, all: &[Candidate], written: Option<&str>) -> Result<(), Failure> {
+    if context.output.is_json() {
+        let servers: Vec<Value> = all.iter().map(as_json).collect();
+        return context.output.document(&json!({"servers": servers, "written": written}));
+    }
+    let mut table = Table::new(&["name", "kind", "target", "from", "left out"]);
+    for Candidate { entry, table: moved, left_out } in all {
+        let facts = entry.facts();
+        let name = moved.as_ref().map_or(facts.name, |moved| moved.name.clone());
+        let why = left_out.clone().unwrap_or_default();
+        table.row(vec![name, facts.kind.to_owned(), facts.target, facts.origin, why]);
+    }
+    context.output.text(&table.text())
+}
+
+fn as_json(candidate: &Candidate) -> Value {
+    let facts = candidate.entry.facts();
+    json!({
+        "name": candidate.table.as_ref().map_or(facts.name.as_str(), |table| table.name.as_str()),
+        "kind": facts.kind,
+        "target": facts.target,
+        "from": facts.origin,
+        "headers": facts.headers,
+        "env": facts.env,
+        "leftOut": candidate.left_out,
+    })
+}
+
+/// Tells which variables stand now for what an editor would ask for.
+fn tell_asked(context: &Context, tables: &[Moved]) {
+    let asked: Vec<&str> =
+        tables.iter().flat_map(|table| &table.asked).map(String::as_str).collect();
+    if !asked.is_empty() {
+        let names = asked.join("`, `");
+        context.output.talk(&format!(
+            "the client asks for these; set them as variables, or in `.env`: `{names}`"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use server::project::CLIENTS_FILE;
+
+    #[test]
+    fn every_client_has_its_files() {
+        let (folder, home) = (Path::new("shop"), Path::new("/home/ada"));
+        for client in ["claude", "cursor", "vscode", "codex"] {
+            let files = files_of(client, folder, home).unwrap();
+            assert_eq!(files.len(), 2, "{client}");
+            assert!(files.iter().all(|file| file.file_name() != Some(CLIENTS_FILE.as_ref())));
+        }
+        assert_eq!(files_of("mcp.json", folder, home), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! `waypost mcp ls`: the servers behind this one. Of a server that runs it tells how they are;
+//! where none runs, what is configured.
+
+use super::upstream::{client, is_nobody_there, of_project};
+use crate::client::{Request, read};
+use crate::commands::LIST_ITEMS_MAX;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::Table;
+use crate::place::project_folder;
+use clap::Args;
+use serde_json::{Value, json};
+use server::upstreams::shown;
+use std::path::PathBuf;
+use wire::rest::{Page, Upstream};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost mcp ls
+  waypost mcp ls shop                # where no server runs: what is configured there
+  waypost --json mcp ls | jq '.items[] | select(.state != \"ready\")'";
+
+/// What `waypost mcp ls` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct LsArgs {
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    dir: Option<PathBuf>,
+}
+
+impl LsArgs {
+    /// The project's folder.
+    pub(super) fn project(&self) -> PathBuf {
+        project_folder(self.dir.as_deref())
+    }
+}
+
+/// The state of what is configured while nobody serves it.
+const STOPPED: &str = "stopped";
+
+/// Lists them.
+pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit, Failure> {
+    let asked = async {
+        let client = client(context)?;
+        client.list(Request::to(&["upstreams"]), LIST_ITEMS_MAX).await
+    };
+    let body = match asked.await {
+        Ok(body) => body,
+        Err(failure) if is_nobody_there(context, &failure) => {
+            context.output.talk("no server runs here; this is what is configured");
+            configured(context)?
+        }
+        Err(failure) => return Err(failure),
+    };
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let page: Page<Upstream> = read(&body)?;
+    let is_empty = page.items.is_empty();
+    let mut table = Table::new(&["name", "kind", "state", "era", "tools", "last error"]);
+    for upstream in page.items {
+        let error = upstream.last_error.map(|fault| fault.message).unwrap_or_default();
+        let era = upstream.era.unwrap_or_else(|| "-".to_owned());
+        let tools = upstream.tools.to_string();
+        table.row(vec![upstream.name, upstream.kind, upstream.state, era, tools, error]);
+    }
+    context.output.text(&table.text())?;
+    if is_empty {
+        context.output.talk("`waypost mcp add` and `waypost mcp import` add some");
+    }
+    Ok(Exit::Ok)
+}
+
+/// What the project's files say, in the shape of a server's answer.
+fn configured(context: &Context) -> Result<Value, Failure> {
+    let (_, upstreams) = of_project(context)?;
+    let item = |entry: &server::upstreams::Entry| {
+        let mut item = shown(&entry.facts(), None);
+        if !entry.is_disabled() {
+            item.state = STOPPED.to_owned();
+        }
+        json!(item)
+    };
+    let items: Vec<Value> = upstreams.entries().iter().map(item).collect();
+    Ok(json!({"items": items, "nextCursor": null}))
+}

@@ -1,0 +1,147 @@
+//! `waypost mcp test`: connects to one upstream now. The server that runs does it; where none runs
+//! it is done here, as that server would.
+
+use super::upstream::{client, is_nobody_there, lookup, mistaken, of_project};
+use crate::client::{Request, read};
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::Fields;
+use crate::place::project_folder;
+use clap::Args;
+use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+use kernel::plan::mistake::meant;
+use serde_json::json;
+use server::upstreams::{Entry, shown};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tools::remote::{Remote, RemoteParts, UpstreamState, UpstreamStatus};
+use wire::rest::Upstream;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost mcp test github
+  waypost mcp test github shop
+  waypost --json mcp test github | jq .tools";
+
+/// What `waypost mcp test` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct TestArgs {
+    /// The upstream's name
+    name: String,
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    dir: Option<PathBuf>,
+}
+
+impl TestArgs {
+    /// The project's folder.
+    pub(super) fn project(&self) -> PathBuf {
+        project_folder(self.dir.as_deref())
+    }
+}
+
+/// A server that is started for this may take its time.
+const CHECK_SECONDS: u64 = 60;
+
+/// Connects, and fails with 6 where that cannot be done.
+pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit, Failure> {
+    let checking = async {
+        match there(args, context).await {
+            Err(failure) if is_nobody_there(context, &failure) => here(args, context).await,
+            answered => answered,
+        }
+    };
+    let upstream = context.progress().during("connecting", checking).await?;
+    if upstream.state != UpstreamState::Ready.word() {
+        return Err(unreachable(&upstream));
+    }
+    if context.output.is_json() {
+        context.output.document(&json!(upstream))?;
+    } else {
+        context.output.text(&told(upstream))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Has the server connect.
+async fn there(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
+    let request = Request::to(&["upstreams", args.name.as_str(), "check"]);
+    let request = request.taking(CHECK_SECONDS).keyed(context.admin_key()?);
+    read(&client(context)?.post(request, &json!({})).await?)
+}
+
+/// Connects from this process.
+async fn here(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
+    let name = args.name.as_str();
+    let (project, upstreams) = of_project(context)?;
+    let variables = lookup(&context.environment);
+    let known = upstreams.entries().iter().find(|entry| entry.name == name);
+    let (Some(entry), Some(config)) = (known, upstreams.config(name, &variables)) else {
+        return Err(unknown(name, upstreams.entries()));
+    };
+    let config = config.map_err(|mistake| mistaken(&[mistake]))?;
+    let remote = Remote::start(
+        vec![config],
+        RemoteParts {
+            spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            limits: Arc::new(project.config.limits),
+            supervisor: std::env::current_exe().ok(),
+        },
+    );
+    let Some(upstream) = remote.upstreams().first() else {
+        return Err(unknown(name, upstreams.entries()));
+    };
+    let status = match upstream.check().await {
+        Ok(status) => status,
+        Err(fault) => {
+            let state = UpstreamState::Failing;
+            UpstreamStatus { state, last_error: Some(fault), ..upstream.status() }
+        }
+    };
+    remote.stop().await;
+    Ok(shown(&entry.facts(), Some((upstream.config(), status))))
+}
+
+fn unknown(name: &str, entries: &[Entry]) -> Failure {
+    let names = entries.iter().map(|entry| entry.name.as_str());
+    let hint = meant(name, names).unwrap_or_else(|| "`waypost mcp ls` lists them".to_owned());
+    Failure::usage(format!("there is no upstream `{name}`")).hint(hint)
+}
+
+fn unreachable(upstream: &Upstream) -> Failure {
+    let Upstream { name, state, origin, last_error, .. } = upstream;
+    let why = last_error.as_ref().map_or(state.as_str(), |fault| fault.message.as_str());
+    let mut failure = Failure::new(
+        Exit::Unreachable,
+        "upstream_unreachable",
+        format!("upstream `{name}` ({origin}) cannot be used: {why}"),
+    );
+    failure.hint = last_error.as_ref().and_then(|fault| fault.hint.clone());
+    failure.problem = Some(Box::new(json!(upstream)));
+    failure
+}
+
+fn told(upstream: Upstream) -> String {
+    let mut fields = Fields::default();
+    let server = upstream.server.map(|server| {
+        let version = server.version.unwrap_or_default();
+        format!("{} {version}", server.name).trim_end().to_owned()
+    });
+    let spoken = upstream.version.map(|version| {
+        let era = upstream.era.unwrap_or_default();
+        format!("{version} ({era})")
+    });
+    fields.add("name", upstream.name);
+    fields.add("kind", upstream.kind);
+    fields.add("target", upstream.target);
+    fields.add("origin", upstream.origin);
+    fields.add("state", upstream.state);
+    fields.add("server", server.unwrap_or_default());
+    fields.add("mcp", spoken.unwrap_or_default());
+    fields.add("tools", upstream.tools.to_string());
+    fields.add("prompts", upstream.prompts.to_string());
+    fields.add("resources", upstream.resources.to_string());
+    fields.text()
+}

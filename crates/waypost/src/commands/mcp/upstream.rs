@@ -1,0 +1,55 @@
+//! The upstreams of a project: whom to ask for them, and what its files say where nobody answers.
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::environment::Environment;
+use crate::exit::{Exit, Failure};
+use crate::plans::load_project;
+use crate::settings::{Origin, Settings};
+use kernel::plan::mistake::Mistake;
+use server::project::Project;
+use server::upstreams::Upstreams;
+use std::net::SocketAddr;
+
+/// The project that the context names, and the upstreams that its files and variables name.
+pub(super) fn of_project(context: &Context) -> Result<(Project, Upstreams), Failure> {
+    let environment = &context.environment;
+    let project = match &context.project {
+        Some(folder) => load_project(folder, environment)?,
+        None => Project { config: Settings::load(None, environment)?.config, ..Project::default() },
+    };
+    let upstreams = project.upstreams(&lookup(environment)).map_err(|found| mistaken(&found))?;
+    Ok((project, upstreams))
+}
+
+/// Looks variables up.
+pub(super) fn lookup(environment: &Environment) -> impl Fn(&str) -> Option<String> + '_ {
+    move |name: &str| environment.any(name)
+}
+
+/// What is wrong with the upstreams.
+pub(super) fn mistaken(mistakes: &[Mistake]) -> Failure {
+    let lines = mistakes.iter().map(Mistake::to_string).collect();
+    Failure::new(Exit::Usage, "invalid_upstreams", "there are mistakes in the upstreams")
+        .lines(lines)
+}
+
+/// The server that the command line names, else the one that this project would be.
+pub(super) fn client(context: &Context) -> Result<Client, Failure> {
+    if context.server_origin != Origin::Default {
+        return context.client();
+    }
+    let settings = Settings::load(context.project.as_deref(), &context.environment)?;
+    let server = settings.config.server;
+    if server.port == 0 {
+        let what = "the settings leave the server's port to the system";
+        return Err(Failure::new(Exit::Unreachable, "unreachable", what)
+            .hint("name the server: `--server http://127.0.0.1:PORT`"));
+    }
+    Client::new(&format!("http://{}", SocketAddr::new(server.host, server.port)))
+}
+
+/// Whether no server runs, and nobody named one: then the project's files are asked.
+pub(super) fn is_nobody_there(context: &Context, failure: &Failure) -> bool {
+    failure.exit == Exit::Unreachable && context.server_origin == Origin::Default
+}

@@ -1,0 +1,117 @@
+//! `waypost mcp add|import|ls|test`: servers behind this one, with and without a server that runs.
+
+use crate::process::{Server, waypost, waypost_with, write};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::Duration;
+use testkit::harness::wait_for;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+/// Nobody listens on port 1.
+const NOBODY: &str = "[server]\nport = 1\n";
+
+#[test]
+fn a_server_is_added_to_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    write(place, &[("waypost.toml", "# ours\n[server]\nport = 1")]);
+    let web = ["mcp", "add", "web", "https://a.example/mcp", "--header", "X-Key: ${KEY}"];
+    waypost(place, &[&web[..], &["--prefix", "", "--trusted"]].concat()).code(0);
+    let ended = waypost(place, &["mcp", "add", "files", "--env", "A=b", "--", "npx", "-y", "x"]);
+    ended.code(0).says("holds what `A` are set to");
+    assert_eq!(
+        fs::read_to_string(place.join("waypost.toml")).unwrap(),
+        "# ours\n[server]\nport = 1\n\n\
+         [mcp.servers.web]\nurl = \"https://a.example/mcp\"\nheaders = { X-Key = \"${KEY}\" }\n\
+         prefix = \"\"\ntrusted = true\n\n\
+         [mcp.servers.files]\ncommand = \"npx\"\nargs = [\"-y\", \"x\"]\nenv = { A = \"b\" }\n"
+    );
+    let listed = waypost(place, &["mcp", "ls"]).code(0).says("this is what is configured");
+    assert!(listed.stdout.contains("\nfiles  stdio  stopped"), "{listed:#?}");
+    let items = waypost(place, &["--json", "mcp", "ls"]).code(0).json()["items"].clone();
+    assert_eq!(items[1]["headers"], json!(["X-Key"]));
+    assert_eq!((&items[1]["prefix"], &items[1]["trusted"]), (&json!(""), &json!(true)));
+    waypost(place, &["mcp", "add", "web", "--", "x"]).code(2).says("waypost.toml:5 already");
+    let shown = waypost(place, &["config", "show"]).code(0);
+    assert!(shown.stdout.contains("mcp.servers.files.env.A"), "{shown:#?}");
+    assert!(!shown.stdout.contains("\"b\""), "{shown:#?}");
+}
+
+#[test]
+fn the_servers_of_clients_are_found_and_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let code = r#"{
+        // what VS Code writes
+        "inputs": [{"id": "git-token", "type": "promptString"}],
+        "servers": {
+            "My Git": {"command": "git-mcp", "env": {"TOKEN": "${input:git-token}"}},
+            "known": {"url": "https://a.example/mcp"},
+            "waypost": {"type": "http", "url": "http://127.0.0.1:1/mcp"},
+        }
+    }"#;
+    let known = "[server]\nport = 1\n[mcp.servers.known]\ncommand = \"x\"\n";
+    let codex = "[mcp_servers.docs]\nurl = \"https://d.example/mcp\"\n\
+                 bearer_token_env_var = \"DOCS\"\n";
+    let files =
+        [("waypost.toml", known), (".vscode/mcp.json", code), ("home/.codex/config.toml", codex)];
+    write(place, &files);
+    let home = place.join("home");
+    let variables = [("HOME", home.to_str().unwrap())];
+    let import = |arguments: &[&str]| waypost_with(place, arguments, &variables).code(0);
+
+    let found = import(&["mcp", "import", "vscode"]).says("nothing was written");
+    assert!(found.stdout.contains("\nMy-Git   stdio"), "{found:#?}");
+    assert!(found.stdout.contains("`known` is in waypost.toml:3 already"), "{found:#?}");
+    assert!(found.stdout.contains("it is this project's own server"), "{found:#?}");
+    assert_eq!(fs::read_to_string(place.join("waypost.toml")).unwrap(), known);
+
+    import(&["mcp", "import", "vscode", "--write"]).says("`GIT_TOKEN`");
+    let report = import(&["--json", "mcp", "import", "codex", "--write"]).json();
+    assert_eq!(report["written"], "waypost.toml");
+    assert_eq!(report["servers"][0]["headers"], json!(["Authorization"]));
+    let text = fs::read_to_string(place.join("waypost.toml")).unwrap();
+    assert!(text.starts_with(known), "{text}");
+    assert!(text.contains("env = { TOKEN = \"${GIT_TOKEN}\" }"), "{text}");
+    assert!(text.contains("headers = { Authorization = \"Bearer ${DOCS}\" }"), "{text}");
+    assert_eq!(fs::read_to_string(place.join(".vscode/mcp.json")).unwrap(), code);
+    waypost_with(place, &["mcp", "import", "cursor"], &variables).code(2).says(".cursor/mcp.json");
+}
+
+/// The upstream of this name, once it is in this state.
+fn upstream(server: &Server, name: &str, state: &str) -> Value {
+    wait_for(&format!("`{name}` to be {state}"), CONNECT_LIMIT, || {
+        let items = server.json(&["mcp", "ls"]).code(0).json()["items"].clone();
+        let items = items.as_array().cloned().unwrap_or_default();
+        items.into_iter().find(|item| item["name"] == name && item["state"] == state)
+    })
+}
+
+#[test]
+fn the_tools_of_a_server_behind_this_one_are_ours() {
+    let behind = Server::demo();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let json = json!({"mcpServers": {
+        "demo": {"type": "http", "url": format!("{}/mcp", behind.url)},
+        "off": {"command": "x", "disabled": true},
+    }});
+    write(place, &[("waypost.toml", NOBODY), (".mcp.json", &json.to_string())]);
+    let tested = waypost(place, &["mcp", "test", "demo"]).code(0);
+    assert!(tested.stdout.contains("state      ready"), "{tested:#?}");
+
+    let server = Server::of_project(place);
+    let ready = upstream(&server, "demo", "ready");
+    assert!(ready["tools"].as_u64().unwrap() > 0, "{ready}");
+    assert_eq!(ready["origin"], ".mcp.json:1");
+    upstream(&server, "off", "disabled");
+    let tools = server.json(&["tool", "ls"]).code(0).json()["items"].clone();
+    let is_theirs = |tool: &Value| tool["name"].as_str().unwrap().starts_with("demo.");
+    assert!(tools.as_array().unwrap().iter().any(is_theirs), "{tools}");
+
+    behind.stop();
+    let failed = server.run(&["mcp", "test", "demo"]).code(6);
+    assert!(failed.stderr.contains("upstream `demo` (.mcp.json:1) cannot be used"), "{failed:#?}");
+    server.run(&["mcp", "test", "dmeo"]).code(1).says("did you mean `demo`?");
+    server.run(&["mcp", "test", "off"]).code(1).says("disabled");
+}

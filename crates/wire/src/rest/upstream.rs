@@ -1,0 +1,124 @@
+//! Servers behind this one, and providers that are stored.
+
+use super::problem::Fault;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A server whose tools, prompts and resources are ours too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Upstream {
+    /// Its stable name.
+    pub name: String,
+    /// What stands before the names of its tools and prompts.
+    pub prefix: String,
+    /// What it is: `http`, `stdio`, `rest` or `rpc`.
+    pub kind: String,
+    /// Where it is: its program, or its address without query and password.
+    pub target: String,
+    /// Where it is configured.
+    pub origin: String,
+    /// Whether what it says of its tools' effects is taken as it is.
+    pub trusted: bool,
+    /// Whether its calls are recorded as runs.
+    pub journal: bool,
+    /// How long one call of it may take, where it has a limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The names of the headers that go with every request.
+    #[serde(default)]
+    pub headers: Vec<String>,
+    /// The names of the variables that it is given.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// How it is: `connecting`, `ready`, `failing`, or `disabled` where it is left alone.
+    pub state: String,
+    /// Since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The version of MCP that is spoken with it, once it was reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Whether that version has a handshake (`legacy`) or not (`modern`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub era: Option<String>,
+    /// What it says of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<UpstreamServer>,
+    /// How many tools it has.
+    pub tools: u64,
+    /// How many prompts it has.
+    pub prompts: u64,
+    /// How many resources it lists.
+    pub resources: u64,
+    /// How often it was connected to anew.
+    pub restarts: u64,
+    /// What went wrong last, if nothing went well since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Fault>,
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamServer {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// A provider that is stored: an address whose tools are ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Provider {
+    /// Its name, that of its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ref_name: Option<String>,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    /// What it is: `REST`, `MCP` or `RPC`.
+    #[serde(default = "rest")]
+    pub provider_type: String,
+    /// Where it is.
+    pub base_url: String,
+    /// The URL of a REST server's OpenAPI document; `<baseUrl>/openapi.json` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<String>,
+    /// Headers that go with every request; each names a variable `${WAYPOST_PROVIDER_..}`.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Patterns of the operations of a REST server that become tools; all if empty.
+    #[serde(default)]
+    pub include: Vec<String>,
+    /// The tools of an RPC server; those that it lists if empty.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// What stands before the names of its tools; `<refName>.` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Whether what it says of its tools' effects is taken as it is.
+    #[serde(default)]
+    pub trusted: bool,
+    /// Whether its calls are recorded as runs.
+    #[serde(default = "yes")]
+    pub journal: bool,
+    /// How long one call of it may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Whether a REST server may be at an address that is not public.
+    #[serde(default)]
+    pub allow_private: bool,
+    /// Whether it is left alone.
+    #[serde(default)]
+    pub disabled: bool,
+}
+
+fn rest() -> String {
+    "REST".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
