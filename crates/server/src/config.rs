@@ -401,7 +401,7 @@ mod tests {
                 "waypost.toml:5:1: error: unknown key `body_byte_max` in `[limits]`; \
                  hint: did you mean `body_bytes_max`?",
                 "waypost.toml:6:2: error: unknown key `modles`; \
-                 hint: known here: server, limits, tools, mcp, realms",
+                 hint: known here: server, limits, tools, mcp, providers, realms",
                 "waypost.toml:2:1: error: unknown key `prot` in `[server]`; \
                  hint: did you mean `port`?",
             ]

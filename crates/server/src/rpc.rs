@@ -207,7 +207,10 @@ async fn dispatch(
     };
     match doors.engine.call_with(doors.caller(), request).await {
         Ok(CallReport::Done(output)) => Ok(Done::new(content(&spec, &output, Structures::Any))),
-        Ok(CallReport::Wants(wants)) => Ok(wanted(&spec.name, &wants)),
+        Ok(CallReport::Wants(wants)) => {
+            doors.engine.forget_wants(doors.caller(), spec.name.as_str(), &wants);
+            Ok(wanted(&spec.name, &wants))
+        }
         Ok(CallReport::Failed(report)) => Ok(failed(&spec.name, &report)),
         Ok(CallReport::Pending(report)) => Ok(pending(&spec.name, *report)),
         Err(refusal) => refused(&refusal, dialect),

@@ -78,7 +78,10 @@ pub(crate) async fn call(
     let report = doors.engine.call_once(doors.caller(), &tool, arguments, once, wait_ms).await;
     match report.map_err(|refusal| Failure::placed(refusal, PLACES))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
-        CallReport::Wants(wants) => Err(wanted(&tool, &wants)),
+        CallReport::Wants(wants) => {
+            doors.engine.forget_wants(doors.caller(), tool.as_str(), &wants);
+            Err(wanted(&tool, &wants))
+        }
         CallReport::Failed(report) => Err(failed(&tool, &report)),
         CallReport::Pending(report) => {
             let (location, again) = (location(report.run.id), report.replayed);

@@ -69,7 +69,13 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             }
             Err(refusal) => return refused(refusal, calling.exchange.client.version),
         };
-        match want(calling.exchange, &wants, given, &calling.bound()).await? {
+        let wanted = want(calling.exchange, &wants, given, &calling.bound()).await;
+        if wanted.is_err() {
+            // Nobody can answer: what the tool holds for the answer must not wait for it.
+            let engine = &calling.exchange.door.doors.engine;
+            engine.forget_wants(&calling.exchange.caller, calling.spec.name.as_str(), &wants);
+        }
+        match wanted? {
             Wanted::Answer(outcome) => return Ok(outcome),
             Wanted::Again(more) => given = more,
         }
