@@ -52,8 +52,7 @@ async fn play_all(
 ) -> Result<Vec<ExampleResult>, Failure> {
     let folder = TemporaryFolder::new()?;
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let assembled =
-        assemble(project, folder.path().to_path_buf(), nowhere, Keys::none()).await?;
+    let assembled = assemble(project, folder.path().to_path_buf(), nowhere, Keys::none()).await?;
     let stage = Stage {
         engine: assembled.engine,
         caller: Caller { realm: RealmId::from(REALM), subject: "local".into(), admin: false },

@@ -61,16 +61,17 @@ pub(crate) fn run(args: &ChildArgs) -> Result<Exit, Failure> {
 async fn supervise(args: &ChildArgs) -> Result<i32, Failure> {
     let mut heard = Heard::listen().map_err(|error| failed("cannot hear signals", &error))?;
     let parent = bind_to_parent(args.parent)?;
+    let home = parent.and_then(group_of);
     let group = lead_group().map_err(|error| failed("cannot make a process group", &error))?;
     let command = start(&args.words)?;
     let_go_of_pipes();
     let grace = Duration::from_millis(args.grace_ms);
     match heard.end_of(command, parent).await {
         Some(code) => {
-            end_group(group, command, grace).await;
+            end_group((group, home), command, grace).await;
             Ok(code)
         }
-        None => Ok(end_group(group, command, grace).await.unwrap_or(UNHEARD)),
+        None => Ok(end_group((group, home), command, grace).await.unwrap_or(UNHEARD)),
     }
 }
 
@@ -188,8 +189,12 @@ fn code_of(status: WaitStatus) -> i32 {
 }
 
 /// Ends all of the group but us: asks, waits, kills. The command's code, if it ends only now.
-async fn end_group(group: Pid, command: Pid, grace: Duration) -> Option<i32> {
-    let outside = leave();
+async fn end_group(
+    (group, home): (Pid, Option<Pid>),
+    command: Pid,
+    grace: Duration,
+) -> Option<i32> {
+    let outside = home.is_some_and(leave);
     if kill_process_group(group, Signal::TERM).is_err() {
         return reap(command);
     }
@@ -221,11 +226,16 @@ async fn emptied(group: Pid, command: Pid, wait: Duration, outside: bool) -> (bo
     }
 }
 
+/// The process group of our parent, as long as it is one of ours: the first process of a machine
+/// may be of a group that we cannot name.
+fn group_of(parent: Pid) -> Option<Pid> {
+    if parent == Pid::INIT { None } else { getpgid(Some(parent)).ok() }
+}
+
 /// Joins our parent's group; whether we could. From there we see when ours is empty, and outlive
 /// its end.
-fn leave() -> bool {
-    let Some(parent) = getppid() else { return false };
-    getpgid(Some(parent)).and_then(|group| setpgid(None, Some(group))).is_ok()
+fn leave(home: Pid) -> bool {
+    setpgid(None, Some(home)).is_ok()
 }
 
 fn failed(what: &str, error: &dyn Display) -> Failure {
