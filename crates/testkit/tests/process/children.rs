@@ -94,7 +94,10 @@ impl Site {
         let options = StartOptions { project: self.project.path(), data: &data, args: &[] };
         let mut server = Server::start(&options);
         server.wait_until_ready();
-        self.marks.iter().for_each(|mark| drop(self.family(mark, None)));
+        for mark in &self.marks {
+            // What it finds out is not needed: that it can be found out is waited for.
+            let _ = self.family(mark, None);
+        }
         server
     }
 
