@@ -37,7 +37,7 @@ def before_load_schema(context, raw_schema):
             operation[\"responses\"].pop(\"default\", None)
 ";
 
-const RUN_WAIT: Duration = Duration::from_secs(300);
+const RUN_WAIT: Duration = Duration::from_secs(900);
 
 /// Starts the built server, lets schemathesis at it, and stops it.
 pub fn run(target: &Path) -> Result<(), Failure> {

@@ -11,9 +11,12 @@ use std::time::{Duration, Instant};
 
 use crate::shell::{self, Failure};
 
-const START_WAIT: Duration = Duration::from_secs(20);
-const STOP_WAIT: Duration = Duration::from_secs(15);
+/// How long a start or an end may take on a busy machine; an interpreter reads many files first.
+const START_WAIT: Duration = Duration::from_secs(120);
+const STOP_WAIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
+/// How the line of a check that passed begins.
+const PASSED: &str = "ok ";
 /// How much of a log is printed when it matters.
 const TAIL_LINES: usize = 150;
 
@@ -121,6 +124,26 @@ pub fn run_within(
     Err(Failure::new(format!("{name} took longer than {seconds} s")))
 }
 
+/// Runs a program that prints one line for each check and ends with zero if all of them passed; how
+/// many did. None at all is a failure, too.
+pub fn checks_within(
+    name: &str,
+    command: &mut Command,
+    log: &Path,
+    wait: Duration,
+) -> Result<usize, Failure> {
+    // What a script prints must be in its log even when it is ended.
+    command.env("PYTHONUNBUFFERED", "1");
+    let status = run_within(name, command, log, wait)?;
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let passed = text.lines().filter(|line| line.starts_with(PASSED)).count();
+    if status.success() && passed > 0 {
+        return Ok(passed);
+    }
+    print_logs(log);
+    Err(Failure::new(format!("{name} ended with {status} after {passed} checks that passed")))
+}
+
 /// Prints the ends of a program's logs, complaints first.
 pub fn print_logs(log: &Path) {
     print_tail(&log.with_extension("err"));
@@ -180,6 +203,13 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
 mod tests {
     use super::*;
 
+    const WAIT: Duration = Duration::from_secs(60);
+
+    /// A log that no other run of these tests has.
+    fn own(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("waypost-child-{name}-{}.log", std::process::id()))
+    }
+
     #[test]
     fn a_tail_is_the_end() {
         assert_eq!(tail("a\nb\nc", 2), "b\nc");
@@ -200,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_built_is_named() {
-        let log = std::env::temp_dir().join("waypost-child-none.log");
+        let log = own("none");
         let started = Server::start(&mut Command::new("no/such/waypost"), "listening on ", &log);
         let message = started.err().map(|failure| failure.to_string()).unwrap_or_default();
         assert!(message.contains("`no/such/waypost`"), "{message}");
@@ -208,8 +238,22 @@ mod tests {
     }
 
     #[test]
+    fn checks_are_counted_and_none_is_a_failure() {
+        let log = own("checks");
+        let checks = |script: &str| {
+            let mut command = Command::new("sh");
+            checks_within("the script", command.args(["-c", script]), &log, WAIT)
+        };
+        assert_eq!(checks("echo ok a; echo hm; echo ok b").ok(), Some(2));
+        assert!(checks("echo ok a; exit 1").is_err());
+        assert!(checks("echo hm").is_err());
+        assert!(fs::remove_file(&log).is_ok());
+        assert!(fs::remove_file(log.with_extension("err")).is_ok());
+    }
+
+    #[test]
     fn a_program_past_its_deadline_is_a_failure() {
-        let log = std::env::temp_dir().join("waypost-child-late.log");
+        let log = own("late");
         let mut command = Command::new("sleep");
         let ran = run_within("the sleeper", command.arg("60"), &log, Duration::ZERO);
         let message = ran.err().map(|failure| failure.to_string()).unwrap_or_default();

@@ -16,12 +16,13 @@ use crate::shell::{self, Failure};
 const REVISIONS: &[&str] = &["2025-11-25", "2026-07-28"];
 /// The revision whose set holds the scenarios of the tasks extension.
 const TASKS_REVISION: &str = "2026-07-28";
-const TASKS_PREFIX: &str = "tasks-";
+/// How the names of these scenarios begin.
+pub const TASKS_PREFIX: &str = "tasks-";
 /// How many of them there are; fewer mean that something was not run.
 const TASKS_SCENARIOS: usize = 10;
 /// The suite's program, below `node_modules`.
 const SUITE: &[&str] = &["@modelcontextprotocol", "conformance", "dist", "index.js"];
-const RUN_WAIT: Duration = Duration::from_secs(600);
+const RUN_WAIT: Duration = Duration::from_secs(1_200);
 
 /// `cargo xtask conformance`: builds what it needs, then does what the step does.
 pub fn run_alone(root: &Path) -> Result<(), Failure> {
@@ -75,7 +76,8 @@ pub struct Told {
 pub struct Scenario {
     /// Its name.
     pub name: String,
-    passed: u32,
+    /// How many of its checks passed.
+    pub passed: u32,
     /// How many of its checks failed.
     pub failed: u32,
 }
@@ -84,22 +86,13 @@ pub struct Scenario {
 pub fn run_set(node: &Node, folder: &Path, set: &Set<'_>) -> Result<Told, Failure> {
     let Set { name, revision, url, baseline } = *set;
     let results = folder.join(name);
-    if results.exists() {
-        // What an earlier run left would be taken for this one's.
-        fs::remove_dir_all(&results).map_err(|error| {
-            Failure::new(format!("cannot remove `{}`: {error}; remove it", results.display()))
-        })?;
-    }
-    let mut suite = node.folder.join("node_modules");
-    suite.extend(SUITE);
+    clear(&results)?;
     let log = folder.join(format!("{name}.log"));
-    let mut command = Command::new(&node.program);
+    let mut command = suite(node);
     command
-        .arg(suite)
         .args(["server", "--url", url, "--requirements", revision, "-o"])
         .arg(&results)
-        .current_dir(folder)
-        .env("NO_COLOR", "1");
+        .current_dir(folder);
     if let Some(baseline) = baseline {
         command.arg("--expected-failures").arg(baseline);
     }
@@ -113,6 +106,25 @@ pub fn run_set(node: &Node, folder: &Path, set: &Set<'_>) -> Result<Told, Failur
         )));
     }
     Ok(Told { scenarios, conformant: status.success(), results })
+}
+
+/// The suite, to which a command is to be added.
+pub fn suite(node: &Node) -> Command {
+    let mut program = node.folder.join("node_modules");
+    program.extend(SUITE);
+    let mut command = Command::new(&node.program);
+    command.arg(program).env("NO_COLOR", "1");
+    command
+}
+
+/// Removes what an earlier run left: it would be taken for this one's.
+pub fn clear(results: &Path) -> Result<(), Failure> {
+    if !results.exists() {
+        return Ok(());
+    }
+    fs::remove_dir_all(results).map_err(|error| {
+        Failure::new(format!("cannot remove `{}`: {error}; remove it", results.display()))
+    })
 }
 
 /// Prints the table of one set and says whether it is good enough.

@@ -90,7 +90,8 @@ pub fn python(lists: &Path, target: &Path, name: &str) -> Result<PathBuf, Failur
     shell::run(
         "pip install",
         Command::new(&program)
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            // A list names all that is needed; nothing comes that it does not pin.
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"])
             .arg("--requirement")
             .arg(&list),
     )?;
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn only_the_same_list_is_current() -> Result<(), Failure> {
-        let folder = std::env::temp_dir().join("waypost-interpreters-marker");
+        let folder = std::env::temp_dir().join(format!("waypost-marker-{}", std::process::id()));
         child::create_folder(&folder)?;
         assert!(!is_current(&folder, "a==1\n"));
         child::write(&folder.join(MARKER), "a==1\n")?;

@@ -15,9 +15,12 @@ mod product;
 mod api;
 mod interpreters;
 mod fixtures;
+mod baseline;
 mod conformance;
 mod peers;
 mod gateway;
+mod client_conformance;
+mod upstreams_rest;
 mod upstreams;
 mod test;
 mod bench;
@@ -34,6 +37,7 @@ usage: cargo xtask <command>
   conformance             run the official MCP conformance suite against our server
   peers                   let the official MCP SDKs talk to our server
   gateway-conformance     run the official suite against our server with a server behind it
+  client-conformance      run the official suite against our client
   upstreams               reach servers that others wrote through ours
   fixture-server [args..] serve what both of these call: `--port N` over HTTP, or `--stdio`
   bench <name> [args..]   run one benchmark of `bench/` in release mode, e.g. `bench durable`
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::run_alone(&root),
         ["peers"] => peers::run_alone(&root),
         ["gateway-conformance"] => gateway::run_alone(&root),
+        ["client-conformance"] => client_conformance::run_alone(&root),
         ["upstreams"] => upstreams::run_alone(&root),
         ["fixture-server", rest @ ..] => fixtures::foreground(&root, rest),
         ["bench", name, rest @ ..] => bench::run(&root, name, rest),

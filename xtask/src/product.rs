@@ -21,7 +21,7 @@ const VARIABLES: &[&str] = &[
     "WAYPOST_SECRET_KEY",
     "WAYPOST_SERVER",
 ];
-const TOOL_WAIT: Duration = Duration::from_secs(30);
+const TOOL_WAIT: Duration = Duration::from_secs(120);
 const TOOL_POLL: Duration = Duration::from_millis(200);
 
 /// Builds it for a step that runs alone.

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::api;
+use crate::client_conformance;
 use crate::conformance;
 use crate::gateway;
 use crate::peers;
@@ -33,6 +34,7 @@ const STEPS: &[Step] = &[
     Step { name: "conformance", run: mcp_conformance },
     Step { name: "peers", run: mcp_peers },
     Step { name: "gateway-conformance", run: mcp_gateway },
+    Step { name: "client-conformance", run: mcp_client },
     Step { name: "upstreams", run: mcp_upstreams },
     Step { name: "leftovers", run: leftovers },
     Step { name: "doc", run: doc },
@@ -55,8 +57,8 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("npm", &["nodejs", "npm"]),
 ];
 
-/// A killed server may take a moment to be gone.
-const LEFTOVERS_WAIT: Duration = Duration::from_secs(2);
+/// A killed server may take a moment to be gone, and a busy machine longer.
+const LEFTOVERS_WAIT: Duration = Duration::from_secs(30);
 const LEFTOVERS_POLL: Duration = Duration::from_millis(100);
 
 /// Runs every step and prints how long each took.
@@ -159,6 +161,11 @@ fn mcp_peers(context: &Context) -> Result<(), Failure> {
 /// The official suite finds what is behind our server as conformant as the server itself.
 fn mcp_gateway(context: &Context) -> Result<(), Failure> {
     gateway::run(&context.root, &context.target)
+}
+
+/// The official suite finds our client conformant.
+fn mcp_client(context: &Context) -> Result<(), Failure> {
+    client_conformance::run(&context.root, &context.target)
 }
 
 /// Servers that others wrote are reached through ours.

@@ -76,6 +76,10 @@ pub(crate) struct StartRun {
     pub(crate) by: Arc<str>,
     /// The key that the request holds, if it has one.
     pub(crate) claim: Option<Claim>,
+    /// Whether who starts it need not wait for what goes on elsewhere.
+    pub(crate) as_task: bool,
+    /// Its one call was sent already, and goes on elsewhere under this state.
+    pub(crate) sent: Option<Value>,
 }
 
 impl Command {

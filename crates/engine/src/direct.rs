@@ -5,10 +5,12 @@
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::once::{Claim, Turn};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{CALLER_LACKS, Refusal, RefusalKind};
 use crate::request::{CallReport, CallRequest, Once, RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::Engine;
-use kernel::call::{Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
+use kernel::call::{
+    Abilities, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
+};
 use kernel::fault::Fault;
 use kernel::ids::{CallId, PlanId, SessionId, SessionKey, Space, ToolName};
 use kernel::plan::Closure;
@@ -20,6 +22,25 @@ use std::sync::Arc;
 
 /// When to call again after a run that found no place.
 const CROWD_RETRY_MS: u64 = 1_000;
+
+/// How a call is sent that is no run.
+struct Unrecorded {
+    /// What it does to the world.
+    reach: Reach,
+    /// Its operator wants no journal of it.
+    for_good: bool,
+}
+
+/// How the run of one tool comes to be.
+#[derive(Default)]
+struct Direct {
+    /// The key that the request holds, if it has one.
+    claim: Option<Claim>,
+    /// Whether the caller need not wait for what goes on elsewhere.
+    as_task: bool,
+    /// The tool was called already, and goes on elsewhere under this state.
+    sent: Option<Value>,
+}
 
 impl Engine {
     /// Calls a tool. A call that must be approved, or that takes longer than the caller waits, goes
@@ -77,7 +98,8 @@ impl Engine {
             Judgement::Admitted { verdict: Verdict::Allow, pins }
                 if unrecorded || (pins.reach == Reach::Reads && !slow) =>
             {
-                self.call_unrecorded(caller, request, pins.reach).await
+                let sent = Unrecorded { reach: pins.reach, for_good: unrecorded };
+                self.call_unrecorded(caller, request, sent).await
             }
             Judgement::Admitted { .. } => {
                 let wait_ms = if slow { 0 } else { request.wait_ms };
@@ -91,7 +113,8 @@ impl Engine {
                 };
                 // Whoever comes too soon leaves no run behind, nor a key that was used up.
                 gate.in_time(caller, &request.tool).map_err(too_many)?;
-                self.call_as_run(caller, request, claim, wait_ms).await
+                let direct = Direct { claim, as_task: request.as_task, sent: None };
+                self.call_as_run(caller, CallRequest { wait_ms, ..request }, direct).await
             }
         }
     }
@@ -130,20 +153,31 @@ impl Engine {
         &self,
         caller: &Caller,
         request: CallRequest,
-        reach: Reach,
+        sent: Unrecorded,
     ) -> Result<CallReport, Refusal> {
+        let CallRequest { tool, arguments, given, teller, run, wait_ms, .. } = request;
+        let arguments = Arc::new(arguments);
+        let later = request.as_task && !sent.for_good;
         let sending = Sending {
             caller: caller.clone(),
             call: CallId(self.shared.id_bits()),
-            tool: request.tool,
-            arguments: Arc::new(request.arguments),
-            reach,
-            given: Arc::new(request.given),
-            teller: request.teller,
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+            reach: sent.reach,
+            given: Arc::new(given),
+            can: Abilities { later, ..request.can },
+            teller,
         };
         let Started { result, retry_ms, .. } = self.shared.gate.clone().start(sending).await;
         match (result, retry_ms) {
             (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),
+            (Ok(ToolOutput::Wants(wants)), _) if later && wants.inputs.is_empty() => {
+                // It goes on elsewhere: from here on somebody must remember it.
+                let arguments = Arc::unwrap_or_clone(arguments);
+                let request = CallRequest { run, ..CallRequest::new(tool, arguments, wait_ms) };
+                let direct = Direct { as_task: true, sent: Some(wants.state), ..Direct::default() };
+                self.call_as_run(caller, request, direct).await
+            }
             (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
             (Err(error), Some(retry_ms)) => Err(too_many((error.fault, retry_ms))),
             (Err(error), None) => Err(tool_failed(error)),
@@ -154,8 +188,7 @@ impl Engine {
         &self,
         caller: &Caller,
         request: CallRequest,
-        claim: Option<Claim>,
-        wait_ms: u64,
+        direct: Direct,
     ) -> Result<CallReport, Refusal> {
         let closure = self.one_step(&request.tool)?;
         let session = SessionId(self.shared.id_bits());
@@ -172,10 +205,12 @@ impl Engine {
             closure,
             input: request.arguments,
             by: caller.subject.clone(),
-            claim,
+            claim: direct.claim,
+            as_task: direct.as_task,
+            sent: direct.sent,
         };
         let command = |answer| Command::Run { start, answer };
-        self.wait_for(&key, run, wait_ms, command).await.and_then(called_alone)
+        self.wait_for(&key, run, request.wait_ms, command).await.and_then(called_alone)
     }
 
     /// The plan of a direct call: the tool, then its output as the answer.
@@ -220,12 +255,13 @@ fn denied(tool: &ToolName, why: &str) -> Refusal {
 
 /// The tool failed; what it said itself goes along, so that a door can pass it on as it is.
 fn tool_failed(error: ToolError) -> Refusal {
-    let ToolError { fault, content, .. } = error;
+    let ToolError { fault, content, lacks, .. } = error;
     let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", fault.to_string());
     let refusal = hinted(refusal, fault.hint);
-    match content {
-        Some(result) => refusal.detail(json!({"result": result})),
-        None => refusal,
+    match (content, lacks) {
+        (Some(result), _) => refusal.detail(json!({"result": result})),
+        (None, Some(lacks)) => Refusal { code: CALLER_LACKS, ..refusal.detail(json!(lacks)) },
+        (None, None) => refusal,
     }
 }
 

@@ -100,6 +100,8 @@ impl Engine {
             input: request.input,
             by: caller.subject.clone(),
             claim,
+            as_task: false,
+            sent: None,
         };
         self.wait_for(&key, run, wait_ms, |answer| Command::Run { start, answer }).await
     }

@@ -10,8 +10,8 @@ use crate::registry::Listed;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::call::{
-    Call, Caller, Given, HowFar, Judgement, Pins, Reach, Teller, ToolError, ToolOutput, ToolSpec,
-    Verdict, Want, Wants, Yields,
+    Abilities, Call, Caller, Given, HowFar, Judgement, Pins, Reach, Teller, ToolError, ToolOutput,
+    ToolSpec, Verdict, Want, Wants, Yields,
 };
 use kernel::contracts::{Clock, Policy};
 use kernel::datum::larger_than;
@@ -63,6 +63,8 @@ pub(crate) struct Sending {
     pub(crate) reach: Reach,
     /// What came of what it wanted before.
     pub(crate) given: Arc<Given>,
+    /// What its caller can do for it.
+    pub(crate) can: Abilities,
     /// Whom it tells how far it is.
     pub(crate) teller: Teller,
 }
@@ -85,6 +87,11 @@ pub(crate) struct Late {
 }
 
 impl Started {
+    /// It answered this.
+    pub(crate) fn answered(output: ToolOutput) -> Self {
+        Self { result: Ok(output), late: None, retry_ms: None }
+    }
+
     /// It failed, and nothing will come of it.
     pub(crate) fn failed(error: ToolError) -> Self {
         Self { result: Err(error), late: None, retry_ms: None }
@@ -325,6 +332,7 @@ impl Gate {
             timeout_ms: pass.timeout_ms,
             output_bytes_max: pass.output_bytes_max,
             given: sending.given.clone(),
+            can: sending.can,
             teller: sending.teller.clone(),
         };
         match listed.tool.call(&sending.caller, &call).await? {

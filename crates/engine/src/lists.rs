@@ -76,7 +76,13 @@ impl Engine {
             AskFilter { run: Some(run), status: Some("open".to_owned()), ..AskFilter::default() };
         let page = Page { cursor: None, limit: self.shared.limits.page_items_max };
         let asks = self.asks(caller, &filter, &page).await?;
-        Ok(RunReport { run: found.row, session, asks: asks.items, replayed: false })
+        Ok(RunReport {
+            run: found.row,
+            session,
+            asks: asks.items,
+            replayed: false,
+            elsewhere: false,
+        })
     }
 
     /// One ask.

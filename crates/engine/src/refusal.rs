@@ -5,6 +5,10 @@ use kernel::contracts::StoreError;
 use kernel::schema::Misfit;
 use serde_json::Value;
 
+/// The code of a refusal whose caller lacks what a tool needs; the detail says what, as
+/// `kernel::call::Abilities`.
+pub const CALLER_LACKS: &str = "caller_lacks";
+
 /// What kind of refusal it is; doors map it to a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {

@@ -1,6 +1,6 @@
 //! What doors ask of the engine and what they get back.
 
-use kernel::call::{Given, Teller, Wants};
+use kernel::call::{Abilities, Given, Teller, Wants};
 use kernel::contracts::SessionAsk;
 use kernel::ids::{AskId, ContentHash, PlanId, RunId, StepId, ToolName};
 use kernel::projection::{RunRow, SessionRow};
@@ -74,6 +74,9 @@ pub struct RunReport {
     pub asks: Vec<SessionAsk>,
     /// An earlier request with the same key did it; this one did nothing.
     pub replayed: bool,
+    /// A call of it goes on elsewhere, as a task of another server does. A report out of the store
+    /// does not say so.
+    pub elsewhere: bool,
 }
 
 /// A tool, or a plan as a tool, to call.
@@ -85,13 +88,16 @@ pub struct CallRequest {
     pub arguments: Value,
     /// What came of what it wanted when it was called before.
     pub given: Given,
+    /// What the caller can do for it. What becomes a run can ask a person instead.
+    pub can: Abilities,
     /// Whom it tells how far it is, while the caller waits.
     pub teller: Teller,
     /// The request's key, if it has one.
     pub once: Option<Once>,
     /// The id of the run, if it becomes one.
     pub run: Option<RunId>,
-    /// Whether what is slow becomes a run at once, which the caller looks at later.
+    /// Whether what is slow, or goes on elsewhere, becomes a run at once, which the caller looks at
+    /// later.
     pub as_task: bool,
     /// How long the caller waits.
     pub wait_ms: u64,
@@ -104,6 +110,7 @@ impl CallRequest {
             tool,
             arguments,
             given: Given::default(),
+            can: Abilities::PERSON,
             teller: Teller::default(),
             once: None,
             run: None,

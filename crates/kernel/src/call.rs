@@ -160,8 +160,66 @@ pub struct Call {
     pub output_bytes_max: usize,
     /// What came of what it wanted when it was called before.
     pub given: Arc<Given>,
+    /// What whoever calls can do for it.
+    pub can: Abilities,
     /// Whom it may tell how far it is.
     pub teller: Teller,
+}
+
+/// What whoever calls can do for a call. What it cannot do it is never asked for, so a tool that
+/// asks others in its name promises them no more than this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Abilities {
+    /// Have a person fill in a form.
+    #[serde(skip_serializing_if = "is_false")]
+    pub form: bool,
+    /// Have a person open a page.
+    #[serde(skip_serializing_if = "is_false")]
+    pub page: bool,
+    /// Ask its model.
+    #[serde(skip_serializing_if = "is_false")]
+    pub sample: bool,
+    /// List the folders that it works in.
+    #[serde(skip_serializing_if = "is_false")]
+    pub roots: bool,
+    /// Come back for what goes on without it: see `Wants`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub later: bool,
+}
+
+impl Abilities {
+    /// What a person can be asked for, whoever calls.
+    pub const PERSON: Abilities =
+        Abilities { form: true, page: true, sample: false, roots: false, later: false };
+    /// What a run can do: ask a person, and wait as long as it takes.
+    pub const RUN: Abilities = Abilities { later: true, ..Abilities::PERSON };
+
+    /// Whether it can do nothing of all that.
+    pub fn is_none(self) -> bool {
+        self == Abilities::default()
+    }
+
+    /// Whether it can give this.
+    pub fn can(self, want: &Want) -> bool {
+        match want {
+            Want::Form { .. } => self.form,
+            Want::Url { .. } => self.page,
+            Want::Sample { .. } => self.sample,
+            Want::Roots => self.roots,
+        }
+    }
+
+    /// The same, and what it takes to give this.
+    #[must_use]
+    pub fn and(self, want: &Want) -> Self {
+        match want {
+            Want::Form { .. } => Self { form: true, ..self },
+            Want::Url { .. } => Self { page: true, ..self },
+            Want::Sample { .. } => Self { sample: true, ..self },
+            Want::Roots => Self { roots: true, ..self },
+        }
+    }
 }
 
 /// Whom a call tells how far it is, while it runs. What is told is not kept.
@@ -172,6 +230,11 @@ pub struct Teller(Option<Arc<dyn Listener>>);
 pub trait Listener: Send + Sync {
     /// This was told.
     fn hear(&self, told: Told);
+
+    /// From which level on it wants to hear the log; not at all where there is none.
+    fn log_level(&self) -> Option<LogLevel> {
+        None
+    }
 }
 
 /// What a call tells while it runs.
@@ -230,6 +293,11 @@ impl Teller {
         self.0.is_some()
     }
 
+    /// From which level on whoever listens wants to hear the log.
+    pub fn log_level(&self) -> Option<LogLevel> {
+        self.0.as_ref().and_then(|listener| listener.log_level())
+    }
+
     /// Tells it, if anybody listens.
     pub fn tell(&self, told: Told) {
         if let Some(listener) = &self.0 {
@@ -266,7 +334,9 @@ pub enum ToolOutput {
     Wants(Box<Wants>),
 }
 
-/// What a tool needs before it can go on.
+/// What a tool needs before it can go on. One that needs nothing has begun, and goes on elsewhere
+/// under its state: it is called again to learn what comes of it, and however often it is called
+/// with that state, nothing happens twice. Only a caller that can come back is told so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wants {
     /// What it needs, by a key of its own.
@@ -326,12 +396,15 @@ pub struct ToolError {
     /// true}` in MCP's shape, for doors that pass it on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<Value>>,
+    /// What its caller lacks, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<Abilities>,
 }
 
 impl ToolError {
     /// It got so far, and this went wrong.
     pub fn new(how: HowFar, fault: Fault) -> Self {
-        Self { how, fault, content: None }
+        Self { how, fault, content: None, lacks: None }
     }
     /// Nothing was sent.
     pub fn not_sent(name: &str, message: impl Into<String>) -> Self {
@@ -349,6 +422,12 @@ impl ToolError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.fault.hint = Some(hint.into());
+        self
+    }
+    /// The same error of a call whose caller lacks these.
+    #[must_use]
+    pub fn lacks(mut self, lacks: Abilities) -> Self {
+        self.lacks = Some(lacks);
         self
     }
     /// The same error with the result in which the tool said so.

@@ -321,10 +321,10 @@ impl<'a> Copying<'a> {
 
     /// Calls that were under way and must not be repeated: nobody here knows how they end.
     fn unknown_calls(&self, source: &Session) -> impl Iterator<Item = Fact> {
-        let started = source
-            .calls
-            .iter()
-            .filter(|(_, open)| matches!(open.state, CallState::Started) && !open.repeatable());
+        let started = source.calls.iter().filter(|(_, open)| {
+            let is_sent = matches!(open.state, CallState::Started) || open.is_elsewhere();
+            is_sent && !open.repeatable()
+        });
         started.map(move |(id, open)| {
             let message = format!(
                 "the session was forked while `{}` was under way: it may have happened",
@@ -341,7 +341,7 @@ impl<'a> Copying<'a> {
 /// wanted and may be repeated.
 fn begins_anew(open: &OpenCall) -> bool {
     match open.state {
-        CallState::Wanting(_) => true,
+        CallState::Wanting(_) => !open.is_elsewhere() || open.repeatable(),
         CallState::Started => open.rounds > 0 && open.repeatable(),
         CallState::Requested | CallState::Judged(_) | CallState::Failed(..) => false,
     }
@@ -351,7 +351,7 @@ fn begins_anew(open: &OpenCall) -> bool {
 mod tests {
     use super::*;
     use crate::ask::{AskedCall, CallDecision, Wanted};
-    use crate::call::{Pins, Reach, Verdict, Want};
+    use crate::call::{Given, Pins, Reach, Verdict, Want};
     use crate::ids::{FrameId, RealmId, Space};
     use crate::session::Phase;
     use serde_json::json;
@@ -488,6 +488,25 @@ mod tests {
         // A value that looks like an id is a value.
         assert_eq!(open.request.arguments, request().arguments);
         assert!(!session.runs.contains_key(&RunId(2)));
+    }
+
+    #[test]
+    fn a_call_that_goes_on_elsewhere_is_unknown_as_any_under_way() {
+        let mut events = journal();
+        let first = events.len() as u64 + 1;
+        let given = Given { state: json!({"task": "1"}), ..Given::default() };
+        let facts = [
+            Fact::CallWants { call: CALL, inputs: BTreeMap::new(), state: given.state.clone() },
+            Fact::CallResumed { call: CALL, given: Arc::new(given) },
+        ];
+        let event = |(seq, fact)| Event { seq, at: Millis(100), v: VERSION, fact };
+        events.extend((first..).zip(facts).map(event));
+        for cut in [events.len() - 1, events.len()] {
+            let (_, session) = forked(&events[..cut]);
+            let open = session.calls.first_key_value().unwrap().1;
+            let unknown = matches!(open.state, CallState::Failed(HowFar::Unknown, _));
+            assert!(unknown, "cut after {cut}: {:?}", open.state);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 pub mod planted;
 pub mod ids;
+pub mod secret;
 pub mod names;
 pub mod rules;
 pub mod limits;
@@ -14,6 +15,7 @@ pub mod datum;
 pub mod entry;
 pub mod canonical;
 pub mod schema;
+pub mod llm;
 pub mod call;
 pub mod ask;
 pub mod pointer;

@@ -107,6 +107,9 @@ limits! {
     blob_grace_ms: u64 = 24 * 60 * 60 * 1_000;
     /// How many event streams are open at the same time.
     streams_max: usize = 1_024;
+    /// How many logins at upstream servers are begun in a minute, and how many people come back
+    /// from one.
+    logins_per_minute: u32 = 60;
     /// How many items one answer to an MCP list has; more are paged, which many clients ignore.
     mcp_list_items_max: usize = 1_000;
     /// How many written `tools/list` answers are kept, one for each caller and shape of version.
@@ -169,6 +172,8 @@ limits! {
     upstream_pending_max: usize = 256;
     /// How long such a call is kept.
     upstream_pending_ms: u64 = 600_000;
+    /// How long somebody may take for a login at an upstream server.
+    upstream_login_ms: u64 = 3_600_000;
     /// The size of an OpenAPI document.
     upstream_document_bytes_max: usize = 8 * 1024 * 1024;
     /// How many parts the schema of one operation's arguments has.

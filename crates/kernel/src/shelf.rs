@@ -1,7 +1,7 @@
 //! What can be prompted and read beside tools: a shelf holds prompts and resources. Ours holds
 //! plans, sessions and blobs; code and upstream servers bring others.
 
-use crate::call::{Caller, Given, ToolOutput};
+use crate::call::{Abilities, Caller, Given, ToolOutput};
 use crate::contracts::{Page, Paged};
 use crate::fault::Fault;
 use futures::future::BoxFuture;
@@ -70,6 +70,19 @@ pub struct TemplateSpec {
     pub listed: Option<Arc<Value>>,
 }
 
+/// One prompt to fill in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prompting<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its arguments.
+    pub arguments: &'a Map<String, Value>,
+    /// What came of what it wanted when it was asked for before.
+    pub given: &'a Given,
+    /// What whoever asks for it can do for it.
+    pub can: Abilities,
+}
+
 /// What is being completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Completing<'a> {
@@ -120,9 +133,7 @@ pub trait Shelf: Send + Sync {
     fn prompt<'a>(
         &'a self,
         _caller: &'a Caller,
-        _name: &'a str,
-        _arguments: &'a Map<String, Value>,
-        _given: &'a Given,
+        _prompting: &'a Prompting<'a>,
     ) -> Find<'a, ToolOutput> {
         Box::pin(std::future::ready(Ok(None)))
     }

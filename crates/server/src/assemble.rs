@@ -2,15 +2,17 @@
 //! place where parts meet; constructors receive, nothing is looked up.
 
 use crate::auth::{Entrance, REALM};
-use crate::config::Config;
+use crate::config::{Config, ServerConfig};
 use crate::doors::{Doors, Shared};
 use crate::gateway::{Gateway, GatewayParts, Lookup, left_out, stored_entries};
 use crate::mcp::door::Door;
 use crate::mcp::own::Own;
 use crate::project::{Project, told};
+use crate::public_url::PublicUrl;
 use crate::routes::router;
 use crate::secret::{SecretError, secret_key};
 use crate::upstreams::{Entry, Ourselves, Upstreams, absolute};
+use crate::vault::FileVault;
 use axum::Router;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::refusal::Refusal;
@@ -21,10 +23,10 @@ use kernel::ids::RealmId;
 use kernel::plan::mistake::Mistake;
 use kernel::shelf::Shelf;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stores::{Fatal, Holder, OpenError, Opened, Place};
-use tools::remote::{RemoteParts, UpstreamConfig};
+use stores::{Fatal, Hold, Holder, OpenError, Opened, Place};
+use tools::remote::{LoginPlaces, RemoteParts, UpstreamConfig, Vault};
 
 /// What a server is built from.
 pub struct Setup {
@@ -143,6 +145,28 @@ impl AssembleError {
     }
 }
 
+/// The vault of a data folder that no server uses now. Nobody else can use the folder while it is
+/// held: two who renew the same login take it from each other.
+pub struct HeldVault {
+    /// What logins brought.
+    pub vault: Arc<dyn Vault>,
+    _hold: Hold,
+}
+
+impl HeldVault {
+    /// Takes the folder for as long as this lives, or says who has it; none where nobody ever
+    /// logged in. `given` is `WAYPOST_SECRET_KEY`.
+    pub fn take(data: &Path, given: Option<&str>) -> Result<Option<Self>, AssembleError> {
+        if !FileVault::is_there(data) {
+            return Ok(None);
+        }
+        let hold = stores::hold(data, SystemClock.now())?;
+        let key = secret_key(data, given)?;
+        let vault = Arc::new(FileVault::new(data, key, Arc::new(SystemEntropy)));
+        Ok(Some(Self { vault, _hold: hold }))
+    }
+}
+
 /// Builds a server on the current tokio runtime and lets it go on with what it left undone.
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Behind { upstreams, configs } = behind(&setup)?;
@@ -177,6 +201,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         entropy: entropy.clone(),
         limits: limits.clone(),
         supervisor,
+        vault: Arc::new(FileVault::new(&data, key, entropy.clone())),
+        login: login_places(address, &server),
     };
     let engine = Engine::start(engine::Parts {
         store,
@@ -214,6 +240,13 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     Ok(Assembled { router, engine, warnings, doors, door, spawn })
 }
 
+/// Where logins come back to. On a pipe there is no door for them.
+fn login_places(address: SocketAddr, server: &ServerConfig) -> Option<LoginPlaces> {
+    let listens = address.port() != 0;
+    let public = || server.public_url.clone().unwrap_or_else(|| PublicUrl::of_address(address));
+    listens.then(|| public().places())
+}
+
 /// What is behind the server, by its files and variables.
 struct Behind {
     upstreams: Upstreams,
@@ -233,7 +266,7 @@ fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
     let ourselves = Ourselves {
         address: setup.address,
         port: project.config.server.port,
-        hosts: project.config.server.hosts.clone(),
+        hosts: project.config.server.names(),
         folder: has_folder.then(|| absolute(&project.folder)),
     };
     let (back, ahead): (Vec<UpstreamConfig>, Vec<UpstreamConfig>) =

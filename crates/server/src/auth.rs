@@ -47,7 +47,7 @@ impl Entrance {
             (None, AdminRule::Local | AdminRule::Key) => Admin::Nobody,
         };
         Self {
-            hosts: own_names(address, &config.hosts),
+            hosts: own_names(address, &config.names()),
             local: caller(false),
             administrator: caller(true),
             admin,
@@ -56,6 +56,15 @@ impl Entrance {
 
     /// Whether a request was meant for us: its `Host`, and its `Origin` if it has one.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
+        self.check_names(uri, headers)?;
+        for origin in headers.get_all(ORIGIN) {
+            self.check_origin(origin.to_str().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// Whether a request was meant for us by its `Host` alone.
+    pub(crate) fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
         if let Some(authority) = uri.authority() {
             self.check_host(authority.as_str())?;
         }
@@ -65,9 +74,6 @@ impl Entrance {
         }
         for host in hosts {
             self.check_host(host.to_str().unwrap_or_default())?;
-        }
-        for origin in headers.get_all(ORIGIN) {
-            self.check_origin(origin.to_str().unwrap_or_default())?;
         }
         Ok(())
     }
@@ -215,6 +221,18 @@ mod tests {
         for origin in ["null", "http://evil.test", "http://localhost:3000", "localhost:8420", ""] {
             assert_eq!(from(origin), "origin_not_allowed", "{origin}");
         }
+    }
+
+    #[test]
+    fn a_public_address_is_served() {
+        let public_url = crate::public_url::PublicUrl::parse("https://wp.example.com:8443/x").ok();
+        let config = ServerConfig { public_url, ..ServerConfig::default() };
+        let entrance = Entrance::new("127.0.0.1:8420".parse().unwrap(), &config, None);
+        let (uri, named) = (Uri::from_static("/"), headers(&[(HOST, "wp.example.com:8443")]));
+        assert!(entrance.check(&uri, &named).is_ok());
+        let led = headers(&[(HOST, "localhost:8420"), (ORIGIN, "https://login.example.com")]);
+        assert!(entrance.check(&uri, &led).is_err());
+        assert!(entrance.check_names(&uri, &led).is_ok());
     }
 
     #[test]

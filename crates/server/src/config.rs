@@ -16,11 +16,13 @@ use toml::de::DeTable;
 use toml::{Deserializer, Spanned};
 use tools::HttpSettings;
 
+pub use crate::public_url::PublicUrl;
+
 /// The port that `up` listens on unless told otherwise.
 pub const PORT_DEFAULT: u16 = 8420;
 
 /// The keys of `[server]`.
-pub const SERVER_KEYS: &[&str] = &["host", "port", "hosts", "admin"];
+pub const SERVER_KEYS: &[&str] = &["host", "port", "hosts", "public_url", "admin"];
 
 /// What the settings say, with defaults for the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,6 +53,9 @@ pub struct ServerConfig {
     /// Names under which a proxy serves us, `wp.example.com` or `wp.example.com:8443`: allowed in
     /// `Host` and `Origin` beside our own loopback names.
     pub hosts: Vec<String>,
+    /// The address at which people reach us, where a proxy stands in front; else the one that we
+    /// listen on. Its host is one of our names too.
+    pub public_url: Option<PublicUrl>,
     /// Who may administer.
     pub admin: AdminRule,
 }
@@ -81,8 +86,17 @@ impl Default for ServerConfig {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: PORT_DEFAULT,
             hosts: Vec::new(),
+            public_url: None,
             admin: AdminRule::Local,
         }
+    }
+}
+
+impl ServerConfig {
+    /// Names under which a proxy serves us.
+    pub fn names(&self) -> Vec<String> {
+        let public = self.public_url.as_ref().map(|url| url.authority().to_owned());
+        self.hosts.iter().cloned().chain(public).collect()
     }
 }
 
@@ -140,6 +154,7 @@ struct WrittenServer {
     host: Option<Spanned<String>>,
     port: Option<u16>,
     hosts: Vec<Spanned<String>>,
+    public_url: Option<Spanned<String>>,
     admin: AdminRule,
 }
 
@@ -260,6 +275,8 @@ impl<'a> Reader<'a> {
             }
         }
         mistakes.extend(written.server.hosts.iter().filter_map(|name| self.proxy_name(name)));
+        let public_url = written.server.public_url.as_ref();
+        mistakes.extend(public_url.and_then(|url| self.wrong_public_url(url)));
         self.wrong_patterns(&written.tools, mistakes);
     }
 
@@ -297,6 +314,13 @@ impl<'a> Reader<'a> {
         Some(self.at(name.span(), mistake))
     }
 
+    fn wrong_public_url(&self, url: &Spanned<String>) -> Option<Mistake> {
+        let what = PublicUrl::parse(url.get_ref()).err()?;
+        let mistake = Mistake::error(format!("`public_url` {what}"))
+            .hint("write it as `https://wp.example.com`, the address that your proxy serves");
+        Some(self.at(url.span(), mistake))
+    }
+
     fn unreadable(&self, error: &toml::de::Error) -> Mistake {
         self.layer.found(error.span().as_ref(), Mistake::error(error.message().to_owned()))
     }
@@ -321,6 +345,7 @@ fn config(written: Written) -> Result<Config, Vec<Mistake>> {
             host: server.host.and_then(|host| address(host.get_ref())).unwrap_or(defaults.host),
             port: server.port.unwrap_or(defaults.port),
             hosts: server.hosts.into_iter().map(plain).collect(),
+            public_url: server.public_url.and_then(|url| PublicUrl::parse(url.get_ref()).ok()),
             admin: server.admin,
         },
         limits,
@@ -507,5 +532,21 @@ mod tests {
         assert!(told[1].contains("waypost.toml:4:10: error: `*` is not a host"), "{told:?}");
         let told = mistakes("[server\n");
         assert!(told[0].starts_with("waypost.toml:1:"), "{told:?}");
+    }
+
+    #[test]
+    fn a_public_address_is_one_of_our_names() {
+        let text = "[server]\nhosts = [\"a.test\"]\npublic_url = \"https://wp.test:8443/x/\"\n";
+        let server = Config::parse("waypost.toml", text).unwrap().server;
+        assert_eq!(server.names(), ["a.test", "wp.test:8443"]);
+        assert_eq!(
+            mistakes("[server]\npublic_url = \"http://u:hunter2@wp.test\"\n"),
+            ["waypost.toml:2:14: error: `public_url` has no host, or a user before it; \
+                 hint: write it as `https://wp.example.com`, the address that your proxy serves"]
+        );
+        let told = mistakes("[server]\npublic_url = \"http://wp.test\"\n");
+        assert!(told[0].contains("is not safe from listeners"), "{told:?}");
+        let told = mistakes("[server]\npublic_ulr = \"https://wp.test\"\n");
+        assert!(told[0].ends_with("did you mean `public_url`?"), "{told:?}");
     }
 }

@@ -4,6 +4,7 @@
 use crate::auth::Entrance;
 use crate::error::Failure;
 use crate::gateway::Gateway;
+use crate::rate::Rate;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use engine::Engine;
@@ -22,6 +23,10 @@ pub(crate) struct Doors {
     pub(crate) gateway: Gateway,
     /// One permit for each event stream that is open.
     pub(crate) streams: Arc<Semaphore>,
+    /// How many logins at upstreams are begun.
+    pub(crate) logins_begun: Rate,
+    /// How many people come back from one.
+    pub(crate) logins_returned: Rate,
     closing: watch::Sender<bool>,
 }
 
@@ -32,7 +37,10 @@ impl Doors {
     /// Doors before this engine and these upstreams.
     pub(crate) fn new(engine: Engine, entrance: Entrance, gateway: Gateway) -> Self {
         let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
-        Self { engine, entrance, gateway, streams, closing: watch::Sender::new(false) }
+        let logins = || Rate::per_minute(engine.limits().logins_per_minute);
+        let (logins_begun, logins_returned) = (logins(), logins());
+        let closing = watch::Sender::new(false);
+        Self { engine, entrance, gateway, streams, logins_begun, logins_returned, closing }
     }
 
     /// Who calls.

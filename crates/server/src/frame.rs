@@ -3,6 +3,7 @@
 
 use crate::doors::Shared;
 use crate::error::{Failure, Shape};
+use crate::public_url::CALLBACK_PATH;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -15,7 +16,14 @@ const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
 /// Checks who comes in, lets the handler answer, and shapes a failure.
 pub(crate) async fn frame(State(doors): State<Shared>, request: Request, next: Next) -> Response {
     let shape = shape_of(request.uri().path());
-    if let Err(failure) = doors.entrance.check(request.uri(), request.headers()) {
+    let (uri, headers) = (request.uri(), request.headers());
+    let checked = if uri.path() == CALLBACK_PATH {
+        // Whoever comes back from a login was sent by a foreign page, and has a proof with them.
+        doors.entrance.check_names(uri, headers)
+    } else {
+        doors.entrance.check(uri, headers)
+    };
+    if let Err(failure) = checked {
         return told(&doors, failure, shape);
     }
     let mut response = next.run(request).await;

@@ -6,6 +6,7 @@ use engine::refusal::Refusal;
 use engine::{Engine, ToolSource};
 use futures::future::{Either, select};
 use kernel::contracts::Definitions;
+use kernel::fault::Fault;
 use kernel::ids::RealmId;
 use kernel::plan::mistake::{Mistake, Severity};
 use kernel::shelf::Shelf;
@@ -14,10 +15,13 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
-use tools::remote::{Remote, RemoteParts, Upstream, UpstreamConfig};
+use tools::remote::{LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig};
 
 /// Looks a variable of the environment up.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// How a `Remote` calls the fault of a login that is none of its own.
+const NOT_FOUND: &str = "LoginNotFound";
 
 /// What a gateway is made of.
 pub(crate) struct GatewayParts {
@@ -36,7 +40,7 @@ pub(crate) struct GatewayParts {
 /// The upstreams of one server.
 pub(crate) struct Gateway {
     parts: GatewayParts,
-    configured: Remote,
+    configured: Arc<Remote>,
     /// What is configured, also what is left alone.
     members: Vec<Member>,
     stored: Mutex<BTreeMap<String, Kept>>,
@@ -62,7 +66,7 @@ struct Kept {
 }
 
 struct Running {
-    remote: Remote,
+    remote: Arc<Remote>,
     stop: watch::Sender<bool>,
     /// Its tools are out of the catalog.
     gone: oneshot::Receiver<()>,
@@ -75,7 +79,7 @@ impl Gateway {
         entries: &[Entry],
         configs: Vec<UpstreamConfig>,
     ) -> Self {
-        let configured = Remote::start(configs, parts.remote.clone());
+        let configured = Arc::new(Remote::start(configs, parts.remote.clone()));
         let following = watch::Sender::new(false);
         for upstream in configured.upstreams() {
             // Nobody waits for the end of what is configured.
@@ -123,6 +127,31 @@ impl Gateway {
         self.members.iter().map(|member| &member.facts).find(|facts| facts.name == name)
     }
 
+    /// Where logins come back to; nowhere without a door for them.
+    pub(crate) fn places(&self) -> Option<&LoginPlaces> {
+        self.parts.remote.login.as_ref()
+    }
+
+    /// Somebody came back from a login: the upstream that it was for. Each stored provider has its
+    /// own `Remote`, and one that does not know a login says so and leaves it to the others.
+    pub(crate) async fn finish_login(&self, returned: Returned) -> Result<Arc<Upstream>, Fault> {
+        let of_store: Vec<Arc<Remote>> = {
+            let stored = self.stored();
+            let running = stored.values().filter_map(|kept| kept.running.as_ref());
+            running.map(|running| running.remote.clone()).collect()
+        };
+        let mut finished = self.configured.finish_login(returned.clone()).await;
+        for remote in of_store {
+            match finished {
+                Err(fault) if fault.name == NOT_FOUND => {
+                    finished = remote.finish_login(returned.clone()).await;
+                }
+                other => return other,
+            }
+        }
+        finished
+    }
+
     /// What a stored provider leads to, if it can be used.
     pub(crate) fn config_of(&self, entry: &Entry) -> Result<UpstreamConfig, Mistake> {
         let lookup = self.parts.variables.clone();
@@ -135,7 +164,7 @@ impl Gateway {
     pub(crate) async fn begin(&self, entry: &Entry, config: UpstreamConfig) {
         self.end(&entry.name).await;
         let running = (!entry.is_disabled()).then(|| {
-            let remote = Remote::start(vec![config], self.parts.remote.clone());
+            let remote = Arc::new(Remote::start(vec![config], self.parts.remote.clone()));
             let stop = watch::Sender::new(false);
             let upstream = remote.upstreams().first().cloned();
             let gone = upstream.map(|upstream| follow(&self.parts, upstream, stop.subscribe()));
@@ -159,6 +188,21 @@ impl Gateway {
         // An error means that its follower is gone, and its tools with it.
         let _ = gone.await;
         remote.stop().await;
+    }
+
+    /// Forgets what a login at a stored provider brought, before that goes for good. Whoever calls
+    /// holds `changing`.
+    pub(crate) async fn log_out(&self, name: &str) {
+        let upstream = self.stored().get(name).and_then(|kept| kept.member.upstream.clone());
+        let Some(upstream) = upstream else { return };
+        let RemoteParts { clock, limits, .. } = &self.parts.remote;
+        let ms = limits.upstream_connect_timeout_ms;
+        match engine::timeout(clock.as_ref(), ms, upstream.log_out()).await {
+            Some(Ok(())) => {}
+            // One that has no logins says so too.
+            Some(Err(fault)) => tracing::debug!(upstream = name, %fault, "it was not logged out"),
+            None => tracing::warn!(upstream = name, "it could not be logged out in time"),
+        }
     }
 
     /// Stops everything; child processes are ended on return.

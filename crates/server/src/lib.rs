@@ -6,11 +6,14 @@
 
 pub mod layer;
 pub mod upstreams;
+mod public_url;
 pub mod config;
 pub mod project;
 mod error;
 pub mod auth;
 mod secret;
+mod vault;
+mod rate;
 mod gateway;
 mod doors;
 mod frame;
@@ -27,7 +30,7 @@ mod routes;
 mod assemble;
 mod serve;
 
-pub use assemble::{AssembleError, Assembled, Extra, Setup, Stopper, assemble};
+pub use assemble::{AssembleError, Assembled, Extra, HeldVault, Setup, Stopper, assemble};
 pub use gateway::Lookup;
 pub use openapi::document as openapi;
 pub use routes::routes;

@@ -6,7 +6,8 @@ use crate::doors::Shared;
 use crate::error::Failure;
 use crate::frame::frame;
 use crate::http::{
-    asks, blobs, events, feed, ops, plans, providers, runs, seed004, sessions, tools, upstreams,
+    asks, blobs, events, feed, logins, ops, plans, providers, runs, seed004, sessions, tools,
+    upstreams,
 };
 use crate::mcp;
 use crate::mcp::door::Door;
@@ -66,6 +67,10 @@ const TABLE: &[Route] = &[
     route("GET", "/api/v1/upstreams", || get(upstreams::list)),
     route("GET", "/api/v1/upstreams/{name}", || get(upstreams::show)),
     route("POST", "/api/v1/upstreams/{name}/check", || post(upstreams::check)),
+    route("POST", "/api/v1/upstreams/{name}/login", || post(logins::begin)),
+    route("DELETE", "/api/v1/upstreams/{name}/login", || delete(logins::end)),
+    route("GET", "/oauth/callback", || get(logins::callback)),
+    route("GET", "/oauth/client.json", || get(logins::client)),
     route("GET", "/api/v1/providers/{refName}", || get(providers::show)),
     route("PUT", "/api/v1/providers/{refName}", || put(providers::store)),
     route("DELETE", "/api/v1/providers/{refName}", || delete(providers::remove)),

@@ -82,7 +82,8 @@ fn make(data: &Path, path: &Path) -> io::Result<[u8; SECRET_BYTES]> {
     Ok(secret)
 }
 
-fn private_file(path: &Path) -> io::Result<File> {
+/// A new file that only we may read.
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -11,6 +11,9 @@ mod blobs;
 pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
 use kernel::contracts::{Blobs, Definitions, Store};
+use kernel::ids::Millis;
+use sqlite::FolderLock;
+use std::path::Path;
 use std::sync::Arc;
 
 /// An open store.
@@ -37,4 +40,14 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
             })
         }
     }
+}
+
+/// A folder that is held without its store being open. Others are refused as long as this lives.
+pub struct Hold {
+    _lock: FolderLock,
+}
+
+/// Holds a data folder that is there, for whoever uses what lies beside the store.
+pub fn hold(folder: &Path, now: Millis) -> Result<Hold, OpenError> {
+    Ok(Hold { _lock: FolderLock::take(folder, now)? })
 }

@@ -8,10 +8,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Longer than the 30 seconds that the server waits for a run unless told otherwise.
-pub const ANSWER_LIMIT: Duration = Duration::from_secs(40);
+/// Much longer than the 30 seconds that the server waits for a run unless told otherwise.
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 const READ_BYTES: usize = 16 * 1024;
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -386,10 +386,8 @@ mod tests {
 
     #[test]
     fn silence_is_told_apart_from_refusal() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
-        let refused = Client::new(address).get("/");
+        // A port that nobody is given by chance, and nobody listens on.
+        let refused = Client::new("127.0.0.1:1".parse().unwrap()).get("/");
         assert!(matches!(refused, Err(NoAnswer::Unreachable(_))), "{refused:?}");
         let cut =
             Client::new(serving(&["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal"])).get("/");

@@ -12,8 +12,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-const RESTART_LIMIT: Duration = Duration::from_secs(90);
-const LIVEZ_LIMIT: Duration = Duration::from_secs(5);
+/// Longer than a server may take to start.
+const RESTART_LIMIT: Duration = Duration::from_secs(240);
+const LIVEZ_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE_US_MAX: u64 = 3_000;
 const FAULTS_MAX: usize = 50;
 

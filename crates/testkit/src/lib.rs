@@ -1,5 +1,5 @@
 //! For tests only: scenes, the process harness, the receiver that serves as oracle, the simulation,
-//! and the fixtures that MCP peers call.
+//! the fixtures that MCP peers call, and the client that the official suite looks at.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -18,3 +18,4 @@ pub mod sim;
 pub mod mcp;
 pub mod fuzz;
 pub mod upstream;
+pub mod conformance_client;

@@ -14,9 +14,9 @@ import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 
-DEADLINE_S = 240
-CHECK_DEADLINE_S = 30
-LIST_DEADLINE_S = 60
+DEADLINE_S = 540
+CHECK_DEADLINE_S = 60
+LIST_DEADLINE_S = 120
 VERSIONS = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 MODES = {"legacy": "legacy", "modern": "auto"}
 

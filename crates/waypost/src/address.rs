@@ -26,14 +26,21 @@ pub(crate) fn forget(data: &Path) {
     }
 }
 
-/// The address of the server that holds this folder, if it left one. The holder's process id may
-/// be unknown where the system lets nobody read a file that is locked.
+/// The address of the server that holds this folder, if it left one on this machine: a folder may
+/// be somebody else's, and must not send us elsewhere. The holder's process id may be unknown where
+/// the system lets nobody read a file that is locked.
 pub(crate) fn of_holder(data: &Path, holder: Option<u32>) -> Option<String> {
     let text = std::fs::read_to_string(data.join(FILE)).ok()?;
     let after = |word: &str| text.lines().find_map(|line| line.strip_prefix(word));
     let pid: u32 = after("pid ")?.parse().ok()?;
     let is_theirs = holder.is_none_or(|holder| holder == pid);
-    after("url ").filter(|_| is_theirs).map(str::to_owned)
+    after("url ").filter(|url| is_theirs && is_here(url)).map(str::to_owned)
+}
+
+/// Whether an address is one that we could have left.
+fn is_here(url: &str) -> bool {
+    let address = url.strip_prefix("http://").and_then(|address| address.parse().ok());
+    address.is_some_and(|address: SocketAddr| address.ip().is_loopback())
 }
 
 #[cfg(test)]
@@ -51,6 +58,10 @@ mod tests {
         assert_eq!(of_holder(data, Some(ours)), url);
         assert_eq!(of_holder(data, None), url);
         assert_eq!(of_holder(data, Some(ours + 1)), None, "left by an earlier one");
+        for elsewhere in ["http://192.0.2.1:80", "http://127.0.0.1.evil.test:80", "nowhere"] {
+            std::fs::write(data.join(FILE), format!("pid {ours}\nurl {elsewhere}\n")).unwrap();
+            assert_eq!(of_holder(data, Some(ours)), None, "{elsewhere}");
+        }
         forget(data);
         forget(data);
         assert_eq!(of_holder(data, Some(ours)), None);

@@ -113,6 +113,16 @@ impl Client {
         self.answer(builder).await
     }
 
+    /// Removes something.
+    pub(crate) async fn delete(&self, request: Request<'_>) -> Result<(), Failure> {
+        let builder = self.builder(Method::DELETE, &request).timeout(ANSWER_LIMIT + request.wait);
+        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
+        if response.status().is_success() {
+            return Ok(());
+        }
+        Err(self.refused(response).await)
+    }
+
     /// Reads a list, page by page, until it holds so many items: `{items, nextCursor}`.
     pub(crate) async fn list(&self, request: Request<'_>, limit: usize) -> Result<Value, Failure> {
         let mut items: Vec<Value> = Vec::new();

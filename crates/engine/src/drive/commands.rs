@@ -129,7 +129,11 @@ impl Driver {
         let main = start.closure.main.clone();
         self.closures.insert(start.closure.hash.clone(), start.closure.clone());
         self.new_closure = Some(start.closure.clone());
-        self.waiters.push(Waiter::Run(start.run, answer));
+        self.sent = start.sent.map(|state| (start.run, state));
+        self.waiters.push(match start.as_task {
+            true => Waiter::Task(start.run, answer),
+            false => Waiter::Run(start.run, answer),
+        });
         self.keep_key(start.claim, start.run, None);
         self.record(Fact::RunStarted {
             run: start.run,

@@ -73,6 +73,10 @@ impl Driver {
 pub(super) fn value_of(result: Result<ToolOutput, ToolError>) -> Result<Value, ToolError> {
     match result? {
         ToolOutput::Value(value) => Ok(value),
+        ToolOutput::Wants(wants) if wants.inputs.is_empty() => {
+            let message = "it goes on elsewhere, and said so too late to be followed";
+            Err(ToolError::unknown("WentOn", message).hint("look at the other side"))
+        }
         ToolOutput::Wants(wants) => {
             let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
             let message = format!("it did nothing: it wants `{}` first", keys.join("`, `"));

@@ -11,13 +11,9 @@ use kernel::projection::{AskRow, run_row, session_row};
 use kernel::session::{Run, RunStatus};
 
 impl Driver {
-    /// Tells everyone whose run has ended or paused.
+    /// Tells everyone whose run has ended or paused, or goes on elsewhere where that is enough.
     pub(super) async fn tell(&mut self) -> Result<(), Refusal> {
-        let settled = |run: RunId, driver: &Self| {
-            let run = driver.session.as_ref().and_then(|session| session.run(run));
-            run.is_none_or(|run| run.status() != RunStatus::Running)
-        };
-        if !self.waiters.iter().any(|waiter| settled(waiter.run(), self)) {
+        if !self.waiters.iter().any(|waiter| self.is_settled(waiter)) {
             // Nobody to tell; but what is over must be durable before the session is let go.
             return if self.waiters.is_empty() && self.ticket.is_some() && self.is_idle() {
                 self.durable().await
@@ -28,13 +24,13 @@ impl Driver {
         self.durable().await?;
         self.note_closures();
         for waiter in std::mem::take(&mut self.waiters) {
-            if !settled(waiter.run(), self) {
+            if !self.is_settled(&waiter) {
                 self.waiters.push(waiter);
                 continue;
             }
             let report = self.report(waiter.run());
             match waiter {
-                Waiter::Run(_, answer) => drop(answer.send(report)),
+                Waiter::Run(_, answer) | Waiter::Task(_, answer) => drop(answer.send(report)),
                 Waiter::Reply(_, ask, answer) => {
                     let reply = |run| ReplyReport { ask: *ask, run, replayed: false };
                     drop(answer.send(report.map(reply)));
@@ -42,6 +38,22 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    fn is_settled(&self, waiter: &Waiter) -> bool {
+        let run = self.session.as_ref().and_then(|session| session.run(waiter.run()));
+        let is_over = run.is_none_or(|run| run.status() != RunStatus::Running);
+        is_over
+            || match waiter {
+                Waiter::Task(run, _) => self.is_elsewhere(*run),
+                Waiter::Run(..) | Waiter::Reply(..) => false,
+            }
+    }
+
+    /// Whether a call of this run goes on elsewhere.
+    fn is_elsewhere(&self, run: RunId) -> bool {
+        let mut calls = self.session.iter().flat_map(|session| session.calls.values());
+        calls.any(|open| open.run == run && open.is_elsewhere())
     }
 
     /// Closures that are durable now need not be sent again.
@@ -77,6 +89,7 @@ impl Driver {
             session: session_row(session, session.updated_at),
             asks: session.open_asks(run).map(|ask| self.shown_ask(ask.clone(), None)).collect(),
             replayed: false,
+            elsewhere: self.is_elsewhere(run),
         })
     }
 

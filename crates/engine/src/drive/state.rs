@@ -70,6 +70,8 @@ pub(super) enum Done {
 pub(super) enum Waiter {
     /// Who started or resumed it.
     Run(RunId, Answer<RunReport>),
+    /// Who started it and need not wait for what goes on elsewhere.
+    Task(RunId, Answer<RunReport>),
     /// Who answered an ask of it.
     Reply(RunId, Box<SessionAsk>, Answer<ReplyReport>),
 }
@@ -77,13 +79,13 @@ pub(super) enum Waiter {
 impl Waiter {
     pub(super) fn run(&self) -> RunId {
         match self {
-            Waiter::Run(run, _) | Waiter::Reply(run, ..) => *run,
+            Waiter::Run(run, _) | Waiter::Task(run, _) | Waiter::Reply(run, ..) => *run,
         }
     }
 
     pub(super) fn refuse(self, refusal: Refusal) {
         match self {
-            Waiter::Run(_, answer) => drop(answer.send(Err(refusal))),
+            Waiter::Run(_, answer) | Waiter::Task(_, answer) => drop(answer.send(Err(refusal))),
             Waiter::Reply(_, _, answer) => drop(answer.send(Err(refusal))),
         }
     }
@@ -130,6 +132,8 @@ pub(super) struct Driver {
     /// What recorded facts asked for and what may record again.
     pub(super) to_judge: Vec<CallId>,
     pub(super) to_close: Vec<RunId>,
+    /// The state under which the one call of a run goes on that was sent before the run was made.
+    pub(super) sent: Option<(RunId, Value)>,
     /// Calls, fetches and timers on their way.
     pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     pub(super) aborts: BTreeMap<CallId, AbortHandle>,
@@ -161,6 +165,7 @@ impl Driver {
             fetching: BTreeSet::new(),
             to_judge: Vec::new(),
             to_close: Vec::new(),
+            sent: None,
             in_flight: FuturesUnordered::new(),
             aborts: BTreeMap::new(),
             alarm: None,

@@ -74,14 +74,15 @@ impl Driver {
         Ok(())
     }
 
-    /// Judges what was not judged, repeats what may be repeated, asks about the rest.
+    /// Judges what was not judged, repeats what may be repeated, looks at what went on without us,
+    /// asks about the rest.
     async fn go_on(&mut self, run: RunId) -> Result<(), Refusal> {
         for call in self.open_calls(run) {
             let Some(open) = self.session.as_ref().and_then(|session| session.calls.get(&call))
             else {
                 continue;
             };
-            match (&open.state, open.repeatable()) {
+            match (&open.state, open.resumable()) {
                 (CallState::Requested, _) => self.to_judge.push(call),
                 (CallState::Started, true) => self.start_call(call),
                 (CallState::Started, false) => {

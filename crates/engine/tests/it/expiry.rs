@@ -26,7 +26,10 @@ async fn recovery_expires_an_ask_at_its_time_also_after_a_restart() {
     let ask = &asking.asks[0].row.ask;
     assert_eq!(ask.expires_at, Some(ask.created_at.plus_ms(1_000)));
     assert_eq!(asking.session.wake_at, ask.expires_at);
-    assert_eq!(world.engine.recover_once().await, 0, "woken before its time");
+    let woken = world.engine.recover_once().await;
+    // On a busy machine its time may have come already.
+    let is_time = Some(world.engine.clock().now()) >= ask.expires_at;
+    assert!(woken == 0 || is_time, "woken before its time");
     world.crash().await;
 
     let world = World::open(folder.path(), &[]).await;

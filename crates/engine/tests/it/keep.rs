@@ -1,7 +1,7 @@
 //! Sessions as a whole: forked, exported, tried again, removed when they are old. And calls that
 //! come back too late.
 
-use crate::world::{World, caller};
+use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
 use kernel::call::HowFar;
 use kernel::contracts::{AskFilter, Page, SessionRef};
@@ -34,7 +34,7 @@ async fn a_fork_asks_under_its_own_id_and_goes_another_way() {
     let asking = world.run("ask", json!({}), "s").await;
     let ask = asking.asks[0].row.ask.clone();
     let at = asking.session.seq;
-    let first = world.engine.reply(&caller(), ask.id, answer("Ann"), None, 10_000).await.unwrap();
+    let first = world.engine.reply(&caller(), ask.id, answer("Ann"), None, WAIT_MS).await.unwrap();
     assert_eq!(first.run.run.answer, Some(json!("Ann")));
 
     let fork = world.engine.fork(&caller(), &key("s"), Some(at)).await.unwrap();
@@ -43,7 +43,7 @@ async fn a_fork_asks_under_its_own_id_and_goes_another_way() {
     let report = world.engine.run_report(&caller(), fork.run.unwrap()).await.unwrap();
     let again = &report.asks[0].row.ask;
     assert!(again.id != ask.id && again.digest != ask.digest && again.run != ask.run);
-    let second = world.engine.reply(&caller(), again.id, answer("Eve"), None, 10_000).await;
+    let second = world.engine.reply(&caller(), again.id, answer("Eve"), None, WAIT_MS).await;
     assert_eq!(second.unwrap().run.run.answer, Some(json!("Eve")));
     let source = world.engine.inspect(&caller(), &key("s")).await.unwrap();
     assert_eq!(source.context["human_input"], json!("Ann"), "the fork reached back");
@@ -154,10 +154,10 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
         digest: kernel::ids::ContentHash::of(b"body"),
     };
     let keyed = engine::RunRequest { once: Some(once), ..world.request("write", json!({}), "s") };
-    let first = world.engine.run(&caller(), keyed.clone(), 10_000).await.unwrap();
+    let first = world.engine.run(&caller(), keyed.clone(), WAIT_MS).await.unwrap();
     let second = world.run("ask", json!({}), "s").await;
     let ask = second.asks[0].row.ask.id;
-    world.engine.reply(&caller(), ask, answer("Ann"), None, 10_000).await.unwrap();
+    world.engine.reply(&caller(), ask, answer("Ann"), None, WAIT_MS).await.unwrap();
     let cut = world.engine.session(&caller(), &key("s")).await.unwrap().seq;
     let waiting = world.run("ask", json!({}), "s").await;
     let before = world.engine.inspect(&caller(), &key("s")).await.unwrap();
@@ -189,7 +189,7 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
     let world = World::open(folder.path(), &[WRITE]).await;
     world.permits.add_permits(1);
     let open = waiting.asks[0].row.ask.id;
-    let done = world.engine.reply(&caller(), open, answer("Eve"), None, 10_000).await.unwrap();
+    let done = world.engine.reply(&caller(), open, answer("Eve"), None, WAIT_MS).await.unwrap();
     assert_eq!((done.run.run.no, done.run.run.answer), (3, Some(json!("Eve"))));
     let next = world.run("write", json!({}), "s").await;
     assert_eq!((next.run.no, next.run.status.name()), (4, "completed"));
@@ -286,7 +286,7 @@ async fn a_failed_step_is_tried_again_by_its_run() {
     let world = World::open(folder.path(), &[FAIL, ASK]).await;
     world.permits.add_permits(2);
     let stuck = world.run("fail", json!({}), "s").await;
-    let again = world.engine.retry(&caller(), stuck.run.id, 10_000).await.unwrap();
+    let again = world.engine.retry(&caller(), stuck.run.id, WAIT_MS).await.unwrap();
     assert_eq!((again.run.status.name(), world.sent()), ("stuck", 2));
     let asking = world.run("ask", json!({}), "a").await;
     let refusal = world.engine.retry(&caller(), asking.run.id, 1_000).await.unwrap_err();
@@ -320,17 +320,17 @@ async fn a_result_after_the_decision_is_recorded_only() {
     let reply =
         Reply::Fix { action: FixAction::Skip, arguments: None, output: Some(json!("mine")) };
     let ask = stuck.asks[0].row.ask.id;
-    let skipped = world.engine.reply(&caller(), ask, reply, None, 10_000).await.unwrap();
+    let skipped = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(skipped.run.run.status.name(), "completed");
     world.permits.add_permits(1);
-    for _ in 0..500 {
+    for _ in 0..LOOKS_MAX {
         let events = world.engine.events(&caller(), &key("s"), 0, 100).await.unwrap();
         if events.iter().any(|(_, event)| event.contains("call.late")) {
             let context = world.engine.inspect(&caller(), &key("s")).await.unwrap().context;
             assert_eq!(context["out"], json!("mine"), "a late result was applied");
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(LOOK).await;
     }
     panic!("the late result was not recorded");
 }

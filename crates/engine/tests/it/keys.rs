@@ -1,6 +1,6 @@
 //! Requests with a key: a repeat gets what came of the first, and nothing happens twice.
 
-use crate::world::{World, caller};
+use crate::world::{WAIT_MS, World, caller};
 use engine::{Once, RunRequest, RunSession, RunTarget};
 use kernel::ask::Reply;
 use kernel::contracts::{Page, SessionRef};
@@ -38,7 +38,7 @@ async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restar
     for _ in 0..8 {
         let engine = world.engine.clone();
         let request = run("write", json!({}));
-        requests.push(tokio::spawn(async move { engine.run(&caller(), request, 10_000).await }));
+        requests.push(tokio::spawn(async move { engine.run(&caller(), request, WAIT_MS).await }));
     }
     let mut reports = Vec::new();
     for request in requests {
@@ -73,7 +73,7 @@ async fn a_run_under_way_is_given_to_a_repeat_and_a_refused_request_keeps_no_key
     assert_eq!((again.run.id, again.replayed), (first.run.id, true));
     assert_eq!(again.run.status.name(), "running");
     world.permits.add_permits(1);
-    let waited = world.engine.run(&caller(), run("write", json!({})), 10_000).await.unwrap();
+    let waited = world.engine.run(&caller(), run("write", json!({})), WAIT_MS).await.unwrap();
     assert_eq!((waited.run.id, waited.run.status.name()), (first.run.id, "completed"));
     assert_eq!(world.sent(), 1);
     let session = SessionRef::Id(first.session.id);
@@ -93,7 +93,7 @@ async fn a_repeated_reply_gets_what_came_of_the_first() {
     let send = |words: &'static str| {
         let (engine, once, reply) =
             (world.engine.clone(), once(&route, &json!(words)), reply(words));
-        async move { engine.reply(&caller(), ask, reply, once, 10_000).await }
+        async move { engine.reply(&caller(), ask, reply, once, WAIT_MS).await }
     };
     let first = send("Ann").await.unwrap();
     let again = send("Ann").await.unwrap();
@@ -114,7 +114,7 @@ async fn a_repeated_direct_write_is_sent_once() {
     for _ in 0..2 {
         let once = once("POST /tools/slow::write/call", &arguments);
         let tool = "slow::write".into();
-        let done = world.engine.call_once(&caller(), &tool, arguments.clone(), once, 10_000).await;
+        let done = world.engine.call_once(&caller(), &tool, arguments.clone(), once, WAIT_MS).await;
         assert_eq!(done, Ok(engine::CallReport::Done(json!({"got": {"n": 1}}))));
     }
     assert_eq!(world.sent(), 1);

@@ -17,7 +17,7 @@ use kernel::call::HowFar;
 use kernel::contracts::{Page, SessionRef};
 use kernel::limits::Limits;
 use serde_json::{Value, json};
-use world::{World, caller};
+use world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 
 const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
     arguments: {n: 1}, saveAs: out, nextStepId: end}, {id: end, type: final_response, message: ok}]";
@@ -68,7 +68,7 @@ async fn a_write_under_way_at_a_crash_is_asked_about_and_never_repeated() {
     assert_eq!(world.sent(), 0, "the write was sent a second time");
     let ask = report.asks[0].row.ask.id;
     let reply = fix(FixAction::Settle, Some(json!("it did")));
-    let report = world.engine.reply(&caller(), ask, reply, None, 10_000).await.unwrap();
+    let report = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(report.run.run.status.name(), "completed");
     assert_eq!(world.sent(), 0);
 }
@@ -148,12 +148,12 @@ async fn a_paused_run_stops_at_the_next_step_and_goes_on() {
     world.until("the read to be sent", |world| world.sent() == 1).await;
     let engine = world.engine.clone();
     let pausing = tokio::spawn(async move { engine.pause(&caller(), run).await });
-    for _ in 0..1_000 {
+    for _ in 0..LOOKS_MAX {
         let events = world.engine.events(&caller(), &key("s"), 0, 100).await.unwrap();
         if events.iter().any(|(_, event)| event.contains("run.paused")) {
             break;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(LOOK).await;
     }
     world.permits.add_permits(1);
     assert_eq!(pausing.await.unwrap().unwrap().run.status.name(), "paused");
@@ -199,7 +199,7 @@ async fn one_run_at_a_time_and_asks_survive_a_restart() {
     let ask = first.asks[0].row.ask.id;
     let reply = Reply::Clarify { answer: Some(json!("Ann")) };
     // The catalog of this process has no plan at all: the run has its own.
-    let report = world.engine.reply(&caller(), ask, reply.clone(), None, 10_000).await.unwrap();
+    let report = world.engine.reply(&caller(), ask, reply.clone(), None, WAIT_MS).await.unwrap();
     assert_eq!(report.run.run.answer, Some(json!("Ann")));
     let refusal = world.engine.reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
     assert_eq!(refusal.code, "ask_decided");
@@ -282,7 +282,7 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     world.permits.add_permits(4);
     let call = |tool: &'static str, arguments: Value| {
         let engine = world.engine.clone();
-        async move { engine.call(&caller(), &tool.into(), arguments, 10_000).await }
+        async move { engine.call(&caller(), &tool.into(), arguments, WAIT_MS).await }
     };
     let done = call("slow::read", json!({"n": 1})).await.unwrap();
     assert_eq!(done, engine::CallReport::Done(json!({"got": {"n": 1}})));

@@ -1,7 +1,7 @@
 //! What is taken in at the start: names that clash and schemas that cannot be used are told then,
 //! with the tool and who brought it.
 
-use crate::world::{World, caller, files, parts};
+use crate::world::{WAIT_MS, World, caller, files, parts};
 use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
 use futures::future::BoxFuture;
 use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields};
@@ -145,7 +145,7 @@ async fn both_drafts_hold_for_what_goes_in_and_what_comes_out() {
     let engine = Engine::start(parts(folder.path(), Limits::default(), from_us(tools))).unwrap();
     for tool in ["in7", "in2020", "out7", "out2020"] {
         let call = async |value: Value| {
-            engine.call(&caller(), &tool.into(), json!({"value": value}), 10_000).await
+            engine.call(&caller(), &tool.into(), json!({"value": value}), WAIT_MS).await
         };
         assert_eq!(call(json!(["a", 1])).await, Ok(CallReport::Done(json!(["a", 1]))), "{tool}");
         let refused = call(json!([1, "a"])).await.unwrap_err();
@@ -255,7 +255,7 @@ async fn tools_of_another_server_come_and_go() {
         engine.tools_for(&caller()).iter().map(|spec| spec.name.to_string()).collect()
     };
     assert_eq!(listed(), ["math::echo", "shop.find", "shop.sell"]);
-    let done = engine.call(&caller(), &"shop.find".into(), json!({"value": 7}), 5_000).await;
+    let done = engine.call(&caller(), &"shop.find".into(), json!({"value": 7}), WAIT_MS).await;
     assert_eq!(done, Ok(CallReport::Done(json!(7))));
 
     // What clashes or cannot be used is left out and told; the rest is there.
@@ -267,6 +267,6 @@ async fn tools_of_another_server_come_and_go() {
     assert_eq!(listed(), ["math::echo", "shop.find"]);
     assert_eq!(from_shop(Vec::new()), []);
     assert_eq!(listed(), ["math::echo"]);
-    let gone = engine.call(&caller(), &"shop.find".into(), json!({}), 5_000).await;
+    let gone = engine.call(&caller(), &"shop.find".into(), json!({}), WAIT_MS).await;
     assert_eq!(gone.unwrap_err().code, "not_found");
 }

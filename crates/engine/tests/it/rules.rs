@@ -1,6 +1,6 @@
 //! What an operator says of tools: what is kept out is not there, and what is limited keeps to it.
 
-use crate::world::{World, caller, files};
+use crate::world::{WAIT_MS, World, caller, files};
 use engine::{CallReport, CallRequest, RefusalKind, RunRequest, RunSession, RunTarget};
 use kernel::ask::{AskBody, CallDecision, Reply};
 use kernel::call::{Caller, HowFar};
@@ -96,9 +96,9 @@ async fn whoever_calls_too_often_is_told_when_to_come_back() {
     world.permits.add_permits(10);
     let engine = &world.engine;
     for tool in ["slow::read", "slow::write", "demo/greet"] {
-        let done = engine.call(&caller(), &tool.into(), json!({}), 10_000).await.unwrap();
+        let done = engine.call(&caller(), &tool.into(), json!({}), WAIT_MS).await.unwrap();
         assert!(matches!(done, CallReport::Done(_)), "{done:?}");
-        let refused = engine.call(&caller(), &tool.into(), json!({}), 10_000).await.unwrap_err();
+        let refused = engine.call(&caller(), &tool.into(), json!({}), WAIT_MS).await.unwrap_err();
         assert_eq!((refused.kind, refused.code), (RefusalKind::TooMany, "rate_limited"), "{tool}");
         let retry_ms = refused.detail.unwrap()["retryAfterMs"].as_u64().unwrap();
         assert!((1..=60_000).contains(&retry_ms), "{retry_ms}");
@@ -109,7 +109,7 @@ async fn whoever_calls_too_often_is_told_when_to_come_back() {
     let sessions = engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
     assert_eq!((sessions.items.len(), world.sent()), (2, 2));
     let root = Caller { subject: "root".into(), ..caller() };
-    assert!(engine.call(&root, &"slow::read".into(), json!({}), 10_000).await.is_ok());
+    assert!(engine.call(&root, &"slow::read".into(), json!({}), WAIT_MS).await.is_ok());
 
     // In a run it is a failed step, and a person is asked.
     let report = world.run("read", json!({}), "s").await;
@@ -139,10 +139,10 @@ async fn nobody_is_judged_by_a_rate() {
     };
     // Both were asked about, though only one may begin: the rate is looked at when they begin.
     let (ask, reply) = approve(&asked);
-    let done = world.engine.reply(&caller(), ask, reply, None, 10_000).await.unwrap();
+    let done = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.status.name(), "completed");
     let (ask, reply) = approve(&again);
-    let late = world.engine.reply(&caller(), ask, reply, None, 10_000).await.unwrap();
+    let late = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(late.run.run.status.name(), "stuck");
     assert_eq!(late.run.run.last_error.unwrap().name, "RateLimited");
 }
@@ -152,14 +152,14 @@ async fn only_so_many_calls_of_a_tool_run_at_the_same_time() {
     let folder = tempfile::tempdir().unwrap();
     let limits = ToolLimits {
         concurrency: NonZeroU32::new(1),
-        timeout_ms: NonZeroU64::new(1_000),
+        timeout_ms: NonZeroU64::new(3_000),
         ..ToolLimits::default()
     };
     let world =
         World::with_rules(folder.path(), &[], limited("slow::write", limits), Limits::default())
             .await;
     let engine = &world.engine;
-    let write = || CallRequest::new("slow::write".into(), json!({}), 10_000);
+    let write = || CallRequest::new("slow::write".into(), json!({}), WAIT_MS);
     let first = CallRequest { wait_ms: 0, ..write() };
     engine.call_with(&caller(), first).await.unwrap();
     world.until("the first write to be sent", |world| world.sent() == 1).await;
@@ -170,7 +170,7 @@ async fn only_so_many_calls_of_a_tool_run_at_the_same_time() {
     assert_eq!(world.sent(), 1);
     // Other tools do not wait for it, and whoever waits gets the place that becomes free.
     world.permits.add_permits(3);
-    let read = engine.call(&caller(), &"slow::read".into(), json!({}), 10_000).await.unwrap();
+    let read = engine.call(&caller(), &"slow::read".into(), json!({}), WAIT_MS).await.unwrap();
     assert!(matches!(read, CallReport::Done(_)), "{read:?}");
     let second = engine.call_with(&caller(), write()).await.unwrap();
     assert!(matches!(second, CallReport::Done(_)), "{second:?}");
@@ -179,24 +179,27 @@ async fn only_so_many_calls_of_a_tool_run_at_the_same_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_has_a_time_and_a_size_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = ToolLimits {
-        timeout_ms: NonZeroU64::new(50),
-        output_bytes: NonZeroUsize::new(100),
-        ..ToolLimits::default()
-    };
-    let short = Limits { call_output_bytes_max: 10, ..Limits::default() };
-    let world = World::with_rules(folder.path(), &[], limited("slow::read", limits), short).await;
-    let call = async |tool: &'static str, arguments: Value| {
-        let called = world.engine.call(&caller(), &tool.into(), arguments, 10_000).await;
+    let limits = ToolLimits { timeout_ms: NonZeroU64::new(50), ..ToolLimits::default() };
+    let world =
+        World::with_rules(folder.path(), &[], limited("slow::read", limits), Limits::default())
+            .await;
+    let call = async |world: &World, tool: &'static str, arguments: Value| {
+        let called = world.engine.call(&caller(), &tool.into(), arguments, WAIT_MS).await;
         called.map_err(|refusal| refusal.message)
     };
-    let late = call("slow::read", json!({})).await.unwrap_err();
+    let late = call(&world, "slow::read", json!({})).await.unwrap_err();
     assert!(late.contains("did not answer within 50 ms"), "{late}");
+
+    // In another world, where nothing is late.
+    let folder = tempfile::tempdir().unwrap();
+    let limits = ToolLimits { output_bytes: NonZeroUsize::new(100), ..ToolLimits::default() };
+    let short = Limits { call_output_bytes_max: 10, ..Limits::default() };
+    let world = World::with_rules(folder.path(), &[], limited("slow::read", limits), short).await;
     world.permits.add_permits(10);
     // Within its own size, though beyond what others may give.
-    assert!(call("slow::read", json!({"repeat": 90})).await.is_ok());
-    let large = call("slow::read", json!({"repeat": 200})).await.unwrap_err();
+    assert!(call(&world, "slow::read", json!({"repeat": 90})).await.is_ok());
+    let large = call(&world, "slow::read", json!({"repeat": 200})).await.unwrap_err();
     assert!(large.contains("larger than 100 bytes"), "{large}");
-    let other = call("read::promised", json!({"repeat": 90})).await.unwrap_err();
+    let other = call(&world, "read::promised", json!({"repeat": 90})).await.unwrap_err();
     assert!(other.contains("larger than 10 bytes"), "{other}");
 }

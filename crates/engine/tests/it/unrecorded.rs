@@ -1,7 +1,7 @@
 //! Tools without a journal: a direct call of one leaves no run behind, unless a person must approve
 //! it.
 
-use crate::world::{caller, parts};
+use crate::world::{WAIT_MS, caller, parts};
 use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
 use futures::future::BoxFuture;
 use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields};
@@ -79,7 +79,7 @@ async fn a_direct_call_of_one_leaves_no_run_behind() {
     let store = brought.store.clone();
     let engine = Engine::start(Parts { policy: Arc::new(Careful), ..brought }).unwrap();
     let call =
-        async |arguments: Value| engine.call(&caller(), &"note".into(), arguments, 10_000).await;
+        async |arguments: Value| engine.call(&caller(), &"note".into(), arguments, WAIT_MS).await;
     let done = call(json!({"answer": "kept"})).await;
     assert_eq!(done, Ok(CallReport::Done(json!("kept"))));
     let refused = call(json!({"fail": true})).await.unwrap_err();

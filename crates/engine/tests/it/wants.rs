@@ -1,8 +1,8 @@
 //! Tools that want something first, inside runs: a person is asked, and the same call goes out
 //! again with the answer, also when the process ends in between.
 
-use crate::world::{World, caller};
-use engine::{CallReport, RunReport};
+use crate::world::{WAIT_MS, World, caller};
+use engine::{CallReport, CallRequest, RunReport};
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::call::HowFar;
 use kernel::contracts::{Page, SessionRef};
@@ -56,7 +56,7 @@ async fn a_step_whose_tool_wants_something_asks_a_person_and_goes_on() {
     let misfit = Reply::Fill { content: Some(json!({})) };
     let refusal = world.engine.reply(&caller(), ask.id, misfit, None, 1_000).await.unwrap_err();
     assert_eq!((refusal.code, world.sent()), ("input_misfit", 1));
-    let done = world.engine.reply(&caller(), ask.id, fill("ann"), None, 10_000).await.unwrap();
+    let done = world.engine.reply(&caller(), ask.id, fill("ann"), None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.answer, Some(given("ann")));
     let late = world.engine.reply(&caller(), ask.id, fill("eve"), None, 1_000).await.unwrap_err();
     assert_eq!(late.code, "ask_decided");
@@ -73,12 +73,12 @@ async fn a_direct_write_that_wants_something_is_pending_with_its_ask() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path(), "slow::write").await;
     world.permits.add_permits(2);
-    let report = world.engine.call(&caller(), &"slow::write".into(), form(), 10_000).await;
+    let report = world.engine.call(&caller(), &"slow::write".into(), form(), WAIT_MS).await;
     let report = report.unwrap();
     let CallReport::Pending(report) = report else { panic!("{report:?}") };
     let declined = Reply::Fill { content: None };
     let ask = asked(&report).id;
-    let done = world.engine.reply(&caller(), ask, declined, None, 10_000).await.unwrap();
+    let done = world.engine.reply(&caller(), ask, declined, None, WAIT_MS).await.unwrap();
     // What a no means is the tool's to say.
     let answer = done.run.run.answer.unwrap();
     assert_eq!(answer["given"]["inputs"]["who"], json!({"action": "decline"}));
@@ -97,7 +97,7 @@ async fn a_call_that_waits_for_what_it_wants_survives_a_crash() {
     let world = world(folder.path(), "slow::write").await;
     assert_eq!(world.engine.recover_once().await, 0, "nothing is under way");
     world.permits.add_permits(1);
-    let done = world.engine.reply(&caller(), ask, fill("ann"), None, 10_000).await.unwrap();
+    let done = world.engine.reply(&caller(), ask, fill("ann"), None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.answer, Some(given("ann")));
     assert_eq!(*world.ledger.0.lock().unwrap(), [sent]);
 }
@@ -206,4 +206,58 @@ async fn a_form_that_cannot_be_filled_in_fails_the_call() {
     let fault = stuck.run.last_error.unwrap();
     assert_eq!(fault.name, "OutputValidationError");
     assert!(fault.message.contains("`who`"), "{fault}");
+}
+
+/// What a tool is given that wanted nothing but to be called again.
+fn called_again() -> Value {
+    json!({"given": {"state": {"asked": 1}}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_on_elsewhere_is_looked_at_again_after_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = world(folder.path(), "slow::write").await;
+    first.permits.add_permits(1);
+    let run = first.start("wants", json!({"wants": {}}), "s").await.run.id;
+    first.until("the write to be looked at", |world| world.sent() == 2).await;
+    first.crash().await;
+
+    let world = world(folder.path(), "slow::write").await;
+    world.permits.add_permits(1);
+    assert_eq!(world.engine.recover_once().await, 1);
+    let report = world.until_status(run, "completed").await;
+    assert_eq!((report.run.answer, world.sent()), (Some(called_again()), 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_direct_call_that_goes_on_elsewhere_is_a_run_for_who_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), "slow::write").await;
+    for tool in ["slow::read", "slow::write"] {
+        let before = world.sent();
+        world.permits.add_permits(1);
+        let request = CallRequest::new(tool.into(), json!({"wants": {}}), 10_000);
+        let request = CallRequest { as_task: true, ..request };
+        let report = world.engine.call_with(&caller(), request).await.unwrap();
+        let CallReport::Pending(report) = report else { panic!("{tool}: {report:?}") };
+        assert_eq!((report.run.status.name(), report.elsewhere), ("running", true), "{tool}");
+        world.until("it to be looked at", |world| world.sent() == before + 2).await;
+        world.permits.add_permits(1);
+        let done = world.until_status(report.run.id, "completed").await;
+        assert_eq!(done.run.answer, Some(called_again()), "{tool}");
+        assert_eq!(world.sent(), before + 2, "{tool} was called again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_come_back_calls_again_or_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), "slow::write").await;
+    world.permits.add_permits(1);
+    let (caller, wants) = (caller(), json!({"wants": {}}));
+    let read = world.engine.call(&caller, &"slow::read".into(), wants.clone(), 10_000).await;
+    assert!(matches!(read, Ok(CallReport::Wants(wants)) if wants.inputs.is_empty()));
+    world.permits.add_permits(2);
+    let write = world.engine.call(&caller, &"slow::write".into(), wants, 10_000).await;
+    assert_eq!(write.unwrap(), CallReport::Done(called_again()));
 }

@@ -18,6 +18,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
+/// How long a test waits for what should come to be, on a busy machine.
+pub const WAIT_MS: u64 = 60_000;
+/// How long it waits before it looks again.
+pub const LOOK: Duration = Duration::from_millis(10);
+/// How often it looks; each look takes its time, too.
+pub const LOOKS_MAX: usize = 6_000;
+
 /// What tools were sent, in order.
 #[derive(Default)]
 pub struct Ledger(pub Mutex<Vec<(String, Value)>>);
@@ -52,7 +59,7 @@ impl Tool for Held {
                 return Err(ToolError::unknown("Lost", "the connection broke"));
             }
             if let Some(inputs) = wants(&call.arguments)
-                && call.given.inputs.is_empty()
+                && call.given.state.is_null()
             {
                 let state = json!({"asked": 1});
                 return Ok(ToolOutput::Wants(Box::new(Wants { inputs, state })));
@@ -231,7 +238,7 @@ impl World {
 
     /// Starts a run and waits until it ends or pauses.
     pub async fn run(&self, plan: &str, input: Value, session: &str) -> engine::RunReport {
-        self.engine.run(&caller(), self.request(plan, input, session), 20_000).await.unwrap()
+        self.engine.run(&caller(), self.request(plan, input, session), WAIT_MS).await.unwrap()
     }
 
     pub fn sent(&self) -> usize {
@@ -240,25 +247,25 @@ impl World {
 
     /// Waits for a condition, saying what for when it does not come.
     pub async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
-        for _ in 0..1_000 {
+        for _ in 0..LOOKS_MAX {
             if holds(self) {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(LOOK).await;
         }
-        panic!("waited 10 s for: {what}");
+        panic!("waited in vain for: {what}");
     }
 
     /// Waits until a run stands so.
     pub async fn until_status(&self, run: kernel::ids::RunId, status: &str) -> engine::RunReport {
-        for _ in 0..1_000 {
+        for _ in 0..LOOKS_MAX {
             let report = self.engine.run_report(&caller(), run).await.unwrap();
             if report.run.status.name() == status {
                 return report;
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(LOOK).await;
         }
-        panic!("waited 10 s for run {run} to be {status}");
+        panic!("waited in vain for run {run} to be {status}");
     }
 
     /// Ends this process as a crash would: nothing is waited for but the folder's lock.

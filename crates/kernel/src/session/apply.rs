@@ -217,6 +217,7 @@ impl Session {
             pins: None,
             given: Arc::default(),
             rounds: 0,
+            goes_on: false,
             sent_before: false,
         };
         self.calls.insert(request.call, open);

@@ -40,6 +40,7 @@ impl Session {
     /// It has all that it wanted and is sent again.
     pub(super) fn resume_call(&mut self, call: CallId, given: &Arc<Given>) {
         let Some(open) = self.calls.get_mut(&call) else { return };
+        open.goes_on = open.is_elsewhere();
         open.state = CallState::Started;
         open.given = given.clone();
         let (run, frame) = (open.run, open.request.frame);

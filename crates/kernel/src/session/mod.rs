@@ -217,6 +217,8 @@ pub struct OpenCall {
     pub given: Arc<Given>,
     /// How often it wanted something.
     pub rounds: u32,
+    /// It goes on elsewhere, and was sent again only to learn what comes of it.
+    pub goes_on: bool,
     /// A process that is gone had sent it too, and nobody knows what came of that.
     pub sent_before: bool,
 }
@@ -255,6 +257,21 @@ impl OpenCall {
     /// Whether it may be sent again, or dropped, without asking anyone.
     pub fn repeatable(&self) -> bool {
         self.pins.as_ref().is_none_or(Pins::repeatable)
+    }
+
+    /// Whether it can be taken up again where it was left: what only reads, and what goes on
+    /// elsewhere whether we look or not.
+    pub fn resumable(&self) -> bool {
+        self.repeatable() || self.goes_on
+    }
+
+    /// Whether it goes on elsewhere now.
+    pub fn is_elsewhere(&self) -> bool {
+        match &self.state {
+            CallState::Started => self.goes_on,
+            CallState::Wanting(wanting) => wanting.wants.inputs.is_empty(),
+            CallState::Requested | CallState::Judged(_) | CallState::Failed(..) => false,
+        }
     }
 
     /// Whether it was sent and must not be lost sight of.

@@ -8,6 +8,8 @@ pub(crate) mod tools;
 mod condition;
 pub(crate) mod plans;
 pub(crate) mod upstreams;
+mod page;
+pub(crate) mod logins;
 pub(crate) mod providers;
 mod stream;
 pub(crate) mod events;

@@ -80,6 +80,7 @@ pub(crate) async fn remove(
         return Err(missing(&name));
     }
     // A configured one of the same name was never replaced by what was stored.
+    gateway.log_out(&name).await;
     gateway.end(&name).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -8,21 +8,24 @@ use crate::params::{Named, Params, short};
 use crate::upstreams;
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use engine::refusal::{Refusal, RefusalKind};
 use kernel::plan::mistake::meant;
 use std::sync::Arc;
-use tools::remote::{UpstreamState, UpstreamStatus};
+use tools::remote::{self, UpstreamState, UpstreamStatus};
 use wire::rest::{Page, Upstream};
 
 /// `GET /upstreams`, by name.
 pub(crate) async fn list(
     State(doors): State<Shared>,
+    headers: HeaderMap,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<Upstream>> {
+    let viewer = Viewer::of(&doors, &headers);
     let members = doors.gateway.members().into_iter().map(Arc::new).collect();
     let page = paged(members, query, doors.limits(), |member: &Member| member.facts.name.as_str());
     Json(Page {
-        items: page.items.iter().map(|member| shown(member)).collect(),
+        items: page.items.iter().map(|member| shown(member, viewer)).collect(),
         next_cursor: page.next_cursor,
     })
 }
@@ -30,9 +33,10 @@ pub(crate) async fn list(
 /// `GET /upstreams/{name}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    headers: HeaderMap,
     Named(name): Named,
 ) -> Result<Json<Upstream>, Failure> {
-    Ok(Json(shown(&member(&doors, &name)?)))
+    Ok(Json(shown(&member(&doors, &name)?, Viewer::of(&doors, &headers))))
 }
 
 /// `POST /upstreams/{name}/check`: connects now and lists; 200 either way, for the question was
@@ -43,29 +47,64 @@ pub(crate) async fn check(
     Named(name): Named,
 ) -> Result<Json<Upstream>, Failure> {
     let member = member(&doors, &name)?;
-    let Some(upstream) = &member.upstream else {
-        let message = format!("upstream `{}` is disabled in {}", name, member.facts.origin);
-        return Err(Refusal::new(RefusalKind::Conflict, "upstream_disabled", message)
-            .hint("set `disabled = false` there")
-            .into());
-    };
+    let upstream = running(&member)?;
     let status = match upstream.check().await {
         Ok(status) => status,
-        Err(fault) => {
-            let state = UpstreamState::Failing;
-            UpstreamStatus { state, last_error: Some(fault), ..upstream.status() }
-        }
+        Err(fault) => UpstreamStatus { last_error: Some(fault), ..unusable(upstream.status()) },
     };
-    Ok(Json(upstreams::shown(&member.facts, Some((upstream.config(), status)))))
+    let shown = upstreams::shown(&member.facts, Some((upstream.config(), status)));
+    Ok(Json(Upstream { login_url: upstream.login_url(), ..shown }))
 }
 
-fn shown(member: &Member) -> Upstream {
+/// The status of one that a check could not use: one that wants a login is not broken.
+fn unusable(status: UpstreamStatus) -> UpstreamStatus {
+    match status.state {
+        UpstreamState::Login => status,
+        UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Failing => {
+            UpstreamStatus { state: UpstreamState::Failing, ..status }
+        }
+    }
+}
+
+/// Who looks: where somebody can log in is for administrators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Viewer {
+    Administrator,
+    Anybody,
+}
+
+impl Viewer {
+    fn of(doors: &Doors, headers: &HeaderMap) -> Self {
+        match doors.entrance.administrator(headers) {
+            Ok(_) => Viewer::Administrator,
+            Err(_) => Viewer::Anybody,
+        }
+    }
+}
+
+fn shown(member: &Member, viewer: Viewer) -> Upstream {
     let upstream = member.upstream.as_ref();
     let running = upstream.map(|upstream| (upstream.config(), upstream.status()));
-    upstreams::shown(&member.facts, running)
+    let login_url = match viewer {
+        Viewer::Administrator => upstream.and_then(|upstream| upstream.login_url()),
+        Viewer::Anybody => None,
+    };
+    Upstream { login_url, ..upstreams::shown(&member.facts, running) }
 }
 
-fn member(doors: &Doors, name: &str) -> Result<Member, Failure> {
+/// The member as it runs; one that is left alone is refused.
+pub(super) fn running(member: &Member) -> Result<&Arc<remote::Upstream>, Failure> {
+    member.upstream.as_ref().ok_or_else(|| {
+        let facts = &member.facts;
+        let message = format!("upstream `{}` is disabled in {}", facts.name, facts.origin);
+        Refusal::new(RefusalKind::Conflict, "upstream_disabled", message)
+            .hint("set `disabled = false` there")
+            .into()
+    })
+}
+
+/// The upstream of this name.
+pub(super) fn member(doors: &Doors, name: &str) -> Result<Member, Failure> {
     let members = doors.gateway.members();
     let names: Vec<String> = members.iter().map(|member| member.facts.name.clone()).collect();
     members.into_iter().find(|member| member.facts.name == name).ok_or_else(|| {

@@ -115,7 +115,9 @@ async fn go_on(calling: &Calling<'_>, report: RunReport, mut notes: Notes) -> An
             }
             RunStatus::Failed | RunStatus::Cancelled => return Ok(calling.failed(&report)),
             RunStatus::Paused => return Ok(calling.later(&report)),
-            _ if calling.is_task() => return Ok(calling.later(&report)),
+            _ if calling.is_task() || calling.became_task(&report) => {
+                return Ok(calling.later(&report));
+            }
             RunStatus::Running if calling.left_ms() == 0 => return Ok(calling.later(&report)),
             RunStatus::Running => report = calling.wait(&report).await?,
             RunStatus::Waiting | RunStatus::Stuck => {

@@ -8,7 +8,7 @@ use super::elicit;
 use super::exchange::Exchange;
 use super::result::{self, TaskStatus};
 use super::seal::Bound;
-use super::wanting::{Retry, missing_capability, what};
+use super::wanting::{Retry, abilities, missing_capability, what};
 use engine::refusal::{Refusal, RefusalKind};
 use engine::{CallRequest, Engine, RunReport};
 use futures::future::{Either, select};
@@ -138,6 +138,7 @@ impl<'a> Calling<'a> {
     pub(crate) fn request(&self, run: RunId, arguments: Value, given: Given) -> CallRequest {
         CallRequest {
             given,
+            can: abilities(self.exchange),
             teller: self.exchange.teller(),
             run: Some(run),
             as_task: takes_tasks(&self.exchange.client),
@@ -168,6 +169,11 @@ impl<'a> Calling<'a> {
     pub(crate) fn failed(&self, report: &RunReport) -> Outcome {
         // A client that was to get a task learns from that whose failure it was.
         if self.is_task() { self.task(report) } else { result::failed(report) }
+    }
+
+    /// Whether its run is a task by now: it goes on elsewhere, and the client takes tasks.
+    pub(crate) fn became_task(&self, report: &RunReport) -> bool {
+        report.elsewhere && takes_tasks(&self.exchange.client)
     }
 
     /// Its run goes on without the client: as a task if it takes one, else in words.

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::door::Door;
 use super::outbox::Outbox;
-use kernel::call::{Caller, Listener, Teller, Told};
+use kernel::call::{Caller, Listener, LogLevel, Teller, Told};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -77,5 +77,9 @@ impl Listener for Hearing {
                 self.outbox.tell("notifications/message", &params);
             }
         }
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        self.client.log
     }
 }

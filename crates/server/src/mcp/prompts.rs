@@ -6,11 +6,11 @@ use super::client::Version;
 use super::exchange::Exchange;
 use super::lists::{after, cursor, failed, has_titles, joined, listed, more, page_of};
 use super::seal::Bound;
-use super::wanting::{Retry, Wanted, given, want, what};
+use super::wanting::{Retry, Wanted, abilities, given, want, what};
 use crate::params::short;
 use kernel::call::{Given, ToolOutput};
 use kernel::plan::mistake::meant;
-use kernel::shelf::{PromptArgument, PromptSpec, Shelf};
+use kernel::shelf::{PromptArgument, PromptSpec, Prompting, Shelf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -82,7 +82,9 @@ async fn filled(
     let mut given = asked.given.clone();
     let rounds_max = exchange.door.doors.limits().mcp_rounds_max;
     for _ in 0..rounds_max {
-        let prompt = shelf.prompt(&exchange.caller, &asked.name, &asked.arguments, &given).await;
+        let (name, arguments) = (asked.name.as_str(), &asked.arguments);
+        let prompting = Prompting { name, arguments, given: &given, can: abilities(exchange) };
+        let prompt = shelf.prompt(&exchange.caller, &prompting).await;
         let wants = match prompt.map_err(failed)? {
             None => return Ok(None),
             Some(ToolOutput::Value(prompt)) => return Ok(Some(outcome(prompt))),

@@ -3,14 +3,15 @@
 
 use super::answer::{Kind, Outcome};
 use super::client::Version;
-use engine::refusal::{Refusal, RefusalKind};
+use super::wanting::lacking;
+use engine::refusal::{CALLER_LACKS, Refusal, RefusalKind};
 use engine::{Engine, RunReport};
-use kernel::call::{Caller, ToolSpec, Yields};
+use kernel::call::{Abilities, Caller, ToolSpec, Yields};
 use kernel::fault::Fault;
 use kernel::ids::{ContentHash, Space};
 use kernel::schema::sentence;
 use kernel::session::RunStatus;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
@@ -21,7 +22,7 @@ const META_RUN: &str = "waypost/run";
 const META_ASKS: &str = "waypost/asks";
 
 /// Faults that are the runtime's: neither a tool nor a person said so.
-const RUNTIME_FAULTS: [&str; 10] = [
+const RUNTIME_FAULTS: [&str; 11] = [
     "LimitReached",
     "RecoveryGaveUp",
     "OutcomeUnknown",
@@ -32,6 +33,7 @@ const RUNTIME_FAULTS: [&str; 10] = [
     "LoopError",
     "StoreError",
     "ToolNotFoundError",
+    "UpstreamTaskFailed",
 ];
 
 /// A tool's output as a result. The tool is none where it is gone since it was called.
@@ -180,6 +182,9 @@ pub(crate) fn refused(mut refusal: Refusal, version: Version) -> Result<Outcome,
     if let Some(result) = own_result(&mut refusal) {
         return Ok(blocks(None, result, version));
     }
+    if let Some(lacks) = lacks(&refusal) {
+        return Err(lacking(lacks));
+    }
     match refusal.kind {
         RefusalKind::WrongShape
         | RefusalKind::BadRequest
@@ -219,6 +224,13 @@ fn own_result(refusal: &mut Refusal) -> Option<Map<String, Value>> {
         }
         _ => None,
     }
+}
+
+/// What the client lacks, if that is why it is refused.
+fn lacks(refusal: &Refusal) -> Option<Abilities> {
+    let detail = refusal.detail.as_deref().filter(|_| refusal.code == CALLER_LACKS)?;
+    let lacks = Abilities::deserialize(detail).ok()?;
+    (!lacks.is_none()).then_some(lacks)
 }
 
 /// A refusal as an error of the protocol.

@@ -8,7 +8,7 @@ use super::elicit::{self, opens_pages, shows_forms};
 use super::exchange::Exchange;
 use super::seal::Bound;
 use engine::Engine;
-use kernel::call::{Given, Want, Wants};
+use kernel::call::{Abilities, Given, Want, Wants};
 use kernel::canonical;
 use kernel::schema::sentence;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::jsonrpc::RpcError;
-use wire::mcp::MISSING_CAPABILITY;
+use wire::mcp::{MISSING_CAPABILITY, TASKS};
 
 /// What a client adds to a request when it sends it again.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -220,16 +220,44 @@ fn can(client: &Client, want: &Want) -> bool {
     }
 }
 
+/// What the client of a request can do for it. Without a stream, a client of the versions with a
+/// handshake cannot be asked anything.
+pub(crate) fn abilities(exchange: &Exchange) -> Abilities {
+    let client = &exchange.client;
+    if !client.version.is_modern() && !exchange.outbox.is_open() {
+        return Abilities::default();
+    }
+    Abilities {
+        form: shows_forms(client),
+        page: opens_pages(client),
+        sample: client.can.sample,
+        roots: client.can.roots,
+        later: false,
+    }
+}
+
 /// The client lacks what these need.
 fn cannot<'a>(wants: impl Iterator<Item = &'a Want>) -> RpcError {
+    lacking(wants.fold(Abilities::default(), Abilities::and))
+}
+
+/// The client lacks these.
+pub(crate) fn lacking(lacks: Abilities) -> RpcError {
     let mut needed = json!({});
-    for want in wants {
-        match want {
-            Want::Form { .. } => needed["elicitation"]["form"] = json!({}),
-            Want::Url { .. } => needed["elicitation"]["url"] = json!({}),
-            Want::Sample { .. } => needed["sampling"] = json!({}),
-            Want::Roots => needed["roots"] = json!({}),
-        }
+    if lacks.form {
+        needed["elicitation"]["form"] = json!({});
+    }
+    if lacks.page {
+        needed["elicitation"]["url"] = json!({});
+    }
+    if lacks.sample {
+        needed["sampling"] = json!({});
+    }
+    if lacks.roots {
+        needed["roots"] = json!({});
+    }
+    if lacks.later {
+        needed["extensions"][TASKS] = json!({});
     }
     missing_capability(&needed)
 }

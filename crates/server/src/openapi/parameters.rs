@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 /// All of them, by the name that the table calls them by.
 pub(super) fn all() -> Map<String, Value> {
-    let groups = [paths(), pages(), filters(), streams(), headers()];
+    let groups = [paths(), pages(), filters(), streams(), logins(), headers()];
     groups.into_iter().flatten().map(|(name, body)| (name.to_owned(), body)).collect()
 }
 
@@ -70,6 +70,16 @@ fn streams() -> Vec<(&'static str, Value)> {
             "lastEventId",
             header("Last-Event-ID", "The `id` of the last event; goes before `after`.", text()),
         ),
+    ]
+}
+
+fn logins() -> Vec<(&'static str, Value)> {
+    vec![
+        ("loginState", query("state", "Which login it is.", text())),
+        ("loginCode", query("code", "What a token is given for.", text())),
+        ("loginIssuer", query("iss", "Who says so.", text())),
+        ("loginError", query("error", "Why there is no code.", text())),
+        ("loginErrorDescription", query("error_description", "The same in words.", text())),
     ]
 }
 

@@ -2,6 +2,11 @@
 
 use super::operation::{Answer, BODY, Body, Content, Operation, READ, WRITE, json_answer};
 
+/// A page for people.
+const fn html_answer(status: u16, about: &'static str, headers: &'static [&'static str]) -> Answer {
+    Answer { status, about, content: Content::Text("text/html"), headers }
+}
+
 /// The servers behind this one.
 pub(super) const UPSTREAMS: &[Operation] = &[
     Operation {
@@ -33,6 +38,66 @@ pub(super) const UPSTREAMS: &[Operation] = &[
         body: Body::None,
         answers: &[json_answer(200, "Upstream", "how it is now, also if it cannot be reached")],
         refusals: &[&[400, 401, 404, 409]],
+    },
+    Operation {
+        method: "POST",
+        path: "/api/v1/upstreams/{name}/login",
+        id: "beginLogin",
+        summary: "Begins a login at an upstream, on a page for a person; for administrators",
+        parameters: &["upstreamName"],
+        body: Body::None,
+        answers: &[json_answer(200, "UpstreamLogin", "the page where somebody logs in")],
+        refusals: &[&[400, 401, 404, 409, 429, 502]],
+    },
+    Operation {
+        method: "DELETE",
+        path: "/api/v1/upstreams/{name}/login",
+        id: "endLogin",
+        summary: "Forgets what a login at an upstream brought; for administrators",
+        parameters: &["upstreamName"],
+        body: Body::None,
+        answers: &[Answer {
+            status: 204,
+            about: "it is forgotten",
+            content: Content::None,
+            headers: &[],
+        }],
+        refusals: &[&[400, 401, 404, 409, 502]],
+    },
+    Operation {
+        method: "GET",
+        path: "/oauth/callback",
+        id: "finishLogin",
+        summary: "Where a person comes back from a login, with their browser",
+        parameters: &[
+            "loginState",
+            "loginCode",
+            "loginIssuer",
+            "loginError",
+            "loginErrorDescription",
+        ],
+        body: Body::None,
+        answers: &[
+            html_answer(200, "somebody is logged in", &[]),
+            html_answer(400, "the login could not be finished; the page says why", &[]),
+            html_answer(429, "too many at once", &["Retry-After"]),
+        ],
+        refusals: &[],
+    },
+    Operation {
+        method: "GET",
+        path: "/oauth/client.json",
+        id: "clientDocument",
+        summary: "Who we are, for servers that people log in at",
+        parameters: &[],
+        body: Body::None,
+        answers: &[Answer {
+            status: 200,
+            about: "an OAuth client ID metadata document",
+            content: Content::AnyJson,
+            headers: &[],
+        }],
+        refusals: &[&[404]],
     },
     Operation {
         method: "GET",

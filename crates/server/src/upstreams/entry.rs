@@ -3,6 +3,7 @@
 
 use super::expand::{Around, expanded};
 use super::keys::{Dialect, Keys, Own};
+use super::oauth::Oauth;
 use super::rest::RestWay;
 use super::sendable::{env_of, headers_of, program, shown_url, url_of};
 use super::text::{Named, Text};
@@ -67,7 +68,7 @@ impl Entry {
         (name, place): (&str, &Place),
         mut keys: Keys,
     ) -> Result<Self, Mistake> {
-        let own = std::mem::take(&mut keys.own);
+        let mut own = std::mem::take(&mut keys.own);
         let way = match dialect {
             Dialect::Providers => provided(keys).map(Some),
             Dialect::Servers | Dialect::Json | Dialect::Codex => served(dialect, keys),
@@ -79,6 +80,12 @@ impl Entry {
             why.message = format!("`{name}`: {}", why.message);
             place.mistake(why)
         })?;
+        let has_no_logins = way.as_ref().is_some_and(|way| !matches!(way, Way::Http { .. }));
+        match own.oauth.take_if(|_| has_no_logins) {
+            Some(oauth) if dialect.is_ours() => return Err(misplaced(&oauth)),
+            // Programs write idle keys into files of clients.
+            Some(_) | None => {}
+        }
         Ok(Self { name: name.to_owned(), place: place.clone(), way, own })
     }
 
@@ -188,10 +195,16 @@ impl Entry {
 
     /// What to connect to, with everything looked up; relative paths begin at the project's folder.
     pub(crate) fn config(&self, around: &Around<'_>) -> Result<UpstreamConfig, Mistake> {
+        let oauth = self.own.oauth.as_ref();
+        // Only here for what our settings added to an entry of a client.
+        if let (Some(oauth), false) = (oauth, matches!(self.way, Some(Way::Http { .. }) | None)) {
+            return Err(misplaced(oauth));
+        }
         let kind = match &self.way {
             Some(Way::Http { url, headers }) => UpstreamKind::Http {
                 url: url_of(url, around)?,
                 headers: headers_of(headers, around)?,
+                oauth: oauth.map(|oauth| oauth.config(around)).transpose()?.unwrap_or_default(),
             },
             Some(Way::Stdio { command, args, env, cwd }) => {
                 let cwd = match cwd {
@@ -227,6 +240,11 @@ impl Entry {
             origin: self.place.to_string(),
         })
     }
+}
+
+/// `oauth` where nobody logs in.
+fn misplaced(oauth: &Oauth) -> Mistake {
+    oauth.mistake("`oauth` goes with an MCP server behind a URL", "leave it out")
 }
 
 /// The way that `command` or `url` names; none where there is neither, which adds our own keys to

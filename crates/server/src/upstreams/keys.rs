@@ -1,5 +1,6 @@
 //! The keys of an upstream's entry, in the words of each file that may hold one.
 
+use super::oauth::Oauth;
 use super::text::{Named, Reading, Text};
 use super::written::{Shape, Table, Word, Written};
 use kernel::plan::mistake::{Mistake, meant};
@@ -25,6 +26,7 @@ const SERVER_KEYS: &[&str] = &[
     "cwd",
     "url",
     "headers",
+    "oauth",
     "prefix",
     "trusted",
     "journal",
@@ -37,6 +39,7 @@ const PROVIDER_KEYS: &[&str] = &[
     "display_name",
     "base_url",
     "headers",
+    "oauth",
     "document",
     "auth",
     "include",
@@ -49,7 +52,7 @@ const PROVIDER_KEYS: &[&str] = &[
     "disabled",
 ];
 
-/// `serverUrl` is Windsurf's word, `httpUrl` Gemini's.
+/// `serverUrl` is Windsurf's word, `httpUrl` Gemini's, and `auth` Cursor's for `oauth`.
 const JSON_KEYS: &[&str] = &[
     "type",
     "command",
@@ -60,6 +63,8 @@ const JSON_KEYS: &[&str] = &[
     "serverUrl",
     "httpUrl",
     "headers",
+    "oauth",
+    "auth",
     "disabled",
     "enabled",
 ];
@@ -88,6 +93,15 @@ impl Dialect {
             Dialect::Providers => PROVIDER_KEYS,
             Dialect::Json => JSON_KEYS,
             Dialect::Codex => CODEX_KEYS,
+        }
+    }
+
+    /// Whether this key says how a login goes.
+    fn names_oauth(self, key: &str) -> bool {
+        match self {
+            Dialect::Servers | Dialect::Providers => key == "oauth",
+            Dialect::Json => key == "oauth" || key == "auth",
+            Dialect::Codex => false,
         }
     }
 
@@ -130,6 +144,8 @@ pub(crate) struct Own {
     pub(crate) journal: Option<bool>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) disabled: Option<bool>,
+    /// Clients have it too; ours adds to theirs.
+    pub(crate) oauth: Option<Oauth>,
 }
 
 impl Own {
@@ -142,6 +158,10 @@ impl Own {
             journal: self.journal.or(below.journal),
             timeout_ms: self.timeout_ms.or(below.timeout_ms),
             disabled: self.disabled.or(below.disabled),
+            oauth: match (self.oauth, below.oauth) {
+                (Some(above), Some(below)) => Some(above.over(below)),
+                (above, below) => above.or(below),
+            },
         }
     }
 }
@@ -176,7 +196,13 @@ impl Keys {
         let mut keys = Self::default();
         for (word, value) in &table.0 {
             let key = word.text.as_str();
-            if dialect.known().contains(&key) {
+            if dialect.names_oauth(key) {
+                keys.own.oauth = if dialect.is_ours() {
+                    Oauth::ours(value, mistakes)
+                } else {
+                    Oauth::theirs(value, &format!("{path}.{key}"), mistakes)
+                };
+            } else if dialect.known().contains(&key) {
                 let mut reading = Reading::new(mistakes);
                 keys.take(key, value, &mut reading);
             } else {

@@ -5,6 +5,7 @@
 mod written;
 mod text;
 mod expand;
+mod oauth;
 mod keys;
 mod sendable;
 mod rest;
@@ -29,6 +30,7 @@ pub use expand::Variables;
 pub use moved::{Moved, moved};
 pub(crate) use ourselves::Ourselves;
 pub(crate) use sections::Sections;
+pub(crate) use show::cleaned;
 pub use show::shown;
 
 /// A variable that names one upstream by its URL alone.

@@ -2,6 +2,7 @@
 
 use super::entry::{Entry, Way};
 use super::expand::{has_variables, without_inputs};
+use super::oauth::{Oauth, grant_word};
 use super::text::{Named, Text};
 use serde_json::json;
 
@@ -26,6 +27,9 @@ pub fn moved(entry: &Entry) -> Option<Moved> {
         Way::Http { url, headers } => {
             writing.text("url", url);
             writing.named("headers", headers);
+            if let Some(oauth) = &entry.own.oauth {
+                writing.oauth(oauth);
+            }
         }
         Way::Stdio { command, args, env, cwd } => {
             writing.text("command", command);
@@ -101,6 +105,30 @@ impl Writing {
         }
     }
 
+    fn oauth(&mut self, oauth: &Oauth) {
+        let Oauth { client_id, client_secret, scopes, grant, .. } = oauth;
+        let mut pairs = Vec::new();
+        if let Some(id) = client_id {
+            pairs.push(format!("client_id = {}", self.quoted(id)));
+        }
+        if let Some(secret) = client_secret {
+            if !has_variables(&secret.text) {
+                self.plain.push("client_secret".to_owned());
+            }
+            pairs.push(format!("client_secret = {}", self.quoted(secret)));
+        }
+        if let Some(scopes) = scopes {
+            let scopes: Vec<String> = scopes.iter().map(|scope| self.quoted(scope)).collect();
+            pairs.push(format!("scopes = [{}]", scopes.join(", ")));
+        }
+        if let Some(grant) = grant {
+            pairs.push(format!("grant = \"{}\"", grant_word(*grant)));
+        }
+        if !pairs.is_empty() {
+            self.line(format!("oauth = {{ {} }}", pairs.join(", ")));
+        }
+    }
+
     fn quoted(&mut self, text: &Text) -> String {
         let (text, asked) = without_inputs(&text.text);
         for name in asked {
@@ -138,7 +166,9 @@ mod tests {
             "My Git": {"command": "npx", "args": ["-y", "a \"b\""], "env":
                 {"TOKEN": "${input:git-token}", "MODE": "x", "a.b": "${env:A}"}, "cwd": ".."},
             "web": {"url": "https://a.example/mcp", "headers": {"X-Key": "${KEY}"},
-                "disabled": true}
+                "disabled": true},
+            "hub": {"url": "https://b.example/mcp", "oauth": {"clientId": "me",
+                "clientSecret": "hunter2", "scopes": "a b"}}
         }}"#;
         let all = all(text);
         assert_eq!(
@@ -156,6 +186,12 @@ mod tests {
             "[mcp.servers.web]\nurl = \"https://a.example/mcp\"\n\
              headers = { X-Key = \"${KEY}\" }\ndisabled = true"
         );
+        assert_eq!(
+            all[2].text,
+            "[mcp.servers.hub]\nurl = \"https://b.example/mcp\"\n\
+             oauth = { client_id = \"me\", client_secret = \"hunter2\", scopes = [\"a\", \"b\"] }"
+        );
+        assert_eq!(all[2].plain, ["client_secret"]);
         for moved in &all {
             let read: toml::Table = toml::from_str(&moved.text).unwrap();
             assert!(read["mcp"]["servers"].get(moved.name.as_str()).is_some());

@@ -120,7 +120,11 @@ mod tests {
     fn a_url_that_leads_to_us_is_recognised() {
         let are = |url: &str| {
             let url = url.to_owned();
-            ourselves().are(&config(UpstreamKind::Http { url, headers: Vec::new() }))
+            ourselves().are(&config(UpstreamKind::Http {
+                url,
+                headers: Vec::new(),
+                oauth: tools::remote::OauthConfig::default(),
+            }))
         };
         for ours in [
             "http://127.0.0.1:9000/mcp",

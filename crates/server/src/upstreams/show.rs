@@ -26,12 +26,23 @@ pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) 
         prompts: count(status.prompts),
         resources: count(status.resources),
         restarts: status.restarts,
-        last_error: status.last_error.map(|fault| Fault {
-            name: fault.name,
-            message: without_secrets(fault.message, config),
-            hint: fault.hint.map(|hint| without_secrets(hint, config)),
+        last_error: status.last_error.map(|fault| {
+            let kernel::fault::Fault { name, message, hint } = cleaned(fault, config);
+            Fault { name, message, hint }
         }),
         ..upstream
+    }
+}
+
+/// What went wrong with an upstream, without what it was given.
+pub(crate) fn cleaned(
+    fault: kernel::fault::Fault,
+    config: &UpstreamConfig,
+) -> kernel::fault::Fault {
+    kernel::fault::Fault {
+        name: fault.name,
+        message: without_secrets(fault.message, config),
+        hint: fault.hint.map(|hint| without_secrets(hint, config)),
     }
 }
 
@@ -40,9 +51,11 @@ const SECRET_CHARS_MIN: usize = 6;
 
 fn without_secrets(text: String, config: &UpstreamConfig) -> String {
     let mut secrets = match &config.kind {
-        UpstreamKind::Http { url, headers } | UpstreamKind::Rpc { url, headers, .. } => {
-            [values(headers), of_url(url)].concat()
+        UpstreamKind::Http { url, headers, oauth } => {
+            let secret = oauth.client_secret.as_ref().map(Secret::expose);
+            [values(headers), of_url(url), secret.into_iter().collect()].concat()
         }
+        UpstreamKind::Rpc { url, headers, .. } => [values(headers), of_url(url)].concat(),
         UpstreamKind::Stdio { env, .. } => values(env),
         UpstreamKind::Rest(rest) => {
             let url = rest.base_url.as_deref().map(of_url).unwrap_or_default();
@@ -80,6 +93,7 @@ fn told(facts: &Facts) -> Upstream {
         headers,
         env,
         state: DISABLED.to_owned(),
+        login_url: None,
         since: None,
         version: None,
         era: None,
@@ -101,6 +115,7 @@ fn server(said: &Value) -> Option<UpstreamServer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tools::remote::OauthConfig;
 
     #[test]
     fn what_an_upstream_was_given_is_taken_out_of_its_errors() {
@@ -110,16 +125,21 @@ mod tests {
             kind: UpstreamKind::Http {
                 url: "http://u:hunter2@a.example/mcp?key=hunter3".to_owned(),
                 headers: vec![("X".to_owned(), Secret::new("hunter4"))],
+                oauth: OauthConfig {
+                    client_id: Some("client".to_owned()),
+                    client_secret: Some("hunter5".into()),
+                    ..OauthConfig::default()
+                },
             },
             trusted: false,
             journal: true,
             timeout_ms: None,
             origin: "waypost.toml:1".to_owned(),
         };
-        let text = "no answer at http://u:hunter2@a.example/mcp?key=hunter3 (hunter4)";
+        let text = "no answer at http://u:hunter2@a.example/mcp?key=hunter3 (hunter4): hunter5";
         assert_eq!(
             without_secrets(text.to_owned(), &config),
-            "no answer at http://u:***@a.example/mcp?*** (***)"
+            "no answer at http://u:***@a.example/mcp?*** (***): ***"
         );
         assert!(of_url("http://a.example/x@y").is_empty());
     }

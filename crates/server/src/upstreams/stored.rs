@@ -4,6 +4,7 @@
 use super::entry::Entry;
 use super::expand::has_variables;
 use super::keys::{Dialect, Keys, Own};
+use super::oauth::Oauth;
 use super::text::Text;
 use crate::layer::Place;
 use kernel::plan::mistake::Mistake;
@@ -47,6 +48,7 @@ pub(crate) fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake
         let hint = "a stored provider reads no files; `[providers.<name>]` of waypost.toml may";
         return Err(place.mistake(Mistake::error(what).hint(hint)));
     }
+    let oauth = provider.oauth.as_ref().map(|oauth| Oauth::stored(oauth, &place)).transpose()?;
     let headers = provider.headers.iter().map(|(name, value)| (name.clone(), text(value)));
     let keys = Keys {
         kind: Some(text(&provider.provider_type)),
@@ -63,6 +65,7 @@ pub(crate) fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake
             journal: Some(provider.journal),
             timeout_ms: provider.timeout_ms,
             disabled: Some(provider.disabled),
+            oauth,
         },
         ..Keys::default()
     };
@@ -93,6 +96,15 @@ mod tests {
         let file = json!({"baseUrl": "https://a.example", "document": "/etc/passwd"});
         assert!(entry(file).unwrap_err().contains("reads no files"));
         assert!(entry(json!({"baseUrl": "https://a.example", "providerType": "SOAP"})).is_err());
+        let secret = json!({"baseUrl": "https://a.example", "providerType": "MCP",
+            "oauth": {"clientId": "me", "clientSecret": "hunter2"}});
+        let told = entry(secret).unwrap_err();
+        assert!(told.contains("secrets are not stored") && !told.contains("hunter2"), "{told}");
+        let rest = json!({"baseUrl": "https://a.example", "oauth": {"clientId": "me"}});
+        assert!(entry(rest).unwrap_err().contains("goes with an MCP server"));
+        let mcp = json!({"baseUrl": "https://a.example", "providerType": "MCP", "oauth":
+            {"clientId": "me", "clientSecret": "${WAYPOST_PROVIDER_CRM}", "grant": "ourselves"}});
+        assert!(entry(mcp).unwrap().own.oauth.is_some());
         assert!(may_name("WAYPOST_PROVIDER_CRM") && !may_name("WAYPOST_ADMIN_KEY"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::Config;
-use tools::remote::{Document, KeyPlace, RestAuth, UpstreamKind};
+use tools::remote::{Document, Grant, KeyPlace, OauthConfig, RestAuth, UpstreamKind};
 
 const VARIABLES: &[(&str, &str)] = &[("TOKEN", "abc"), ("HOST", "a.example")];
 
@@ -41,7 +41,7 @@ fn both_files_name_upstreams() {
     assert_eq!((args.as_slice(), env[0].1.expose()), (&["a.example".to_owned()][..], "abc"));
     assert_eq!(cwd.as_deref(), Some(Path::new("/shop/sub")));
     assert!(git.journal && !git.trusted && git.timeout_ms.is_none());
-    let UpstreamKind::Http { url, headers } = &web.kind else { panic!("{web:?}") };
+    let UpstreamKind::Http { url, headers, .. } = &web.kind else { panic!("{web:?}") };
     assert_eq!((url.as_str(), headers[0].1.expose()), ("https://a.example/mcp", "Bearer abc"));
     assert_eq!((web.origin.as_str(), web.journal), ("waypost.toml:1", false));
     assert_eq!(web.timeout_ms, Some(5));
@@ -168,6 +168,57 @@ fn mistakes_in_our_settings_are_told_where_they_stand() {
 }
 
 #[test]
+fn mistakes_in_a_login_are_told_where_they_stand() {
+    for (text, expected) in [
+        (
+            "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { client_idd = \"x\" }\n",
+            "waypost.toml:3:11: error: unknown key `client_idd` in `oauth`; \
+             hint: did you mean `client_id`?",
+        ),
+        (
+            "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { colour = \"x\" }\n",
+            "waypost.toml:3:11: error: unknown key `colour` in `oauth`; hint: known here: client",
+        ),
+        (
+            "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { grant = \"persn\" }\n",
+            "waypost.toml:3:19: error: `persn` is nobody who can log in; \
+             hint: did you mean `person`?",
+        ),
+        (
+            "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { client_id = 1 }\n",
+            "waypost.toml:3:23: error: `client_id` must be a text, and is a number",
+        ),
+        (
+            "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { grant = \"ourselves\" }\n",
+            "waypost.toml:3:9: error: `grant` is `ourselves`, and that needs `client_id` and",
+        ),
+        (
+            "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { client_secret = \"x\" }\n",
+            "waypost.toml:3:9: error: `client_secret` is there, and `client_id` is missing",
+        ),
+        (
+            "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { scopes = [\"a b\"] }\n",
+            "waypost.toml:3:21: error: `a b` is no scope",
+        ),
+        (
+            "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = true\n",
+            "waypost.toml:3:9: error: `oauth` must be a table, and is true or false",
+        ),
+        (
+            "[mcp.servers.a]\ncommand = \"x\"\noauth = { client_id = \"x\" }\n",
+            "waypost.toml:3:9: error: `oauth` goes with an MCP server behind a URL",
+        ),
+        (
+            "[providers.a]\ntype = \"rpc\"\nbase_url = \"http://a.example\"\noauth = {}\n",
+            "waypost.toml:4:9: error: `oauth` goes with an MCP server behind a URL",
+        ),
+    ] {
+        let told = wrong(text, "");
+        assert!(told[0].starts_with(expected), "{expected}\n{told:#?}");
+    }
+}
+
+#[test]
 fn layers_are_merged_key_by_key() {
     let below = "[mcp.servers.a]\nurl = \"http://a.example\"\nheaders = { A = \"1\", B = \"2\" }\n";
     let above = "[mcp.servers.a]\nheaders = { B = \"3\" }\ntrusted = true\n";
@@ -184,6 +235,66 @@ fn layers_are_merged_key_by_key() {
         headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!(told, [("A", "1"), ("B", "3")]);
     assert_eq!((all[0].origin.as_str(), all[0].trusted), ("above.toml:1", true));
+}
+
+/// How a login at each goes.
+fn logins(all: &[UpstreamConfig]) -> Vec<OauthConfig> {
+    let login = |config: &UpstreamConfig| match &config.kind {
+        UpstreamKind::Http { oauth, .. } => oauth.clone(),
+        other => panic!("{other:?}"),
+    };
+    all.iter().map(login).collect()
+}
+
+#[test]
+fn a_login_is_configured_where_the_server_does_not_say_all() {
+    let toml = "[mcp.servers.a]\nurl = \"https://a.example/mcp\"\n[mcp.servers.b]\n\
+                url = \"https://b.example/mcp\"\n\
+                oauth = { client_id = \"me\", client_secret = \"${TOKEN}\", grant = \"ourselves\", \
+                scopes = [\"read\", \"write:all\"] }\n\
+                [providers.c]\ntype = \"mcp\"\nbase_url = \"https://c.example/mcp\"\n\
+                oauth = { client_id = \"you\", client_secret = \"${NONE:-}\" }\n";
+    let all = configs(toml, "");
+    let [a, b, c]: [OauthConfig; 3] = logins(&all).try_into().unwrap();
+    assert_eq!(a, OauthConfig::default());
+    assert_eq!((b.client_id.as_deref(), b.grant), (Some("me"), Grant::Ourselves));
+    assert_eq!(b.client_secret.unwrap().expose(), "abc");
+    assert_eq!(b.scopes.unwrap(), ["read", "write:all"]);
+    assert_eq!((c.client_id.as_deref(), c.client_secret), (Some("you"), None));
+    assert_eq!((c.scopes, c.grant), (None, Grant::Person));
+    assert!(!format!("{all:?}").contains("abc"), "a secret is shown");
+}
+
+#[test]
+fn a_login_is_written_in_the_words_of_clients_and_ours_are_added() {
+    let json = r#"{"mcpServers": {
+        "claude": {"url": "https://a.example/mcp", "oauth": {"clientId": "one",
+            "callbackPort": 8080, "scopes": "read write"}},
+        "cursor": {"url": "https://b.example/mcp", "auth": {"CLIENT_ID": "two",
+            "CLIENT_SECRET": "${TOKEN}", "scopes": ["x"]}},
+        "off": {"url": "https://c.example/mcp", "oauth": false},
+        "other": {"url": "https://d.example/mcp", "auth": {"type": "bearer", "value": "t"}},
+        "pipe": {"command": "x", "oauth": {"clientId": "idle"}}
+    }}"#;
+    let found = foreign::read(".mcp.json", json, None).unwrap();
+    let warnings: Vec<String> = found.warnings.iter().map(Mistake::to_string).collect();
+    assert!(warnings[0].contains("`callbackPort` of `mcpServers.claude.oauth`"), "{warnings:?}");
+    assert!(warnings[1].contains("`mcpServers.other.auth` is not followed"), "{warnings:?}");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    let toml = "[mcp.servers.claude]\noauth = { client_secret = \"${TOKEN}\" }\n";
+    let all = configs(toml, json);
+    let [claude, cursor, off, other]: [OauthConfig; 4] = logins(&all[..4]).try_into().unwrap();
+    assert_eq!(claude.client_id.as_deref(), Some("one"));
+    assert_eq!(claude.client_secret.unwrap().expose(), "abc", "ours is added to theirs");
+    assert_eq!(claude.scopes.unwrap(), ["read", "write"]);
+    assert_eq!(cursor.client_id.as_deref(), Some("two"));
+    assert_eq!(cursor.client_secret.unwrap().expose(), "abc");
+    assert_eq!((off, other), (OauthConfig::default(), OauthConfig::default()));
+    let told = wrong("[mcp.servers.pipe]\noauth = { client_id = \"x\" }\n", json);
+    assert!(told[0].starts_with("waypost.toml:2:9: error: `oauth` goes with"), "{told:?}");
+    let slip = json.replace("clientId", "clientIdd");
+    let told = wrong("", &slip);
+    assert!(told[0].contains("unknown key `clientIdd` in `mcpServers.claude.oauth`"), "{told:?}");
 }
 
 #[test]

@@ -87,7 +87,7 @@ async fn a_waiting_session_is_followed_until_it_ends() {
     let reading = tokio::spawn(read(stream));
     let ask = format!("/api/v1/asks/{}", text(&started["run"]["asks"][0]["id"]));
     house.post(&ask, json!({"action": "accept", "content": {"name": "Ann"}})).await;
-    let answer = tokio::time::timeout(Duration::from_secs(10), reading).await.unwrap().unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(60), reading).await.unwrap().unwrap();
     let events = told(&answer.text);
     let types: Vec<String> = events.iter().map(|(_, _, data)| text(&data["type"])).collect();
     for wanted in ["ask.opened", "ask.decided", "run.ended"] {

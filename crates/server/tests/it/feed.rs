@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const PATH: &str = "/api/v1/events";
 /// No event of these tests takes so long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One event of the feed: its id, its name and its data.
 type Told = (String, String, Value);

@@ -23,7 +23,7 @@ const RPC_CASES: u64 = 500;
 /// After so many messages a good one must be answered.
 const GOOD_EVERY: u64 = 100;
 /// No answer of these tests takes so long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Nothing waits for long, and there is not much room: the edges are what is looked for.
 const LIMITS: &str = "run_wait_ms = 100\nmcp_call_wait_ms = 100\nmcp_ask_wait_ms = 100\n\
                       mcp_task_after_ms = 20\nmcp_quiet_ms = 20\nmcp_sessions_max = 8\n\

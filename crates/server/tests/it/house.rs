@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, Request, Response};
 use engine::{Engine, PlanFile};
 use serde_json::{Value, json};
 use server::project::Project;
-use server::{Assembled, Extra, Setup, assemble};
+use server::{Assembled, Extra, Setup, Stopper, assemble};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,16 @@ use tower::ServiceExt;
 
 /// The address that the server believes to listen on.
 pub const ADDRESS: &str = "127.0.0.1:8420";
+/// How often something is removed that may not be free yet, ten milliseconds after each other: for
+/// a minute at least.
+const PRUNES_MAX: usize = 6_000;
 
 /// A server with its data.
 pub struct House {
     router: Router,
     pub engine: Engine,
-    _data: TempDir,
+    /// None where it is somebody else's.
+    _data: Option<TempDir>,
 }
 
 /// An answer, read to its end.
@@ -52,7 +56,7 @@ impl House {
         let data = tempfile::tempdir().unwrap();
         let address: SocketAddr = ADDRESS.parse().unwrap();
         let assembled = assembled(project, &data, address, admin_key).await;
-        Self { router: assembled.router, engine: assembled.engine, _data: data }
+        Self { router: assembled.router, engine: assembled.engine, _data: Some(data) }
     }
 
     /// A project whose upstreams may name these variables.
@@ -68,7 +72,7 @@ impl House {
         };
         let setup = Setup { variables: Arc::new(lookup), ..setup(project, &data, address) };
         let assembled = built(setup).await;
-        Self { router: assembled.router, engine: assembled.engine, _data: data }
+        Self { router: assembled.router, engine: assembled.engine, _data: Some(data) }
     }
 
     /// A project with more tools and shelves.
@@ -77,7 +81,32 @@ impl House {
         let address: SocketAddr = ADDRESS.parse().unwrap();
         let setup = Setup { extra, ..setup(project, &data, address) };
         let assembled = built(setup).await;
-        Self { router: assembled.router, engine: assembled.engine, _data: data }
+        Self { router: assembled.router, engine: assembled.engine, _data: Some(data) }
+    }
+
+    /// A server over a folder that is there before it and after it; who held it last may not have
+    /// let go of it yet.
+    pub async fn over(
+        project: impl Fn() -> Project,
+        data: &TempDir,
+        admin_key: Option<&str>,
+    ) -> (Self, Stopper) {
+        let address: SocketAddr = ADDRESS.parse().unwrap();
+        for _ in 0..1_000 {
+            let admin_key = admin_key.map(str::to_owned);
+            match assemble(Setup { admin_key, ..setup(project(), data, address) }).await {
+                Ok(assembled) => {
+                    let stopper = assembled.stopper();
+                    let Assembled { router, engine, .. } = assembled;
+                    return (Self { router, engine, _data: None }, stopper);
+                }
+                Err(error) if error.holder().is_some() => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("the data folder is held for ever");
     }
 
     /// An answer whose body is not read yet.
@@ -133,7 +162,7 @@ impl House {
     /// go of it yet.
     pub async fn prune(&self, sessions: u64) {
         let mut gone = 0;
-        for _ in 0..1_000 {
+        for _ in 0..PRUNES_MAX {
             let answer = self.post("/api/v1/sessions/prune", json!({"olderThanMs": 0})).await;
             assert_eq!(answer.status, 200, "{answer:?}");
             gone += answer.body["sessions"].as_u64().unwrap();
@@ -148,7 +177,7 @@ impl House {
     /// The same for runs of sessions that stay.
     pub async fn trim(&self, runs: u64) {
         let mut gone = 0;
-        for _ in 0..1_000 {
+        for _ in 0..PRUNES_MAX {
             let answer = self.post("/api/v1/sessions/prune", json!({"olderThanMs": 0})).await;
             assert_eq!(answer.status, 200, "{answer:?}");
             gone += answer.body["runs"].as_u64().unwrap();

@@ -18,6 +18,8 @@ mod rest_provider;
 mod rules;
 mod upstreams;
 mod providers;
+mod login_server;
+mod logins;
 mod ops;
 mod serving;
 mod mcp_client;

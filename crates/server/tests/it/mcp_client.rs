@@ -22,7 +22,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 pub const MODERN: &str = "2026-07-28";
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// A request to `/mcp` with these headers.
 pub fn sent(method: Method, headers: &[(&str, &str)], body: Body) -> Request<Body> {

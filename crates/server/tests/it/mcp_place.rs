@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use engine::PlanFile;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, pending};
 use kernel::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
@@ -19,20 +19,34 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::sync::Notify;
 use tower::ServiceExt;
 use wire::mcp::{META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN, TASKS};
+
+/// How often something is looked for that should come to be, ten milliseconds after each other: for
+/// a minute at least.
+pub const LOOKS_MAX: usize = 6_000;
+
+/// What a tool waits for before it does anything.
+enum Wait {
+    Nothing,
+    /// Longer than any test takes.
+    Ever,
+    /// Until the test lets one call go on.
+    Release(Arc<Notify>),
+}
 
 /// A tool that waits, and then does as it is told.
 struct Told {
     spec: Arc<ToolSpec>,
-    ms: u64,
+    wait: Wait,
     act: fn(&Call) -> Result<ToolOutput, ToolError>,
 }
 
 fn tool(
     name: &str,
     (pace, reach): (Pace, Reach),
-    ms: u64,
+    wait: Wait,
     act: fn(&Call) -> Result<ToolOutput, ToolError>,
 ) -> Arc<dyn Tool> {
     let spec = Arc::new(ToolSpec {
@@ -49,7 +63,7 @@ fn tool(
         unrecorded: false,
         listed: None,
     });
-    Arc::new(Told { spec, ms, act })
+    Arc::new(Told { spec, wait, act })
 }
 
 impl Tool for Told {
@@ -63,7 +77,11 @@ impl Tool for Told {
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            tokio::time::sleep(Duration::from_millis(self.ms)).await;
+            match &self.wait {
+                Wait::Nothing => {}
+                Wait::Ever => pending().await,
+                Wait::Release(release) => release.notified().await,
+            }
             (self.act)(call)
         })
     }
@@ -95,14 +113,14 @@ fn large(_call: &Call) -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput::Value(json!("x".repeat(20_000))))
 }
 
-fn tools() -> Vec<Arc<dyn Tool>> {
+fn tools(release: &Arc<Notify>) -> Vec<Arc<dyn Tool>> {
     vec![
-        tool("it::slow", (Pace::Slow, Reach::Reads), 50, done),
-        tool("it::long", (Pace::Quick, Reach::Reads), 20_000, done),
-        tool("it::endless", (Pace::Task, Reach::Reads), 20_000, done),
-        tool("it::broken", (Pace::Task, Reach::Reads), 50, broken),
-        tool("it::large", (Pace::Quick, Reach::Writes), 0, large),
-        tool("it::wants", (Pace::Quick, Reach::Reads), 0, wants),
+        tool("it::slow", (Pace::Slow, Reach::Reads), Wait::Release(release.clone()), done),
+        tool("it::long", (Pace::Quick, Reach::Reads), Wait::Ever, done),
+        tool("it::endless", (Pace::Task, Reach::Reads), Wait::Ever, done),
+        tool("it::broken", (Pace::Task, Reach::Reads), Wait::Nothing, broken),
+        tool("it::large", (Pace::Quick, Reach::Writes), Wait::Nothing, large),
+        tool("it::wants", (Pace::Quick, Reach::Reads), Wait::Nothing, wants),
     ]
 }
 
@@ -127,6 +145,8 @@ const LONG: &str = r#"{"planId": "it/long_plan", "steps": [
 /// A server with these tools and plans.
 pub struct Place {
     router: Router,
+    /// Lets one call of `it::slow` go on.
+    pub release: Arc<Notify>,
     _data: TempDir,
 }
 
@@ -145,12 +165,13 @@ impl Place {
         let data = tempfile::tempdir().unwrap();
         let fatal = Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}"));
         let address = ADDRESS.parse().unwrap();
+        let release = Arc::new(Notify::new());
         let setup = Setup {
-            extra: Extra { tools: tools(), ..Extra::default() },
+            extra: Extra { tools: tools(&release), ..Extra::default() },
             ..Setup::new(project, data.path().join("data"), address, fatal)
         };
         let assembled = assemble(setup).await.unwrap_or_else(|error| panic!("{error}"));
-        Self { router: assembled.router, _data: data }
+        Self { router: assembled.router, release, _data: data }
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
@@ -186,7 +207,7 @@ impl Place {
 
     /// The task once it stands so.
     pub async fn task_at(&self, id: &Value, status: &str) -> Value {
-        for _ in 0..500 {
+        for _ in 0..LOOKS_MAX {
             let task = self.task(id).await;
             if task["status"] == status {
                 return task;

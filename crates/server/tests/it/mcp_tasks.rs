@@ -16,12 +16,14 @@ async fn a_slow_tool_is_a_task() {
     for absent in ["result", "error", "inputRequests", "requestState", "task"] {
         assert!(created.get(absent).is_none(), "{created}");
     }
+    place.release.notify_one();
     let done = place.task_at(&created["taskId"], "completed").await;
     assert_eq!((said(&done["result"]).as_str(), &done["taskId"]), ("done", &created["taskId"]));
     assert!(done["result"]["_meta"]["io.modelcontextprotocol/related-task"].is_null());
     let ack = place.result("tasks/cancel", &tasks(), json!({"taskId": done["taskId"]})).await;
     assert!(ack["resultType"] == "complete" && ack.get("status").is_none(), "{ack}");
     assert_eq!(place.task(&done["taskId"]).await["status"], "completed");
+    place.release.notify_one();
     let waited = place.call(&json!({}), slow).await;
     assert_eq!((said(&waited).as_str(), &waited["resultType"]), ("done", &json!("complete")));
 }

@@ -227,7 +227,8 @@ async fn a_lost_stream_is_taken_up_where_it_was_left() {
 
 #[tokio::test]
 async fn a_session_cancels_by_saying_so() {
-    let (house, strings) = furnished("").await;
+    // However long the cancelling takes, the answer does not become a stream.
+    let (house, strings) = furnished("[limits]\nmcp_quiet_ms = 600000\n").await;
     let client = Client::hello(&house, "2025-06-18", json!({})).await;
     let call =
         whole(&house, client.request(&asked("slow", "tools/call", json!({"name": "it_slow"}))));

@@ -3,7 +3,7 @@
 use crate::house::{assembled, text};
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::schema::JsonSchemas;
-use kernel::call::{Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
+use kernel::call::{Abilities, Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
 use kernel::contracts::Tool;
 use kernel::ids::CallId;
 use kernel::limits::Limits;
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tools::remote::{Document, Remote, RemoteParts, RestConfig, UpstreamConfig, UpstreamKind};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn provider(address: SocketAddr) -> Remote {
     let document = Document::Url(format!("http://{address}/openapi.json"));
@@ -38,6 +38,8 @@ fn provider(address: SocketAddr) -> Remote {
         entropy: Arc::new(SystemEntropy),
         limits: Arc::new(Limits::default()),
         supervisor: None,
+        vault: Arc::new(tools::remote::MemoryVault::default()),
+        login: None,
     };
     Remote::start(vec![config], parts)
 }
@@ -59,6 +61,7 @@ async fn call(
         timeout_ms: 20_000,
         output_bytes_max: 1_000_000,
         given: Arc::default(),
+        can: Abilities::PERSON,
         teller: Teller::default(),
     };
     match tool.call(&caller, &call).await? {

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Sends one request on a connection of its own and reads until the other side closes.
 async fn exchange(address: SocketAddr, head: &str, body: &str) -> String {

@@ -21,6 +21,7 @@ mod trim;
 mod definitions;
 mod loose;
 
+pub(crate) use lock::FolderLock;
 pub(crate) use loose::LooseBlobs;
 pub(crate) use refs::Loose;
 
@@ -36,7 +37,6 @@ use kernel::contracts::{
 use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
 use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
 use kernel::trim::Trim;
-use lock::FolderLock;
 use prune::Scope;
 use queue::{Shared, Writes};
 use readers::Readers;

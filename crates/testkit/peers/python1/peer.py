@@ -15,8 +15,8 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
-DEADLINE_S = 120
-CHECK_DEADLINE_S = 20
+DEADLINE_S = 540
+CHECK_DEADLINE_S = 60
 VERSION = "2025-11-25"
 INVALID_PARAMS = -32602
 RESOURCE_NOT_FOUND = -32002

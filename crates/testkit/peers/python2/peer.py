@@ -14,8 +14,8 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client import ClientExtension, ResultClaim
 from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 
-DEADLINE_S = 120
-CHECK_DEADLINE_S = 20
+DEADLINE_S = 540
+CHECK_DEADLINE_S = 60
 VERSION = "2026-07-28"
 INVALID_PARAMS = -32602
 TASKS = "io.modelcontextprotocol/tasks"

@@ -19,8 +19,8 @@ import {
   ResourceUpdatedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 
-const DEADLINE_MS = 120_000;
-const CHECK_DEADLINE_MS = 20_000;
+const DEADLINE_MS = 540_000;
+const CHECK_DEADLINE_MS = 60_000;
 const VERSION = '2025-11-25';
 const INVALID_PARAMS = -32602;
 const RESOURCE_NOT_FOUND = -32002;

@@ -14,8 +14,8 @@ import {
 } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-const DEADLINE_MS = 120_000;
-const CHECK_DEADLINE_MS = 20_000;
+const DEADLINE_MS = 540_000;
+const CHECK_DEADLINE_MS = 60_000;
 const VERSION = '2026-07-28';
 const INVALID_PARAMS = -32602;
 

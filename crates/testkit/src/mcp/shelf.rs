@@ -6,10 +6,10 @@ use kernel::call::{Caller, Given, ToolOutput, Want, Wants};
 use kernel::contracts::{Page, Paged};
 use kernel::fault::Fault;
 use kernel::shelf::{
-    Changes, Completing, Completion, Find, PromptArgument, PromptSpec, ResourceSpec, Shelf,
-    TemplateSpec,
+    Changes, Completing, Completion, Find, PromptArgument, PromptSpec, Prompting, ResourceSpec,
+    Shelf, TemplateSpec,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -49,10 +49,9 @@ impl Shelf for FixtureShelf {
     fn prompt<'a>(
         &'a self,
         _caller: &'a Caller,
-        name: &'a str,
-        arguments: &'a Map<String, Value>,
-        given: &'a Given,
+        prompting: &'a Prompting<'a>,
     ) -> Find<'a, ToolOutput> {
+        let Prompting { name, arguments, given, .. } = *prompting;
         let argument = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         let output = match name {
             "test_simple_prompt" => {

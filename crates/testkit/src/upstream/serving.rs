@@ -10,7 +10,8 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-const SLOW: Duration = Duration::from_secs(5);
+/// Longer than a busy machine takes for anything: who waits for it can be told from who is slow.
+const SLOW: Duration = Duration::from_secs(60);
 /// As long as anybody would look.
 const NEVER: Duration = Duration::from_secs(3_600);
 /// How long a subscriber's line is quiet before it is looked at.

@@ -15,8 +15,8 @@ use testkit::harness::{
 const KILLS: usize = 50;
 /// How many upstreams are killed at the same time.
 const LANES: usize = 4;
-const LIMIT: Duration = Duration::from_secs(60);
-const GONE_LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(120);
+const GONE_LIMIT: Duration = Duration::from_secs(60);
 /// To look at all processes of a machine takes a while.
 const LOOK: Duration = Duration::from_millis(20);
 

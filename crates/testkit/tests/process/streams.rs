@@ -11,9 +11,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use testkit::harness::{Project, Server, StartOptions};
+use testkit::harness::{Project, Server, StartOptions, wait_for};
 use testkit::http::Client;
-use testkit::kill::Rng;
+use testkit::kill::{Rng, Run, read};
 
 const CUTS_MIN: usize = 100;
 /// The session that one of the clients follows, and those that only the other one sees.
@@ -27,12 +27,12 @@ const BREATH: Duration = Duration::from_millis(1_500);
 /// A connection is cut after fewer bytes than these; all that there is to read is 100 times more.
 const FOLLOWED_BYTES_MAX: u64 = 12 * 1024;
 const ALL_BYTES_MAX: u64 = 24 * 1024;
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 /// A client that hears nothing for so long hangs up by itself; that is no cut.
-const IDLE: Duration = Duration::from_secs(2);
+const IDLE: Duration = Duration::from_secs(5);
 /// Whoever reads a stream in one go is not so impatient.
-const UNCUT_IDLE: Duration = Duration::from_secs(20);
-const LIMIT: Duration = Duration::from_secs(120);
+const UNCUT_IDLE: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 
 const MANY: &str = r#"planId: streams/many
 description: adds ten to each item
@@ -160,8 +160,12 @@ fn run(client: &mut Client, key: &str, items: usize) {
     let answer = client
         .post("/api/v1/runs", &body)
         .unwrap_or_else(|error| panic!("a run in `{key}`: {error}"));
-    assert_eq!(answer.status, 200, "a run in `{key}`: {}", answer.body);
-    assert_eq!(answer.json()["run"]["status"], "completed", "{}", answer.body);
+    // On a busy machine it may take longer than the server waits for it.
+    assert!([200, 202].contains(&answer.status), "a run in `{key}`: {}", answer.body);
+    let run: Run = read(&answer.json()["run"]);
+    wait_for(&format!("the run `{}` in `{key}` to be completed", run.id), LIMIT, || {
+        (api::run(client, &run.id).status == "completed").then_some(())
+    });
 }
 
 /// The events of every session, each read in one go to the end and counted against its export.

@@ -12,11 +12,16 @@ use testkit::http::NoAnswer;
 use testkit::upstream::{Upstream, program};
 
 /// How long anything may take that should come to be.
-pub const LIMIT: Duration = Duration::from_secs(30);
-/// How long a list may take, and a call of who behaves well: no upstream is asked for a list, and
-/// none waits for another.
-pub const PROMPT: Duration = Duration::from_secs(2);
-/// How long a call may take at the server, so that one that hangs ends soon.
+pub const LIMIT: Duration = Duration::from_secs(120);
+/// How long a list may take, and a call of who behaves well, on a busy machine: no upstream is
+/// asked for a list, and none waits for another.
+pub const PROMPT: Duration = Duration::from_secs(20);
+/// How long the server tries to make sense of the bad one: whoever waited for that would not be
+/// prompt.
+const CONNECT_TIMEOUT_MS: u64 = 120_000;
+/// Tools of the bad one that may never be answered, and how long the server waits for them.
+const LIMITED: [&str; 8] =
+    ["lie", "hang", "huge", "other_id", "garbage", "half", "no_result", "demand"];
 const CALL_TIMEOUT_MS: u64 = 3_000;
 
 /// How the bad upstream is reached, and which era it speaks.
@@ -44,12 +49,17 @@ pub struct House {
 impl House {
     /// Starts everything; `flags` say what is bad about the bad one.
     pub fn start(way: Way, flags: &[&str]) -> Self {
-        Self::build(way, flags, "")
+        Self::build(way, flags, &limited())
+    }
+
+    /// The same with a server that waits for every call as long as it usually does.
+    pub fn patient(way: Way) -> Self {
+        Self::build(way, &[], "")
     }
 
     /// The same with a bad one whose calls are not recorded.
     pub fn unrecorded(way: Way) -> Self {
-        Self::build(way, &[], "[mcp.servers.bad]\njournal = false\n")
+        Self::build(way, &[], &format!("{}[mcp.servers.bad]\njournal = false\n", limited()))
     }
 
     fn build(way: Way, flags: &[&str], settings: &str) -> Self {
@@ -64,7 +74,8 @@ impl House {
             Way::Stdio(era) => (None, child(folder.path(), &with_era(era, flags))),
         };
         let servers = json!({"good": {"type": "http", "url": good.url()}, "bad": entry});
-        let toml = format!("[limits]\ncall_timeout_ms = {CALL_TIMEOUT_MS}\n{settings}");
+        let limit = format!("upstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}");
+        let toml = format!("[limits]\n{limit}\n{settings}");
         let project = Project::write(&folder.path().join("project"), &[], &toml);
         let text = json!({"mcpServers": servers}).to_string();
         fs::write(project.path().join(".mcp.json"), text).unwrap();
@@ -137,6 +148,13 @@ pub fn promptly(what: &str, call: impl FnOnce() -> Result<Outcome, NoAnswer>) ->
     let took = begun.elapsed();
     assert!(took < PROMPT, "{what}: took {took:?}");
     outcome
+}
+
+/// The settings that end calls which hang soon.
+fn limited() -> String {
+    let limit =
+        |tool: &&str| format!("[tools.limits.\"bad.{tool}\"]\ntimeout_ms = {CALL_TIMEOUT_MS}\n");
+    LIMITED.iter().map(limit).collect()
 }
 
 /// The entry of a child process with this folder's name in its environment.

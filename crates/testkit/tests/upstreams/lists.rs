@@ -117,10 +117,13 @@ fn a_storm_of_changes_is_followed_at_leisure() {
             let said = caller.call("bad.lists", json!({})).unwrap();
             said.words().parse().unwrap_or_else(|_| panic!("{way:?}: {said:?}"))
         };
+        let begun = Instant::now();
         let before = lists();
         std::thread::sleep(WATCH);
         let more = lists() - before;
-        let most = WATCH.as_secs() * 10;
-        assert!(more <= most, "{way:?}: asked for the list {more} times in {WATCH:?}");
+        // On a busy machine more time went by than was slept.
+        let watched = begun.elapsed();
+        let most = watched.as_secs() * 10;
+        assert!(more <= most, "{way:?}: asked for the list {more} times in {watched:?}");
     }
 }

@@ -111,7 +111,7 @@ impl Place {
 }
 
 /// Whether an address is one that anybody on the internet could have.
-fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

@@ -12,6 +12,7 @@ mod tests;
 use kernel::contracts::Tool;
 use std::sync::Arc;
 
+pub(crate) use allow::is_public;
 pub use allow::{BadHost, HttpSettings};
 pub(crate) use answer::reasons;
 pub use client::install_tls;

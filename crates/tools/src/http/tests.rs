@@ -3,14 +3,14 @@
 
 use super::HttpSettings;
 use super::request::Request;
-use kernel::call::{Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
+use kernel::call::{Abilities, Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
 use kernel::contracts::Tool;
 use kernel::ids::CallId;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 
 /// Takes one connection, reads one request and answers with these bytes; gives back what it read.
@@ -54,6 +54,7 @@ async fn call(tool: &Request, arguments: Value) -> Result<Value, ToolError> {
         timeout_ms: 5_000,
         output_bytes_max: 1_000,
         given: Arc::default(),
+        can: Abilities::PERSON,
         teller: Teller::default(),
     };
     match tool.call(&caller, &call).await? {
@@ -145,9 +146,10 @@ async fn an_answer_that_is_too_large_has_happened_all_the_same() {
 
 #[tokio::test]
 async fn nobody_at_the_other_end_means_nothing_was_sent() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // It is taken, so that nobody else can listen there, and nobody does.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = taken.local_addr().unwrap();
     let tool = tool(&[address.to_string()]);
     let arguments = json!({"method": "POST", "url": format!("http://{address}/")});
     let error = call(&tool, arguments).await.unwrap_err();

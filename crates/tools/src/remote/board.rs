@@ -20,6 +20,8 @@ pub enum UpstreamState {
     Ready,
     /// It could not be reached, or answered wrongly. It is tried again.
     Failing,
+    /// It wants somebody to log in first.
+    Login,
 }
 
 impl UpstreamState {
@@ -29,6 +31,7 @@ impl UpstreamState {
             UpstreamState::Connecting => "connecting",
             UpstreamState::Ready => "ready",
             UpstreamState::Failing => "failing",
+            UpstreamState::Login => "login",
         }
     }
 }
@@ -123,6 +126,13 @@ impl Board {
         answered.await.unwrap_or_else(|_| Err(stopped()))
     }
 
+    /// Has it looked at soon, without waiting for what comes of it.
+    pub(crate) fn look_soon(&self) {
+        let (answer, _) = oneshot::channel();
+        // Where it is full it is looked at anyway.
+        let _ = self.checks.try_send(answer);
+    }
+
     /// It is connected and has listed.
     pub(crate) fn ready(&self, now: Millis) {
         self.enter(UpstreamState::Ready, now, None);
@@ -136,6 +146,11 @@ impl Board {
     /// It cannot be used.
     pub(crate) fn failing(&self, now: Millis, error: Fault) {
         self.enter(UpstreamState::Failing, now, Some(error));
+    }
+
+    /// Somebody must log in before it can be used.
+    pub(crate) fn login(&self, now: Millis, error: Fault) {
+        self.enter(UpstreamState::Login, now, Some(error));
     }
 
     /// It can be used, but something went wrong.

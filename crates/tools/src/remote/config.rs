@@ -1,8 +1,9 @@
 //! What an operator says of an upstream server, as plain data. Who reads it from which file is the
 //! server's business.
 
-use std::fmt;
 use std::path::PathBuf;
+
+pub use kernel::secret::Secret;
 
 /// One upstream server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +31,10 @@ pub enum UpstreamKind {
     Http {
         /// The URL of its endpoint.
         url: String,
-        /// Headers that go with every request.
+        /// Headers that go with every request; an `Authorization` among them stands for a login.
         headers: Vec<(String, Secret)>,
+        /// How a login at it goes, should it want one.
+        oauth: OauthConfig,
     },
     /// An MCP server that runs as a child process.
     Stdio {
@@ -67,6 +70,29 @@ impl UpstreamKind {
             UpstreamKind::Rpc { .. } => "rpc",
         }
     }
+}
+
+/// How logins at a server go. By default all is found out from the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OauthConfig {
+    /// The client that the server's operator registered for us.
+    pub client_id: Option<String>,
+    /// Its secret, if it has one.
+    pub client_secret: Option<Secret>,
+    /// What is asked for, whatever the server says.
+    pub scopes: Option<Vec<String>>,
+    /// Who logs in.
+    pub grant: Grant,
+}
+
+/// Who logs in at a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Grant {
+    /// A person in a browser: `authorization_code`.
+    #[default]
+    Person,
+    /// We ourselves, with the client's secret: `client_credentials`.
+    Ourselves,
 }
 
 /// A REST server: the document that describes it, and how to talk to it.
@@ -147,46 +173,6 @@ pub enum KeyPlace {
     Query,
 }
 
-/// A text that is never shown: a key, a token.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps this text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the wire only.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for Secret {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl From<&str> for Secret {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-impl fmt::Display for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +182,7 @@ mod tests {
         let kind = UpstreamKind::Http {
             url: "http://a.example/mcp".to_owned(),
             headers: vec![("Authorization".to_owned(), Secret::new("Bearer abc"))],
+            oauth: OauthConfig { client_secret: Some("abc".into()), ..OauthConfig::default() },
         };
         let shown = format!("{kind:?} {}", Secret::from("abc"));
         assert!(!shown.contains("abc"), "{shown}");

@@ -4,6 +4,7 @@
 
 pub mod config;
 mod board;
+mod oauth;
 mod mcp;
 mod rest;
 mod rpc;
@@ -13,6 +14,7 @@ mod stage;
 
 use futures::future::{Either, join_all, select};
 use kernel::contracts::{Clock, Entropy, Spawn};
+use kernel::fault::Fault;
 use kernel::limits::Limits;
 use std::future::Future;
 use std::path::PathBuf;
@@ -20,7 +22,11 @@ use std::pin::pin;
 use std::sync::Arc;
 
 pub use board::{UpstreamState, UpstreamStatus};
-pub use config::{Document, KeyPlace, RestAuth, RestConfig, Secret, UpstreamConfig, UpstreamKind};
+pub use config::{
+    Document, Grant, KeyPlace, OauthConfig, RestAuth, RestConfig, Secret, UpstreamConfig,
+    UpstreamKind,
+};
+pub use oauth::{LoginPlaces, MemoryVault, Returned, Vault};
 pub use upstream::Upstream;
 
 /// What upstreams are built from.
@@ -36,6 +42,10 @@ pub struct RemoteParts {
     pub limits: Arc<Limits>,
     /// Our own binary, which watches over child processes; without one they are started directly.
     pub supervisor: Option<PathBuf>,
+    /// Keeps what logins bring.
+    pub vault: Arc<dyn Vault>,
+    /// Where logins come back to; without a place only we ourselves can log in.
+    pub login: Option<LoginPlaces>,
 }
 
 impl RemoteParts {
@@ -80,6 +90,18 @@ impl Remote {
     /// The upstreams, in the order in which they were given.
     pub fn upstreams(&self) -> &[Arc<Upstream>] {
         &self.upstreams
+    }
+
+    /// A person came back from a login: the upstream that it was for, which is connected to at
+    /// once. A fault for a login that is not under way or took too long, for another issuer than
+    /// the one that was asked, and for whatever the server says that went wrong.
+    pub async fn finish_login(&self, returned: Returned) -> Result<Arc<Upstream>, Fault> {
+        let login = oauth::pending(&*self.parts.vault, &returned.state);
+        let login = login.ok_or_else(oauth::unknown_login)?;
+        let upstream = self.upstreams.iter().find(|upstream| upstream.name() == login.upstream);
+        let upstream = upstream.cloned().ok_or_else(oauth::unknown_login)?;
+        upstream.finish_login(login, returned).await?;
+        Ok(upstream)
     }
 
     /// Lets go of all of them: sessions and child processes are ended on return, or the time for a

@@ -57,6 +57,8 @@ impl Stage {
             entropy: Arc::new(self.clone()),
             limits: Arc::new(Limits::default()),
             supervisor: None,
+            vault: Arc::new(crate::remote::MemoryVault::default()),
+            login: None,
         }
     }
 

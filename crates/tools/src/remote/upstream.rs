@@ -2,9 +2,10 @@
 //! own keeps it fresh.
 
 use super::RemoteParts;
-use super::board::{Board, Check, UpstreamStatus};
+use super::board::{Board, Check, UpstreamState, UpstreamStatus};
 use super::config::{UpstreamConfig, UpstreamKind};
 use super::mcp::{Link, RemoteShelf, dial, keep};
+use super::oauth::{Account, Pending, Returned};
 use super::{rest, rpc};
 use futures::future::select;
 use kernel::contracts::Tool;
@@ -20,6 +21,8 @@ pub struct Upstream {
     config: UpstreamConfig,
     board: Arc<Board>,
     shelf: Arc<dyn Shelf>,
+    /// Our account there, if it has logins.
+    account: Option<Arc<Account>>,
 }
 
 impl Upstream {
@@ -28,12 +31,14 @@ impl Upstream {
         let (board, checks) = Board::new(parts.clock.now());
         let board = Arc::new(board);
         let span = tracing::info_span!("upstream", name = %config.name);
-        let shelf: Arc<dyn Shelf> = match config.kind {
+        let (shelf, account) = match config.kind {
             UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => {
                 let link = Arc::new(Link::new(config.clone(), parts.clone()));
                 let kept = keep(link.clone(), board.clone(), checks, Arc::new(dial));
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
-                Arc::new(RemoteShelf::new(link))
+                let account = link.account.clone();
+                let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(link));
+                (shelf, account)
             }
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => {
                 let loader = Loader {
@@ -45,10 +50,11 @@ impl Upstream {
                 };
                 let kept = keep_loaded(loader, board.clone());
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
-                Arc::new(Bare)
+                let shelf: Arc<dyn Shelf> = Arc::new(Bare);
+                (shelf, None)
             }
         };
-        Self { config, board, shelf }
+        Self { config, board, shelf, account }
     }
 
     /// Its stable name.
@@ -84,6 +90,49 @@ impl Upstream {
     /// Connects now, if it is not connected, and lists what it has.
     pub async fn check(&self) -> Result<UpstreamStatus, Fault> {
         self.board.check().await
+    }
+
+    /// The page where somebody logs in, if a login is under way: because it wants one (its state is
+    /// `Login`), because a call wants more than our token is good for, or because one was begun.
+    pub fn login_url(&self) -> Option<String> {
+        self.account.as_ref()?.login_url()
+    }
+
+    /// Begins a login afresh, also where there is a token, which stays in use until the login is
+    /// finished: the URL of the page. A fault if this upstream has no logins that a person does.
+    pub async fn begin_login(&self) -> Result<String, Fault> {
+        self.account()?.begin().await
+    }
+
+    /// Forgets the token and who we are known as there, and connects anew. The token is given back
+    /// where the server takes it.
+    pub async fn log_out(&self) -> Result<(), Fault> {
+        self.account()?.log_out().await?;
+        self.board.look_soon();
+        Ok(())
+    }
+
+    /// Somebody came back from this login.
+    pub(crate) async fn finish_login(
+        &self,
+        login: Pending,
+        returned: Returned,
+    ) -> Result<(), Fault> {
+        let finished = self.account()?.finish(login, returned).await;
+        // One that waits for a login connects by itself; any other has more than before, or less.
+        if self.board.status().state != UpstreamState::Login {
+            self.board.look_soon();
+        }
+        finished
+    }
+
+    fn account(&self) -> Result<&Arc<Account>, Fault> {
+        self.account.as_ref().ok_or_else(|| {
+            let message = format!("upstream `{}` has no logins", self.config.name);
+            Fault::new("LoginNotPossible", message).hint(
+                "only MCP servers behind a URL have them, and not with a fixed `Authorization`",
+            )
+        })
     }
 
     /// Lets it go; its session or process is ended on return.

@@ -73,6 +73,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ("blob_grace_ms", "How long a blob stays that nothing names any more, or nothing yet."),
     ("streams_max", "How many event streams are open at the same time."),
     (
+        "logins_per_minute",
+        "How many logins at upstream servers are begun in a minute, and how many people come back \
+         from one.",
+    ),
+    (
         "mcp_list_items_max",
         "How many items one answer to an MCP list has; more are paged, which many clients ignore.",
     ),
@@ -149,6 +154,7 @@ const MEANINGS: &[(&str, &str)] = &[
          the oldest is cancelled.",
     ),
     ("upstream_pending_ms", "How long such a call is kept."),
+    ("upstream_login_ms", "How long somebody may take for a login at an upstream server."),
     ("upstream_document_bytes_max", "The size of an OpenAPI document."),
     ("upstream_schema_nodes_max", "How many parts the schema of one operation's arguments has."),
 ];

@@ -148,6 +148,8 @@ fn defaults() -> Vec<Setting> {
         setting("server.host".to_owned(), json!(server.host)),
         setting("server.port".to_owned(), json!(server.port)),
         setting("server.hosts".to_owned(), json!(server.hosts)),
+        // Nothing stands for the address that it listens on.
+        setting("server.public_url".to_owned(), Value::Null),
         setting("server.admin".to_owned(), json!(admin)),
         setting("mcp.lenient".to_owned(), json!(false)),
         setting("tools.allow".to_owned(), json!(["*"])),
@@ -201,7 +203,11 @@ fn is_secret(path: &str) -> bool {
         _ => None,
     };
     // What stands below it has a name of its own.
-    matches!(table, Some("env" | "headers" | "auth")) && words.next().is_some()
+    match (table, words.next()) {
+        (Some("env" | "headers" | "auth"), below) => below.is_some(),
+        (Some("oauth"), below) => below == Some("client_secret"),
+        _ => false,
+    }
 }
 
 /// What no file holds: where the client looks, how much is logged, and whether there is a key.
@@ -307,7 +313,7 @@ mod tests {
         assert_eq!((settings.config.server.port, settings.files().len()), (3, 3));
         assert_eq!(settings.config.server.hosts, ["c"]);
         let all = settings.all((DEFAULT_SERVER, &Origin::Default), &none);
-        assert_eq!(all.len(), 8 + Limits::NAMES.len() + 4);
+        assert_eq!(all.len(), 9 + Limits::NAMES.len() + 4);
     }
 
     #[test]
@@ -346,6 +352,7 @@ mod tests {
     #[test]
     fn what_upstreams_are_given_is_not_shown() {
         let text = "[mcp.servers.a]\ncommand = \"x\"\nenv = { T = \"hunter2\" }\n\
+                    oauth = { client_id = \"me\", client_secret = \"hunter2\" }\n\
                     [providers.b]\ntype = \"rest\"\nbase_url = \"http://b.example\"\n\
                     auth = { type = \"bearer\", token = \"hunter2\" }\n";
         let told: Vec<String> = written(&Layer::file("a.toml", text))
@@ -355,6 +362,9 @@ mod tests {
         assert!(told.contains(&"mcp.servers.a.command \"x\"".to_owned()), "{told:?}");
         assert!(told.contains(&"mcp.servers.a.env.T \"set\"".to_owned()), "{told:?}");
         assert!(told.contains(&"providers.b.auth.token \"set\"".to_owned()), "{told:?}");
+        assert!(told.contains(&"mcp.servers.a.oauth.client_id \"me\"".to_owned()), "{told:?}");
+        let secret = "mcp.servers.a.oauth.client_secret \"set\"";
+        assert!(told.contains(&secret.to_owned()), "{told:?}");
         assert!(!told.concat().contains("hunter2"), "{told:?}");
     }
 

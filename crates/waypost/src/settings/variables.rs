@@ -84,7 +84,7 @@ fn value(section: &str, key: &str, text: &str) -> Value {
             let hosts = text.split(',').map(str::trim).filter(|host| !host.is_empty());
             json!(hosts.collect::<Vec<_>>())
         }
-        ("server", "host" | "admin") => json!(text),
+        ("server", "host" | "public_url" | "admin") => json!(text),
         _ => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
     }
 }
@@ -108,6 +108,7 @@ mod tests {
             ("WAYPOST_SERVER_HOST", "::1"),
             ("WAYPOST_SERVER_HOSTS", "a.test, b.test:8443,"),
             ("WAYPOST_SERVER_ADMIN", "key"),
+            ("WAYPOST_SERVER_PUBLIC_URL", "https://c.test"),
             ("WAYPOST_SERVER_PORT", "1"),
             ("WAYPOST_PORT", "2"),
             ("WAYPOST_LIMITS_BODY_BYTES_MAX", "9"),
@@ -117,6 +118,7 @@ mod tests {
         let config = Config::layered(&layers).unwrap();
         assert_eq!(config.server.host.to_string(), "::1");
         assert_eq!(config.server.hosts, ["a.test", "b.test:8443"]);
+        assert_eq!(config.server.names(), ["a.test", "b.test:8443", "c.test"]);
         assert_eq!(config.server.admin, server::config::AdminRule::Key);
         assert_eq!(config.server.port, 2, "the short name goes first");
         assert_eq!(config.limits.body_bytes_max, 9);

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use testkit::harness::{processes_with, send_signal, wait_for};
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Ignores that it should end, and so does what it starts. `$0` marks both.
 const STUBBORN: &str = r#"trap "" TERM HUP INT
@@ -74,7 +74,8 @@ fn what_a_command_leaves_behind_is_ended() {
     let mark = mark("left");
     let script = "sh -c 'while :; do sleep 1; done' \"$0\" >/dev/null 2>&1 & exit 3";
     waypost(folder.path(), &["child", "--", "sh", "-c", script, &mark]).code(3);
-    assert!(processes_with(&mark).is_empty(), "{:?}", processes_with(&mark));
+    // What was killed may take a moment to be gone.
+    wait_for_marked(&mark, 0);
 }
 
 #[test]

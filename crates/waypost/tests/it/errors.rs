@@ -76,6 +76,7 @@ const OFFLINE: &[(&str, &[&str])] = &[
     ("mcp-test-unset", &["mcp", "test", "web", "behind"]),
     ("mcp-test-unreachable", &["mcp", "test", "dead", "behind"]),
     ("mcp-ls-unreachable", &["--server", NOWHERE, "mcp", "ls"]),
+    ("mcp-login-unreachable", &["--server", NOWHERE, "mcp", "login", "hub"]),
     ("mcp-import-no-file", &["mcp", "import", "nowhere.json", "empty"]),
     ("mcp-import-mistakes", &["mcp", "import", "broken/.mcp.json", "empty"]),
     ("bad-server", &["--server", "nowhere", "tool", "ls"]),
@@ -105,6 +106,8 @@ const ONLINE: &[(&str, &[&str])] = &[
     ("tool-show-misspelt", &["tool", "show", "math::ad"]),
     ("tool-call-wrong-input", &["tool", "call", "math::add", "a=one", "b=2"]),
     ("tool-call-failed", &["tool", "call", "test::always_fail"]),
+    ("mcp-login-unknown", &["mcp", "login", "hub"]),
+    ("mcp-logout-unknown", &["mcp", "logout", "hub"]),
     ("events-tail-no-place", &["events", "tail", "--after", "nowhere"]),
 ];
 
@@ -243,6 +246,7 @@ fn held(told: &mut Told) {
     let url = server.url.as_str();
     let prune = ["--server", url, "session", "prune", "--older-than", "30d"];
     told.fails("session-prune-no-key", &prune);
+    told.fails("mcp-login-no-key", &["--server", url, "mcp", "login", "hub"]);
 }
 
 fn kept() -> BTreeMap<String, String> {

@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 use testkit::harness::wait_for;
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+const CONNECT_LIMIT: Duration = Duration::from_secs(120);
 /// Nobody listens on port 1.
 const NOBODY: &str = "[server]\nport = 1\n";
 
@@ -105,13 +105,48 @@ fn the_tools_of_a_server_behind_this_one_are_ours() {
     assert!(ready["tools"].as_u64().unwrap() > 0, "{ready}");
     assert_eq!(ready["origin"], ".mcp.json:1");
     upstream(&server, "off", "disabled");
-    let tools = server.json(&["tool", "ls"]).code(0).json()["items"].clone();
-    let is_theirs = |tool: &Value| tool["name"].as_str().unwrap().starts_with("demo.");
-    assert!(tools.as_array().unwrap().iter().any(is_theirs), "{tools}");
+    // They are taken into the catalog a moment after the upstream is ready.
+    wait_for("tools of `demo` in the catalog", CONNECT_LIMIT, || {
+        let tools = server.json(&["tool", "ls"]).code(0).json()["items"].clone();
+        let is_theirs = |tool: &Value| tool["name"].as_str().unwrap().starts_with("demo.");
+        tools.as_array().unwrap().iter().any(is_theirs).then_some(())
+    });
 
     behind.stop();
     let failed = server.run(&["mcp", "test", "demo"]).code(6);
     assert!(failed.stderr.contains("upstream `demo` (.mcp.json:1) cannot be used"), "{failed:#?}");
     server.run(&["mcp", "test", "dmeo"]).code(1).says("did you mean `demo`?");
     server.run(&["mcp", "test", "off"]).code(1).says("disabled");
+}
+
+#[test]
+fn not_every_server_has_logins() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let servers = "[mcp.servers.fixed]\nurl = \"http://127.0.0.1:1/mcp\"\n\
+                   headers = { Authorization = \"Bearer x\" }\n";
+    write(place, &[("waypost.toml", servers)]);
+    let server = Server::of_project(place);
+    let fixed = "a fixed `Authorization` header";
+    server.run(&["mcp", "login", "fixed"]).code(1).says(fixed).says("waypost.toml:1");
+    server.run(&["mcp", "logout", "fixed"]).code(1).says(fixed);
+    server.run(&["mcp", "login", "fxied"]).code(1).says("did you mean `fixed`?");
+}
+
+#[test]
+fn a_test_leaves_logins_to_whoever_holds_the_data_folder() {
+    let behind = Server::demo();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let servers = format!("{NOBODY}[mcp.servers.demo]\nurl = \"{}/mcp\"\n", behind.url);
+    write(place, &[("waypost.toml", &servers)]);
+    // As if somebody had logged in once.
+    fs::create_dir_all(place.join(".waypost/vault")).unwrap();
+    waypost(place, &["mcp", "test", "demo"]).code(0);
+    // It is not where the settings say, and found by its data.
+    let server = Server::of_project(place);
+    let tested = waypost(place, &["--json", "mcp", "test", "demo"]).code(0).json();
+    assert_eq!(tested["state"], "ready", "{tested}");
+    server.stop();
+    waypost(place, &["mcp", "test", "demo"]).code(0);
 }

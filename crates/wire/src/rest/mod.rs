@@ -21,7 +21,7 @@ pub use run::{
     Run, RunAnswer, RunBody, Session, Status,
 };
 pub use stream::{FeedEvent, FeedSnapshot, StreamEnd};
-pub use upstream::{Provider, Upstream, UpstreamServer};
+pub use upstream::{Provider, ProviderOauth, Upstream, UpstreamLogin, UpstreamServer};
 
 #[cfg(test)]
 mod tests {

@@ -31,8 +31,12 @@ pub struct Upstream {
     /// The names of the variables that it is given.
     #[serde(default)]
     pub env: Vec<String>,
-    /// How it is: `connecting`, `ready`, `failing`, or `disabled` where it is left alone.
+    /// How it is: `connecting`, `ready`, `failing`, `login` where somebody must log in at it first,
+    /// or `disabled` where it is left alone.
     pub state: String,
+    /// The page where somebody logs in, while a login is under way; for administrators only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login_url: Option<String>,
     /// Since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -68,6 +72,14 @@ pub struct UpstreamServer {
     pub version: Option<String>,
 }
 
+/// A login at an upstream that was begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpstreamLogin {
+    /// The page where somebody logs in.
+    pub url: String,
+}
+
 /// A provider that is stored: an address whose tools are ours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -89,6 +101,9 @@ pub struct Provider {
     /// Headers that go with every request; each names a variable `${WAYPOST_PROVIDER_..}`.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// How a login at an MCP server goes; all is found out from the server if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<ProviderOauth>,
     /// Patterns of the operations of a REST server that become tools; all if empty.
     #[serde(default)]
     pub include: Vec<String>,
@@ -113,6 +128,24 @@ pub struct Provider {
     /// Whether it is left alone.
     #[serde(default)]
     pub disabled: bool,
+}
+
+/// How a login at a stored provider goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProviderOauth {
+    /// The client that the server's operator registered for us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Its secret: a variable `${WAYPOST_PROVIDER_..}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// What is asked for, whatever the server says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
+    /// Who logs in: `person`, or `ourselves` with the client's secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
 }
 
 fn rest() -> String {

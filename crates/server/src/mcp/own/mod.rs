@@ -10,7 +10,7 @@ use crate::shown;
 use engine::refusal::{Refusal, RefusalKind};
 use engine::{Engine, Inspection, Watch};
 use futures::future::BoxFuture;
-use kernel::call::{Caller, Given, ToolOutput, ToolSpec};
+use kernel::call::{Caller, ToolOutput, ToolSpec};
 use kernel::contracts::{Page, Paged, SessionFilter, SessionRef};
 use kernel::fault::Fault;
 use kernel::ids::{PlanId, SessionId};
@@ -18,11 +18,11 @@ use kernel::names::{Alphabet, inward};
 use kernel::plan::Plan;
 use kernel::projection::SessionRow;
 use kernel::shelf::{
-    Changes, Completing, Completion, Find, PromptSpec, ResourceSpec, Shelf, TemplateSpec,
-    WRONG_REQUEST,
+    Changes, Completing, Completion, Find, PromptSpec, Prompting, ResourceSpec, Shelf,
+    TemplateSpec, WRONG_REQUEST,
 };
 use place::{Family, Place};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 use wire::rest::{self, RunAnswer};
@@ -211,12 +211,11 @@ impl Shelf for Own {
     fn prompt<'a>(
         &'a self,
         caller: &'a Caller,
-        name: &'a str,
-        arguments: &'a Map<String, Value>,
-        _given: &'a Given,
+        prompting: &'a Prompting<'a>,
     ) -> Find<'a, ToolOutput> {
-        let plan = self.plan(caller, name);
-        let filled = plan.map(|plan| ToolOutput::Value(prompt::filled(&plan, arguments)));
+        let plan = self.plan(caller, prompting.name);
+        let filled = plan.map(|plan| prompt::filled(&plan, prompting.arguments));
+        let filled = filled.map(ToolOutput::Value);
         Box::pin(std::future::ready(Ok(filled)))
     }
 
@@ -362,9 +361,10 @@ mod tests {
     use engine::schema::JsonSchemas;
     use engine::{Parts, PlanFile, RunRequest, RunSession, RunTarget};
     use futures::FutureExt;
-    use kernel::call::Verdict;
+    use kernel::call::{Abilities, Given, Verdict};
     use kernel::contracts::Policy;
     use kernel::limits::Limits;
+    use serde_json::Map;
     use std::collections::BTreeMap;
     use std::path::Path;
 
@@ -442,8 +442,10 @@ mod tests {
             let (caller, sees) = (caller(subject), plans == 2);
             assert_eq!(own.prompts(&caller).len(), plans);
             assert_eq!(own.prompt_spec(&caller, "secret--b").is_some(), sees);
-            let (no, nothing) = (Map::new(), Given::default());
-            let prompt = own.prompt(&caller, "secret/b", &no, &nothing).await.unwrap();
+            let (arguments, given) = (&Map::new(), &Given::default());
+            let can = Abilities::PERSON;
+            let prompting = Prompting { name: "secret/b", arguments, given, can };
+            let prompt = own.prompt(&caller, &prompting).await.unwrap();
             assert_eq!(prompt.is_some(), sees);
             assert_eq!(own.resources(&caller, &all).await.unwrap().items.len(), plans);
             assert_eq!(own.read(&caller, uri).await.unwrap().is_some(), sees);

@@ -5,6 +5,7 @@ use kernel::call::{Pace, Reach};
 use kernel::ids::{Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, SessionRow};
 use kernel::schema::Misfit;
+use wire::mcp::MISSING_CAPABILITY;
 
 fn spec(schema: Option<Value>, yields: Yields) -> ToolSpec {
     ToolSpec {
@@ -63,6 +64,7 @@ fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
         },
         asks: Vec::new(),
         replayed: false,
+        elsewhere: false,
     }
 }
 
@@ -155,11 +157,26 @@ fn what_a_failed_tool_said_itself_is_passed_on() {
 }
 
 #[test]
+fn what_the_client_lacks_is_told_as_the_protocol_has_it() {
+    let lacks = Abilities { sample: true, ..Abilities::default() };
+    let refusal = |code, detail: Value| {
+        Refusal::new(RefusalKind::Upstream, code, "InputWanted: no model").detail(detail)
+    };
+    let error = refused(refusal(CALLER_LACKS, json!(lacks)), Version::July2026).unwrap_err();
+    assert_eq!(error.code, MISSING_CAPABILITY);
+    assert_eq!(error.data, Some(json!({"requiredCapabilities": {"sampling": {}}})));
+    // Whoever lacks nothing that has a name is told in words.
+    assert!(refused(refusal(CALLER_LACKS, json!({})), Version::July2026).is_ok());
+    assert!(refused(refusal("tool_failed", json!(lacks)), Version::July2026).is_ok());
+}
+
+#[test]
 fn only_the_runtimes_own_faults_fail_a_task() {
     let status =
         |status, name: &str| TaskStatus::of(&report(status, Some(Fault::new(name, "why"))), 0);
     assert_eq!(status(RunStatus::Failed, "LimitReached"), TaskStatus::Failed);
     assert_eq!(status(RunStatus::Failed, "RecoveryGaveUp"), TaskStatus::Failed);
+    assert_eq!(status(RunStatus::Failed, "UpstreamTaskFailed"), TaskStatus::Failed);
     for name in ["AlwaysFails", "HttpStatus", "Timeout", "Rejected", "Declined", "PolicyDenied"] {
         assert_eq!(status(RunStatus::Failed, name), TaskStatus::Completed, "{name}");
     }

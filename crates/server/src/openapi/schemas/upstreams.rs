@@ -7,8 +7,10 @@ pub(super) fn schemas() -> Vec<Named> {
     vec![
         ("Upstream", upstream()),
         ("UpstreamServer", upstream_server()),
+        ("UpstreamLogin", upstream_login()),
         ("UpstreamPage", upstream_page()),
         ("Provider", provider()),
+        ("ProviderOauth", provider_oauth()),
     ]
 }
 
@@ -38,6 +40,14 @@ fn upstream() -> Value {
                 "since": "2026-11-15T04:09:04.123Z",
                 "tools": 0, "prompts": 0, "resources": 0, "restarts": 2,
                 "lastError": {"name": "UpstreamUnreachable", "message": "it ended with code 1"}
+            },
+            {
+                "name": "hub", "prefix": "hub.", "kind": "http",
+                "target": "https://hub.example.com/mcp", "origin": "waypost.toml:20",
+                "trusted": false, "journal": true, "headers": [], "env": [], "state": "login",
+                "loginUrl": "https://login.example.com/authorize?client_id=waypost&state=..",
+                "since": "2026-11-15T04:09:04.123Z",
+                "tools": 0, "prompts": 0, "resources": 0, "restarts": 0
             }
         ]
     })
@@ -70,7 +80,16 @@ fn upstream_properties() -> Value {
         "timeoutMs": {"type": "integer", "minimum": 1},
         "headers": names("The names of the headers that go with every request."),
         "env": names("The names of the variables that it is given."),
-        "state": {"type": "string", "enum": ["connecting", "ready", "failing", "disabled"]},
+        "state": {
+            "type": "string",
+            "description": "`login`: somebody must log in at it first.",
+            "enum": ["connecting", "ready", "failing", "login", "disabled"]
+        },
+        "loginUrl": {
+            "type": "string",
+            "description": "The page where somebody logs in, while a login is under way; for \
+                            administrators only."
+        },
         "since": {"type": "string", "format": "date-time"},
         "version": {"type": "string", "description": "The version of MCP that is spoken with it."},
         "era": {
@@ -94,6 +113,50 @@ fn upstream_server() -> Value {
         "required": ["name"],
         "properties": {"name": {"type": "string"}, "version": {"type": "string"}},
         "examples": [{"name": "github", "version": "1.2.0"}]
+    })
+}
+
+fn upstream_login() -> Value {
+    json!({
+        "type": "object",
+        "description": "A login at an upstream that was begun.",
+        "required": ["url"],
+        "properties": {
+            "url": {"type": "string", "description": "The page where somebody logs in."}
+        },
+        "examples": [{"url": "https://login.example.com/authorize?client_id=waypost&state=.."}]
+    })
+}
+
+fn provider_oauth() -> Value {
+    json!({
+        "type": "object",
+        "description": "How a login at a stored provider goes.",
+        "additionalProperties": false,
+        "properties": {
+            "clientId": {
+                "type": "string",
+                "description": "The client that the server's operator registered for us."
+            },
+            "clientSecret": {
+                "type": "string",
+                "description": "Its secret: a variable `${WAYPOST_PROVIDER_..}` of the server."
+            },
+            "scopes": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What is asked for, whatever the server says."
+            },
+            "grant": {
+                "type": "string",
+                "description": "Who logs in: a person, if absent, or we with the client's secret.",
+                "enum": ["person", "ourselves"]
+            }
+        },
+        "examples": [{
+            "clientId": "waypost", "clientSecret": "${WAYPOST_PROVIDER_CRM_SECRET}",
+            "scopes": ["read"], "grant": "ourselves"
+        }]
     })
 }
 
@@ -136,6 +199,9 @@ fn provider() -> Value {
                 "description": "Each names a variable `${WAYPOST_PROVIDER_..}` of the server.",
                 "additionalProperties": {"type": "string"}
             },
+            "oauth": {
+                "$ref": "#/components/schemas/ProviderOauth"
+            },
             "include": texts("Patterns of the operations that become tools; all if empty."),
             "tools": texts("The tools of an RPC server; those that it lists if empty."),
             "prefix": {"type": "string"},
@@ -152,6 +218,11 @@ fn provider() -> Value {
             "headers": {"Authorization": "Bearer ${WAYPOST_PROVIDER_CRM_TOKEN}"},
             "include": ["list*"], "tools": [], "prefix": "crm.", "trusted": false,
             "journal": true, "timeoutMs": 30000, "allowPrivate": false, "disabled": false
+        }, {
+            "refName": "hub", "providerType": "MCP", "baseUrl": "https://hub.example.com/mcp",
+            "headers": {}, "oauth": {"clientId": "waypost", "scopes": ["read"]},
+            "include": [], "tools": [], "trusted": false, "journal": true,
+            "allowPrivate": false, "disabled": false
         }]
     })
 }

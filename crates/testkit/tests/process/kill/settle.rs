@@ -11,7 +11,7 @@ use testkit::http::Client;
 use testkit::kill::{Ask, Load, Rng};
 use testkit::receiver::Receiver;
 
-const SETTLE_LIMIT: Duration = Duration::from_secs(120);
+const SETTLE_LIMIT: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(20);
 
 /// What had to be settled.

@@ -4,18 +4,20 @@
 
 use super::Link;
 use super::calls::News;
+use super::doubt;
 use super::line::{Incoming, PeerError, PeerErrorKind};
 use super::lists::{self, Listed, Which};
 use super::peer::{AskError, Era, Peer, Request};
-use super::requests::{ELICIT, SAMPLE};
+use super::requests::{ELICIT, ROOTS, SAMPLE};
 use crate::remote::board::Check;
+use crate::remote::config::UpstreamKind;
 use futures::future::BoxFuture;
 use kernel::call::HowFar;
 use kernel::ids::Millis;
 use serde_json::json;
 use std::future::pending;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::RpcError;
 
 /// Changes that are told within this time are listed together.
@@ -24,6 +26,8 @@ const DEBOUNCE_MS: u64 = 250;
 const TTL_MIN_MS: u64 = 10_000;
 /// Lists are looked at once a day, whatever a server says.
 const TTL_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
+/// A server that may be another one by now is looked at, but not more often than this.
+const DOUBT_MS: u64 = 10_000;
 /// A stream of news is opened anew once a day.
 const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -44,6 +48,9 @@ pub(crate) struct Attended {
     deaf: u32,
     listens_since: Millis,
     listed: bool,
+    /// Wakes when the server may be another one, and when it was last looked at for that.
+    doubts: watch::Receiver<u64>,
+    doubted_at: Option<Millis>,
 }
 
 /// Something that whoever keeps the server must know.
@@ -73,6 +80,7 @@ enum Woken {
     Listed(Result<Listed, AskError>),
     Deaf(Deaf),
     Due,
+    Doubted,
     Check(Check),
     Heard(Option<Incoming>),
 }
@@ -83,6 +91,7 @@ impl Attended {
         let now = link.parts.clock.now();
         Self {
             news: peer.news(),
+            doubts: peer.doubts(),
             link,
             peer,
             listing: None,
@@ -94,6 +103,7 @@ impl Attended {
             deaf: 0,
             listens_since: now,
             listed: false,
+            doubted_at: None,
         }
     }
 
@@ -106,6 +116,7 @@ impl Attended {
                 Woken::Listed(Err(error)) => return self.not_listed(error),
                 Woken::Deaf(deaf) => self.ended(deaf),
                 Woken::Due => self.list(),
+                Woken::Doubted => self.doubted(),
                 Woken::Check(check) => {
                     self.list_soon(Which::ALL, 0);
                     return Event::Check(check);
@@ -133,6 +144,7 @@ impl Attended {
             listed = settled(&mut self.listing) => Woken::Listed(listed),
             deaf = settled(&mut self.listening) => Woken::Deaf(deaf),
             () = timer, if idle => Woken::Due,
+            Ok(()) = self.doubts.changed() => Woken::Doubted,
             Some(check) = checks.recv() => Woken::Check(check),
             heard = heard(&mut self.news) => Woken::Heard(heard),
         }
@@ -170,6 +182,7 @@ impl Attended {
         self.refresh_at = self.now().plus_ms(self.refresh_ms());
         match error {
             AskError::Peer(error) if error.kind.loses_connection() => Event::Lost(error),
+            error if self.listed && self.is_foreign(&error) => Event::Lost(another_one(&error)),
             error if self.listed => Event::Stumbled(error),
             AskError::Peer(error) => Event::Lost(error),
             AskError::Rpc(_) => {
@@ -177,6 +190,27 @@ impl Attended {
                 Event::Lost(PeerError::new(HowFar::Failed, PeerErrorKind::NotMcp, message))
             }
         }
+    }
+
+    /// Something was answered as by a server of the other era: its list tells.
+    fn doubted(&mut self) {
+        let now = self.now();
+        let lately = |at: Millis| now.0.saturating_sub(at.0).max(0).unsigned_abs() < DOUBT_MS;
+        if self.is_over_http() && !self.doubted_at.is_some_and(lately) {
+            self.doubted_at = Some(now);
+            self.list_soon(Which { tools: true, ..Which::NONE }, 0);
+        }
+    }
+
+    /// Whether its list cannot be read because it is another server by now. A process is what it
+    /// was when it was started.
+    fn is_foreign(&self, error: &AskError) -> bool {
+        let declared = self.peer.capabilities();
+        self.is_over_http() && doubt::is_foreign("tools/list", error, declared)
+    }
+
+    fn is_over_http(&self) -> bool {
+        matches!(self.link.config.kind, UpstreamKind::Http { .. })
     }
 
     /// When to list again without having heard anything.
@@ -223,7 +257,9 @@ impl Attended {
     async fn hear(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Notification { .. } => self.hear_notification(incoming),
-            Incoming::Request { id, method, params } if [ELICIT, SAMPLE].contains(&&*method) => {
+            Incoming::Request { id, method, params }
+                if [ELICIT, SAMPLE, ROOTS].contains(&&*method) =>
+            {
                 let request = Incoming::Request { id, method, params };
                 let refused = self.peer.calls().give_to_the_only(request).err();
                 if let Some(Incoming::Request { id, method, .. }) = refused {
@@ -286,6 +322,12 @@ async fn heard(news: &mut Option<News>) -> Option<Incoming> {
         Some(news) => news.next().await,
         None => pending().await,
     }
+}
+
+/// It has to be met anew: whoever answers now may be of another era.
+fn another_one(error: &AskError) -> PeerError {
+    let message = format!("it does not answer as it did when it was connected to: {error}");
+    PeerError::new(HowFar::Failed, PeerErrorKind::Gone, message)
 }
 
 fn no_reason() -> PeerError {

@@ -3,7 +3,7 @@
 
 use super::line::{PeerError, PeerErrorKind};
 use super::requests::{AskError, Request, Requests};
-use kernel::call::HowFar;
+use kernel::call::{Abilities, HowFar};
 use serde_json::{Map, Value, json};
 use wire::jsonrpc::{self, RpcError};
 use wire::mcp::{
@@ -65,19 +65,21 @@ pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Gre
     Ok(greeted)
 }
 
-/// Parameters that say who asks, as every request of the stateless version does.
-pub(crate) fn introduced(params: Value) -> Value {
+/// Parameters that say who asks and what can be asked of it, as every request of the stateless
+/// version does.
+pub(crate) fn introduced(params: Value, can: Abilities) -> Value {
     let mut params = object(params);
     let mut meta = object(params.remove("_meta").unwrap_or_default());
     meta.insert(META_VERSION.to_owned(), Value::from(MODERN));
     meta.insert(META_CLIENT.to_owned(), client());
-    meta.insert(META_CAPABILITIES.to_owned(), modern_capabilities());
+    meta.insert(META_CAPABILITIES.to_owned(), modern_capabilities(can));
     params.insert("_meta".to_owned(), Value::Object(meta));
     Value::Object(params)
 }
 
 async fn discover(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskError> {
-    let ask = || Request::new("server/discover", introduced(Value::Null), timeout_ms);
+    let params = introduced(Value::Null, Abilities::PERSON);
+    let ask = || Request::new("server/discover", params.clone(), timeout_ms);
     let discovered = match requests.ask(ask()).await {
         // It names our version among those that it speaks: worth a second try.
         Err(AskError::Rpc(error)) if refuses_what_it_speaks(&error) => requests.ask(ask()).await?,
@@ -99,7 +101,8 @@ async fn discover(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskEr
 async fn initialize(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskError> {
     let params = json!({
         "protocolVersion": LEGACY[0],
-        "capabilities": {"elicitation": {"form": {}, "url": {}}},
+        // Said once for all callers: what one of them lacks is refused when it is asked for.
+        "capabilities": {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}},
         "clientInfo": client(),
     });
     let greeting = requests.ask(Request::new("initialize", params, timeout_ms)).await?;
@@ -132,6 +135,9 @@ fn not_understood(error: &AskError) -> bool {
             | PeerErrorKind::Timeout
             | PeerErrorKind::TooLarge
             | PeerErrorKind::Unauthorized
+            | PeerErrorKind::Forbidden
+            | PeerErrorKind::Login
+            | PeerErrorKind::Scope
             | PeerErrorKind::Closed => false,
         },
     }
@@ -180,9 +186,22 @@ fn client() -> Value {
     json!({"name": "waypost", "title": "Waypost", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// Forms and pages reach our own caller; sampling and roots are on their way out of the protocol.
-fn modern_capabilities() -> Value {
-    json!({"elicitation": {"form": {}, "url": {}}, "extensions": {TASKS: {}}})
+/// What reaches our own caller, and that an answer may be a task: those we follow ourselves.
+fn modern_capabilities(can: Abilities) -> Value {
+    let mut declared = json!({"extensions": {TASKS: {}}});
+    if can.form {
+        declared["elicitation"]["form"] = json!({});
+    }
+    if can.page {
+        declared["elicitation"]["url"] = json!({});
+    }
+    if can.sample {
+        declared["sampling"] = json!({});
+    }
+    if can.roots {
+        declared["roots"] = json!({});
+    }
+    declared
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -259,6 +278,8 @@ mod tests {
             assert_eq!(server.sent()[0]["method"], "notifications/initialized");
             let initialize = server.asked().remove(1);
             assert_eq!(initialize.params["protocolVersion"], "2025-11-25");
+            let declared = &initialize.params["capabilities"];
+            assert!(declared["sampling"].is_object() && declared["roots"].is_object());
             assert_eq!(initialize.params.get("_meta"), None);
         }
     }
@@ -310,6 +331,8 @@ mod tests {
         for kind in [
             PeerErrorKind::Unreachable,
             PeerErrorKind::Unauthorized,
+            PeerErrorKind::Forbidden,
+            PeerErrorKind::Login,
             PeerErrorKind::Closed,
             PeerErrorKind::Refused(503),
         ] {
@@ -320,8 +343,21 @@ mod tests {
     }
 
     #[test]
+    fn only_what_the_caller_can_is_declared_of_it() {
+        let declared = |can| introduced(Value::Null, can)["_meta"][META_CAPABILITIES].clone();
+        let tasks = json!({TASKS: {}});
+        assert_eq!(declared(Abilities::default()), json!({"extensions": tasks}));
+        let program = Abilities { sample: true, roots: true, ..Abilities::default() };
+        let all = json!({"sampling": {}, "roots": {}, "extensions": tasks});
+        assert_eq!(declared(program), all);
+        let page = Abilities { page: true, ..Abilities::default() };
+        assert_eq!(declared(page)["elicitation"], json!({"url": {}}));
+    }
+
+    #[test]
     fn what_a_request_says_itself_stays() {
-        let said = introduced(json!({"name": "a", "_meta": {"progressToken": 7}}));
+        let params = json!({"name": "a", "_meta": {"progressToken": 7}});
+        let said = introduced(params, Abilities::PERSON);
         assert_eq!(said["name"], "a");
         assert_eq!(said["_meta"]["progressToken"], 7);
         assert_eq!(said["_meta"][META_VERSION], MODERN);

@@ -9,7 +9,7 @@ use super::peer::{AskError, Era, Peer};
 use super::stdio::ChildLine;
 use super::tool::RemoteTool;
 use super::{Connection, Link};
-use crate::remote::board::{Board, Check};
+use crate::remote::board::{Board, Check, UpstreamState};
 use crate::remote::config::UpstreamKind;
 use futures::future::{BoxFuture, select};
 use kernel::call::HowFar;
@@ -65,11 +65,11 @@ pub(crate) fn dial(link: Arc<Link>, way: Way) -> Dialled {
     Box::pin(async move {
         let Link { config, parts, .. } = &*link;
         match (&config.kind, way) {
-            (UpstreamKind::Http { url, headers }, Way::Usual) => {
-                HttpLine::new(url, headers.clone(), parts)
+            (UpstreamKind::Http { url, headers, .. }, Way::Usual) => {
+                HttpLine::new(url, headers.clone(), link.account.clone(), parts)
             }
-            (UpstreamKind::Http { url, headers }, Way::Oldest) => {
-                SseLine::connect(url, headers.clone(), parts).await
+            (UpstreamKind::Http { url, headers, .. }, Way::Oldest) => {
+                SseLine::connect(url, headers.clone(), link.account.clone(), parts).await
             }
             (UpstreamKind::Stdio { command, args, env, cwd }, _) => {
                 ChildLine::start(&config.name, command, args, env, cwd.as_deref(), parts)
@@ -101,7 +101,11 @@ impl Keeper {
         loop {
             let (error, ready_since) = match self.connect().await {
                 Ok(peer) => self.attend(peer).await,
-                Err(error) => (error, None),
+                Err(error) => {
+                    // Whatever answers there next time may be another server.
+                    self.era = None;
+                    (error, None)
+                }
             };
             let wait_ms = self.lost(error, ready_since);
             self.link.hang_up().await;
@@ -143,8 +147,8 @@ impl Keeper {
                 self.way = way;
                 Ok(peer)
             }
-            // What the usual way met says more than what an old one did.
-            Err(_) if way == Way::Oldest => Err(error),
+            // What the usual way met says more than what an old one did, unless it is there.
+            Err(again) if way == Way::Oldest && !again.kind.wants_login() => Err(error),
             Err(again) => Err(again),
         }
     }
@@ -225,6 +229,9 @@ impl Keeper {
 
     /// Notes that there is no connection, and says how long to wait before the next try.
     fn lost(&mut self, error: PeerError, ready_since: Option<Millis>) -> u64 {
+        if error.kind.wants_login() && self.link.login_url().is_some() {
+            return self.wait_for_login(error);
+        }
         let now = self.link.parts.clock.now();
         let lasted_ms = ready_since.map_or(0, |since| now.0.saturating_sub(since.0).max(0));
         let limits = &self.link.parts.limits;
@@ -252,13 +259,30 @@ impl Keeper {
         wait_ms
     }
 
-    /// Waits, unless somebody wants to know sooner.
+    /// Nothing helps until somebody has logged in. It is looked at now and then all the same: it
+    /// may not want a login any more.
+    fn wait_for_login(&mut self, error: PeerError) -> u64 {
+        let (now, upstream) = (self.link.parts.clock.now(), self.link.config.name.as_str());
+        if self.board.status().state != UpstreamState::Login {
+            tracing::warn!(upstream, %error, "an upstream wants a login");
+        }
+        let fault = error.fault(upstream);
+        self.failures = 0;
+        self.link.set(Connection::Failing(error));
+        self.board.login(now, fault.clone());
+        self.answer_checks(Some(&fault));
+        self.link.parts.limits.upstream_list_interval_ms
+    }
+
+    /// Waits, unless somebody wants to know sooner, or has logged in.
     async fn rest(&mut self, wait_ms: u64) {
         let clock = &self.link.parts.clock;
         let over = clock.sleep_until(clock.now().plus_ms(wait_ms));
+        let is_login = self.board.status().state == UpstreamState::Login;
         tokio::select! {
             biased;
             () = over => {}
+            () = self.link.login_over(), if is_login => {}
             Some(check) = self.checks.recv() => self.waiting.push(check),
         }
     }

@@ -109,6 +109,12 @@ pub(crate) enum PeerErrorKind {
     Gone,
     /// The server wants other credentials.
     Unauthorized,
+    /// The server does not let us do this.
+    Forbidden,
+    /// Somebody must log in first, and can.
+    Login,
+    /// Somebody must log in for more than our token is good for, and can.
+    Scope,
     /// The line is closed: the process ended, or we closed it.
     Closed,
 }
@@ -124,8 +130,16 @@ impl PeerErrorKind {
             PeerErrorKind::NotMcp => "UpstreamNotMcp",
             PeerErrorKind::Gone => "UpstreamSessionLost",
             PeerErrorKind::Unauthorized => "UpstreamUnauthorized",
+            PeerErrorKind::Forbidden => "UpstreamForbidden",
+            PeerErrorKind::Login => "UpstreamLogin",
+            PeerErrorKind::Scope => "UpstreamScope",
             PeerErrorKind::Closed => "UpstreamClosed",
         }
+    }
+
+    /// Whether it goes well once somebody has logged in.
+    pub(crate) fn wants_login(self) -> bool {
+        matches!(self, PeerErrorKind::Login | PeerErrorKind::Scope)
     }
 
     /// Whether the next request would most likely fail the same way until we connect anew.
@@ -134,9 +148,12 @@ impl PeerErrorKind {
             PeerErrorKind::Unreachable
             | PeerErrorKind::Gone
             | PeerErrorKind::Unauthorized
+            | PeerErrorKind::Login
             | PeerErrorKind::Closed => true,
             PeerErrorKind::Timeout
             | PeerErrorKind::Refused(_)
+            | PeerErrorKind::Forbidden
+            | PeerErrorKind::Scope
             | PeerErrorKind::TooLarge
             | PeerErrorKind::NotMcp => false,
         }

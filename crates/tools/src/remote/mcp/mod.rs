@@ -7,6 +7,8 @@ mod http;
 mod stdio;
 mod requests;
 mod hello;
+mod doubt;
+mod levels;
 mod calls;
 mod peer;
 mod lists;
@@ -20,10 +22,12 @@ mod scripted;
 
 use super::RemoteParts;
 use super::config::UpstreamConfig;
+use super::oauth::Account;
 use kernel::call::HowFar;
 use line::{Line, PeerError, PeerErrorKind};
 use lists::Lists;
 use peer::Peer;
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, watch};
 
@@ -42,6 +46,8 @@ pub(crate) struct Link {
     pub(crate) parts: RemoteParts,
     /// Calls that wait for an answer of our caller's.
     pub(crate) pending: wants::Pending,
+    /// Our account there, if it has logins.
+    pub(crate) account: Option<Arc<Account>>,
     connection: watch::Sender<Connection>,
     lists: Mutex<Arc<Lists>>,
     updates: broadcast::Sender<String>,
@@ -64,6 +70,7 @@ impl Link {
     /// A link to an upstream that is being connected to.
     pub(crate) fn new(config: UpstreamConfig, parts: RemoteParts) -> Self {
         Self {
+            account: Account::new(&config, &parts),
             config,
             parts,
             pending: wants::Pending::default(),
@@ -94,6 +101,19 @@ impl Link {
         }
     }
 
+    /// The page where somebody logs in, if a login is under way.
+    pub(crate) fn login_url(&self) -> Option<String> {
+        self.account.as_ref()?.login_url()
+    }
+
+    /// Waits until no login is under way; for ever where there are no logins.
+    pub(crate) async fn login_over(&self) {
+        match &self.account {
+            Some(account) => account.login_over().await,
+            None => pending().await,
+        }
+    }
+
     /// What it listed last; nothing before it was first heard.
     pub(crate) fn lists(&self) -> Arc<Lists> {
         self.last_lists().clone()
@@ -109,6 +129,10 @@ impl Link {
         let is_settled = |connection: &Connection| match connection {
             Connection::Connecting => false,
             Connection::Ready(peer) => !peer.is_lost(),
+            // Somebody has logged in, and it will be connected to at once.
+            Connection::Failing(error) if error.kind.wants_login() => {
+                self.account.as_ref().is_none_or(|account| account.waits_for_login())
+            }
             Connection::Failing(_) => true,
         };
         let mut connection = self.connection.subscribe();
@@ -118,6 +142,9 @@ impl Link {
 
     /// Why it cannot be used now, and what to do.
     fn away(&self, error: PeerError) -> PeerError {
+        if error.kind.wants_login() {
+            return PeerError { how: HowFar::NotSent, ..error };
+        }
         let hint = error.hint.unwrap_or_else(|| {
             format!("it is tried again by itself; it is configured in {}", self.config.origin)
         });

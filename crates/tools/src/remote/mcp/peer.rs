@@ -1,14 +1,17 @@
 //! One connected MCP server: a line, and what was agreed over it.
 
 use super::calls::{Calls, News};
+use super::doubt;
 use super::hello::{self, Greeted};
+use super::levels::{Levels, Wish};
 use super::line::{Incoming, Line, Outgoing, PeerError, Replies};
 use super::requests::Requests;
 use crate::remote::RemoteParts;
+use kernel::call::{Abilities, LogLevel};
 use kernel::limits::Limits;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{Id, RpcError};
 
 pub(crate) use super::hello::Era;
@@ -16,12 +19,17 @@ pub(crate) use super::requests::{AskError, Request};
 
 /// How many pieces of news wait to be heard that came with the answer to a request.
 const ASIDE_MAX: usize = 64;
+/// How long a server may take to learn from which level on its log is wanted.
+const LEVEL_MS: u64 = 2_000;
 
 /// A connected server.
 pub(crate) struct Peer {
     requests: Arc<Requests>,
     greeted: Greeted,
     calls: Arc<Calls>,
+    levels: Levels,
+    /// Grows when an answer suggests that the server is not of its era any more.
+    doubts: watch::Sender<u64>,
     /// Whether what belongs to a call may come outside of it.
     hears_news: bool,
     news: Mutex<Option<News>>,
@@ -44,6 +52,8 @@ impl Peer {
             requests,
             greeted,
             calls: Arc::default(),
+            levels: Levels::default(),
+            doubts: watch::Sender::new(0),
             hears_news,
             news: Mutex::new(Some(News::new(heard, set_aside))),
         })
@@ -57,8 +67,20 @@ impl Peer {
         name: Option<&str>,
         timeout_ms: u64,
     ) -> Result<Value, AskError> {
-        let request = Request { name, ..Request::new(method, self.introduced(params), timeout_ms) };
-        self.requests.ask(request).await
+        self.request(Request { name, ..Request::new(method, params, timeout_ms) }).await
+    }
+
+    /// The same for a request that says more.
+    pub(crate) async fn request(&self, mut request: Request<'_>) -> Result<Value, AskError> {
+        request.params = self.introduced(request.params, request.can);
+        let method = request.method;
+        let answered = self.requests.ask(request).await;
+        match &answered {
+            Err(AskError::Rpc(error)) => self.wonder(method, error),
+            Err(AskError::Peer(error)) => self.note(error),
+            Ok(_) => {}
+        }
+        answered
     }
 
     /// Sends a request that is a call: gives all that comes back for it, the answer last. Dropping
@@ -70,7 +92,7 @@ impl Peer {
         // A stateless server asks nothing on the way; without a token it tells nothing either.
         let is_told_apart = self.greeted.era == Era::Modern && token.is_none();
         if !self.hears_news || is_told_apart {
-            return self.requests.open(outgoing).await;
+            return self.requests.open(outgoing).await.inspect_err(|error| self.note(error));
         }
         // Not waited for: a server may ask something elsewhere before it begins to answer here.
         let requests = self.requests.clone();
@@ -97,6 +119,29 @@ impl Peer {
         let ms = self.limits().upstream_connect_timeout_ms;
         // A failure is noted, and a server that does not listen misses the answer.
         let _ = self.requests.parts().within(ms, self.requests.serve(id, method)).await;
+    }
+
+    /// Has its log sent from this level on, for as long as the wish is kept. Only servers with a
+    /// handshake are told apart from a request, and only those that have a log.
+    pub(crate) async fn hear_log(&self, level: LogLevel) -> Option<Wish> {
+        if self.era() == Era::Modern || !self.capabilities()["logging"].is_object() {
+            return None;
+        }
+        let wish = self.levels.wish(level);
+        let mut told = self.levels.told.lock().await;
+        let lowest = self.levels.lowest();
+        if *told == lowest {
+            return Some(wish);
+        }
+        // Whoever waits here may leave: then nobody knows what the server was told.
+        *told = None;
+        let asked = self.ask("logging/setLevel", json!({"level": lowest}), None, LEVEL_MS).await;
+        if let Err(error) = asked {
+            tracing::debug!(?lowest, %error, "an upstream was not told which log is wanted");
+        }
+        // A server that refuses it is not asked for the same again.
+        *told = lowest;
+        Some(wish)
     }
 
     /// Which era it is of.
@@ -139,9 +184,29 @@ impl Peer {
         self.requests.aside()
     }
 
-    /// Notes a failure: after some nothing can go well until we connect anew.
+    /// Notes a failure: after some nothing can go well until we connect anew, and after some the
+    /// server may be another one.
     pub(crate) fn note(&self, error: &PeerError) {
         self.requests.note(error);
+        if doubt::is_refused(error) {
+            self.doubt();
+        }
+    }
+
+    /// Notes an error that it answered with: after some it may be another server.
+    pub(crate) fn wonder(&self, method: &str, error: &RpcError) {
+        if doubt::is_unheard_of(method, error, self.capabilities()) {
+            self.doubt();
+        }
+    }
+
+    /// Wakes when the server may be another one.
+    pub(crate) fn doubts(&self) -> watch::Receiver<u64> {
+        self.doubts.subscribe()
+    }
+
+    fn doubt(&self) {
+        self.doubts.send_modify(|doubts| *doubts += 1);
     }
 
     /// Whether the connection is lost.
@@ -157,13 +222,13 @@ impl Peer {
     }
 
     fn outgoing(&self, mut request: Request<'_>) -> Outgoing {
-        request.params = self.introduced(request.params);
+        request.params = self.introduced(request.params, request.can);
         self.requests.number(request)
     }
 
-    fn introduced(&self, params: Value) -> Value {
+    fn introduced(&self, params: Value, can: Abilities) -> Value {
         match self.greeted.era {
-            Era::Modern => hello::introduced(params),
+            Era::Modern => hello::introduced(params, can),
             Era::Legacy if params.is_object() => params,
             Era::Legacy => Value::Object(serde_json::Map::new()),
         }

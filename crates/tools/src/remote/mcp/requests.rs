@@ -3,7 +3,7 @@
 
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::remote::RemoteParts;
-use kernel::call::HowFar;
+use kernel::call::{Abilities, HowFar};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +14,8 @@ use wire::jsonrpc::{self, INVALID_REQUEST, Id, METHOD_NOT_FOUND, RpcError};
 pub(crate) const ELICIT: &str = "elicitation/create";
 /// The server asks our caller's model something.
 pub(crate) const SAMPLE: &str = "sampling/createMessage";
+/// The server asks for our caller's folders.
+pub(crate) const ROOTS: &str = "roots/list";
 
 /// One request of ours.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +28,8 @@ pub(crate) struct Request<'a> {
     pub(crate) name: Option<&'a str>,
     /// Arguments that are repeated as headers.
     pub(crate) param_headers: Vec<(String, String)>,
+    /// What whoever it is asked for can do, which a stateless server is told.
+    pub(crate) can: Abilities,
     /// How long the answer may take.
     pub(crate) timeout_ms: u64,
 }
@@ -33,7 +37,8 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     /// A request about nothing in particular.
     pub(crate) fn new(method: &'a str, params: Value, timeout_ms: u64) -> Self {
-        Self { method, params, name: None, param_headers: Vec::new(), timeout_ms }
+        let (param_headers, can) = (Vec::new(), Abilities::PERSON);
+        Self { method, params, name: None, param_headers, can, timeout_ms }
     }
 }
 
@@ -181,9 +186,9 @@ impl Requests {
 fn own_answer(method: &str) -> Result<Value, RpcError> {
     match method {
         "ping" => Ok(json!({})),
-        // A server has no business in our folders, and an empty list says so without an error.
-        "roots/list" => Ok(json!({"roots": []})),
-        ELICIT => Err(RpcError::new(
+        // A server has no business in our own folders, and an empty list says so without an error.
+        ROOTS => Ok(json!({"roots": []})),
+        ELICIT | SAMPLE => Err(RpcError::new(
             INVALID_REQUEST,
             "nobody can be asked: the request belongs to no call, or to one of several; ask for \
              one call at a time",
@@ -209,10 +214,10 @@ mod tests {
     #[test]
     fn some_requests_are_answered_without_asking_anybody() {
         assert_eq!(own_answer("ping"), Ok(json!({})));
-        assert_eq!(own_answer("roots/list"), Ok(json!({"roots": []})));
+        assert_eq!(own_answer(ROOTS), Ok(json!({"roots": []})));
         let code = |method| own_answer(method).unwrap_err().code;
         assert_eq!(code(ELICIT), INVALID_REQUEST);
-        assert_eq!(code(SAMPLE), METHOD_NOT_FOUND);
+        assert_eq!(code(SAMPLE), INVALID_REQUEST);
         assert_eq!(code("tools/call"), METHOD_NOT_FOUND);
     }
 }

@@ -3,7 +3,7 @@
 use super::Link;
 use super::keeper::{Dial, Dialled, Way};
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
-use crate::remote::config::{UpstreamConfig, UpstreamKind};
+use crate::remote::config::{OauthConfig, UpstreamConfig, UpstreamKind};
 use futures::future::BoxFuture;
 use kernel::call::HowFar;
 use serde_json::{Value, json};
@@ -239,7 +239,11 @@ pub(crate) fn config() -> UpstreamConfig {
     UpstreamConfig {
         name: "far".to_owned(),
         prefix: "far.".to_owned(),
-        kind: UpstreamKind::Http { url: "http://far.test/mcp".to_owned(), headers: Vec::new() },
+        kind: UpstreamKind::Http {
+            url: "http://far.test/mcp".to_owned(),
+            headers: Vec::new(),
+            oauth: OauthConfig::default(),
+        },
         trusted: false,
         journal: true,
         timeout_ms: None,

@@ -7,18 +7,18 @@ mod changes;
 mod tests;
 
 use super::Link;
-use super::peer::AskError;
+use super::peer::{AskError, Request};
 use super::tool::{broken, for_the_next_hop, refused};
 use super::wants::{Carried, Round};
 use futures::future::BoxFuture;
-use kernel::call::{Caller, Given, ToolOutput};
+use kernel::call::{Caller, ToolOutput};
 use kernel::contracts::{Page, Paged};
 use kernel::fault::Fault;
 use kernel::shelf::{
-    Changes, Completing, Completion, Find, PromptArgument, PromptSpec, ResourceSpec, Shelf,
-    TemplateSpec, WRONG_REQUEST,
+    Changes, Completing, Completion, Find, PromptArgument, PromptSpec, Prompting, ResourceSpec,
+    Shelf, TemplateSpec, WRONG_REQUEST,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{INVALID_PARAMS, RpcError};
 use wire::mcp::RESOURCE_NOT_FOUND;
@@ -56,12 +56,8 @@ impl RemoteShelf {
     }
 
     /// A prompt, filled in. A stateless server may want something first.
-    async fn get(
-        &self,
-        name: &str,
-        arguments: &Map<String, Value>,
-        given: &Given,
-    ) -> Result<ToolOutput, Fault> {
+    async fn get(&self, prompting: Prompting<'_>) -> Result<ToolOutput, Fault> {
+        let Prompting { name, arguments, given, can } = prompting;
         let carried = Carried::read(&given.state);
         let mut answers = carried.answers(given);
         let mut state = carried.request_state;
@@ -76,7 +72,9 @@ impl RemoteShelf {
             if let Some(state) = state.take() {
                 params["requestState"] = state;
             }
-            let asked = self.ask("prompts/get", params, name).await;
+            let peer = self.link.peer().await.map_err(|error| self.fault(&error.into()))?;
+            let request = Request::new("prompts/get", params, timeout_ms(&self.link));
+            let asked = peer.request(Request { name: Some(name), can, ..request }).await;
             let result = asked.map_err(|error| self.fault(&error))?;
             let kind = result["resultType"].as_str().unwrap_or("complete").to_owned();
             match (kind.as_str(), result) {
@@ -84,10 +82,10 @@ impl RemoteShelf {
                     for_the_next_hop(&mut prompt);
                     return Ok(ToolOutput::Value(Value::Object(prompt)));
                 }
-                ("input_required", result) => match Round::read(&result) {
+                ("input_required", result) => match Round::read(&result, can) {
                     Round::Wants(wants) => return Ok(wants),
                     Round::Again(more, next) => (answers, state) = (more, next),
-                    Round::Impossible(what) => return Err(self.trouble(&what)),
+                    Round::Impossible(what, _) => return Err(self.trouble(&what)),
                 },
                 _ => return Err(self.trouble("it answered with something that is no prompt")),
             }
@@ -156,13 +154,11 @@ impl Shelf for RemoteShelf {
     fn prompt<'a>(
         &'a self,
         _caller: &'a Caller,
-        name: &'a str,
-        arguments: &'a Map<String, Value>,
-        given: &'a Given,
+        prompting: &'a Prompting<'a>,
     ) -> Find<'a, ToolOutput> {
         Box::pin(async move {
-            let Some(there) = self.prompt_there(name) else { return Ok(None) };
-            self.get(there, arguments, given).await.map(Some)
+            let Some(name) = self.prompt_there(prompting.name) else { return Ok(None) };
+            self.get(Prompting { name, ..*prompting }).await.map(Some)
         })
     }
 

@@ -5,6 +5,7 @@ mod mirror;
 mod calling;
 mod task;
 mod course;
+mod login;
 #[cfg(test)]
 pub(super) mod scene;
 #[cfg(test)]
@@ -141,7 +142,7 @@ pub(crate) fn refused(config: &UpstreamConfig, error: &RpcError) -> Fault {
     match &error.data {
         Some(data) if code == MISSING_CAPABILITY => {
             let needed = told(&data["requiredCapabilities"].to_string());
-            fault.hint(format!("it needs what is not offered to upstreams here: {needed}"))
+            fault.hint(format!("it needs what its caller does not have: {needed}"))
         }
         _ => fault,
     }

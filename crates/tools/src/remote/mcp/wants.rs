@@ -4,15 +4,17 @@
 //! comes; if it is gone by then, it is made again and the same questions get the same answers.
 
 mod asked;
+mod left_out;
 mod pending;
 
-use kernel::call::{Given, ToolOutput, Want, Wants};
+use kernel::call::{Abilities, Given, ToolOutput, Want, Wants};
 use kernel::ids::ContentHash;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-pub(crate) use asked::{ELICIT, Requests, pages, read};
+pub(crate) use asked::{Requests, missing, nobody, pages, read};
+pub(crate) use left_out::{defaults, filled};
 pub(crate) use pending::{Kept, Pending, Question, Running, Talk, Whose};
 
 /// What a call hands out with what it wants, and gets back with it.
@@ -40,6 +42,9 @@ pub(crate) struct Carried {
     /// Whether the caller was asked to open pages before the call is made at all.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pages: bool,
+    /// What fields of the forms have by default, by the server's keys.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(crate) defaults: Map<String, Value>,
 }
 
 impl Carried {
@@ -50,7 +55,10 @@ impl Carried {
 
     /// The output of a call that wants this first.
     pub(crate) fn wanting(&self, inputs: BTreeMap<String, Want>) -> ToolOutput {
-        ToolOutput::Wants(Box::new(Wants { inputs, state: json!(self) }))
+        let of_form = |(key, want): (&String, &Want)| Some((key.clone(), defaults(want)?));
+        let by_key = inputs.iter().filter_map(of_form).collect();
+        let state = json!(Self { defaults: by_key, ..self.clone() });
+        ToolOutput::Wants(Box::new(Wants { inputs, state }))
     }
 
     /// The answers to what a stateless server asked. A caller that answers without having been
@@ -60,7 +68,10 @@ impl Carried {
             return given.inputs.clone().into_iter().collect();
         }
         let declined = self.declined.iter().map(|key| (key.clone(), asked::decline()));
-        let answered = |key: &String| Some((key.clone(), given.inputs.get(key)?.clone()));
+        let answered = |key: &String| {
+            let answer = given.inputs.get(key)?.clone();
+            Some((key.clone(), filled(answer, self.defaults.get(key))))
+        };
         let asked = self.asked.iter().filter(|_| !self.pages);
         declined.chain(asked.filter_map(answered)).collect()
     }
@@ -72,14 +83,15 @@ pub(crate) enum Round {
     Wants(ToolOutput),
     /// Nobody need be asked: it is called again with these answers and this state.
     Again(Map<String, Value>, Option<Value>),
-    /// It asks for what nobody can give; this says what.
-    Impossible(String),
+    /// It asks for what nobody can give; this says what, and what the caller lacks for it.
+    Impossible(String, Abilities),
 }
 
 impl Round {
-    /// Reads an answer.
-    pub(crate) fn read(result: &Value) -> Self {
-        let Requests { wants, declined, impossible } = Requests::read(result.get("inputRequests"));
+    /// Reads an answer to a caller that can do this.
+    pub(crate) fn read(result: &Value, can: Abilities) -> Self {
+        let requests = Requests::read(result.get("inputRequests"), can);
+        let Requests { wants, declined, impossible, lacks } = requests;
         let request_state = result.get("requestState").filter(|state| !state.is_null()).cloned();
         if !wants.is_empty() {
             let carried = Carried {
@@ -92,7 +104,7 @@ impl Round {
         }
         match impossible.first() {
             Some((key, why)) if declined.is_empty() => {
-                Round::Impossible(format!("it asks for `{key}`, but {why}"))
+                Round::Impossible(format!("it asks for `{key}`, but {why}"), lacks)
             }
             _ => Round::Again(declined, request_state),
         }
@@ -145,12 +157,33 @@ mod tests {
     }
 
     #[test]
+    fn what_a_form_has_by_default_is_carried_to_its_answer() {
+        let schema = json!({"type": "object", "properties": {
+            "name": {"type": "string", "default": "Ann"}, "free": {"type": "string"}}});
+        let params = json!({"message": "m", "requestedSchema": schema});
+        let form = json!({"method": "elicitation/create", "params": params});
+        let Round::Wants(ToolOutput::Wants(wants)) =
+            Round::read(&json!({"inputRequests": {"form": form}}), Abilities::PERSON)
+        else {
+            panic!("somebody must be asked");
+        };
+        assert_eq!(wants.state["defaults"], json!({"form": {"name": "Ann"}}));
+        let inputs = BTreeMap::from([("form".to_owned(), json!({"action": "accept"}))]);
+        let given = Given { inputs, state: wants.state };
+        let answers = Carried::read(&given.state).answers(&given);
+        let filled = json!({"action": "accept", "content": {"name": "Ann"}});
+        assert_eq!(json!(answers), json!({"form": filled}));
+    }
+
+    #[test]
     fn a_round_asks_or_goes_on_or_cannot() {
-        let read =
-            |requests: Value| Round::read(&json!({"inputRequests": requests, "requestState": "s"}));
+        let can = Abilities { roots: true, ..Abilities::PERSON };
+        let read = |requests: Value| {
+            Round::read(&json!({"inputRequests": requests, "requestState": "s"}), can)
+        };
         let roots = json!({"method": "roots/list"});
         let bad = json!({"method": "elicitation/create", "params": {}});
-        let turn = json!({"method": "sampling/createMessage", "params": {}});
+        let turn = json!({"method": "sampling/createMessage", "params": {"messages": []}});
         let Round::Wants(ToolOutput::Wants(wants)) = read(json!({"r": roots, "b": bad, "t": turn}))
         else {
             panic!("somebody must be asked");
@@ -160,7 +193,8 @@ mod tests {
         assert_eq!(wants.state, state);
         let again = read(json!({"b": bad, "t": turn}));
         assert!(matches!(again, Round::Again(answers, Some(_)) if answers.contains_key("b")));
-        assert!(matches!(read(json!({"t": turn})), Round::Impossible(_)));
+        let impossible = read(json!({"t": turn}));
+        assert!(matches!(impossible, Round::Impossible(_, lacks) if lacks.sample));
         // A server may only want to be called again.
         assert!(matches!(read(json!({})), Round::Again(answers, Some(_)) if answers.is_empty()));
     }

@@ -139,15 +139,6 @@ impl<'d> At<'d> {
         }
         let (declared, has_key) = self.parameters(document, reading.supplied)?;
         let path = Template::read(self.path);
-        let known_in_path = |name: &str| {
-            let here = |declared: &Declared<'_>| {
-                declared.parameter.place == Place::Path && declared.parameter.name == name
-            };
-            declared.iter().any(here)
-        };
-        if let Some(unknown) = path.names().find(|name| !known_in_path(name)) {
-            return Err(format!("`{{{unknown}}}` of its path is not among its parameters"));
-        }
         let (inputs, defs) =
             translate(document, known, reading.nodes_max, |draft| self.inputs(draft, &declared))?;
         let (reach, idempotent) = self.effect(reading.trusted);
@@ -192,6 +183,16 @@ impl<'d> At<'d> {
             let Parameter { place, name, .. } = &declared.parameter;
             *place != Place::Path || template.names().any(|known| known == name)
         });
+        for name in template.names() {
+            let here = |declared: &Declared<'_>| {
+                declared.parameter.place == Place::Path && declared.parameter.name == name
+            };
+            if !found.iter().any(here) {
+                found.push(parameter::undeclared(name).ok_or_else(|| {
+                    format!("`{{{name}}}` of its path is not among its parameters")
+                })?);
+            }
+        }
         // A name in the path goes before the same one in the query, and that before a header's.
         found.sort_by_key(|declared| declared.parameter.place);
         let mut taken = BTreeSet::new();
@@ -352,7 +353,11 @@ mod tests {
     }
 
     fn one(item: Value) -> Operation {
-        let (mut operations, warnings) = read(json!({"/pets/{id}": item}), true);
+        one_at("/pets/{id}", item)
+    }
+
+    fn one_at(path: &str, item: Value) -> Operation {
+        let (mut operations, warnings) = read(json!({path: item}), true);
         assert!(warnings.is_empty() && operations.len() == 1, "{warnings:?}");
         operations.remove(0)
     }
@@ -473,10 +478,30 @@ mod tests {
             let told_of = refused(item);
             assert!(told_of.contains(told), "{told_of}");
         }
-        let (operations, warnings) = read(json!({"/a/{b}": {"get": {}}, "/c": {"get": {}}}), true);
+        let (operations, warnings) = read(json!({"/a{?b}": {"get": {}}, "/c": {"get": {}}}), true);
         assert_eq!(operations.len(), 1);
-        let why = "`{b}` of its path is not among its parameters".to_owned();
-        assert_eq!(warnings, [Warning { operation: "GET /a/{b}".to_owned(), why }]);
+        let why = "`{?b}` of its path is not among its parameters".to_owned();
+        assert_eq!(warnings, [Warning { operation: "GET /a{?b}".to_owned(), why }]);
+    }
+
+    #[test]
+    fn a_part_of_the_path_that_is_not_declared_is_a_text() {
+        let operation = one_at(
+            "/x/{id}/{file-name}/{id}",
+            json!({"get": {"parameters": [
+            {"name": "id", "in": "query", "schema": {"type": "integer"}}]}}),
+        );
+        let places: Vec<(&str, Place)> = operation
+            .parameters
+            .iter()
+            .map(|parameter| (parameter.argument.as_str(), parameter.place))
+            .collect();
+        assert_eq!(
+            places,
+            [("id", Place::Path), ("file-name", Place::Path), ("query_id", Place::Query)]
+        );
+        assert_eq!(operation.input_schema["properties"]["id"], json!({"type": "string"}));
+        assert_eq!(operation.input_schema["required"], json!(["id", "file-name"]));
     }
 
     #[test]

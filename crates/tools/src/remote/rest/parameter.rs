@@ -70,7 +70,8 @@ pub(super) struct Parameter {
 pub(super) struct Declared<'d> {
     /// What becomes of it.
     pub(super) parameter: Parameter,
-    fields: &'d Map<String, Value>,
+    /// What the document says of it; of some parts of a path it says nothing.
+    fields: Option<&'d Map<String, Value>>,
     schema: Option<&'d Value>,
 }
 
@@ -151,12 +152,30 @@ pub(super) fn read<'d>(
         written: written(fields, name, place, content.map(|(media, _)| media.as_str()))?,
         required: required || place == Place::Path,
     };
-    Ok(Found::Parameter(Declared { parameter, fields, schema }))
+    Ok(Found::Parameter(Declared { parameter, fields: Some(fields), schema }))
+}
+
+/// A part of the path that the document does not declare: a text, as nearly all of them are. None
+/// if its name is more than a name, for then nobody knows what it means.
+pub(super) fn undeclared(name: &str) -> Option<Declared<'static>> {
+    let parameter = Parameter {
+        argument: argument(name),
+        name: name.to_owned(),
+        place: Place::Path,
+        written: Written { style: Style::Simple, explode: false, json: false, reserved: false },
+        required: true,
+    };
+    (parameter.argument == name && !name.is_empty()).then_some(Declared {
+        parameter,
+        fields: None,
+        schema: None,
+    })
 }
 
 impl Declared<'_> {
     /// The schema of its argument.
     pub(super) fn schema(&self, draft: &mut Draft<'_>) -> Result<Value, Hitch> {
+        let Some(fields) = self.fields else { return Ok(json!({"type": "string"})) };
         let schema = match self.schema {
             Some(schema) => draft.schema(schema)?,
             None => json!({}),
@@ -166,13 +185,13 @@ impl Declared<'_> {
             Value::Bool(true) => Map::new(),
             other => return Ok(other),
         };
-        if let Some(about) = self.fields.get("description").filter(|about| about.is_string()) {
+        if let Some(about) = fields.get("description").filter(|about| about.is_string()) {
             said.insert("description".to_owned(), about.clone());
         }
-        if let Some(example) = self.fields.get("example") {
+        if let Some(example) = fields.get("example") {
             said.insert("examples".to_owned(), json!([example]));
         }
-        if self.fields.get("deprecated") == Some(&Value::Bool(true)) {
+        if fields.get("deprecated") == Some(&Value::Bool(true)) {
             said.insert("deprecated".to_owned(), Value::Bool(true));
         }
         Ok(Value::Object(said))

@@ -247,6 +247,7 @@ impl<'d> Draft<'d> {
             written.remove("required");
         }
         examples(fields, &mut written);
+        overlapping(&mut written);
         exclusive(&mut written, "exclusiveMinimum", "minimum");
         exclusive(&mut written, "exclusiveMaximum", "maximum");
         let nullable = fields.get("nullable") == Some(&Value::Bool(true));
@@ -380,6 +381,23 @@ fn examples(fields: &Map<String, Value>, written: &mut Map<String, Value>) {
     }
 }
 
+/// `oneOf` as `anyOf`. Documents say it of alternatives that overlap, as integers and numbers do,
+/// or that only a `discriminator` tells apart: what fits two of them is not wrong.
+fn overlapping(written: &mut Map<String, Value>) {
+    let Some(alternatives) = written.remove("oneOf") else { return };
+    if !written.contains_key("anyOf") {
+        written.insert("anyOf".to_owned(), alternatives);
+        return;
+    }
+    let too = json!({"anyOf": alternatives});
+    match written.get_mut("allOf") {
+        Some(Value::Array(all)) => all.push(too),
+        _ => {
+            written.insert("allOf".to_owned(), json!([too]));
+        }
+    }
+}
+
 /// `exclusiveMinimum: true` beside `minimum: 3` as `exclusiveMinimum: 3`.
 fn exclusive(written: &mut Map<String, Value>, exclusive: &str, inclusive: &str) {
     let Some(Value::Bool(flag)) = written.get(exclusive).cloned() else { return };
@@ -394,7 +412,10 @@ fn or_null(mut written: Map<String, Value>) -> Value {
     if written.is_empty() {
         return Value::Object(written);
     }
-    let Some(said) = written.remove("type") else {
+    // What holds beside the type would go on refusing null.
+    let has_more = LISTS_OF_SELF.iter().chain(&OF_SELF).any(|name| written.contains_key(*name));
+    let said = if has_more { None } else { written.remove("type") };
+    let Some(said) = said else {
         return json!({"anyOf": [written, {"type": "null"}]});
     };
     let mut names = match said {
@@ -450,6 +471,11 @@ mod tests {
                 json!({"anyOf": [{"allOf": [{"type": "string"}]}, {"type": "null"}]}),
             ),
             (
+                json!({"type": "object", "allOf": [{"required": ["a"]}], "nullable": true}),
+                json!({"anyOf": [{"type": "object", "allOf": [{"required": ["a"]}]},
+                    {"type": "null"}]}),
+            ),
+            (
                 json!({"minimum": 1, "exclusiveMinimum": true, "maximum": 9,
                     "exclusiveMaximum": false}),
                 json!({"exclusiveMinimum": 1, "maximum": 9}),
@@ -469,6 +495,25 @@ mod tests {
         ] {
             let (written, defs) = read("3.0.3", json!({}), old).unwrap();
             assert_eq!((written, defs), (new, json!({})));
+        }
+    }
+
+    #[test]
+    fn what_is_one_of_several_may_be_two_of_them() {
+        let kinds = json!([{"type": "integer"}, {"type": "number"}]);
+        for (said, meant) in [
+            (json!({"oneOf": kinds}), json!({"anyOf": kinds})),
+            (
+                json!({"oneOf": kinds, "anyOf": [{"minimum": 0}]}),
+                json!({"anyOf": [{"minimum": 0}], "allOf": [{"anyOf": kinds}]}),
+            ),
+            (
+                json!({"oneOf": kinds, "anyOf": [{"minimum": 0}], "allOf": [{"maximum": 9}]}),
+                json!({"anyOf": [{"minimum": 0}], "allOf": [{"maximum": 9}, {"anyOf": kinds}]}),
+            ),
+        ] {
+            let (written, _) = read("3.1.0", json!({}), said).unwrap();
+            assert_eq!(written, meant);
         }
     }
 

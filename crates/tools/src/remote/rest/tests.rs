@@ -7,7 +7,7 @@ use super::super::config::{
 };
 use super::load;
 use futures::future::{BoxFuture, pending, ready};
-use kernel::call::{Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
+use kernel::call::{Abilities, Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::fault::Fault;
 use kernel::ids::{CallId, Millis};
@@ -149,6 +149,8 @@ fn parts() -> RemoteParts {
         entropy: Arc::new(Still),
         limits: Arc::new(Limits::default()),
         supervisor: None,
+        vault: Arc::new(crate::remote::MemoryVault::default()),
+        login: None,
     }
 }
 
@@ -205,6 +207,7 @@ async fn call(tools: &[Arc<dyn Tool>], name: &str, arguments: Value) -> Result<V
         timeout_ms: 5_000,
         output_bytes_max: 1_000,
         given: Arc::default(),
+        can: Abilities::PERSON,
         teller: Teller::default(),
     };
     match tool.call(&caller, &call).await? {

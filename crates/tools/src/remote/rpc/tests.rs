@@ -5,7 +5,7 @@ use super::super::RemoteParts;
 use super::super::config::{Secret, UpstreamConfig, UpstreamKind};
 use super::load;
 use futures::future::{BoxFuture, pending, ready};
-use kernel::call::{Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
+use kernel::call::{Abilities, Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::fault::Fault;
 use kernel::ids::{CallId, Millis};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// Answers a request with a status and a body; nothing means silence.
 type Answers = fn(&Value) -> Option<(u16, String)>;
@@ -144,6 +144,8 @@ fn parts(clock: Arc<dyn Clock>) -> RemoteParts {
         entropy: Arc::new(Idle),
         limits: Arc::new(Limits::default()),
         supervisor: None,
+        vault: Arc::new(crate::remote::MemoryVault::default()),
+        login: None,
     }
 }
 
@@ -156,6 +158,7 @@ async fn call(tool: &Arc<dyn Tool>, arguments: Value) -> Result<Value, ToolError
         timeout_ms: 5_000,
         output_bytes_max: 1_000,
         given: Arc::default(),
+        can: Abilities::PERSON,
         teller: Teller::default(),
     };
     match tool.call(&caller, &call).await? {
@@ -281,10 +284,10 @@ async fn a_call_that_goes_wrong_says_how_far_it_got() {
 
 #[tokio::test]
 async fn nobody_there_means_nothing_was_sent() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server =
-        Server { address: listener.local_addr().unwrap(), got: Arc::new(Mutex::default()) };
-    drop(listener);
+    // It is taken, so that nobody else can listen there, and nobody does.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let server = Server { address: taken.local_addr().unwrap(), got: Arc::new(Mutex::default()) };
     let fault = server.load(&server.config(&["a"])).await.err().unwrap();
     assert_eq!(fault.name, "ConnectFailed");
     assert!(!fault.message.contains("s3cret"), "{fault}");

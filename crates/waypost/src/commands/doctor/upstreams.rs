@@ -8,7 +8,7 @@ use crate::environment::Environment;
 use crate::plans::load_project;
 use kernel::plan::mistake::Mistake;
 use std::path::{Path, PathBuf};
-use tools::remote::{UpstreamConfig, UpstreamKind};
+use tools::remote::{UpstreamConfig, UpstreamKind, UpstreamState};
 use wire::rest::{Page, Upstream};
 
 /// The check's name.
@@ -74,6 +74,11 @@ async fn running(client: &Client) -> Vec<Finding> {
     };
     let Ok(page) = read::<Page<Upstream>>(&body) else { return Vec::new() };
     let failing = |upstream: Upstream| {
+        if upstream.state == UpstreamState::Login.word() {
+            let what = format!("`{}` wants somebody to log in", upstream.name);
+            let hint = format!("`waypost mcp login {}`", upstream.name);
+            return Some(Finding::warn(NAME, what, &hint));
+        }
         let fault = upstream.last_error.filter(|_| upstream.state == "failing")?;
         let what = format!("`{}` is failing: {}", upstream.name, fault.message);
         let hint = fault.hint.unwrap_or_else(|| format!("`waypost mcp test {}`", upstream.name));

@@ -157,6 +157,7 @@ fn read(path: &Path, folder: &Path) -> Result<Option<Found>, Failure> {
 fn candidates(entries: Vec<Entry>, project: &Project) -> Vec<Candidate> {
     let settings = &project.config.server;
     let address = SocketAddr::new(settings.host, settings.port);
+    let names = settings.names();
     let known = |name: &str| {
         let mut ours = project.config.upstreams.iter().chain(&project.clients.entries);
         ours.find(|entry| entry.name == name).map(|entry| entry.place.to_string())
@@ -164,8 +165,7 @@ fn candidates(entries: Vec<Entry>, project: &Project) -> Vec<Candidate> {
     let candidate = |entry: Entry| {
         let table = moved(&entry);
         let name = table.as_ref().map_or(entry.name.as_str(), |table| table.name.as_str());
-        let left_out = if leads_back(&entry, &project.folder, (address, settings.hosts.as_slice()))
-        {
+        let left_out = if leads_back(&entry, &project.folder, (address, names.as_slice())) {
             Some("it is this project's own server".to_owned())
         } else {
             known(name).map(|place| format!("`{name}` is in {place} already"))

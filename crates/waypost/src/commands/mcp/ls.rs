@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use server::upstreams::shown;
 use std::path::PathBuf;
+use tools::remote::UpstreamState;
 use wire::rest::{Page, Upstream};
 
 const EXAMPLES: &str = "\
@@ -60,7 +61,11 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit, Failu
     let is_empty = page.items.is_empty();
     let mut table = Table::new(&["name", "kind", "state", "era", "tools", "last error"]);
     for upstream in page.items {
-        let error = upstream.last_error.map(|fault| fault.message).unwrap_or_default();
+        let error = if upstream.state == UpstreamState::Login.word() {
+            format!("log in: waypost mcp login {}", upstream.name)
+        } else {
+            upstream.last_error.map(|fault| fault.message).unwrap_or_default()
+        };
         let era = upstream.era.unwrap_or_else(|| "-".to_owned());
         let tools = upstream.tools.to_string();
         table.row(vec![upstream.name, upstream.kind, upstream.state, era, tools, error]);

@@ -7,6 +7,9 @@ mod snippet;
 mod upstream;
 mod ls;
 mod test;
+mod browser;
+mod login;
+mod logout;
 mod writing;
 mod add;
 mod import;
@@ -21,6 +24,7 @@ Examples:
   waypost mcp add github https://mcp.example.com/mcp    # its tools are ours from the next start
   waypost mcp add files -- npx -y @example/files .
   waypost mcp ls                              # the servers behind this one, and how they are
+  waypost mcp login github                    # where one of them wants to know who you are
   waypost mcp snippet claude-code             # what to write where, for a server that runs
   waypost mcp snippet claude-desktop shop     # a client that starts the project's server itself
   waypost mcp snippet vscode > .vscode/mcp.json
@@ -45,6 +49,10 @@ enum McpCommand {
     Ls(ls::LsArgs),
     /// Connect to a server behind this one now, and show what it has
     Test(test::TestArgs),
+    /// Log in at a server behind this one, with a browser
+    Login(login::LoginArgs),
+    /// Forget a login at a server behind this one
+    Logout(logout::LogoutArgs),
     /// Write a server into waypost.toml
     Add(add::AddArgs),
     /// Find the servers of a client's settings, and write them into waypost.toml
@@ -59,6 +67,8 @@ impl McpArgs {
             McpCommand::Snippet(args) => Some(args.project()),
             McpCommand::Ls(args) => Some(args.project()),
             McpCommand::Test(args) => Some(args.project()),
+            McpCommand::Login(args) => Some(args.project()),
+            McpCommand::Logout(args) => Some(args.project()),
             McpCommand::Add(args) => Some(args.project()),
             McpCommand::Import(args) => Some(args.project()),
         }
@@ -72,6 +82,8 @@ pub(crate) async fn run(args: McpArgs, context: &Context) -> Result<Exit, Failur
         McpCommand::Snippet(args) => snippet::run(&args, context),
         McpCommand::Ls(args) => ls::run(&args, context).await,
         McpCommand::Test(args) => test::run(&args, context).await,
+        McpCommand::Login(args) => login::run(&args, context).await,
+        McpCommand::Logout(args) => logout::run(&args, context).await,
         McpCommand::Add(args) => add::run(&args, context),
         McpCommand::Import(args) => import::run(&args, context),
     }

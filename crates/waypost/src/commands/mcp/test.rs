@@ -2,8 +2,11 @@
 //! it is done here, as that server would.
 
 use super::upstream::{client, is_nobody_there, lookup, mistaken, of_project};
-use crate::client::{Request, read};
+use crate::address;
+use crate::assembly::refused;
+use crate::client::{Client, Request, read};
 use crate::context::Context;
+use crate::environment::SECRET_KEY;
 use crate::exit::{Exit, Failure};
 use crate::output::Fields;
 use crate::place::project_folder;
@@ -11,10 +14,11 @@ use clap::Args;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::plan::mistake::meant;
 use serde_json::json;
+use server::HeldVault;
 use server::upstreams::{Entry, shown};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tools::remote::{Remote, RemoteParts, UpstreamState, UpstreamStatus};
+use tools::remote::{MemoryVault, Remote, RemoteParts, UpstreamState, UpstreamStatus, Vault};
 use wire::rest::Upstream;
 
 const EXAMPLES: &str = "\
@@ -43,7 +47,7 @@ impl TestArgs {
 /// A server that is started for this may take its time.
 const CHECK_SECONDS: u64 = 60;
 
-/// Connects, and fails with 6 where that cannot be done.
+/// Connects, and fails with 6 where that cannot be done, with 4 where somebody must log in first.
 pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit, Failure> {
     let checking = async {
         match there(args, context).await {
@@ -52,6 +56,9 @@ pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit, Fail
         }
     };
     let upstream = context.progress().during("connecting", checking).await?;
+    if upstream.state == UpstreamState::Login.word() {
+        return Err(unknown_there(&upstream));
+    }
     if upstream.state != UpstreamState::Ready.word() {
         return Err(unreachable(&upstream));
     }
@@ -65,13 +72,41 @@ pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit, Fail
 
 /// Has the server connect.
 async fn there(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
-    let request = Request::to(&["upstreams", args.name.as_str(), "check"]);
-    let request = request.taking(CHECK_SECONDS).keyed(context.admin_key()?);
-    read(&client(context)?.post(request, &json!({})).await?)
+    asked(&client(context)?, args, context).await
 }
 
-/// Connects from this process.
+async fn asked(client: &Client, args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
+    let request = Request::to(&["upstreams", args.name.as_str(), "check"]);
+    let request = request.taking(CHECK_SECONDS).keyed(context.admin_key()?);
+    read(&client.post(request, &json!({})).await?)
+}
+
+/// Connects from this process, unless another one holds the data folder: what a login brought is
+/// renewed now and then, and two who renew it take it from each other.
 async fn here(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
+    let given = context.environment.text(SECRET_KEY);
+    let data = context.project.as_ref().map(|folder| folder.join(".waypost"));
+    let held = data.as_deref().map_or(Ok(None), |data| HeldVault::take(data, given));
+    match (held, data) {
+        (Ok(held), _) => alone(args, context, held).await,
+        (Err(error), Some(data)) if error.holder().is_some() => {
+            let pid = error.holder().and_then(|holder| holder.pid);
+            match address::of_holder(&data, pid) {
+                Some(url) => asked(&Client::new(&url)?, args, context).await,
+                // It serves a pipe. Logins are its own, and all else can be tried here.
+                None => alone(args, context, None).await,
+            }
+        }
+        (Err(error), _) => Err(refused(error)),
+    }
+}
+
+/// Connects with what logins brought, where anything did.
+async fn alone(
+    args: &TestArgs,
+    context: &Context,
+    held: Option<HeldVault>,
+) -> Result<Upstream, Failure> {
     let name = args.name.as_str();
     let (project, upstreams) = of_project(context)?;
     let variables = lookup(&context.environment);
@@ -88,6 +123,8 @@ async fn here(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
             entropy: Arc::new(SystemEntropy),
             limits: Arc::new(project.config.limits),
             supervisor: std::env::current_exe().ok(),
+            vault: held.as_ref().map_or_else(nothing, |held| held.vault.clone()),
+            login: None,
         },
     );
     let Some(upstream) = remote.upstreams().first() else {
@@ -96,8 +133,14 @@ async fn here(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
     let status = match upstream.check().await {
         Ok(status) => status,
         Err(fault) => {
-            let state = UpstreamState::Failing;
-            UpstreamStatus { state, last_error: Some(fault), ..upstream.status() }
+            let status = upstream.status();
+            let state = match status.state {
+                UpstreamState::Login => UpstreamState::Login,
+                UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Failing => {
+                    UpstreamState::Failing
+                }
+            };
+            UpstreamStatus { state, last_error: Some(fault), ..status }
         }
     };
     remote.stop().await;
@@ -108,6 +151,21 @@ fn unknown(name: &str, entries: &[Entry]) -> Failure {
     let names = entries.iter().map(|entry| entry.name.as_str());
     let hint = meant(name, names).unwrap_or_else(|| "`waypost mcp ls` lists them".to_owned());
     Failure::usage(format!("there is no upstream `{name}`")).hint(hint)
+}
+
+/// A vault without anything.
+fn nothing() -> Arc<dyn Vault> {
+    Arc::new(MemoryVault::default())
+}
+
+/// Somebody must log in first.
+fn unknown_there(upstream: &Upstream) -> Failure {
+    let Upstream { name, origin, .. } = upstream;
+    let what = format!("upstream `{name}` ({origin}) wants somebody to log in");
+    let mut failure = Failure::new(Exit::Auth, "upstream_login", what);
+    failure.hint = Some(format!("with a server that runs: `waypost mcp login {name}`"));
+    failure.problem = Some(Box::new(json!(upstream)));
+    failure
 }
 
 fn unreachable(upstream: &Upstream) -> Failure {

@@ -179,7 +179,10 @@ fn unauthorized(
     words: &str,
 ) -> PeerError {
     let mut error = told(endpoint, status, words);
-    error.kind = PeerErrorKind::Unauthorized;
+    error.kind = match status {
+        StatusCode::FORBIDDEN => PeerErrorKind::Forbidden,
+        _ => PeerErrorKind::Unauthorized,
+    };
     if let Some(wanted) = header(endpoint, headers, WWW_AUTHENTICATE.as_str()) {
         error.message.push_str(&format!("; it wants `{wanted}`"));
     }

@@ -5,15 +5,20 @@ use super::super::line::{PeerError, PeerErrorKind};
 use super::headers;
 use crate::http::{base_client, build_client, reasons};
 use crate::remote::config::Secret;
+use crate::remote::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
 use kernel::call::HowFar;
-use reqwest::header::HeaderMap;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How much of what the other side says is told.
 const TOLD_CHARS_MAX: usize = 500;
 const REDIRECTS_MAX: usize = 3;
+/// How often one request is sent again because there is another token: a renewed one may not be
+/// good for enough.
+const PASSES_MAX: usize = 3;
 /// A shorter text is found in any sentence, and is no secret.
 const SECRET_CHARS_MIN: usize = 4;
 
@@ -27,6 +32,8 @@ pub(crate) struct Endpoint {
     secrets: Vec<String>,
     /// What it is called in messages: its URL without what may be secret.
     name: String,
+    /// Our account there, if it has logins.
+    account: Option<Arc<Account>>,
 }
 
 impl Endpoint {
@@ -53,7 +60,13 @@ impl Endpoint {
             client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
         let secrets = secrets(&url, headers);
         let name = name(&url);
-        Ok(Self { client, url, given, secrets, name })
+        Ok(Self { client, url, given, secrets, name, account: None })
+    }
+
+    /// The same; this account's token goes with every request.
+    #[must_use]
+    pub(crate) fn with_account(self, account: Option<Arc<Account>>) -> Self {
+        Self { account, ..self }
     }
 
     /// The same connections to another address of the same origin.
@@ -83,14 +96,17 @@ impl Endpoint {
         self.send(self.request(Method::GET, headers::opened(headers, last_id))).await
     }
 
-    /// Ends a session.
+    /// Ends a session. Nobody logs in for that.
     pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response, PeerError> {
-        self.send(self.request(Method::DELETE, headers)).await
+        self.last(self.request(Method::DELETE, headers)).await
     }
 
     /// What the other side says, for messages: short, on one line, without our secrets.
     pub(crate) fn told(&self, text: &str) -> String {
-        let mut told = text.to_owned();
+        let mut told = match &self.account {
+            Some(account) => account.hidden(text),
+            None => text.to_owned(),
+        };
         for secret in &self.secrets {
             told = told.replace(secret.as_str(), "***");
         }
@@ -115,8 +131,72 @@ impl Endpoint {
         self.client.request(method, self.url.clone()).headers(self.given.clone()).headers(headers)
     }
 
+    /// Sends a request, and again with another token where one can be had. A refusal that nobody
+    /// can do anything about is an answer like any other.
     async fn send(&self, request: RequestBuilder) -> Result<Response, PeerError> {
+        for _ in 0..PASSES_MAX {
+            let Some((account, pass)) = self.pass().await? else { break };
+            // The body is shared, not copied.
+            let Some(copy) = request.try_clone() else { break };
+            let response = self.once(stamped(copy, &pass)).await?;
+            let status = response.status();
+            let from = response.remote_addr().map(|address| address.ip());
+            let Some(challenge) = Challenge::of(status, response.headers(), from) else {
+                if status != StatusCode::UNAUTHORIZED {
+                    account.accepted(&pass);
+                }
+                return Ok(response);
+            };
+            let answered = account.challenged(&pass, challenge).await;
+            match answered.map_err(|trouble| self.troubled(Some(status), trouble))? {
+                Answered::Again => {}
+                Answered::NotOurs => return Ok(response),
+            }
+        }
+        self.last(request).await
+    }
+
+    /// Sends a request with what we have, whatever is answered.
+    async fn last(&self, request: RequestBuilder) -> Result<Response, PeerError> {
+        match self.pass().await? {
+            Some((_, pass)) => self.once(stamped(request, &pass)).await,
+            None => self.once(request).await,
+        }
+    }
+
+    /// What goes with a request now, where we have an account.
+    async fn pass(&self) -> Result<Option<(&Arc<Account>, Pass)>, PeerError> {
+        let Some(account) = &self.account else { return Ok(None) };
+        let pass = account.pass().await.map_err(|trouble| self.troubled(None, trouble))?;
+        Ok(Some((account, pass)))
+    }
+
+    async fn once(&self, request: RequestBuilder) -> Result<Response, PeerError> {
         request.send().await.map_err(|error| self.unanswered(error))
+    }
+
+    /// The error of a request that was refused with this status, or not sent at all.
+    fn troubled(&self, status: Option<StatusCode>, trouble: Trouble) -> PeerError {
+        let how = if status.is_some() { HowFar::Failed } else { HowFar::NotSent };
+        let forbidden = status == Some(StatusCode::FORBIDDEN);
+        let kind = match trouble.kind {
+            TroubleKind::Login => PeerErrorKind::Login,
+            TroubleKind::Scope => PeerErrorKind::Scope,
+            TroubleKind::Refused if forbidden => PeerErrorKind::Forbidden,
+            TroubleKind::Refused => PeerErrorKind::Unauthorized,
+            TroubleKind::Away => PeerErrorKind::Unreachable,
+        };
+        let what = match trouble.kind {
+            TroubleKind::Login | TroubleKind::Scope => trouble.why,
+            TroubleKind::Refused | TroubleKind::Away => {
+                format!("wants a login, but {}", trouble.why)
+            }
+        };
+        let error = self.error(how, kind, &self.told(&what));
+        match trouble.hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
     }
 
     fn unanswered(&self, error: reqwest::Error) -> PeerError {
@@ -141,6 +221,14 @@ fn redirect(attempt: Attempt<'_>) -> Action {
     let previous = attempt.previous();
     let home = previous.first().is_some_and(|first| same_origin(first, attempt.url()));
     if keeps && home && previous.len() <= REDIRECTS_MAX { attempt.follow() } else { attempt.stop() }
+}
+
+/// A request with our token, if we have one. Only requests to the endpoint itself are.
+fn stamped(request: RequestBuilder, pass: &Pass) -> RequestBuilder {
+    match &pass.bearer {
+        Some(bearer) => request.header(AUTHORIZATION, bearer.clone()),
+        None => request,
+    }
 }
 
 fn same_origin(one: &Url, other: &Url) -> bool {

@@ -214,6 +214,9 @@ pub(super) fn may_pass(error: &PeerError) -> bool {
         | PeerErrorKind::NotMcp
         | PeerErrorKind::Gone
         | PeerErrorKind::Unauthorized
+        | PeerErrorKind::Forbidden
+        | PeerErrorKind::Login
+        | PeerErrorKind::Scope
         | PeerErrorKind::Closed => false,
     }
 }

@@ -19,6 +19,7 @@ mod tests;
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
+use crate::remote::oauth::Account;
 use agreed::{INITIALIZE, Manner};
 use answer::Answer;
 use endpoint::Endpoint;
@@ -47,15 +48,17 @@ pub(crate) struct HttpLine {
 }
 
 impl HttpLine {
-    /// A line to this URL, with these headers on everything. Nothing is sent yet.
+    /// A line to this URL, with these headers on everything, and the token of our account there.
+    /// Nothing is sent yet.
     #[allow(clippy::new_ret_no_self, reason = "whoever makes a line need not know which it is")]
     pub(crate) fn new(
         url: &str,
         headers: Vec<(String, Secret)>,
+        account: Option<Arc<Account>>,
         parts: &RemoteParts,
     ) -> Result<Arc<dyn Line>, PeerError> {
         let endpoint = Endpoint::new(url, &headers, parts.limits.upstream_connect_timeout_ms)?;
-        let (shared, heard) = Shared::new(endpoint, parts.clone());
+        let (shared, heard) = Shared::new(endpoint.with_account(account), parts.clone());
         Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)) }))
     }
 

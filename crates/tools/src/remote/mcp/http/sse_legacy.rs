@@ -12,6 +12,7 @@ use super::shared::{Cancel, Shared};
 use super::stream::EventStream;
 use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
+use crate::remote::oauth::Account;
 use futures::future::{BoxFuture, select};
 use kernel::call::HowFar;
 use reqwest::header::HeaderMap;
@@ -36,10 +37,11 @@ impl SseLine {
     pub(crate) async fn connect(
         url: &str,
         headers: Vec<(String, Secret)>,
+        account: Option<Arc<Account>>,
         parts: &RemoteParts,
     ) -> Result<Arc<dyn Line>, PeerError> {
         let ms = parts.limits.upstream_connect_timeout_ms;
-        let endpoint = Endpoint::new(url, &headers, ms)?;
+        let endpoint = Endpoint::new(url, &headers, ms)?.with_account(account);
         let opening = open(&endpoint, parts.limits.call_output_bytes_max);
         let opened = parts.within(ms, opening).await.unwrap_or_else(|| {
             let what = format!("did not say within {ms} ms where to post");

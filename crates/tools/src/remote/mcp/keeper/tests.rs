@@ -9,6 +9,7 @@ use crate::remote::stage::Stage;
 use serde_json::json;
 use std::sync::Mutex;
 use wire::jsonrpc::{self, Id};
+use wire::mcp::META_VERSION;
 
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -362,7 +363,7 @@ fn what_a_server_asks_outside_of_calls_is_answered() {
         let sent = server.sent();
         assert_eq!(sent[1], json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
         assert_eq!(sent[2]["result"], json!({"roots": []}));
-        assert_eq!(sent[3]["error"]["code"], jsonrpc::METHOD_NOT_FOUND);
+        assert_eq!(sent[3]["error"]["code"], jsonrpc::INVALID_REQUEST);
     });
 }
 
@@ -407,5 +408,88 @@ fn a_call_waits_a_little_for_the_first_connection() {
         server.script(legacy);
         assert!(world.board.check().await.is_ok());
         assert!(world.link.peer().await.is_ok());
+    });
+}
+
+/// A server that knows one era only, as it is met in it: any other request is refused so.
+fn only(era: Era, code: i64) -> impl FnMut(&Outgoing) -> Scripted {
+    move |request| {
+        let is_modern = request.params["_meta"][META_VERSION].is_string();
+        if is_modern != (era == Era::Modern) {
+            return Scripted::error(code);
+        }
+        match request.method.as_str() {
+            "server/discover" => Scripted::result(discovered(json!({"tools": {}}))),
+            "tools/call" => Scripted::error(jsonrpc::INVALID_PARAMS),
+            _ => legacy(request),
+        }
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_in_the_other_era_is_met_anew() {
+    let server = Server::new(only(Era::Modern, -32022));
+    let world = World::new(&server);
+    let version = || world.board.status().version.unwrap();
+    world.stage.run(async {
+        world.board.check().await.unwrap();
+        let ways = [(Era::Legacy, -32600, "2025-11-25"), (Era::Modern, -32022, "2026-07-28")];
+        for (era, code, expected) in ways {
+            let peer = world.link.peer().await.unwrap();
+            server.script(only(era, code));
+            assert_ne!(version(), expected);
+            assert!(peer.ask("tools/call", json!({"name": "a"}), None, 1_000).await.is_err());
+            world.stage.pass(5_000).await;
+            assert_eq!((version().as_str(), world.state()), (expected, UpstreamState::Ready));
+            assert_eq!(world.tools(), ["far.a"]);
+        }
+        assert_eq!(*world.board.changes().borrow(), 1, "it has what it had");
+    });
+}
+
+#[test]
+fn what_any_server_answers_does_not_make_it_another_one() {
+    let server = Server::new(only(Era::Modern, -32022));
+    let world = World::new(&server);
+    world.stage.run(async {
+        world.board.check().await.unwrap();
+        let (listed, peer) = (world.times("tools/list"), world.link.peer().await.unwrap());
+        for _ in 0..3 {
+            assert!(peer.ask("tools/call", json!({"name": "a"}), None, 1_000).await.is_err());
+            world.stage.pass(100).await;
+        }
+        assert_eq!((world.times("tools/list"), server.ways().len()), (listed, 1));
+        // An answer that may be another server's is looked into, but not each time.
+        server.script(|request: &Outgoing| match request.method.as_str() {
+            "tools/call" => Scripted::error(jsonrpc::INVALID_REQUEST),
+            _ => only(Era::Modern, -32022)(request),
+        });
+        for _ in 0..3 {
+            assert!(peer.ask("tools/call", json!({"name": "a"}), None, 1_000).await.is_err());
+            world.stage.pass(100).await;
+        }
+        assert_eq!((world.times("tools/list"), server.ways().len()), (listed + 1, 1));
+        assert_eq!(world.state(), UpstreamState::Ready);
+    });
+}
+
+#[test]
+fn the_era_of_a_server_that_cannot_be_met_is_forgotten() {
+    let server = Server::new(legacy);
+    let world = World::new(&server);
+    world.stage.run(async {
+        world.board.check().await.unwrap();
+        assert_eq!(world.times("server/discover"), 1);
+        server.reachable(false);
+        let gone = PeerError::new(HowFar::NotSent, PeerErrorKind::Gone, "who are you?");
+        server.say(Incoming::Broken(gone));
+        // Long enough for one try, and too short for the next.
+        world.stage.pass(600).await;
+        assert_eq!(world.times("server/discover"), 1, "what is known is tried first");
+        assert_eq!(world.times("initialize"), 2);
+        server.reachable(true);
+        world.stage.pass(70_000).await;
+        assert_eq!(world.state(), UpstreamState::Ready);
+        assert!(world.times("server/discover") >= 2);
     });
 }

@@ -6,7 +6,8 @@ use super::super::peer::Era;
 use super::super::tool::scene::{Scene, caller, given};
 use super::*;
 use futures::future::join;
-use kernel::call::HowFar;
+use kernel::call::{Abilities, Given, HowFar};
+use serde_json::Map;
 
 const BOTH: [Era; 2] = [Era::Modern, Era::Legacy];
 
@@ -33,6 +34,15 @@ fn scene(era: Era) -> (Scene, RemoteShelf) {
     scene.list(lists());
     let shelf = RemoteShelf::new(scene.link.clone());
     (scene, shelf)
+}
+
+fn prompting<'a>(
+    name: &'a str,
+    arguments: &'a Map<String, Value>,
+    given: &'a Given,
+) -> Prompting<'a> {
+    let can = Abilities { roots: true, ..Abilities::PERSON };
+    Prompting { name, arguments, given, can }
 }
 
 fn error(code: i64) -> RpcError {
@@ -67,7 +77,7 @@ fn what_was_listed_last_is_listed_whether_the_server_is_there_or_not() {
         let fault = shelf.read(&caller, "a://1").await.unwrap_err();
         assert!(fault.message.contains("`up`") && fault.hint.is_some(), "{fault:?}");
         let (none, nothing) = (Map::new(), Given::default());
-        let fault = shelf.prompt(&caller, "up.p", &none, &nothing).await.unwrap_err();
+        let fault = shelf.prompt(&caller, &prompting("up.p", &none, &nothing)).await.unwrap_err();
         assert!(fault.message.contains("`up`") && fault.hint.is_some(), "{fault:?}");
     });
 }
@@ -87,14 +97,16 @@ fn a_prompt_is_passed_on() {
                 assert_eq!(asked.params()["arguments"], json!({"a": "x"}));
                 asked.answer(messages.clone()).await;
             };
-            let got = join(shelf.prompt(&caller, "up.p", &arguments, &nothing), server).await.0;
+            let wanted = prompting("up.p", &arguments, &nothing);
+            let got = join(shelf.prompt(&caller, &wanted), server).await.0;
             assert_eq!(got, Ok(Some(ToolOutput::Value(messages.clone()))));
             for foreign in ["p", "up.q", "other.p"] {
-                let got = shelf.prompt(&caller, foreign, &arguments, &nothing).await;
+                let got = shelf.prompt(&caller, &prompting(foreign, &arguments, &nothing)).await;
                 assert_eq!(got, Ok(None), "{foreign}");
             }
             let server = async { other.asked("prompts/get").await.fail(error(-32602)).await };
-            let got = join(shelf.prompt(&caller, "up.p", &arguments, &nothing), server).await.0;
+            let wanted = prompting("up.p", &arguments, &nothing);
+            let got = join(shelf.prompt(&caller, &wanted), server).await.0;
             assert_eq!(got.unwrap_err().name, WRONG_REQUEST);
         });
     }
@@ -110,7 +122,7 @@ fn a_prompt_may_want_something_first() {
         let wanting = json!({"resultType": "input_required", "inputRequests": requests,
             "requestState": "s"});
         let server = async { other.asked("prompts/get").await.answer(wanting).await };
-        let got = join(shelf.prompt(&caller, "up.p", &none, &nothing), server).await.0;
+        let got = join(shelf.prompt(&caller, &prompting("up.p", &none, &nothing)), server).await.0;
         let Ok(Some(ToolOutput::Wants(wants))) = got else {
             panic!("it should want something");
         };
@@ -121,7 +133,7 @@ fn a_prompt_may_want_something_first() {
             assert_eq!(asked.params()["inputResponses"], json!({"r": {"roots": []}}));
             asked.answer(json!({"resultType": "complete", "messages": []})).await;
         };
-        let got = join(shelf.prompt(&caller, "up.p", &none, &again), server).await.0;
+        let got = join(shelf.prompt(&caller, &prompting("up.p", &none, &again)), server).await.0;
         assert_eq!(got, Ok(Some(ToolOutput::Value(json!({"messages": []})))));
     });
 }

@@ -4,7 +4,7 @@
 use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use super::ChildLine;
 use crate::remote::{RemoteParts, Secret};
-use futures::future::{BoxFuture, join_all};
+use futures::future::{BoxFuture, join_all, pending};
 use kernel::call::HowFar;
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::ids::Millis;
@@ -12,12 +12,15 @@ use kernel::limits::Limits;
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 use wire::jsonrpc::Id;
 
 /// Longer than anything here takes on a busy machine.
-const LONG_MS: u64 = 30_000;
+const LONG_MS: u64 = 60_000;
+/// How soon whoever sleeps sees that the clock was put forward.
+const STEP: Duration = Duration::from_millis(10);
 
 /// A server that does what the method says.
 const SERVER: &str = r#"
@@ -91,6 +94,15 @@ for line in sys.stdin:
         answer(asked, message["result"])
 "#;
 
+/// A server that reads nothing, and says when there is something that it could read.
+const DEAF: &str = r#"
+import select, sys, time
+
+select.select([sys.stdin], [], [])
+print('{"jsonrpc": "2.0", "method": "notifications/there"}', flush=True)
+time.sleep(1000)
+"#;
+
 struct Tasks;
 
 impl Spawn for Tasks {
@@ -103,48 +115,81 @@ impl Spawn for Tasks {
     }
 }
 
-struct Wall;
+/// The machine's clock, which a test can put forward: what takes long then takes no time.
+#[derive(Clone, Default)]
+struct Wall(Arc<AtomicI64>);
+
+impl Wall {
+    fn pass(&self, ms: u64) {
+        self.0.fetch_add(i64::try_from(ms).unwrap(), Ordering::SeqCst);
+    }
+}
 
 impl Clock for Wall {
     fn now(&self) -> Millis {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        Millis(i64::try_from(since.as_millis()).unwrap())
+        Millis(i64::try_from(since.as_millis()).unwrap() + self.0.load(Ordering::SeqCst))
     }
 
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
-        let ms = u64::try_from(then.0 - self.now().0).unwrap_or(0);
-        Box::pin(tokio::time::sleep(Duration::from_millis(ms)))
+        let wall = self.clone();
+        Box::pin(async move {
+            while wall.now() < then {
+                tokio::time::sleep(STEP).await;
+            }
+        })
     }
 }
 
-impl Entropy for Wall {
+/// A clock that stands still: what is waited for comes, however long it takes.
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Millis {
+        Millis(0)
+    }
+
+    fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
+        Box::pin(pending())
+    }
+}
+
+struct Seven;
+
+impl Entropy for Seven {
     fn bits(&self) -> u128 {
         7
     }
 }
 
-fn parts(limits: Limits) -> RemoteParts {
+fn parts(limits: Limits, clock: Arc<dyn Clock>) -> RemoteParts {
     RemoteParts {
         spawn: Arc::new(Tasks),
-        clock: Arc::new(Wall),
-        entropy: Arc::new(Wall),
+        clock,
+        entropy: Arc::new(Seven),
         limits: Arc::new(limits),
         supervisor: None,
+        vault: Arc::new(crate::remote::MemoryVault::default()),
+        login: None,
     }
 }
 
-fn start_with(limits: Limits, command: &str, args: &[&str]) -> Arc<dyn Line> {
-    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+fn start_with(limits: Limits, clock: Arc<dyn Clock>, words: &[&str]) -> Arc<dyn Line> {
+    let args: Vec<String> = words[1..].iter().map(|arg| (*arg).to_owned()).collect();
     let env = [("TOKEN".to_owned(), Secret::from("t"))];
-    ChildLine::start("fake", command, &args, &env, None, &parts(limits)).unwrap()
+    ChildLine::start("fake", words[0], &args, &env, None, &parts(limits, clock)).unwrap()
 }
 
 fn impatient() -> Limits {
     Limits { upstream_stop_ms: 200, ..Limits::default() }
 }
 
+fn server_by(clock: Arc<dyn Clock>) -> Arc<dyn Line> {
+    start_with(impatient(), clock, &["python3", "-c", SERVER])
+}
+
 fn server() -> Arc<dyn Line> {
-    start_with(impatient(), "python3", &["-c", SERVER])
+    server_by(Arc::new(Wall::default()))
 }
 
 fn outgoing(id: u64, method: &str, params: Value) -> Outgoing {
@@ -203,7 +248,8 @@ fn living(group: i64) -> Vec<String> {
 async fn gone(group: i64) {
     let begun = Instant::now();
     while !living(group).is_empty() {
-        assert!(begun.elapsed().as_secs() < 30, "left behind: {:?}", living(group));
+        let waited = begun.elapsed();
+        assert!(waited < Duration::from_millis(LONG_MS), "left behind: {:?}", living(group));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -224,7 +270,9 @@ async fn news_of(news: &mut mpsc::Receiver<Incoming>, wanted: &str) -> Incoming 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_share_a_child_and_each_gets_its_own_answer() {
-    let line = server();
+    // It ends by itself, and nobody gives up waiting for that.
+    let patient = Limits { upstream_stop_ms: LONG_MS, ..Limits::default() };
+    let line = start_with(patient, Arc::new(Wall::default()), &["python3", "-c", SERVER]);
     let asks = (1..=200).map(|id| ask(&line, id, "echo", json!({"of": id, "text": "a\nb"})));
     for (index, answer) in join_all(asks).await.into_iter().enumerate() {
         assert_eq!(answer, Incoming::Result(json!({"of": index + 1, "text": "a\nb"})));
@@ -265,15 +313,17 @@ async fn what_names_a_request_comes_with_it_and_all_else_is_news() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_stops_the_time_until_it_is_answered() {
-    let line = server();
+    let wall = Wall::default();
+    let line = server_by(Arc::new(wall.clone()));
     let mut news = line.news().unwrap();
-    // The first answer takes as long as the interpreter.
-    assert_eq!(ask(&line, 9, "echo", json!({})).await, Incoming::Result(json!({})));
-    let request = Outgoing { timeout_ms: 3_000, ..outgoing(1, "ask", json!({})) };
-    let mut replies = line.request(request).await.unwrap();
+    let mut replies = line.request(outgoing(1, "ask", json!({}))).await.unwrap();
     let question = news_of(&mut news, "elicitation/create").await;
     let Incoming::Request { id, .. } = question else { panic!("{question:?}") };
-    tokio::time::sleep(Duration::from_millis(3_500)).await;
+    // What comes after it is answered, so it was taken in whole.
+    assert_eq!(ask(&line, 2, "echo", json!({})).await, Incoming::Result(json!({})));
+    wall.pass(2 * LONG_MS);
+    // Whoever went on counting would give up meanwhile.
+    tokio::time::sleep(10 * STEP).await;
     line.send(wire::jsonrpc::result(&id, r#"{"action":"accept"}"#)).await.unwrap();
     let answer = next(&mut replies).await;
     assert_eq!(answer, Some(Incoming::Result(json!({"action": "accept"}))));
@@ -294,12 +344,13 @@ async fn who_lets_go_of_a_request_cancels_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_takes_too_long_is_cancelled_as_well() {
-    let line = server();
+    let wall = Wall::default();
+    let line = server_by(Arc::new(wall.clone()));
     let mut news = line.news().unwrap();
-    // The first answer takes as long as the interpreter.
-    assert_eq!(ask(&line, 1, "echo", json!({})).await, Incoming::Result(json!({})));
-    let request = Outgoing { timeout_ms: 50, ..outgoing(8, "hang", json!({})) };
-    let mut replies = line.request(request).await.unwrap();
+    let mut replies = line.request(outgoing(8, "hang", json!({}))).await.unwrap();
+    // What comes after it is answered, so it was sent.
+    assert_eq!(ask(&line, 9, "echo", json!({})).await, Incoming::Result(json!({})));
+    wall.pass(LONG_MS);
     let error = broken(next(&mut replies).await.unwrap());
     assert_eq!((error.how, error.kind), (HowFar::Unknown, PeerErrorKind::Timeout));
     news_of(&mut news, "notifications/heard").await;
@@ -307,7 +358,8 @@ async fn a_request_that_takes_too_long_is_cancelled_as_well() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_dies_in_the_middle_of_a_call_says_so_to_everyone() {
-    let line = server();
+    // Its exit code may be known later than that it is silent, and is waited for.
+    let line = server_by(Arc::new(Still));
     let mut news = line.news().unwrap();
     let mut waiting = line.request(outgoing(1, "hang", json!({}))).await.unwrap();
     let error = broken(ask(&line, 2, "die", json!({})).await);
@@ -321,7 +373,7 @@ async fn a_child_that_dies_in_the_middle_of_a_call_says_so_to_everyone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn last_words_are_heard_and_what_a_dead_child_started_is_ended() {
-    let line = server();
+    let line = server_by(Arc::new(Still));
     let group = group_of(&line, 1, "last words").await;
     gone(group).await;
     line.close().await;
@@ -360,7 +412,7 @@ async fn some_garbage_is_skipped_and_much_of_it_ends_the_child() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_too_large_is_told_and_a_line_that_never_ends_is_fatal() {
     let limits = Limits { call_output_bytes_max: 200_000, ..impatient() };
-    let line = start_with(limits, "python3", &["-c", SERVER]);
+    let line = start_with(limits, Arc::new(Wall::default()), &["python3", "-c", SERVER]);
     let error = broken(ask(&line, 1, "long", json!({"bytes": 150_000})).await);
     assert_eq!((error.how, error.kind), (HowFar::Unknown, PeerErrorKind::TooLarge));
     let answer = ask(&line, 2, "echo", json!({})).await;
@@ -382,18 +434,20 @@ async fn a_flood_is_held_up_and_answers_still_come() {
     }
     let group = group_of(&line, 5, "group").await;
     line.close().await;
-    assert!(living(group).is_empty());
+    gone(group).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_does_not_read_is_known_by_what_was_not_sent() {
-    let line = start_with(impatient(), "sleep", &["1000"]);
+    let wall = Wall::default();
+    let line = start_with(impatient(), Arc::new(wall.clone()), &["python3", "-c", DEAF]);
+    let mut news = line.news().unwrap();
     let large = json!({"x": "x".repeat(500_000)});
-    let stuck = Outgoing { timeout_ms: 1_000, ..outgoing(1, "echo", large) };
+    let stuck = Outgoing { timeout_ms: 10 * LONG_MS, ..outgoing(1, "echo", large) };
     let mut stuck = line.request(stuck).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let queued = Outgoing { timeout_ms: 100, ..outgoing(2, "echo", json!({})) };
-    let mut queued = line.request(queued).await.unwrap();
+    news_of(&mut news, "notifications/there").await;
+    let mut queued = line.request(outgoing(2, "echo", json!({}))).await.unwrap();
+    wall.pass(LONG_MS);
     let error = broken(next(&mut queued).await.unwrap());
     assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Timeout));
     line.close().await;
@@ -402,7 +456,7 @@ async fn a_child_that_does_not_read_is_known_by_what_was_not_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_not_there_is_named() {
-    let parts = parts(Limits::default());
+    let parts = parts(Limits::default(), Arc::new(Still));
     let error = ChildLine::start("fake", "no-such-program", &[], &[], None, &parts).err().unwrap();
     assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Unreachable));
     assert!(error.message.contains("`no-such-program`"), "{error}");

@@ -4,9 +4,9 @@
 use super::super::Link;
 use super::super::line::{Incoming, PeerError};
 use super::super::peer::{Era, Peer, Request};
-use super::super::wants::{Carried, Talk, Whose, pages};
+use super::super::wants::{Carried, Talk, Whose, missing, pages};
 use super::{RemoteTool, broken, for_the_next_hop, refused, told};
-use kernel::call::{Call, Caller, HowFar, LogLevel, Told, ToolError, ToolOutput};
+use kernel::call::{Abilities, Call, Caller, HowFar, LogLevel, Told, ToolError, ToolOutput};
 use kernel::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use wire::mcp::META_LOG_LEVEL;
 
 /// The method.
 const CALL: &str = "tools/call";
+/// What to do about a caller that lacks something.
+const LACKING: &str = "call it with a client that has it; in a run only a person can be asked";
 
 /// One invocation.
 #[derive(Clone, Copy)]
@@ -68,6 +70,10 @@ impl<'a> Calling<'a> {
         state: Option<Value>,
     ) -> Result<Talk, ToolError> {
         let modern = peer.era() == Era::Modern;
+        let log = match self.call.teller.log_level() {
+            Some(level) => peer.hear_log(level).await,
+            None => None,
+        };
         let mut timeout_ms = self.request_ms();
         let mut param_headers = Vec::new();
         if modern {
@@ -80,10 +86,12 @@ impl<'a> Calling<'a> {
         let request = Request {
             name: Some(&self.tool.name),
             param_headers,
+            can: self.call.can,
             ..Request::new(CALL, self.params(modern, answers, state), timeout_ms)
         };
         let replies = peer.open(request).await.map_err(|error| self.broken(&error))?;
-        Ok(Talk { peer: peer.clone(), replies, questions: 0 })
+        let (peer, lacks) = (peer.clone(), Abilities::default());
+        Ok(Talk { peer, replies, questions: 0, lacks, _log: log })
     }
 
     fn params(self, modern: bool, answers: Map<String, Value>, state: Option<Value>) -> Value {
@@ -97,9 +105,8 @@ impl<'a> Calling<'a> {
         if self.call.teller.is_heard() {
             let token = format!("{:032x}", self.link().parts.entropy.bits());
             params["_meta"] = json!({"progressToken": token});
-            if modern {
-                // Whoever hears it leaves out what it does not want to hear.
-                params["_meta"][META_LOG_LEVEL] = json!(LogLevel::Debug);
+            if let Some(level) = self.call.teller.log_level().filter(|_| modern) {
+                params["_meta"][META_LOG_LEVEL] = json!(level);
             }
         }
         params
@@ -112,7 +119,11 @@ impl<'a> Calling<'a> {
         id: &Id,
         answer: Result<Value, RpcError>,
     ) -> Result<(), ToolError> {
-        talk.peer.reply(id, answer).await.map_err(|error| self.broken(&error))
+        talk.peer.reply(id, answer).await.map_err(|error| {
+            // The call that asked is under way, whatever becomes of the answer.
+            let how = if error.kind.wants_login() { HowFar::Unknown } else { error.how };
+            self.broken(&PeerError { how, ..error })
+        })
     }
 
     /// The next message that matters; what is only told is passed on.
@@ -124,7 +135,10 @@ impl<'a> Calling<'a> {
                     return Ok(Heard::Asked(id, method, params));
                 }
                 Incoming::Result(result) => return Ok(Heard::Answer(result)),
-                Incoming::Error(error) => return Ok(Heard::Refused(error)),
+                Incoming::Error(error) => {
+                    talk.peer.wonder(CALL, &error);
+                    return Ok(Heard::Refused(error));
+                }
                 Incoming::Broken(error) => {
                     talk.peer.note(&error);
                     return Err(self.broken(&error));
@@ -179,7 +193,9 @@ impl<'a> Calling<'a> {
     pub(super) fn refused(self, error: &RpcError) -> Result<ToolOutput, ToolError> {
         let pages = pages(error);
         if pages.is_empty() {
-            return Err(ToolError::new(HowFar::Failed, refused(&self.link().config, error)));
+            let failed = ToolError::new(HowFar::Failed, refused(&self.link().config, error));
+            let lacks = missing(error, self.call.can);
+            return Err(if lacks.is_none() { failed } else { failed.lacks(lacks) });
         }
         let asked = pages.keys().cloned().collect();
         Ok(Carried { asked, pages: true, ..Carried::default() }.wanting(pages))
@@ -190,10 +206,20 @@ impl<'a> Calling<'a> {
         ToolError::new(error.how, broken(&self.link().config, error))
     }
 
-    /// The server wants what nobody can give it.
-    pub(super) fn impossible(self, what: &str) -> ToolError {
-        ToolError::failed("UpstreamError", self.named(what))
-            .hint("nothing here can answer that; call the tool without a gateway between")
+    /// The server wants what nobody can give it, or nobody that has this.
+    pub(super) fn impossible(self, what: &str, lacks: Abilities) -> ToolError {
+        if lacks.is_none() {
+            return ToolError::failed("UpstreamError", self.named(what))
+                .hint("nothing here can answer that; call the tool without a gateway between");
+        }
+        ToolError::failed("InputWanted", self.named(what)).hint(LACKING).lacks(lacks)
+    }
+
+    /// The server refused a call after it could not have what it asked for.
+    pub(super) fn refused_without(self, lacks: Abilities, error: &RpcError) -> ToolError {
+        let (code, words) = (error.code, told(&error.message));
+        let what = format!("its caller lacks what it asked for; it answered error {code}: {words}");
+        self.impossible(&what, lacks)
     }
 
     /// It answered, but not in MCP: the call may have happened.

@@ -2,18 +2,26 @@
 //! in rounds where the server is stateless, listened to where it asks on the way.
 
 use super::super::peer::{Era, Peer};
-use super::super::wants::{Carried, ELICIT, Kept, Question, Round, Running, Talk, key, read};
+use super::super::requests::{ELICIT, SAMPLE};
+use super::super::wants::{
+    Carried, Kept, Question, Round, Running, Talk, defaults, filled, key, nobody, read,
+};
 use super::calling::{Calling, Heard};
 use super::task;
-use kernel::call::{ToolError, ToolOutput};
+use kernel::call::{ToolError, ToolOutput, Want};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::jsonrpc::{Id, RpcError};
 
 impl Calling<'_> {
-    /// Calls, or goes on with a call, within the time that the upstream may take.
+    /// Calls, or goes on with a call; where somebody must log in first, that is wanted.
     pub(super) async fn run(self) -> Result<ToolOutput, ToolError> {
+        self.timely().await.or_else(|error| self.wanting_login(error))
+    }
+
+    /// The same within the time that the upstream may take.
+    async fn timely(self) -> Result<ToolOutput, ToolError> {
         let config = &self.link().config;
         let Some(ms) = config.timeout_ms else { return self.go().await };
         let answered = self.link().parts.within(ms, self.go()).await;
@@ -30,6 +38,7 @@ impl Calling<'_> {
         let kept = kept.and_then(|token| self.link().pending.take(token, &self.whose()));
         if carried.pages {
             self.pages_were_opened(&carried)?;
+            self.wait_for_login(&carried).await;
         }
         if let Some(id) = &carried.task {
             let running = match kept {
@@ -69,11 +78,11 @@ impl Calling<'_> {
             };
             match result.get("resultType").and_then(Value::as_str) {
                 None | Some("complete") => return self.done(result),
-                Some("task") => return task::follow(self, peer, result).await,
-                Some("input_required") => match Round::read(&result) {
+                Some("task") => return task::begin(self, peer, result).await,
+                Some("input_required") => match Round::read(&result, self.call.can) {
                     Round::Wants(wants) => return Ok(wants),
                     Round::Again(more, next) => (answers, state) = (more, next),
-                    Round::Impossible(what) => return Err(self.impossible(&what)),
+                    Round::Impossible(what, lacks) => return Err(self.impossible(&what, lacks)),
                 },
                 Some(kind) => return Err(self.not_understood(&format!("an answer `{kind}`"))),
             }
@@ -102,12 +111,18 @@ impl Calling<'_> {
         loop {
             if let Some(asked) = question.take() {
                 match self.call.given.inputs.get(&asked.key) {
-                    Some(answer) => self.reply(&talk, &asked.id, Ok(answer.clone())).await?,
+                    Some(answer) => {
+                        let answer = filled(answer.clone(), defaults(&asked.want).as_ref());
+                        self.reply(&talk, &asked.id, Ok(answer)).await?;
+                    }
                     None => return Ok(self.keep(talk, asked)),
                 }
             }
             match self.hear(&mut talk).await? {
                 Heard::Answer(result) => return self.done(result),
+                Heard::Refused(error) if !talk.lacks.is_none() => {
+                    return Err(self.refused_without(talk.lacks, &error));
+                }
                 Heard::Refused(error) => return self.refused(&error),
                 Heard::Asked(id, method, params) => {
                     question = self.question(&mut talk, id, &method, &params).await?;
@@ -125,11 +140,17 @@ impl Calling<'_> {
         params: &Value,
     ) -> Result<Option<Question>, ToolError> {
         match read(method, params) {
+            // It may go on without; whether it could is for it to say.
+            Ok(want @ (Want::Sample { .. } | Want::Roots)) if !self.call.can.can(&want) => {
+                talk.lacks = talk.lacks.and(&want);
+                self.reply(talk, &id, Err(nobody(&want))).await?;
+                Ok(None)
+            }
             Ok(want) => {
                 talk.questions += 1;
                 Ok(Some(Question { id, key: key(talk.questions, &want), want }))
             }
-            Err(error) if method == ELICIT => {
+            Err(error) if [ELICIT, SAMPLE].contains(&method) => {
                 self.reply(talk, &id, Err(error)).await?;
                 Ok(None)
             }

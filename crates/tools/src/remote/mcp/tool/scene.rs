@@ -3,14 +3,16 @@
 
 use super::RemoteTool;
 use crate::remote::RemoteParts;
-use crate::remote::config::{UpstreamConfig, UpstreamKind};
+use crate::remote::config::{OauthConfig, UpstreamConfig, UpstreamKind};
 use crate::remote::mcp::line::{Incoming, Line, Outgoing, PeerError, Replies};
 use crate::remote::mcp::lists::Lists;
 use crate::remote::mcp::peer::{Era, Peer};
 use crate::remote::mcp::{Connection, Link};
 use crate::remote::stage::Stage;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Given, Listener, Teller, Told, ToolError, ToolOutput, Wants};
+use kernel::call::{
+    Abilities, Call, Caller, Given, Listener, LogLevel, Teller, Told, ToolError, ToolOutput, Wants,
+};
 use kernel::contracts::Tool;
 use kernel::ids::CallId;
 use kernel::limits::Limits;
@@ -45,7 +47,11 @@ impl Scene {
         let mut config = UpstreamConfig {
             name: "up".to_owned(),
             prefix: "up.".to_owned(),
-            kind: UpstreamKind::Http { url: "http://up.test/mcp".to_owned(), headers: Vec::new() },
+            kind: UpstreamKind::Http {
+                url: "http://up.test/mcp".to_owned(),
+                headers: Vec::new(),
+                oauth: OauthConfig::default(),
+            },
             trusted: false,
             journal: true,
             timeout_ms: None,
@@ -112,9 +118,14 @@ pub(crate) struct Asked {
 }
 
 impl Server {
+    /// The next request, whatever it is.
+    pub(crate) async fn next(&mut self) -> Asked {
+        self.requests.recv().await.unwrap()
+    }
+
     /// The next request, which must be of this method.
     pub(crate) async fn asked(&mut self, method: &str) -> Asked {
-        let asked = self.requests.recv().await.unwrap();
+        let asked = self.next().await;
         assert_eq!(asked.request.method, method, "{:?}", asked.request.params);
         asked
     }
@@ -171,7 +182,8 @@ struct Ours {
 
 /// What the server can, in both eras.
 fn capabilities() -> Value {
-    json!({"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "completions": {}})
+    json!({"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "completions": {},
+        "logging": {}})
 }
 
 impl Line for Ours {
@@ -224,6 +236,7 @@ pub(crate) fn call(arguments: Value, given: Given) -> Call {
         timeout_ms: 30_000,
         output_bytes_max: 1_000_000,
         given: Arc::new(given),
+        can: Abilities::PERSON,
         teller: Teller::default(),
     }
 }
@@ -259,5 +272,9 @@ pub(crate) struct Ear(pub(crate) Mutex<Vec<Told>>);
 impl Listener for Ear {
     fn hear(&self, told: Told) {
         self.0.lock().unwrap().push(told);
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        Some(LogLevel::Notice)
     }
 }

@@ -1,11 +1,12 @@
 //! Calls that a server answers with a task: looked at until it is over, told how far it is, given
 //! what it asks for. Whoever leaves it cancels it.
 
-use super::super::peer::{AskError, Peer};
+use super::super::peer::{AskError, Peer, Request};
 use super::super::wants::{Carried, Kept, Requests, Running};
 use super::calling::Calling;
 use super::{broken, refused};
 use kernel::call::{HowFar, Told, ToolError, ToolOutput};
+use kernel::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{INTERNAL_ERROR, RpcError};
@@ -17,8 +18,9 @@ const POLL_MS_MAX: u64 = 60_000;
 /// How often in a row looking at a task may fail before it is given up.
 const FAILURES_MAX: u32 = 5;
 
-/// A task that a call was answered with.
-pub(super) async fn follow(
+/// A task that a call was answered with. Whoever can come back for it is told so at once, so that
+/// its id is written down before anybody waits for it.
+pub(super) async fn begin(
     calling: Calling<'_>,
     peer: Arc<Peer>,
     task: Value,
@@ -27,10 +29,14 @@ pub(super) async fn follow(
         return Err(calling.not_understood("a task without an id"));
     };
     let running = Running::new(peer, id.to_owned(), &calling.link().parts);
-    Following { calling, running, answered: Vec::new() }.follow_to_end(task).await
+    let following = Following { calling, running, answered: Vec::new() };
+    if calling.call.can.later {
+        return Ok(following.keep(Requests::default()));
+    }
+    following.follow_to_end(task).await
 }
 
-/// A task that had asked for something.
+/// A task that is known: it had asked for something, or had only begun.
 pub(super) async fn resume(
     calling: Calling<'_>,
     running: Running,
@@ -67,7 +73,7 @@ impl Following<'_> {
                 }
                 "failed" => {
                     self.running.over = true;
-                    return calling.refused(&error(&task));
+                    return Err(failed(calling, &error(&task)));
                 }
                 "cancelled" => {
                     self.running.over = true;
@@ -75,7 +81,8 @@ impl Following<'_> {
                     return Err(ToolError::failed("Cancelled", message));
                 }
                 "input_required" => {
-                    let requests = Requests::read(task.get("inputRequests"));
+                    let can = calling.call.can;
+                    let requests = Requests::read(task.get("inputRequests"), can);
                     let requests = requests.without(&self.answered);
                     if !requests.wants.is_empty() {
                         return Ok(self.keep(requests));
@@ -83,7 +90,7 @@ impl Following<'_> {
                     match requests.impossible.first() {
                         Some((key, why)) if requests.declined.is_empty() => {
                             let what = format!("its task asks for `{key}`, but {why}");
-                            return Err(calling.impossible(&what));
+                            return Err(calling.impossible(&what, requests.lacks));
                         }
                         _ => self.update(requests.declined).await?,
                     }
@@ -154,7 +161,9 @@ impl Following<'_> {
 
     async fn ask(&self, method: &str, params: Value) -> Result<Value, AskError> {
         let (running, ms) = (&self.running, self.calling.request_ms());
-        running.peer.ask(method, params, Some(&running.id), ms).await
+        let (name, can) = (Some(running.id.as_str()), self.calling.call.can);
+        let request = Request { name, can, ..Request::new(method, params, ms) };
+        running.peer.request(request).await
     }
 
     /// The task can be found no more: nobody knows what came of it.
@@ -190,6 +199,13 @@ fn tell(calling: Calling<'_>, look: u64, task: &Value, said: &mut String) {
     *said = message.to_owned();
     let message = Some(said.clone());
     calling.call.teller.tell(Told::Progress { progress: look as f64, total: None, message });
+}
+
+/// The server says that it could not carry its task out; a tool that failed is a result.
+fn failed(calling: Calling<'_>, error: &RpcError) -> ToolError {
+    let fault = refused(&calling.link().config, error);
+    let fault = Fault { name: "UpstreamTaskFailed".to_owned(), ..fault };
+    ToolError::new(HowFar::Failed, fault)
 }
 
 /// Why a task failed.

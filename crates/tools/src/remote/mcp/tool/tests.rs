@@ -1,11 +1,13 @@
 //! Tools of a scripted server, in both eras.
 
+mod handed_on;
+
 use super::super::line::{Incoming, PeerError, PeerErrorKind};
 use super::super::peer::Era;
 use super::scene::{Ear, Scene, call, called, caller, given, text, wants};
 use futures::future::{Either, join, select};
 use kernel::call::{
-    Call, Given, HowFar, LogLevel, Pace, Reach, Teller, Told, ToolOutput, Want, Yields,
+    Abilities, Call, Given, HowFar, LogLevel, Pace, Reach, Teller, Told, ToolOutput, Want, Yields,
 };
 use serde_json::{Value, json};
 use std::pin::pin;
@@ -153,10 +155,16 @@ fn what_is_told_on_the_way_is_heard() {
         let teller = Teller::new(ear.clone());
         let call = Call { teller, ..call(json!({}), Given::default()) };
         let server = async {
+            if era == Era::Legacy {
+                let told = other.asked("logging/setLevel").await;
+                assert_eq!(told.params(), &json!({"level": "notice"}));
+                told.answer(json!({})).await;
+            }
             let asked = other.asked("tools/call").await;
             let meta = &asked.params()["_meta"];
             assert!(meta["progressToken"].is_string());
-            assert_eq!(meta.get(META_LOG_LEVEL).is_some(), era == Era::Modern);
+            let level = json!("notice");
+            assert_eq!(meta.get(META_LOG_LEVEL), Some(&level).filter(|_| era == Era::Modern));
             let progress = json!({"progress": 1, "total": 2, "message": "half"});
             asked.tell("notifications/progress", progress).await;
             let log = json!({"level": "warning", "logger": "l", "data": {"a": 1}});
@@ -239,7 +247,7 @@ fn what_nobody_can_give_is_declined_or_fails_the_call() {
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
     let bad = json!({"bad": {"method": "elicitation/create", "params": {}}});
-    let turn = json!({"turn": {"method": "sampling/createMessage", "params": {}}});
+    let turn = json!({"turn": {"method": "sampling/createMessage", "params": {"messages": []}}});
     let server = async {
         let asked = other.asked("tools/call").await;
         asked.answer(json!({"resultType": "input_required", "inputRequests": bad})).await;
@@ -249,8 +257,9 @@ fn what_nobody_can_give_is_declined_or_fails_the_call() {
     };
     let (called, ()) = stage.run(join(called(&*tool, Given::default()), server));
     let error = called.unwrap_err();
-    assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "UpstreamError"));
+    assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "InputWanted"));
     assert!(error.fault.message.contains("turn"), "{error:?}");
+    assert!(error.fault.hint.is_some() && error.lacks.is_some_and(|lacks| lacks.sample));
 }
 
 #[test]
@@ -263,7 +272,7 @@ fn a_call_of_the_older_kind_waits_for_its_answer() {
             let asked = other.asked("tools/call").await;
             asked.ask(1, "ping", Value::Null).await;
             assert_eq!(other.told().await, json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
-            asked.ask(2, "sampling/createMessage", json!({})).await;
+            asked.ask(2, "sampling/createMessage", json!({"messages": []})).await;
             assert_eq!(other.told().await["error"]["code"], -32601);
             asked.ask(3, "elicitation/create", json!({"message": "m"})).await;
             assert_eq!(other.told().await["error"]["code"], -32602);
@@ -282,6 +291,33 @@ fn a_call_of_the_older_kind_waits_for_its_answer() {
         assert_eq!(second, Ok(ToolOutput::Value(text("hello Ann"))));
         assert_eq!(link.pending.count(), 0);
         assert!(other.is_idle(), "it was called once");
+    });
+}
+
+#[test]
+fn a_field_that_is_left_out_has_its_default() {
+    let scene = Scene::new(Era::Legacy);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let schema = json!({"type": "object", "properties": {
+        "name": {"type": "string"}, "age": {"type": "integer", "default": 30}}});
+    let form = json!({"message": "who?", "requestedSchema": schema});
+    stage.run(async {
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            asked.ask(1, "elicitation/create", form).await;
+            asked
+        };
+        let (first, asked) = join(called(&*tool, Given::default()), server).await;
+        let wanted = wants(first);
+        let server = async {
+            let content = json!({"name": "Ann", "age": 30});
+            let result = json!({"action": "accept", "content": content});
+            assert_eq!(other.told().await, json!({"jsonrpc": "2.0", "id": 1, "result": result}));
+            asked.answer(text("hello Ann")).await;
+        };
+        let (second, ()) = join(called(&*tool, given(&wanted, &accepted())), server).await;
+        assert_eq!(second, Ok(ToolOutput::Value(text("hello Ann"))));
     });
 }
 
@@ -335,7 +371,9 @@ fn a_pending_call_is_its_callers_own() {
             asked.ask(1, "roots/list", Value::Null).await;
             asked
         };
-        let (first, asked) = join(called(&*tool, Given::default()), server).await;
+        let can = Abilities { roots: true, ..Abilities::PERSON };
+        let (owner, own) = (caller(), Call { can, ..call(json!({}), Given::default()) });
+        let (first, asked) = join(tool.call(&owner, &own), server).await;
         let wanted = wants(first);
         assert_eq!(wanted.inputs.values().collect::<Vec<_>>(), [&Want::Roots]);
         let mut stranger = caller();

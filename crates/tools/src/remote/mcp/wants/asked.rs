@@ -1,18 +1,16 @@
-//! What a server asks of whoever calls it, read out of its requests: a form, a page, the caller's
-//! folders. Both eras ask in the same words, only at different times. What cannot be passed on is
-//! refused to the server, never to the caller.
+//! What a server asks of whoever calls it, read out of its requests: a form, a page, a turn of the
+//! caller's model, its folders. Both eras ask in the same words, only at different times. What
+//! cannot be passed on is refused to the server, or ends the call.
 
-use kernel::call::Want;
+use super::super::requests::{ELICIT, ROOTS, SAMPLE};
+use kernel::call::{Abilities, Want};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::jsonrpc::{METHOD_NOT_FOUND, RpcError};
+use wire::mcp::MISSING_CAPABILITY;
 
-/// The method that asks a person.
-pub(crate) const ELICIT: &str = "elicitation/create";
-/// The method that asks for the caller's folders.
-const ROOTS: &str = "roots/list";
 /// The error of a call that needs a person to open pages first, in 2025-11-25.
 pub(crate) const PAGES_FIRST: i64 = -32042;
 
@@ -21,12 +19,40 @@ pub(crate) fn read(method: &str, params: &Value) -> Result<Want, RpcError> {
     match method {
         ELICIT => elicitation(params),
         ROOTS => Ok(Want::Roots),
-        "sampling/createMessage" => Err(RpcError::new(
-            METHOD_NOT_FOUND,
-            "sampling was not declared: there is no model here",
-        )),
+        SAMPLE => sampling(params),
         other => Err(RpcError::new(METHOD_NOT_FOUND, format!("there is no method `{other}` here"))),
     }
+}
+
+/// The answer to a server that asks for what the caller of this call does not have.
+pub(crate) fn nobody(want: &Want) -> RpcError {
+    let message = format!("whoever makes this call has no {}", noun(want));
+    match want {
+        Want::Sample { .. } | Want::Roots => RpcError::new(METHOD_NOT_FOUND, message),
+        Want::Form { .. } | Want::Url { .. } => RpcError::invalid_params(message),
+    }
+}
+
+/// What somebody has who can give it.
+fn noun(want: &Want) -> &'static str {
+    match want {
+        Want::Form { .. } => "person who could fill in a form (elicitation)",
+        Want::Url { .. } => "person who could open a page (elicitation)",
+        Want::Sample { .. } => "model to lend (sampling)",
+        Want::Roots => "folders to list (roots)",
+    }
+}
+
+fn sampling(params: &Value) -> Result<Want, RpcError> {
+    if !params.get("messages").is_some_and(Value::is_array) {
+        return Err(RpcError::invalid_params("`messages` is missing, or no list"));
+    }
+    let mut request = params.clone();
+    if let Some(request) = request.as_object_mut() {
+        // It was said for this hop: a token for progress, a task of ours.
+        request.remove("_meta");
+    }
+    Ok(Want::Sample { request: Arc::new(request) })
 }
 
 fn elicitation(params: &Value) -> Result<Want, RpcError> {
@@ -108,17 +134,25 @@ pub(crate) struct Requests {
     pub(crate) declined: Map<String, Value>,
     /// What can be neither passed on nor declined, and why.
     pub(crate) impossible: Vec<(String, String)>,
+    /// What the caller lacks, as far as that is why.
+    pub(crate) lacks: Abilities,
 }
 
 impl Requests {
-    /// `inputRequests` of an answer.
-    pub(crate) fn read(requests: Option<&Value>) -> Self {
+    /// `inputRequests` of an answer to a caller that can do this. What was not declared is not
+    /// declined in a person's name: nobody was asked.
+    pub(crate) fn read(requests: Option<&Value>, can: Abilities) -> Self {
         let mut read = Self::default();
         let Some(Value::Object(requests)) = requests else { return read };
         for (key, request) in requests {
             let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
             let params = request.get("params").unwrap_or(&Value::Null);
             match self::read(method, params) {
+                Ok(want) if !can.can(&want) => {
+                    let why = format!("whoever calls has no {}", noun(&want));
+                    read.impossible.push((key.clone(), why));
+                    read.lacks = read.lacks.and(&want);
+                }
                 Ok(want) => drop(read.wants.insert(key.clone(), want)),
                 // A person can decline, so we can, too.
                 Err(error) if method == ELICIT => {
@@ -144,6 +178,26 @@ impl Requests {
 /// The answer of a person who does not want to say it.
 pub(crate) fn decline() -> Value {
     json!({"action": "decline"})
+}
+
+/// What a stateless server says that its caller lacks: `data.requiredCapabilities` of its error, as
+/// far as this caller really lacks it.
+pub(crate) fn missing(error: &RpcError, can: Abilities) -> Abilities {
+    let data = error.data.as_ref().filter(|_| error.code == MISSING_CAPABILITY);
+    let Some(needed) = data.map(|data| &data["requiredCapabilities"]) else {
+        return Abilities::default();
+    };
+    let elicitation = &needed["elicitation"];
+    let page = elicitation["url"].is_object();
+    // An empty object means forms, as before there were pages.
+    let form = elicitation["form"].is_object() || (elicitation.is_object() && !page);
+    Abilities {
+        form: form && !can.form,
+        page: page && !can.page,
+        sample: needed["sampling"].is_object() && !can.sample,
+        roots: needed["roots"].is_object() && !can.roots,
+        later: false,
+    }
 }
 
 /// The pages that must be opened before a call can be made: `data.elicitations` of its error.
@@ -188,6 +242,9 @@ mod tests {
         let want = Want::Url { message: "m".to_owned(), url: "https://a.test/x".to_owned() };
         assert_eq!(asked(page), Ok(want));
         assert_eq!(read(ROOTS, &Value::Null), Ok(Want::Roots));
+        let turn = json!({"messages": [], "maxTokens": 9, "_meta": {"progressToken": 1}});
+        let request = Arc::new(json!({"messages": [], "maxTokens": 9}));
+        assert_eq!(read(SAMPLE, &turn), Ok(Want::Sample { request }));
     }
 
     #[test]
@@ -211,23 +268,50 @@ mod tests {
         }
         assert_eq!(asked(json!({"mode": "voice", "message": "m"})), Err(-32602));
         assert_eq!(asked(json!({"requestedSchema": {"type": "object"}})), Err(-32602));
-        for method in ["sampling/createMessage", "tools/list"] {
-            assert_eq!(read(method, &json!({})).map_err(|error| error.code), Err(-32601));
+        for (method, code) in [(SAMPLE, -32602), ("tools/list", -32601)] {
+            assert_eq!(read(method, &json!({})).map_err(|error| error.code), Err(code));
         }
+        assert_eq!(nobody(&Want::Roots).code, -32601);
+        let page = Want::Url { message: String::new(), url: String::new() };
+        assert_eq!(nobody(&page).code, -32602);
     }
 
     #[test]
     fn of_several_questions_each_goes_its_way() {
-        let requests = Requests::read(Some(&json!({
+        let can = Abilities { roots: true, ..Abilities::PERSON };
+        let asked = json!({
             "roots": {"method": "roots/list"},
             "bad": {"method": "elicitation/create", "params": {"message": "m"}},
-            "turn": {"method": "sampling/createMessage", "params": {}},
-        })));
+            "turn": {"method": "sampling/createMessage", "params": {"messages": []}},
+        });
+        let requests = Requests::read(Some(&asked), can);
         assert_eq!(requests.wants, BTreeMap::from([("roots".to_owned(), Want::Roots)]));
         assert_eq!(requests.declined.get("bad"), Some(&json!({"action": "decline"})));
         assert_eq!(requests.impossible.len(), 1);
         assert_eq!(requests.impossible[0].0, "turn");
-        assert_eq!(Requests::read(None), Requests::default());
+        assert_eq!(requests.lacks, Abilities { sample: true, ..Abilities::default() });
+        assert_eq!(Requests::read(None, can), Requests::default());
+        let form = json!({"who": {"method": "elicitation/create",
+            "params": {"message": "m", "requestedSchema": {"type": "object"}}}});
+        let requests = Requests::read(Some(&form), Abilities::default());
+        assert!(requests.declined.is_empty(), "nobody was asked who could decline");
+        assert!(requests.lacks.form && requests.impossible.len() == 1);
+    }
+
+    #[test]
+    fn what_the_caller_lacks_is_read_out_of_its_error() {
+        let missing = |code, needed: Value, can| {
+            let data = json!({"requiredCapabilities": needed});
+            super::missing(&RpcError::new(code, "no").data(data), can)
+        };
+        let needed = json!({"sampling": {}, "elicitation": {}});
+        let all = Abilities { form: true, sample: true, ..Abilities::default() };
+        assert_eq!(missing(MISSING_CAPABILITY, needed.clone(), Abilities::default()), all);
+        let sample = Abilities { sample: true, ..Abilities::default() };
+        assert_eq!(missing(MISSING_CAPABILITY, needed.clone(), Abilities::PERSON), sample);
+        assert!(missing(-32602, needed, Abilities::default()).is_none());
+        let unknown = json!({"extensions": {"a.test/x": {}}});
+        assert!(missing(MISSING_CAPABILITY, unknown, Abilities::default()).is_none());
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Calls and tasks of a server that wait for an answer it asked us for. There are never more than a
 //! limit, and none is kept for ever: what is dropped here is cancelled on the other side.
 
+use super::super::levels::Wish;
 use super::super::line::Replies;
 use super::super::peer::Peer;
 use crate::remote::RemoteParts;
 use futures::future::{Either, select};
-use kernel::call::{Call, Caller, Want};
+use kernel::call::{Abilities, Call, Caller, Want};
 use kernel::contracts::Spawn;
 use kernel::ids::ToolName;
 use serde_json::{Value, json};
@@ -29,7 +30,9 @@ impl Whose {
     /// Of this call.
     pub(crate) fn of(caller: &Caller, call: &Call) -> Self {
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
-        Self { caller: caller.clone(), tool, arguments }
+        // What a caller calls directly may go on in a run, which administers nothing.
+        let caller = Caller { admin: false, ..caller.clone() };
+        Self { caller, tool, arguments }
     }
 }
 
@@ -41,6 +44,10 @@ pub(crate) struct Talk {
     pub(crate) replies: Replies,
     /// How many questions it asked so far.
     pub(crate) questions: u32,
+    /// What it asked for that its caller lacks.
+    pub(crate) lacks: Abilities,
+    /// That its caller wants to hear the log.
+    pub(crate) _log: Option<Wish>,
 }
 
 /// What a server asked in the middle of a call.

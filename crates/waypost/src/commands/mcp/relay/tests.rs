@@ -8,7 +8,7 @@ use std::sync::mpsc as std_mpsc;
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A request as the server got it.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 async fn connected(peer: &mut Peer, endpoint: &str) -> (Result<Arc<dyn Line>, PeerError>, Arrival) {
     let url = peer.url();
     let parts = parts(&Arc::new(TestClock::default()));
-    tokio::join!(SseLine::connect(&url, Vec::new(), &parts), async {
+    tokio::join!(SseLine::connect(&url, Vec::new(), None, &parts), async {
         let opening = peer.next().await;
         assert_eq!(opening.line(), "GET /mcp");
         opening.begin_stream().await;

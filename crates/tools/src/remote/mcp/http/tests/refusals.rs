@@ -5,7 +5,7 @@ use super::stage::{Peer, asked, line, request};
 use kernel::call::HowFar;
 use serde_json::json;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 /// The error of a request that is answered like this.
 async fn refused(head: &str, body: &str) -> PeerError {
@@ -24,9 +24,10 @@ fn kind(error: &PeerError) -> (HowFar, PeerErrorKind) {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_got_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp?key=hidden", listener.local_addr().unwrap());
-    drop(listener);
+    // It is taken, so that nobody else can listen there, and nobody does.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/mcp?key=hidden", taken.local_addr().unwrap());
     let line = line(&url, &Arc::default());
     let error = line.request(request(1, "tools/list", json!({}))).await.unwrap_err();
     assert_eq!(kind(&error), (HowFar::NotSent, PeerErrorKind::Unreachable));

@@ -111,6 +111,8 @@ pub(super) fn parts(clock: &Arc<TestClock>) -> RemoteParts {
         entropy: Arc::new(NoEntropy),
         limits: Arc::new(Limits::default()),
         supervisor: None,
+        vault: Arc::new(crate::remote::MemoryVault::default()),
+        login: None,
     }
 }
 
@@ -283,7 +285,7 @@ async fn read_request(
 /// A line to a peer, with a secret header.
 pub(super) fn line(url: &str, clock: &Arc<TestClock>) -> Arc<dyn Line> {
     let headers = vec![("Authorization".to_owned(), Secret::new("Bearer hush-hush"))];
-    HttpLine::new(url, headers, &parts(clock)).unwrap()
+    HttpLine::new(url, headers, None, &parts(clock)).unwrap()
 }
 
 /// A request of this number.

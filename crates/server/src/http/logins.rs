@@ -1,0 +1,243 @@
+//! Logins at upstream servers. Whoever administers begins one and ends what came of it; a person
+//! comes back from it with their browser, and the state they bring is the proof that they were
+//! sent. What a login brings is the server's: all callers share it, as they share the connection.
+
+use super::page::page;
+use super::upstreams::{member, running};
+use crate::doors::{Administrator, Shared};
+use crate::error::Failure;
+use crate::params::Named;
+use crate::upstreams::cleaned;
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use engine::refusal::{Refusal, RefusalKind};
+use kernel::fault::Fault;
+use serde_json::{Value, json};
+use tools::remote::{Grant, LoginPlaces, Returned, UpstreamConfig, UpstreamKind};
+use wire::rest::UpstreamLogin;
+
+/// The longest query that somebody comes back with: codes are long, but not so long.
+const QUERY_BYTES_MAX: usize = 16 * 1024;
+
+/// `POST /upstreams/{name}/login`: begins a login; the page where somebody goes on with it.
+pub(crate) async fn begin(
+    State(doors): State<Shared>,
+    Administrator(_): Administrator,
+    Named(name): Named,
+) -> Result<Json<UpstreamLogin>, Failure> {
+    let member = member(&doors, &name)?;
+    let upstream = running(&member)?;
+    let config = upstream.config();
+    if has_logins(config)? == Grant::Ourselves {
+        let what = format!("`oauth` of upstream `{name}` says that we log in ourselves");
+        let hint =
+            format!("nothing is to be done; `waypost mcp test {name}` says whether it works");
+        return Err(no_login(what).hint(hint).into());
+    }
+    doors.logins_begun.take(doors.engine.clock().now()).map_err(too_many)?;
+    let url = upstream.begin_login().await.map_err(|fault| failed(fault, config))?;
+    Ok(Json(UpstreamLogin { url }))
+}
+
+/// `DELETE /upstreams/{name}/login`: what a login brought is forgotten, here and where it can be
+/// there.
+pub(crate) async fn end(
+    State(doors): State<Shared>,
+    Administrator(_): Administrator,
+    Named(name): Named,
+) -> Result<StatusCode, Failure> {
+    let member = member(&doors, &name)?;
+    let upstream = running(&member)?;
+    let config = upstream.config();
+    has_logins(config)?;
+    upstream.log_out().await.map_err(|fault| failed(fault, config))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /oauth/callback`: somebody comes back from a login.
+pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response {
+    if let Err(wait_ms) = doors.logins_returned.take(doors.engine.clock().now()) {
+        return overrun(wait_ms);
+    }
+    let returned = match returned(&uri) {
+        Ok(returned) => returned,
+        Err(why) => {
+            let hint = "`waypost mcp login` begins again";
+            return gone_wrong(Fault::new("LoginUnreadable", why).hint(hint));
+        }
+    };
+    match doors.gateway.finish_login(returned).await {
+        Ok(upstream) => {
+            let name = upstream.name();
+            page(
+                StatusCode::OK,
+                "You are logged in",
+                &[
+                    format!("Waypost can use `{name}` from now on."),
+                    "You can close this page.".to_owned(),
+                ],
+            )
+        }
+        Err(fault) => {
+            // Whose it was is not known.
+            let members = doors.gateway.members();
+            let upstreams = members.iter().filter_map(|member| member.upstream.as_ref());
+            let fault = upstreams.fold(fault, |fault, upstream| cleaned(fault, upstream.config()));
+            tracing::warn!(%fault, "a login could not be finished");
+            gone_wrong(fault)
+        }
+    }
+}
+
+/// `GET /oauth/client.json`: who we are, for servers that register clients by such a document.
+pub(crate) async fn client(State(doors): State<Shared>) -> Result<Response, Failure> {
+    let places = doors.gateway.places();
+    let document = places.and_then(client_document).ok_or_else(|| {
+        Refusal::new(RefusalKind::NotFound, "no_client_document", "nobody outside can read it")
+            .hint("set `public_url` of `[server]` to an `https` address of this server")
+    })?;
+    let mut response = Json(document).into_response();
+    let hour = HeaderValue::from_static("public, max-age=3600");
+    response.headers_mut().insert(CACHE_CONTROL, hour);
+    Ok(response)
+}
+
+/// OAuth Client ID Metadata Document: its own address is our id.
+fn client_document(places: &LoginPlaces) -> Option<Value> {
+    let id = places.client_metadata.as_ref()?;
+    Some(json!({
+        "client_id": id,
+        "client_name": "Waypost",
+        "redirect_uris": [places.callback],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "application_type": "web",
+        "token_endpoint_auth_method": "none",
+    }))
+}
+
+/// Who logs in at this upstream, if anybody does.
+fn has_logins(config: &UpstreamConfig) -> Result<Grant, Failure> {
+    let (name, origin) = (&config.name, &config.origin);
+    let UpstreamKind::Http { headers, oauth, .. } = &config.kind else {
+        let what = format!("upstream `{name}` is no MCP server behind a URL, and has no logins");
+        return Err(no_login(what).hint("what it needs goes into its headers or variables").into());
+    };
+    if headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(AUTHORIZATION.as_str())) {
+        let what = format!("upstream `{name}` is sent a fixed `Authorization` header");
+        return Err(no_login(what).hint(format!("take it out in {origin} to log in")).into());
+    }
+    Ok(oauth.grant)
+}
+
+fn no_login(what: String) -> Refusal {
+    Refusal::new(RefusalKind::Conflict, "upstream_no_login", what)
+}
+
+fn failed(fault: Fault, config: &UpstreamConfig) -> Failure {
+    let Fault { message, hint, .. } = cleaned(fault, config);
+    let refusal = Refusal::new(RefusalKind::Upstream, "upstream_login_failed", message);
+    Failure::from(refusal).maybe_hint(hint)
+}
+
+fn too_many(wait_ms: u64) -> Failure {
+    Refusal::new(RefusalKind::TooMany, "logins_limited", "too many logins were begun just now")
+        .hint("send it again later, or raise `logins_per_minute` in `[limits]`")
+        .detail(json!({"retryAfterMs": wait_ms}))
+        .into()
+}
+
+/// What somebody came back with. Whatever else stands in the query is read past; what is there
+/// twice is nobody's.
+fn returned(uri: &Uri) -> Result<Returned, String> {
+    if uri.query().map_or(0, str::len) > QUERY_BYTES_MAX {
+        return Err(format!("the address has more than {QUERY_BYTES_MAX} bytes"));
+    }
+    let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else {
+        return Err("the address cannot be read".to_owned());
+    };
+    let one = |name: &str| {
+        let mut found = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value);
+        match (found.next(), found.next()) {
+            (first, None) => Ok(first.filter(|value| !value.is_empty()).cloned()),
+            (_, Some(_)) => Err(format!("the address has `{name}` twice")),
+        }
+    };
+    let Some(state) = one("state")? else {
+        return Err("the address has no `state`: nobody was sent here by us".to_owned());
+    };
+    let (code, error) = (one("code")?, one("error")?);
+    if code.is_none() && error.is_none() {
+        return Err("the address has neither `code` nor `error`".to_owned());
+    }
+    let (iss, error_description) = (one("iss")?, one("error_description")?);
+    Ok(Returned { state, code, iss, error, error_description })
+}
+
+fn gone_wrong(fault: Fault) -> Response {
+    let mut told = vec![fault.message];
+    told.extend(fault.hint);
+    told.push("You can close this page.".to_owned());
+    page(StatusCode::BAD_REQUEST, "The login did not work", &told)
+}
+
+fn overrun(wait_ms: u64) -> Response {
+    let seconds = wait_ms.div_ceil(1_000).max(1);
+    let told = format!("Too many people came back just now. Load this page again in {seconds} s.");
+    let mut response = page(StatusCode::TOO_MANY_REQUESTS, "Not now", &[told]);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Returned, String> {
+        returned(&format!("/oauth/callback?{query}").parse().unwrap())
+    }
+
+    #[test]
+    fn what_somebody_comes_back_with_is_read() {
+        let told =
+            read("code=a%2Bb+c&state=s&iss=https%3A%2F%2Fa.example&session_state=x").unwrap();
+        assert_eq!((told.code.as_deref(), told.state.as_str()), (Some("a+b c"), "s"));
+        assert_eq!((told.iss.as_deref(), told.error), (Some("https://a.example"), None));
+        let told = read("state=s&error=access_denied&error_description=no").unwrap();
+        assert_eq!((told.error.as_deref(), told.code), (Some("access_denied"), None));
+        assert_eq!(told.error_description.as_deref(), Some("no"));
+    }
+
+    #[test]
+    fn what_cannot_be_a_login_is_refused() {
+        for (query, words) in [
+            ("", "no `state`"),
+            ("code=a", "no `state`"),
+            ("code=a&state=", "no `state`"),
+            ("state=s", "neither `code` nor `error`"),
+            ("state=s&code=a&state=t", "`state` twice"),
+            ("state=s&code=a&code=a", "`code` twice"),
+            ("state=s&code=a&iss=a&iss=b", "`iss` twice"),
+        ] {
+            let told = read(query).unwrap_err();
+            assert!(told.contains(words), "{query}: {told}");
+        }
+        let long = format!("state=s&code={}", "a".repeat(QUERY_BYTES_MAX));
+        assert!(read(&long).unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn our_id_is_the_address_of_our_document() {
+        let places = LoginPlaces {
+            callback: "https://wp.test/oauth/callback".to_owned(),
+            client_metadata: Some("https://wp.test/oauth/client.json".to_owned()),
+        };
+        let document = client_document(&places).unwrap();
+        assert_eq!(document["client_id"], "https://wp.test/oauth/client.json");
+        assert_eq!(document["redirect_uris"], json!(["https://wp.test/oauth/callback"]));
+        assert!(client_document(&LoginPlaces { client_metadata: None, ..places }).is_none());
+    }
+}

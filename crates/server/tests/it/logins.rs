@@ -1,0 +1,281 @@
+//! Logins at upstreams, from the first refusal to a call that works: a real authorization server
+//! and a real MCP server behind ours.
+
+use crate::house::{Answer, House, request};
+use crate::login_server::LoginServer;
+use axum::body::Body;
+use axum::http::{Method, Uri};
+use serde_json::{Value, json};
+use server::config::Config;
+use server::project::Project;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const HUB: &str = "/api/v1/upstreams/hub";
+const LOGIN: &str = "/api/v1/upstreams/hub/login";
+
+/// A project with this server behind it.
+fn behind(login: &LoginServer) -> Project {
+    let url = format!("{}/mcp", login.base);
+    project(&format!("[mcp.servers.hub]\nurl = \"{url}\"\ntrusted = true\n"))
+}
+
+fn project(settings: &str) -> Project {
+    let config = Config::parse("waypost.toml", settings).unwrap();
+    Project { config, ..Project::demo() }
+}
+
+/// The upstream once it is in this state.
+async fn until(house: &House, state: &str) -> Value {
+    let mut last = Value::Null;
+    for _ in 0..2_000 {
+        last = house.get(HUB).await.body;
+        if last["state"] == state {
+            return last;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it is never `{state}`: {last}");
+}
+
+/// Begins a login: the page.
+async fn begun(house: &House) -> String {
+    let begun = house.post(LOGIN, json!({})).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    begun.body["url"].as_str().unwrap().to_owned()
+}
+
+/// A person is sent to this address of ours.
+async fn comes_back(house: &House, to: &Uri) -> Answer {
+    assert_eq!(to.authority().unwrap().as_str(), "127.0.0.1:8420");
+    house.get(to.path_and_query().unwrap().as_str()).await
+}
+
+async fn sum(house: &House) -> Answer {
+    let arguments = json!({"arguments": {"a": 2, "b": 3}});
+    house.post("/api/v1/tools/hub.math__add/call", arguments).await
+}
+
+/// Whether any of these texts can be read in the data folder.
+fn is_in_clear(folder: &Path, secrets: &[String]) -> bool {
+    fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return is_in_clear(&path, secrets);
+        }
+        let bytes = fs::read(&path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        secrets.iter().any(|secret| text.contains(secret.as_str()))
+    })
+}
+
+fn vault_files(data: &TempDir) -> usize {
+    fs::read_dir(data.path().join("data").join("vault")).map_or(0, Iterator::count)
+}
+
+#[tokio::test]
+async fn somebody_logs_in_and_the_tools_work() {
+    let login = LoginServer::start().await;
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(|| behind(&login), &data, None).await;
+    let waiting = until(&house, "login").await;
+    assert_eq!((&waiting["tools"], login.refused() > 0), (&json!(0), true), "{waiting}");
+
+    let page = begun(&house).await;
+    assert!(page.starts_with(&format!("{}/authorize?", login.base)), "{page}");
+    let shown = until(&house, "login").await;
+    assert_eq!(shown["loginUrl"], json!(page), "{shown}");
+    let back = login.agree(&page).await;
+    let done = comes_back(&house, &back).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    assert!(done.text.contains("<h1>You are logged in</h1>"), "{done:?}");
+    assert!(done.text.contains("<code>hub</code>") && !done.text.contains("hunter"), "{done:?}");
+    assert_eq!(done.header("referrer-policy"), "no-referrer");
+    assert!(done.header("content-security-policy").starts_with("default-src 'none'"));
+
+    let ready = until(&house, "ready").await;
+    assert!(ready["loginUrl"].is_null() && ready["lastError"].is_null(), "{ready}");
+    let called = sum(&house).await;
+    assert_eq!(called.status, 200, "{called:?}");
+    assert!(called.text.contains('5'), "{called:?}");
+    let again = comes_back(&house, &back).await;
+    assert_eq!(again.status, 400, "a login comes back once: {again:?}");
+
+    // What a login brought lasts, and nobody can read it.
+    stopper.stop().await;
+    drop(house);
+    assert!(vault_files(&data) > 0);
+    assert!(!is_in_clear(data.path(), &login.secrets()));
+    let (house, stopper) = House::over(|| behind(&login), &data, None).await;
+    until(&house, "ready").await;
+    assert_eq!(sum(&house).await.status, 200);
+
+    let gone = house.delete(LOGIN).await;
+    assert_eq!(gone.status, 204, "{gone:?}");
+    until(&house, "login").await;
+    assert!(!login.revoked().is_empty(), "the server was told");
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn a_person_may_come_back_after_a_restart() {
+    let login = LoginServer::start().await;
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(|| behind(&login), &data, None).await;
+    until(&house, "login").await;
+    let back = login.agree(&begun(&house).await).await;
+    stopper.stop().await;
+    drop(house);
+    let (house, stopper) = House::over(|| behind(&login), &data, None).await;
+    let done = comes_back(&house, &back).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    until(&house, "ready").await;
+    assert_eq!(sum(&house).await.status, 200);
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn a_stored_provider_has_logins_too() {
+    let login = LoginServer::start().await;
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(Project::demo, &data, None).await;
+    let body = json!({"providerType": "MCP", "baseUrl": format!("{}/mcp", login.base)});
+    for name in ["aaa", "hub", "zzz"] {
+        let stored = house.put(&format!("/api/v1/providers/{name}"), &[], body.clone()).await;
+        assert_eq!(stored.status, 201, "{stored:?}");
+    }
+    until(&house, "login").await;
+    let back = login.agree(&begun(&house).await).await;
+    let done = comes_back(&house, &back).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    assert!(done.text.contains("<code>hub</code>"), "{done:?}");
+    until(&house, "ready").await;
+    let other = house.get("/api/v1/upstreams/aaa").await.body;
+    assert_eq!(other["state"], "login", "{other}");
+    assert_eq!(house.delete("/api/v1/providers/hub").await.status, 204);
+    assert!(!login.revoked().is_empty(), "with the provider goes its login");
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn a_login_that_cannot_be_finished_is_told_as_text() {
+    let login = LoginServer::start().await;
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(|| behind(&login), &data, None).await;
+    until(&house, "login").await;
+    let evil = "%3Cscript%3Ealert(1)%3C/script%3E";
+    for query in [
+        String::new(),
+        "state=nobody".to_owned(),
+        format!("state=nobody&code={evil}"),
+        format!("state={evil}&error={evil}&error_description={evil}&iss={evil}"),
+    ] {
+        let told = house.get(&format!("/oauth/callback?{query}")).await;
+        assert_eq!(told.status, 400, "{told:?}");
+        assert!(told.text.contains("<h1>The login did not work</h1>"), "{told:?}");
+        assert!(!told.text.contains("<script"), "{told:?}");
+        assert_eq!(told.header("cache-control"), "no-store");
+    }
+    let page: Uri = begun(&house).await.parse().unwrap();
+    let query = page.query().unwrap();
+    let state = query.split('&').find_map(|pair| pair.strip_prefix("state=")).unwrap();
+    let denied = format!(
+        "/oauth/callback?state={state}&error=access_denied&error_description={evil}&iss={}",
+        login.base.replace(':', "%3A").replace('/', "%2F")
+    );
+    let told = house.get(&denied).await;
+    assert_eq!(told.status, 400, "{told:?}");
+    assert!(!told.text.contains("<script"), "{told:?}");
+    until(&house, "login").await;
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_administers_logs_in() {
+    let login = LoginServer::start().await;
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(|| behind(&login), &data, Some("secret")).await;
+    until(&house, "login").await;
+    assert_eq!(house.post(LOGIN, json!({})).await.status, 401);
+    assert_eq!(house.delete(LOGIN).await.status, 401);
+    let key = [("authorization", "Bearer secret")];
+    let begun = house.post_with(LOGIN, &key, json!({})).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    let page = begun.body["url"].as_str().unwrap();
+    let shown = house.get(HUB).await;
+    assert!(shown.body.get("loginUrl").is_none(), "{shown:?}");
+    let listed = house.get("/api/v1/upstreams").await;
+    assert!(!listed.text.contains("loginUrl"), "{listed:?}");
+    let mut asked = request(Method::GET, HUB, Body::empty());
+    asked.headers_mut().insert("authorization", "Bearer secret".parse().unwrap());
+    assert_eq!(house.send(asked).await.body["loginUrl"], page);
+    // Whoever comes back has no key, and a page of the other server behind them.
+    let back = login.agree(page).await;
+    let path = back.path_and_query().unwrap().as_str();
+    let mut returning = request(Method::GET, path, Body::empty());
+    returning.headers_mut().insert("origin", login.base.parse().unwrap());
+    assert_eq!(house.send(returning).await.status, 200);
+    until(&house, "ready").await;
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn not_every_upstream_has_logins() {
+    let settings = "[mcp.servers.fixed]\nurl = \"http://127.0.0.1:1/mcp\"\n\
+                    headers = { authorization = \"Bearer x\" }\n\
+                    [mcp.servers.own]\nurl = \"http://127.0.0.1:1/mcp\"\n\
+                    oauth = { client_id = \"a\", client_secret = \"b\", grant = \"ourselves\" }\n\
+                    [mcp.servers.off]\ncommand = \"x\"\ndisabled = true\n\
+                    [providers.rpc]\ntype = \"rpc\"\nbase_url = \"http://127.0.0.1:1/rpc\"\n\
+                    [mcp.servers.dead]\nurl = \"http://127.0.0.1:1/mcp\"\n";
+    let house = House::build(project(settings), None).await;
+    for (name, status, code) in [
+        ("fixed", 409, "upstream_no_login"),
+        ("own", 409, "upstream_no_login"),
+        ("rpc", 409, "upstream_no_login"),
+        ("off", 409, "upstream_disabled"),
+        ("nobody", 404, "not_found"),
+        ("dead", 502, "upstream_login_failed"),
+    ] {
+        let refused = house.post(&format!("/api/v1/upstreams/{name}/login"), json!({})).await;
+        assert_eq!((refused.status, &refused.body["code"]), (status, &json!(code)), "{refused:?}");
+    }
+    for name in ["fixed", "rpc", "off"] {
+        assert_eq!(house.delete(&format!("/api/v1/upstreams/{name}/login")).await.status, 409);
+    }
+}
+
+#[tokio::test]
+async fn logins_are_counted() {
+    let settings = "[limits]\nlogins_per_minute = 2\n[mcp.servers.hub]\n\
+                    url = \"http://127.0.0.1:1/mcp\"\n";
+    let house = House::build(project(settings), None).await;
+    for _ in 0..2 {
+        assert_eq!(house.get("/oauth/callback?state=x&code=y").await.status, 400);
+        assert_eq!(house.post(LOGIN, json!({})).await.status, 502);
+    }
+    let later = house.get("/oauth/callback?state=x&code=y").await;
+    assert_eq!(later.status, 429, "{later:?}");
+    assert!(later.header("retry-after").parse::<u64>().unwrap() > 0);
+    assert_eq!(later.header("content-type"), "text/html; charset=utf-8");
+    let later = house.post(LOGIN, json!({})).await;
+    assert_eq!((later.status, &later.body["code"]), (429, &json!("logins_limited")), "{later:?}");
+}
+
+#[tokio::test]
+async fn who_we_are_can_be_read_where_it_can_be_reached() {
+    let house = House::demo().await;
+    let missing = house.get("/oauth/client.json").await;
+    assert_eq!((missing.status, &missing.body["code"]), (404, &json!("no_client_document")));
+    let public = project("[server]\npublic_url = \"https://wp.test/\"\n");
+    let house = House::build(public, None).await;
+    let mut asked = request(Method::GET, "/oauth/client.json", Body::empty());
+    asked.headers_mut().insert("host", "wp.test".parse().unwrap());
+    let document = house.send(asked).await;
+    assert_eq!(document.status, 200, "{document:?}");
+    assert_eq!(document.body["client_id"], "https://wp.test/oauth/client.json");
+    assert_eq!(document.body["redirect_uris"], json!(["https://wp.test/oauth/callback"]));
+    assert_eq!(document.body["token_endpoint_auth_method"], "none");
+}

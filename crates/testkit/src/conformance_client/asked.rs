@@ -1,0 +1,42 @@
+//! What the suite asks for: the scenario, the server that it plays, and what it hands out for it.
+
+use serde_json::Value;
+use std::env;
+
+const SCENARIO: &str = "MCP_CONFORMANCE_SCENARIO";
+const CONTEXT: &str = "MCP_CONFORMANCE_CONTEXT";
+const VERSION: &str = "MCP_CONFORMANCE_PROTOCOL_VERSION";
+
+/// One scenario to play.
+pub(super) struct Asked {
+    /// Its name.
+    pub(super) scenario: String,
+    /// Where the suite's server is.
+    pub(super) url: String,
+    /// What it hands out: credentials, calls to make. Null where it hands out nothing.
+    pub(super) context: Value,
+    /// The version that it speaks, if it says so. The client is not told: it has to find out.
+    pub(super) version: Option<String>,
+}
+
+impl Asked {
+    /// What the environment and the last argument say.
+    pub(super) fn read() -> Result<Self, String> {
+        let scenario = env::var(SCENARIO).map_err(|_| {
+            format!("`{SCENARIO}` is not set; `cargo xtask client-conformance` starts this")
+        })?;
+        let url =
+            env::args().skip(1).next_back().ok_or("the URL of the suite's server is missing")?;
+        let context = match env::var(CONTEXT) {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|error| format!("`{CONTEXT}` is not JSON: {error}"))?,
+            Err(_) => Value::Null,
+        };
+        Ok(Self { scenario, url, context, version: env::var(VERSION).ok() })
+    }
+
+    /// A text of the context.
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
+        self.context.get(key).and_then(Value::as_str)
+    }
+}

@@ -1,0 +1,37 @@
+//! What the official conformance suite looks at when it tests a client: the client of the product,
+//! the very code that reaches upstreams, with somebody at it who does what a scenario asks for. The
+//! suite plays the server, starts one process for each scenario, and judges what it was sent.
+
+mod asked;
+mod person;
+mod client;
+mod scenarios;
+
+use asked::Asked;
+use client::Client;
+use engine::clock::SystemClock;
+
+/// The last line of a scenario that went as it should on our side, too. The suite judges only what
+/// it saw; whoever runs it looks for this line.
+pub const DONE: &str = "conformance-client: done";
+
+/// How long a scenario may take: less than the suite waits, which cannot end a process that hangs.
+const SCENARIO_MS: u64 = 45_000;
+
+/// Plays the scenario that the environment names.
+pub fn run() -> Result<(), String> {
+    let asked = Asked::read()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    let played = runtime.block_on(async {
+        let client = Client::start(&asked)?;
+        let playing = scenarios::play(&asked, &client);
+        let played = engine::timeout(&SystemClock, SCENARIO_MS, playing).await;
+        let played = played.unwrap_or_else(|| Err(format!("not done within {SCENARIO_MS} ms")));
+        let status = client.stop().await;
+        played.map_err(|why| format!("{}: {why}\n{status}", asked.scenario))
+    });
+    // What still runs belongs to a scenario that is over.
+    runtime.shutdown_background();
+    played
+}

@@ -1,0 +1,72 @@
+//! From which level on a server with a handshake sends its log. It is told once for everybody, so
+//! it is told the lowest level that any call under way wants; each caller is passed on only what it
+//! wants itself.
+
+use kernel::call::LogLevel;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The levels that calls of one connection want.
+#[derive(Default)]
+pub(crate) struct Levels {
+    wishes: Arc<Mutex<Wishes>>,
+    /// What the server was told last. Held while it is told, so that two tellings cannot overtake
+    /// each other.
+    pub(crate) told: tokio::sync::Mutex<Option<LogLevel>>,
+}
+
+#[derive(Default)]
+struct Wishes {
+    made: u64,
+    levels: BTreeMap<u64, LogLevel>,
+}
+
+/// A call wants to hear the log, for as long as this is kept.
+pub(crate) struct Wish {
+    wishes: Arc<Mutex<Wishes>>,
+    number: u64,
+}
+
+impl Levels {
+    /// A call wants to hear the log from this level on.
+    pub(crate) fn wish(&self, level: LogLevel) -> Wish {
+        let mut wishes = lock(&self.wishes);
+        wishes.made += 1;
+        let number = wishes.made;
+        wishes.levels.insert(number, level);
+        Wish { wishes: self.wishes.clone(), number }
+    }
+
+    /// The lowest level that is wanted now.
+    pub(crate) fn lowest(&self) -> Option<LogLevel> {
+        lock(&self.wishes).levels.values().min().copied()
+    }
+}
+
+impl Drop for Wish {
+    fn drop(&mut self) {
+        lock(&self.wishes).levels.remove(&self.number);
+    }
+}
+
+fn lock(wishes: &Mutex<Wishes>) -> MutexGuard<'_, Wishes> {
+    wishes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_level_of_those_who_listen_counts() {
+        let levels = Levels::default();
+        assert_eq!(levels.lowest(), None);
+        let warning = levels.wish(LogLevel::Warning);
+        let debug = levels.wish(LogLevel::Debug);
+        assert_eq!(levels.lowest(), Some(LogLevel::Debug));
+        drop(debug);
+        assert_eq!(levels.lowest(), Some(LogLevel::Warning));
+        drop(warning);
+        assert_eq!(levels.lowest(), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! Finds out who gives tokens for a server: the server names its authorization servers (RFC 9728),
+//! and they describe themselves. A server of 2025-03-26 names none: it gives them itself.
+
+use super::challenge::Challenge;
+use super::issuer::{self, Issuer};
+use super::place;
+use super::scopes::Scopes;
+use super::trouble::Trouble;
+use super::web::{Ground, Web, told};
+use reqwest::Url;
+use serde_json::Value;
+
+/// What was found out.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    /// What the server is called in tokens, letter by letter as it says.
+    pub(super) resource: String,
+    /// What it says can be asked for.
+    pub(super) scopes: Option<Scopes>,
+    /// Who gives tokens.
+    pub(super) issuer: Issuer,
+    /// Where all of them are.
+    pub(super) ground: Ground,
+}
+
+/// Looks for who gives tokens for this server; of several the one that we know. None if nothing
+/// says that it takes tokens at all.
+pub(super) async fn discover(
+    web: &Web,
+    server: &Url,
+    challenge: &Challenge,
+    known: Option<&str>,
+) -> Result<Option<Found>, Trouble> {
+    let ground = web.ground(server, challenge);
+    let Some(document) = resource_document(web, ground, server, challenge).await? else {
+        let issuer = of_old(web, ground, server, challenge).await?;
+        let resource = place::plain(server);
+        return Ok(issuer.map(|issuer| Found { resource, scopes: None, issuer, ground }));
+    };
+    let resource = document["resource"].as_str().unwrap_or_default();
+    if !place::covers(resource, server) {
+        return Err(Trouble::refused(format!(
+            "it says that its tokens are for `{}`, which is not this server",
+            told(resource, &[])
+        ))
+        .hint("is the URL in the configuration the one that the server knows itself by?"));
+    }
+    let resource = resource.to_owned();
+    let scopes = issuer::scopes(&document["scopes_supported"]);
+    let named = document["authorization_servers"].as_array();
+    let named: Vec<&str> = named.into_iter().flatten().filter_map(Value::as_str).collect();
+    let chosen = named.iter().copied().find(|name| known == Some(*name));
+    let issuer = match chosen.or(named.first().copied()) {
+        Some(name) => described(web, ground, name).await?.ok_or_else(|| {
+            let why = format!("its authorization server `{name}` does not describe itself");
+            Trouble::refused(why).hint("its `/.well-known/oauth-authorization-server` is missing")
+        })?,
+        None => of_old(web, ground, server, challenge).await?.ok_or_else(|| {
+            Trouble::refused("it does not say which authorization server gives its tokens")
+        })?,
+    };
+    Ok(Some(Found { resource, scopes, issuer, ground }))
+}
+
+/// What the server says of its tokens, if it says so anywhere.
+async fn resource_document(
+    web: &Web,
+    ground: Ground,
+    server: &Url,
+    challenge: &Challenge,
+) -> Result<Option<Value>, Trouble> {
+    let mut missed = None;
+    if let Some(text) = &challenge.resource_metadata {
+        // Behind a proxy some servers do not know their own address: then the usual places help.
+        let read = match place::document(text, server) {
+            Ok(url) => web.document(ground, &url).await,
+            Err(trouble) => Err(trouble),
+        };
+        match read {
+            Ok(Some(document)) => return Ok(Some(document)),
+            Ok(None) => {}
+            Err(trouble) => missed = Some(trouble),
+        }
+    }
+    for url in place::resource_documents(server) {
+        match web.document(ground, &url).await {
+            Ok(None) => {}
+            Ok(Some(document)) => return Ok(Some(document)),
+            Err(trouble) => return Err(missed.unwrap_or(trouble)),
+        }
+    }
+    missed.map_or(Ok(None), Err)
+}
+
+/// A server that gives its tokens itself, as in 2025-03-26. None where nothing says so.
+async fn of_old(
+    web: &Web,
+    ground: Ground,
+    server: &Url,
+    challenge: &Challenge,
+) -> Result<Option<Issuer>, Trouble> {
+    let root = place::root(server);
+    // Nothing is sent in the clear to a server that is not here; one without https has no tokens.
+    if place::issuer(&root).is_err() {
+        return Ok(None);
+    }
+    if let Some(issuer) = described(web, ground, &root).await? {
+        return Ok(Some(issuer));
+    }
+    match challenge.is_bearer {
+        true => Issuer::assumed(server).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// The authorization server of this name, if it describes itself.
+async fn described(web: &Web, ground: Ground, name: &str) -> Result<Option<Issuer>, Trouble> {
+    for url in place::issuer_documents(&place::issuer(name)?) {
+        if let Some(document) = web.document(ground, &url).await? {
+            // One that is wrong is not passed over for the next: it may be an attack.
+            return Issuer::read(name, &document).map(Some);
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,53 @@
+//! Logins at upstream servers by OAuth 2.1: how a server is shown who we are once somebody has
+//! logged in, and where what came of it is kept. There is one account at each server: its tokens
+//! are ours, not our callers'.
+
+mod vault;
+mod trouble;
+mod scopes;
+mod place;
+mod challenge;
+mod web;
+mod issuer;
+mod discovery;
+mod pkce;
+mod sealed;
+mod client;
+mod token;
+mod kept;
+mod account;
+mod renew;
+mod login;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use account::{Account, Answered, Pass};
+pub(crate) use challenge::Challenge;
+pub(crate) use kept::Pending;
+pub(crate) use login::{pending, unknown_login};
+pub(crate) use trouble::{Trouble, TroubleKind};
+pub use vault::{MemoryVault, Vault};
+
+/// Where a login comes back to, and where servers may read who we are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginPlaces {
+    /// The redirect URI that logins come back to.
+    pub callback: String,
+    /// The URL of our client metadata document, where one can be read from outside: `https` only.
+    pub client_metadata: Option<String>,
+}
+
+/// What an authorization server sends back with the person, as the callback's query says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Returned {
+    /// Which login it is.
+    pub state: String,
+    /// The code that a token is given for.
+    pub code: Option<String>,
+    /// Who says so (RFC 9207).
+    pub iss: Option<String>,
+    /// Why there is no code.
+    pub error: Option<String>,
+    /// The same in words.
+    pub error_description: Option<String>,
+}

@@ -1,0 +1,48 @@
+//! `waypost mcp logout`: the server forgets what a login at an upstream brought.
+
+use super::upstream::client;
+use crate::client::Request;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::place::project_folder;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost mcp logout github
+  waypost mcp login github         # and in again, as somebody else";
+
+/// What `waypost mcp logout` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct LogoutArgs {
+    /// The upstream's name
+    name: String,
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    dir: Option<PathBuf>,
+}
+
+impl LogoutArgs {
+    /// The project's folder.
+    pub(super) fn project(&self) -> PathBuf {
+        project_folder(self.dir.as_deref())
+    }
+}
+
+/// The upstream is told too, and may take its time.
+const END_SECONDS: u64 = 30;
+
+/// Has the server forget it.
+pub(super) async fn run(args: &LogoutArgs, context: &Context) -> Result<Exit, Failure> {
+    let place = ["upstreams", args.name.as_str(), "login"];
+    let request = Request::to(&place).taking(END_SECONDS).keyed(context.admin_key()?);
+    client(context)?.delete(request).await?;
+    if context.output.is_json() {
+        context.output.document(&json!({"name": args.name}))?;
+    } else {
+        context.output.talk(&format!("the login at `{}` is forgotten", args.name));
+    }
+    Ok(Exit::Ok)
+}
