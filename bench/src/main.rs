@@ -1,5 +1,5 @@
 //! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
-//! mcp`, `cargo xtask bench gateway`.
+//! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
 //! and both are measured in one run, because the same disk is a different disk tomorrow.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -15,6 +15,7 @@ mod product;
 mod targets;
 mod mcp;
 mod gateway;
+mod agent;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -39,6 +40,10 @@ fn main() -> ExitCode {
             let options = gateway::Options::parse(arguments)?;
             gateway::measure(&options).await
         }),
+        Some("agent") => on_all_cores(async {
+            let options = agent::Options::parse(arguments)?;
+            agent::measure(&options).await
+        }),
         Some(child::MCP) => mcp::bare::serve(arguments.next()),
         Some(child::AXUM) => baseline::axum::serve(),
         Some(child::RECEIVER) => product::receiver::serve(),
@@ -53,10 +58,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// One thread for all clients: the cores belong to the server that is measured. An interrupt drops
-/// the measurement, and with it every process that it started.
+/// One thread for all clients: the cores belong to the server that is measured.
 fn block_on(measured: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    until_interrupted(&runtime, measured)
+}
+
+/// A thread for each core, as the server has: what is measured is in this process.
+fn on_all_cores(measured: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    until_interrupted(&runtime, measured)
+}
+
+/// An interrupt drops the measurement, and with it every process that it started.
+fn until_interrupted(
+    runtime: &tokio::runtime::Runtime,
+    measured: impl Future<Output = Result<()>>,
+) -> Result<()> {
     runtime.block_on(async {
         tokio::select! {
             outcome = measured => outcome,

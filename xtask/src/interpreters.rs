@@ -1,7 +1,7 @@
 //! What foreign programs run in: Node with the packages of `package-lock.json` in
 //! `crates/testkit/peers`, and Python environments with what each `requirements.txt` there, or in
-//! `crates/testkit/upstreams`, pins. Made once, in the target folder; a marker holds the list that
-//! was installed, so a changed list is installed anew.
+//! `crates/testkit/upstreams` or `crates/testkit/models`, pins. Made once, in the target folder; a
+//! marker holds the list that was installed, so a changed list is installed anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ use crate::shell::{self, Failure};
 const PEERS: &str = "crates/testkit/peers";
 /// Where those of servers are that need what no client needs.
 const UPSTREAMS: &str = "crates/testkit/upstreams";
+/// Where those of clients of models are.
+const MODELS: &str = "crates/testkit/models";
 /// The list that was installed, beside what was.
 const MARKER: &str = "installed";
 /// The suite does not run on an older one.
@@ -37,6 +39,11 @@ pub fn peers_folder(root: &Path) -> PathBuf {
 /// The folder of the upstreams' scripts.
 pub fn upstreams_folder(root: &Path) -> PathBuf {
     root.join(UPSTREAMS)
+}
+
+/// The folder of the models' clients.
+pub fn models_folder(root: &Path) -> PathBuf {
+    root.join(MODELS)
 }
 
 /// A script of Node beside the packages that it imports: Node looks for them there.

@@ -22,6 +22,8 @@ mod gateway;
 mod client_conformance;
 mod upstreams_rest;
 mod upstreams;
+mod models;
+mod live;
 mod test;
 mod bench;
 mod budget;
@@ -33,12 +35,14 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test                    run everything CI runs, in order, and stop at the first failure
+  test --live             the same, then the model providers whose keys are set; costs money
   tidy                    check the house rules (CONTRIBUTING.md lists them)
   conformance             run the official MCP conformance suite against our server
   peers                   let the official MCP SDKs talk to our server
   gateway-conformance     run the official suite against our server with a server behind it
   client-conformance      run the official suite against our client
   upstreams               reach servers that others wrote through ours
+  models                  let the model vendors' SDKs talk to our fakes of their wires
   fixture-server [args..] serve what both of these call: `--port N` over HTTP, or `--stdio`
   bench <name> [args..]   run one benchmark of `bench/` in release mode, e.g. `bench durable`
   budget                  measure the CPU-seconds of a clean dev build
@@ -52,12 +56,14 @@ fn main() -> ExitCode {
     let root = shell::workspace_root();
     let outcome = match words.as_slice() {
         ["test"] => test::run(&root),
+        ["test", "--live"] => test::run_live(&root),
         ["tidy"] => tidy::run(&root),
         ["conformance"] => conformance::run_alone(&root),
         ["peers"] => peers::run_alone(&root),
         ["gateway-conformance"] => gateway::run_alone(&root),
         ["client-conformance"] => client_conformance::run_alone(&root),
         ["upstreams"] => upstreams::run_alone(&root),
+        ["models"] => models::run_alone(&root),
         ["fixture-server", rest @ ..] => fixtures::foreground(&root, rest),
         ["bench", name, rest @ ..] => bench::run(&root, name, rest),
         ["budget"] => budget::run(&root),

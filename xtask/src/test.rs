@@ -11,6 +11,8 @@ use crate::api;
 use crate::client_conformance;
 use crate::conformance;
 use crate::gateway;
+use crate::live;
+use crate::models;
 use crate::peers;
 use crate::processes;
 use crate::shell::{self, Failure};
@@ -36,9 +38,13 @@ const STEPS: &[Step] = &[
     Step { name: "gateway-conformance", run: mcp_gateway },
     Step { name: "client-conformance", run: mcp_client },
     Step { name: "upstreams", run: mcp_upstreams },
+    Step { name: "models", run: model_fakes },
     Step { name: "leftovers", run: leftovers },
     Step { name: "doc", run: doc },
 ];
+
+/// What only a person starts: it leaves this machine.
+const LIVE: Step = Step { name: "live", run: live_models };
 
 /// What the steps share: read once, before the first of them.
 struct Context {
@@ -63,11 +69,20 @@ const LEFTOVERS_POLL: Duration = Duration::from_millis(100);
 
 /// Runs every step and prints how long each took.
 pub fn run(root: &Path) -> Result<(), Failure> {
+    run_steps(root, STEPS.iter())
+}
+
+/// The same, and then the providers of models themselves, where a key is set.
+pub fn run_live(root: &Path) -> Result<(), Failure> {
+    run_steps(root, STEPS.iter().chain([&LIVE]))
+}
+
+fn run_steps<'a>(root: &Path, steps: impl Iterator<Item = &'a Step>) -> Result<(), Failure> {
     let target = shell::target_folder(root)?;
     let already_running = processes::servers_in(&target).into_keys().collect();
     let context = Context { root: root.to_path_buf(), target, already_running };
     let mut times = Vec::new();
-    for step in STEPS {
+    for step in steps {
         println!("== step: {}", step.name);
         let started = Instant::now();
         let outcome = (step.run)(&context);
@@ -133,9 +148,10 @@ fn build(context: &Context) -> Result<(), Failure> {
 
 fn test(context: &Context) -> Result<(), Failure> {
     let programs = context.target.join("debug");
+    let mut cargo = shell::cargo(&context.root);
     shell::run(
         "cargo test",
-        shell::cargo(&context.root)
+        live::forbidden(&mut cargo)
             .args(["test", "--workspace", "--locked"])
             .env("WAYPOST_BIN", programs.join("waypost"))
             .env("WAYPOST_RECEIVER_BIN", programs.join("receiver"))
@@ -171,6 +187,16 @@ fn mcp_client(context: &Context) -> Result<(), Failure> {
 /// Servers that others wrote are reached through ours.
 fn mcp_upstreams(context: &Context) -> Result<(), Failure> {
     upstreams::run(&context.root, &context.target)
+}
+
+/// The vendors' SDKs understand the fakes that our adapters are tested with.
+fn model_fakes(context: &Context) -> Result<(), Failure> {
+    models::run(&context.root, &context.target)
+}
+
+/// The providers themselves do what their fakes do.
+fn live_models(context: &Context) -> Result<(), Failure> {
+    live::run(&context.root)
 }
 
 fn leftovers(context: &Context) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 mod plans;
 pub mod receiver;
 pub mod server;
-mod rows;
+pub mod rows;
 mod throughput;
 mod marginal;
 mod paused;

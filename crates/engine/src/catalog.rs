@@ -1,10 +1,12 @@
-//! What there is: tools from code, plans from files and from the store. No stored tool
+//! What there is: tools from code, plans and agents from files and from the store. No stored tool
 //! definitions, ever: a tool exists as code, plan, file or upstream.
 
 use crate::refusal::{Refusal, RefusalKind};
 use crate::registry::{Listed, Registry, ToolSource, bad_name};
+use crate::roster::{Roster, TALKS};
+use kernel::agent::Agent;
 use kernel::call::{Reach, ToolSpec, Yields};
-use kernel::ids::{PlanId, RealmId, ToolName};
+use kernel::ids::{AgentName, PlanId, RealmId, ToolName};
 use kernel::limits::Limits;
 use kernel::plan::check::Surroundings;
 use kernel::plan::flow::{load_text, load_value};
@@ -17,6 +19,10 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
+
+mod agents;
+
+pub use agents::AgentFile;
 
 /// A plan's text and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +70,8 @@ struct RealmPlans {
     specs: BTreeMap<PlanId, Arc<ToolSpec>>,
     /// Closures by their main plan, made when first asked for.
     closures: HashMap<PlanId, Arc<Closure>>,
+    /// The agents, each with the plan by which it is talked to: it is neither listed nor a tool.
+    agents: Roster,
 }
 
 impl Catalog {
@@ -124,7 +132,8 @@ impl Catalog {
 
     pub(crate) fn plan(&self, realm: &RealmId, id: &PlanId) -> Option<Arc<Plan>> {
         let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm)?.plans.get(id).cloned()
+        let known = realms.get(realm)?;
+        known.plans.get(id).cloned().or_else(|| known.agents.plan(id))
     }
 
     /// Adds plans together: they may name each other. All mistakes of all of them are told, and
@@ -184,7 +193,11 @@ impl Catalog {
             let listed = self.registry.tool(id.as_str())?;
             author.sees(listed.tool.spec()).then(|| "it is the name of a tool".to_owned())
         };
-        let why = bad_name(id.as_str()).or_else(taken)?;
+        let talks = || {
+            let why = format!("what begins with `{TALKS}` is how agents are talked to");
+            id.as_str().starts_with(TALKS).then_some(why)
+        };
+        let why = bad_name(id.as_str()).or_else(taken).or_else(talks)?;
         let message = format!("a plan cannot have the id `{id}`: {why}");
         Some(Mistake::error(message).hint("give it another planId").at((0, 0), "/planId"))
     }
@@ -224,6 +237,8 @@ impl Catalog {
                         Some(_) => {}
                         None => reach = reach.max(Reach::Writes),
                     },
+                    // What an agent will call nobody knows beforehand.
+                    StepKind::Agent { .. } => reach = reach.max(Reach::Writes),
                     _ => {}
                 }
             }
@@ -270,6 +285,8 @@ impl Catalog {
             withheld: &withheld,
             awaited: &|name| self.registry.awaits(name.as_str()),
             plans: &plan,
+            agents: &|name: &AgentName| self.agent(realm, name.as_str()).is_some(),
+            agent_names: &|| self.agent_names(realm),
             tool_names: &names,
             schemas: self.schemas.as_ref(),
         })
@@ -294,12 +311,19 @@ impl Catalog {
         Ok(closure)
     }
 
-    /// The closure of a plan: all plans that it can reach.
+    /// The closure of a plan: all plans that it can reach, and the agents that these name.
     pub(crate) fn close_over(&self, realm: &RealmId, main: Arc<Plan>) -> Result<Closure, Refusal> {
         let mut plans = BTreeMap::from([(main.id.clone(), main.clone())]);
+        let mut agents = BTreeMap::new();
         let mut to_visit = vec![main.clone()];
         while let Some(plan) = to_visit.pop() {
-            for id in named_plans(&plan.steps) {
+            let mut named = Named::default();
+            named.gather(&plan.steps);
+            for name in named.agents {
+                let agent = self.agent_of(realm, &plan, &name)?;
+                agents.insert(name, agent);
+            }
+            for id in named.plans {
                 if plans.contains_key(&id) {
                     continue;
                 }
@@ -319,7 +343,22 @@ impl Catalog {
                 to_visit.push(found);
             }
         }
-        Ok(Closure::new(main, plans))
+        Ok(Closure::new(main, plans, agents))
+    }
+
+    /// An agent that a plan names.
+    fn agent_of(
+        &self,
+        realm: &RealmId,
+        plan: &Plan,
+        name: &AgentName,
+    ) -> Result<Arc<Agent>, Refusal> {
+        let known = self.agent(realm, name.as_str()).ok_or_else(|| {
+            let message = format!("plan `{}` names agent `{name}`, which is gone", plan.id);
+            Refusal::new(RefusalKind::Conflict, "agent_missing", message)
+                .hint("`waypost agent ls` lists the agents")
+        })?;
+        Ok(known.agent)
     }
 }
 
@@ -349,23 +388,31 @@ fn filed(mut mistake: Mistake, file: &PlanFile) -> Mistake {
     mistake
 }
 
-fn named_plans(steps: &[Step]) -> Vec<PlanId> {
-    let mut ids = Vec::new();
-    for step in steps {
-        match &step.kind {
-            StepKind::Plan { plan, .. } => ids.push(plan.clone()),
-            StepKind::Parallel { branches, .. } => {
-                branches.iter().for_each(|branch| ids.extend(named_plans(&branch.steps)));
+/// The plans and agents that steps name, inner steps included.
+#[derive(Default)]
+struct Named {
+    plans: Vec<PlanId>,
+    agents: Vec<AgentName>,
+}
+
+impl Named {
+    fn gather(&mut self, steps: &[Step]) {
+        for step in steps {
+            match &step.kind {
+                StepKind::Plan { plan, .. } => self.plans.push(plan.clone()),
+                StepKind::Agent { agent, .. } => self.agents.push(agent.clone()),
+                StepKind::Parallel { branches, .. } => {
+                    branches.iter().for_each(|branch| self.gather(&branch.steps));
+                }
+                StepKind::Loop(looping) => self.gather(&looping.body),
+                StepKind::ToolCall(_)
+                | StepKind::Match { .. }
+                | StepKind::Conditional { .. }
+                | StepKind::Human { .. }
+                | StepKind::Final { .. } => {}
             }
-            StepKind::Loop(looping) => ids.extend(named_plans(&looping.body)),
-            StepKind::ToolCall(_)
-            | StepKind::Match { .. }
-            | StepKind::Conditional { .. }
-            | StepKind::Human { .. }
-            | StepKind::Final { .. } => {}
         }
     }
-    ids
 }
 
 /// Mistakes of an inline plan as a refusal that names each faulty value.

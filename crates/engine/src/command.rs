@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Reply { ask: AskId, reply: Reply, by: Replier, answer: Answer<ReplyReport> },
     /// A reply that names the session.
     Resume { resume: Resume, by: Replier, answer: Answer<RunReport> },
+    /// Replies to several asks of one run: all of them count, or none.
+    Replies { replies: Vec<(AskId, Reply)>, by: Replier, answer: Answer<RunReport> },
     /// Stop at the next step.
     Pause { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// Go on.
@@ -92,6 +94,7 @@ impl Command {
             Command::Reply { answer, .. } => drop(answer.send(Err(refusal))),
             Command::Run { answer, .. }
             | Command::Resume { answer, .. }
+            | Command::Replies { answer, .. }
             | Command::Pause { answer, .. }
             | Command::Continue { answer, .. }
             | Command::Cancel { answer, .. }

@@ -17,6 +17,12 @@ pub(crate) struct Counters {
     pub(crate) asks_decided: AtomicU64,
     pub(crate) appends: AtomicU64,
     pub(crate) recoveries: AtomicU64,
+    pub(crate) turns_started: AtomicU64,
+    pub(crate) turns_finished: AtomicU64,
+    pub(crate) turns_failed: AtomicU64,
+    pub(crate) tokens_read: AtomicU64,
+    pub(crate) tokens_written: AtomicU64,
+    pub(crate) cost_micros: AtomicU64,
 }
 
 /// A reading of the counters.
@@ -38,13 +44,30 @@ pub struct Counts {
     pub appends: u64,
     /// Runs that were taken over after a crash.
     pub recoveries: u64,
+    /// Turns of models that were begun.
+    pub turns_started: u64,
+    /// Turns of models that were answered.
+    pub turns_finished: u64,
+    /// Turns of models that failed, those that were tried again included.
+    pub turns_failed: u64,
+    /// Tokens that models read.
+    pub tokens_read: u64,
+    /// Tokens that models wrote.
+    pub tokens_written: u64,
+    /// What that cost, in millionths of a dollar, as far as prices are known.
+    pub cost_micros: u64,
     /// Sessions that are being driven now.
     pub sessions_active: u64,
 }
 
 /// Adds one.
 pub(crate) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
+    add(counter, 1);
+}
+
+/// Adds so many.
+pub(crate) fn add(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Ordering::Relaxed);
 }
 
 impl Counters {
@@ -71,6 +94,12 @@ impl Counters {
             asks_decided: read(&self.asks_decided),
             appends: read(&self.appends),
             recoveries: read(&self.recoveries),
+            turns_started: read(&self.turns_started),
+            turns_finished: read(&self.turns_finished),
+            turns_failed: read(&self.turns_failed),
+            tokens_read: read(&self.tokens_read),
+            tokens_written: read(&self.tokens_written),
+            cost_micros: read(&self.cost_micros),
             sessions_active,
         }
     }

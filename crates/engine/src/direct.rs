@@ -56,7 +56,8 @@ impl Engine {
     }
 
     /// The same under a key: a repeat gets what came of the first, and calls nothing. A read has
-    /// no run that a key could stand for: it is simply read again.
+    /// no run that a key could stand for: it is simply read again. A tool without a journal is
+    /// called again under the same id.
     pub async fn call_once(
         &self,
         caller: &Caller,
@@ -160,7 +161,7 @@ impl Engine {
         let later = request.as_task && !sent.for_good;
         let sending = Sending {
             caller: caller.clone(),
-            call: CallId(self.shared.id_bits()),
+            call: self.unrecorded_id(caller, request.once.as_ref()),
             tool: tool.clone(),
             arguments: arguments.clone(),
             reach: sent.reach,
@@ -181,6 +182,21 @@ impl Engine {
             (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
             (Err(error), Some(retry_ms)) => Err(too_many((error.fault, retry_ms))),
             (Err(error), None) => Err(tool_failed(error)),
+        }
+    }
+
+    /// The id of a call that is not kept: that of its key, so that a tool that does each id once
+    /// does each key once.
+    fn unrecorded_id(&self, caller: &Caller, once: Option<&Once>) -> CallId {
+        match once {
+            Some(Once { route, key, digest }) => CallId::of(&[
+                caller.realm.as_str().as_bytes(),
+                caller.subject.as_bytes(),
+                route.as_bytes(),
+                key.as_bytes(),
+                digest.as_str().as_bytes(),
+            ]),
+            None => CallId(self.shared.id_bits()),
         }
     }
 
@@ -235,7 +251,7 @@ impl Engine {
         })?;
         let plan = Arc::new(plan);
         let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
-        Ok(Arc::new(Closure::new(plan, plans)))
+        Ok(Arc::new(Closure::new(plan, plans, BTreeMap::new())))
     }
 }
 

@@ -91,6 +91,9 @@ impl Engine {
                     .errors(misfits)
             })?;
         }
+        if let RunSession::Thread(thread) = &request.session {
+            self.give_up_login(caller, thread).await?;
+        }
         let (key, presence, session) = self.place(caller, request.session).await?;
         let start = StartRun {
             session,
@@ -113,20 +116,25 @@ impl Engine {
         session: RunSession,
     ) -> Result<(SessionKey, Presence, SessionId), Refusal> {
         let id = SessionId(self.shared.id_bits());
-        let in_space = |name: Arc<str>| SessionKey {
-            realm: caller.realm.clone(),
-            space: Space::session(),
-            id: name,
-        };
+        let in_space = |space, name| SessionKey { realm: caller.realm.clone(), space, id: name };
         match session {
-            RunSession::New => Ok((in_space(id.to_string().into()), Presence::Fresh, id)),
+            RunSession::New => {
+                Ok((in_space(Space::session(), id.to_string().into()), Presence::Fresh, id))
+            }
+            RunSession::Thread(name) => {
+                let name = self.shared.client_key(name)?;
+                Ok((in_space(Space::thread(), name), Presence::MayExist, id))
+            }
             // A `ses_` id names a session that is there; any other name may be new.
             RunSession::Named(name) => match name.parse::<SessionId>() {
                 Ok(existing) => {
                     let row = self.session(caller, &SessionRef::Id(existing)).await?;
                     Ok((row.key, Presence::MustExist, row.id))
                 }
-                Err(_) => Ok((in_space(self.shared.client_key(name)?), Presence::MayExist, id)),
+                Err(_) => {
+                    let name = self.shared.client_key(name)?;
+                    Ok((in_space(Space::session(), name), Presence::MayExist, id))
+                }
             },
             RunSession::Existing(reference) => {
                 let row = self.session(caller, &reference).await?;
@@ -211,6 +219,33 @@ impl Engine {
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
         let once = resume.once.take();
+        let command = |by, answer| Command::Resume { resume, by, answer };
+        self.resumed(caller, session, (once, wait_ms), command).await
+    }
+
+    /// Answers several asks of one run of a session, in one commit or not at all, and waits like
+    /// `reply`.
+    pub async fn reply_all(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+        replies: Vec<(AskId, Reply)>,
+        once: Option<Once>,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let command = |by, answer| Command::Replies { replies, by, answer };
+        self.resumed(caller, session, (once, wait_ms), command).await
+    }
+
+    /// Sends a command that answers asks of a session; a repeat under the same key gets what came
+    /// of the first.
+    async fn resumed(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+        (once, wait_ms): (Option<Once>, u64),
+        command: impl FnOnce(Replier, Answer<RunReport>) -> Command,
+    ) -> Result<RunReport, Refusal> {
         let row = self.session(caller, session).await?;
         let key = &row.key;
         let claim = match self.turn(caller, once.as_ref()).await? {
@@ -221,7 +256,7 @@ impl Engine {
             None => None,
         };
         let by = Replier { by: caller.subject.clone(), claim };
-        let command = |answer| Command::Resume { resume, by, answer };
+        let command = |answer| command(by, answer);
         let resumed = match row.run {
             Some(run) => self.wait_for(key, run, wait_ms, command).await,
             None => self.shared.ask(key, command).await,

@@ -3,6 +3,7 @@
 //! its output's schema and size. Listing and calling use the same filter. Rates and places are
 //! looked at in `start` alone: a call that a person approved must not be judged away by them.
 
+use crate::arrivals::Arrivals;
 use crate::catalog::{Author, Catalog};
 use crate::clock::timeout;
 use crate::rates::Rates;
@@ -51,6 +52,8 @@ pub(crate) struct Gate {
     pub(crate) calls: Arc<Semaphore>,
     /// How often callers may call.
     pub(crate) rates: Rates,
+    /// Whether tools that are not there may still come.
+    pub(crate) arrivals: Arrivals,
 }
 
 /// A call that was admitted and may be sent.
@@ -248,6 +251,7 @@ impl Gate {
 
     /// Still visible and not denied, not too soon, and a free place among the calls.
     async fn may_start(&self, sending: &Sending) -> Result<Pass, Held> {
+        self.await_tool(&sending.tool).await;
         let listed = self.still_there(sending)?;
         let spec = listed.tool.spec();
         let verdict = self.policy.decide(&sending.caller, spec, &sending.arguments);
@@ -312,6 +316,15 @@ impl Gate {
         match self.catalog.tool(name.as_str()) {
             Some(listed) => listed.limits.per_minute,
             None => self.catalog.registry.rules().limits(name.as_str()).per_minute,
+        }
+    }
+
+    /// Waits for a tool that is not there, if it may be one of those that come after the start.
+    pub(crate) async fn await_tool(&self, name: &ToolName) {
+        let is_awaited = || self.catalog.registry.awaits(name.as_str());
+        let is_missing = || self.catalog.tool(name.as_str()).is_none();
+        if !self.arrivals.are_over() && is_missing() && is_awaited() {
+            self.arrivals.wait(self.clock.as_ref()).await;
         }
     }
 

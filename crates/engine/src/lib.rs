@@ -8,16 +8,25 @@ pub mod request;
 mod once;
 pub mod counts;
 pub mod feed;
+pub mod models;
+pub mod zones;
+pub mod deltas;
 pub mod registry;
+pub mod roster;
 pub mod catalog;
 mod rates;
+mod arrivals;
 pub mod gate;
 mod command;
 mod rest;
 mod shared;
+mod said;
 mod drive;
 mod doors;
+mod agents;
+mod say;
 mod lists;
+mod transcript;
 mod repeat;
 mod retry;
 mod trim;
@@ -25,16 +34,21 @@ mod keep;
 mod recover;
 mod direct;
 
-pub use catalog::PlanFile;
+pub use catalog::{AgentFile, PlanFile};
 pub use clock::timeout;
 pub use counts::Counts;
+pub use deltas::{Deltas, Heard, TurnPlace};
 pub use feed::Watch;
 pub use gate::AllowAll;
 pub use keep::Pruned;
+pub use models::{Model, Models, Price};
 pub use refusal::{Refusal, RefusalKind};
 pub use registry::ToolSource;
 pub use request::{
-    CallReport, CallRequest, Inspection, Once, RegisteredPlan, ReplyReport, Resume, RunReport,
-    RunRequest, RunSession, RunTarget,
+    CallReport, CallRequest, Inspection, Once, RegisteredAgent, RegisteredPlan, ReplyReport,
+    Resume, RunReport, RunRequest, RunSession, RunTarget,
 };
+pub use roster::KnownAgent;
 pub use shared::{Engine, Parts};
+pub use transcript::Transcript;
+pub use zones::Utc;

@@ -5,7 +5,7 @@
 use kernel::call::ToolSpec;
 use kernel::contracts::Tool;
 use kernel::ids::{ContentHash, ToolName};
-use kernel::names::{Alphabet, MCP_NAME_CHARS_MAX, outward};
+use kernel::names::{Alphabet, MCP_NAME_CHARS_MAX, may_come, outward};
 use kernel::plan::mistake::{Mistake, meant};
 use kernel::rules::{ToolLimits, ToolRules};
 use kernel::schema::{Schemas, sentence};
@@ -165,7 +165,7 @@ impl Registry {
 
     /// Whether a tool of this name may come later.
     pub(crate) fn awaits(&self, name: &str) -> bool {
-        self.awaited.iter().any(|beginning| name.starts_with(beginning.as_str()))
+        self.awaited.iter().any(|beginning| may_come(name, beginning))
     }
 
     /// What the operator says of tools.

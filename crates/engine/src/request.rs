@@ -1,10 +1,12 @@
 //! What doors ask of the engine and what they get back.
 
+use kernel::agent::Agent;
 use kernel::call::{Abilities, Given, Teller, Wants};
 use kernel::contracts::SessionAsk;
-use kernel::ids::{AskId, ContentHash, PlanId, RunId, StepId, ToolName};
+use kernel::ids::{AskId, ContentHash, Millis, PlanId, RunId, StepId, ToolName};
 use kernel::projection::{RunRow, SessionRow};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// What a run executes.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +24,8 @@ pub enum RunSession {
     New,
     /// In the one with this key, made if there is none.
     Named(String),
+    /// In the one that keeps this thread's conversation, made if there is none.
+    Thread(String),
     /// In this one, which must be there.
     Existing(kernel::contracts::SessionRef),
 }
@@ -152,6 +156,17 @@ pub struct RegisteredPlan {
     pub id: PlanId,
     /// Its version, from 1.
     pub version: u64,
+}
+
+/// An agent that is stored now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RegisteredAgent {
+    /// The agent.
+    pub agent: Arc<Agent>,
+    /// Its version, from 1.
+    pub version: u64,
+    /// When it was stored.
+    pub updated_at: Millis,
 }
 
 /// A session as a door shows it: committed state.

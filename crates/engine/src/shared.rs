@@ -1,17 +1,20 @@
 //! What all parts of the engine share, and how an engine is built.
 
+use crate::arrivals::Arrivals;
 use crate::catalog::{Catalog, PlanFile};
 use crate::command::Command;
 use crate::counts::{Counters, Counts};
+use crate::deltas::{Deltas, Listeners};
 use crate::feed::{Feed, Watch};
 use crate::gate::Gate;
+use crate::models::Models;
 use crate::once::Keys;
 use crate::rates::Rates;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::registry::{Registry, ToolSource};
 use crate::rest::Rest;
 use kernel::call::{Caller, ToolSpec, Wants};
-use kernel::contracts::{Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store};
+use kernel::contracts::{Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store, Zones};
 use kernel::ids::{ContentHash, PlanId, RealmId, RunId, SessionKey, time_ordered_bits};
 use kernel::limits::Limits;
 use kernel::plan::mistake::Mistake;
@@ -21,7 +24,7 @@ use kernel::schema::Schemas;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokio::sync::{Semaphore, mpsc};
 
 /// What an engine is made of.
@@ -38,12 +41,16 @@ pub struct Parts {
     pub rules: ToolRules,
     /// Beginnings of the names of tools that may come later, from other servers.
     pub awaited: Vec<String>,
+    /// The models that agents name.
+    pub models: Models,
     /// Who may call what.
     pub policy: Arc<dyn Policy>,
     /// The schema validator.
     pub schemas: Arc<dyn Schemas>,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Local time.
+    pub zones: Arc<dyn Zones>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
     /// Tasks.
@@ -66,6 +73,7 @@ pub(crate) struct Shared {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) schemas: Arc<dyn Schemas>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) zones: Arc<dyn Zones>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) spawn: Arc<dyn Spawn>,
     pub(crate) limits: Arc<Limits>,
@@ -73,6 +81,11 @@ pub(crate) struct Shared {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) feed: Arc<Feed>,
+    /// Who hears turns while they are made.
+    pub(crate) listeners: Arc<Listeners>,
+    models: RwLock<Arc<Models>>,
+    /// One permit for each turn of a model that runs.
+    pub(crate) turns: Semaphore,
     pub(crate) counters: Counters,
     /// Where to send commands for the sessions that are being driven.
     pub(crate) driven: Mutex<HashMap<SessionKey, mpsc::Sender<Command>>>,
@@ -100,6 +113,7 @@ impl Engine {
     /// someone calls.
     pub fn start(parts: Parts) -> Result<Self, Vec<Mistake>> {
         let limits = parts.limits;
+        let arrivals = Arrivals::new(!parts.awaited.is_empty(), limits.upstream_connect_timeout_ms);
         let rules = (parts.rules, parts.awaited);
         let registry = Registry::new(parts.tools, rules, parts.schemas.as_ref())?;
         let catalog = Arc::new(Catalog::new(registry, parts.schemas.clone(), limits.clone()));
@@ -111,6 +125,7 @@ impl Engine {
             limits: limits.clone(),
             calls: Arc::new(Semaphore::new(limits.calls_active_max)),
             rates: Rates::new(limits.call_rates_max),
+            arrivals,
         });
         let feed = Arc::new(Feed::default());
         let woken = feed.clone();
@@ -122,12 +137,16 @@ impl Engine {
                 blobs: parts.blobs,
                 schemas: parts.schemas,
                 clock: parts.clock,
+                zones: parts.zones,
                 entropy: parts.entropy,
                 spawn: parts.spawn,
                 session_ttls: parts.session_ttls,
                 catalog,
                 gate,
                 feed,
+                listeners: Arc::new(Listeners::new(limits.turn_deltas_max)),
+                models: RwLock::new(Arc::new(parts.models)),
+                turns: Semaphore::new(limits.turns_active_max.clamp(1, Semaphore::MAX_PERMITS)),
                 counters: Counters::default(),
                 rest: Rest::new(limits.sessions_rested_max, limits.session_rested_bytes_max),
                 keys: Arc::default(),
@@ -204,6 +223,12 @@ impl Engine {
         self.shared.catalog.replace_tools(source)
     }
 
+    /// The servers that bring the awaited tools were all heard, or are away: nobody waits for their
+    /// tools any more.
+    pub fn end_arrivals(&self) {
+        self.shared.gate.arrivals.end();
+    }
+
     /// What a tool wanted of this caller will not be given.
     pub fn forget_wants(&self, caller: &Caller, tool: &str, wants: &Wants) {
         if let Some(listed) = self.shared.gate.find(caller, tool) {
@@ -254,6 +279,23 @@ impl Engine {
         self.shared.feed.watch_all()
     }
 
+    /// Hears the turns of this session's agents while they are made. Nothing of that is kept, and
+    /// whoever is too slow loses some; what a turn came to is in the journal.
+    pub fn deltas(&self, key: &SessionKey) -> Deltas {
+        self.shared.listeners.listen(key)
+    }
+
+    /// The models that agents name from now on. Turns that are under way end with theirs.
+    pub fn replace_models(&self, models: Models) {
+        let mut known = self.shared.models.write().unwrap_or_else(PoisonError::into_inner);
+        *known = Arc::new(models);
+    }
+
+    /// The models that agents can name, by name.
+    pub fn model_names(&self) -> Vec<String> {
+        self.shared.models().names().map(str::to_owned).collect()
+    }
+
     /// Whether work can be taken.
     pub fn healthy(&self) -> Result<(), Refusal> {
         if self.shared.stopping.load(Ordering::Acquire) {
@@ -270,6 +312,11 @@ impl Engine {
 }
 
 impl Shared {
+    /// The models as they are now.
+    pub(crate) fn models(&self) -> Arc<Models> {
+        self.models.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// A new time-ordered id's bits.
     pub(crate) fn id_bits(&self) -> u128 {
         time_ordered_bits(self.clock.now(), self.entropy.bits())

@@ -2,11 +2,16 @@
 //! worked out, and the store puts that in its place.
 
 use crate::refusal::{Refusal, RefusalKind};
+use crate::said::Said;
 use crate::shared::{Engine, lock};
 use kernel::contracts::{Realms, StoreError, Trimmable};
-use kernel::event::{self, Event};
-use kernel::ids::Millis;
+use kernel::datum::{Datum, Origin};
+use kernel::event::{self, Event, Fact};
+use kernel::ids::{Millis, SessionKey};
+use kernel::transcript::render;
 use kernel::trim::{Cut, Cutter, Trim};
+use serde_json::json;
+use std::sync::Arc;
 
 /// How many events are read at once.
 const EVENTS_PER_READ: usize = 1_000;
@@ -71,6 +76,7 @@ impl Engine {
         let shared = &self.shared;
         let mut trimmed = Trimmed::default();
         while let Some(cut) = self.cut(old, before).await? {
+            let cut = self.with_talk(&old.key, cut).await?;
             let trim = Trim {
                 key: old.key.clone(),
                 id: old.id,
@@ -86,6 +92,24 @@ impl Engine {
             trimmed.add(Trimmed { runs: u64::from(cut.runs), rows });
         }
         Ok(trimmed)
+    }
+
+    /// The cut with what was said before it: the events that its lines name will be gone.
+    async fn with_talk(&self, key: &SessionKey, mut cut: Cut) -> Result<Cut, Refusal> {
+        let shared = &self.shared;
+        if cut.talk.lines.is_empty() {
+            return Ok(cut);
+        }
+        let said = shared.gather(key, Said::default().missing(&cut.talk)).await?;
+        let messages = render(&cut.talk, &said, shared.limits.turn_result_bytes_max);
+        let mut talk = Datum::inline(json!(messages), Origin::Join);
+        if let Some(bytes) = talk.spill(shared.limits.context_inline_bytes_max) {
+            shared.blobs.put(&key.realm, bytes).await?;
+        }
+        if let Fact::BaseSet(base) = &mut cut.base.fact {
+            base.talk = Some(Arc::new(talk));
+        }
+        Ok(cut)
     }
 
     /// Where the journal can be cut next, if it can.

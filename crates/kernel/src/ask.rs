@@ -63,8 +63,11 @@ pub fn digest(
 pub enum AskBody {
     /// A question.
     Clarify {
-        /// The question.
+        /// The question; all of them in one text where there are several.
         message: String,
+        /// The questions of an agent's turn, each with its call. A reply answers all of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        questions: Vec<Question>,
     },
     /// Whether these calls may run.
     Approve {
@@ -110,6 +113,19 @@ impl AskBody {
             AskBody::Fix { .. } => "fix",
         }
     }
+}
+
+/// One question of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// The call by which it asks.
+    pub call_id: CallId,
+    /// The question.
+    pub question: String,
+    /// What it is about.
+    #[serde(default)]
+    pub context: String,
 }
 
 /// A call inside an ask.
@@ -163,7 +179,8 @@ pub enum FixAction {
 pub enum Reply {
     /// To a question.
     Clarify {
-        /// The answer; `None` declines.
+        /// The answer; `None` declines. An object of texts by call id where there are several
+        /// questions, or one with an id.
         answer: Option<Value>,
     },
     /// To an approval: one decision per call.

@@ -26,6 +26,12 @@ pub trait Tool: Send + Sync {
     /// What it wanted will not be given: whatever it holds for this state can go.
     fn forget(&self, _state: &Value) {}
 
+    /// Whether a call that handed out this state can be made anew, without an answer, only to see
+    /// whether it still wants what it wanted: nothing is held for the answer.
+    fn can_be_asked_anew(&self, _state: &Value) -> bool {
+        true
+    }
+
     /// What this call does to the world, and whether it may be repeated under its key.
     fn reach(&self, _arguments: &Value) -> (Reach, bool) {
         (self.spec().reach, self.spec().idempotent)
@@ -53,6 +59,15 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Millis;
     /// Waits until then.
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()>;
+}
+
+/// Local time.
+pub trait Zones: Send + Sync {
+    /// That moment in words, as a clock in this time zone shows it; none where nobody knows the
+    /// zone.
+    fn local(&self, now: Millis, zone: &str) -> Option<String>;
+    /// The zone of those who name none: an IANA name.
+    fn default_zone(&self) -> String;
 }
 
 /// Randomness.

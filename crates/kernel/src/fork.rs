@@ -9,7 +9,8 @@ use crate::event::{Base, CallRequest, Event, Fact, Outcome, VERSION};
 use crate::fault::Fault;
 use crate::ids::{AskId, CallId, ContentHash, Millis, RunId, SessionId, SessionKey};
 use crate::planted::{Switch, is_on};
-use crate::session::{CallState, OpenCall, Session};
+use crate::session::{AgentPhase, CallState, OpenCall, Session};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -111,6 +112,16 @@ impl<'a> Copying<'a> {
     /// done nothing yet, its tool's state was handed out to another call, and neither an approval
     /// nor an answer to a tool reaches from one session into the other.
     fn leave_out(&mut self, event: &Event, source: &Session) {
+        if let Fact::TurnStarted(start) = &event.fact {
+            // Nobody here waits for that answer: the turn begins anew.
+            let phase = source.agent(start.frame).map(|agent| &agent.phase);
+            if let Some(AgentPhase::Turn { turn, attempt, .. }) = phase
+                && (*turn, *attempt) == (start.turn, start.attempt)
+            {
+                self.undone.insert(event.seq);
+            }
+            return;
+        }
         let call = match &event.fact {
             Fact::CallStarted { call, .. }
             | Fact::CallWants { call, .. }
@@ -216,6 +227,13 @@ impl<'a> Copying<'a> {
             Fact::AskDecided { ask, decision } => self.rename_decision(ask, decision),
             Fact::AskExpired { ask } | Fact::AskWithdrawn { ask } => *ask = self.ask(*ask),
             Fact::BaseSet(base) => self.rename_base(base),
+            Fact::TurnFinished(end) => {
+                end.calls.iter_mut().for_each(|made| made.call = self.call(made.call));
+            }
+            Fact::ResultsGiven { results, .. } => {
+                let renamed = std::mem::take(results).into_iter();
+                *results = renamed.map(|(call, settled)| (self.call(call), settled)).collect();
+            }
             Fact::SessionForked { .. }
             | Fact::StepChosen { .. }
             | Fact::StepFailed { .. }
@@ -235,6 +253,11 @@ impl<'a> Copying<'a> {
             | Fact::PlanEntered(_)
             | Fact::PlanReturned { .. }
             | Fact::AnswerGiven { .. }
+            | Fact::AgentEntered(_)
+            | Fact::TurnStarted(_)
+            | Fact::TurnFailed { .. }
+            | Fact::TalkCompacted { .. }
+            | Fact::AgentAnswered { .. }
             | Fact::TimerSet { .. }
             | Fact::TimerFired { .. } => {}
         }
@@ -242,8 +265,22 @@ impl<'a> Copying<'a> {
 
     fn rename_decision(&self, ask: &mut AskId, decision: &mut Decision) {
         *ask = self.ask(*ask);
-        if let Reply::Approve { decisions } = &mut decision.reply {
-            decisions.iter_mut().for_each(|one| one.call_id = self.call(one.call_id));
+        match &mut decision.reply {
+            Reply::Approve { decisions } => {
+                decisions.iter_mut().for_each(|one| one.call_id = self.call(one.call_id));
+            }
+            // The answers to an agent's questions, by their calls.
+            Reply::Clarify { answer: Some(Value::Object(answers)) } => {
+                let renamed = std::mem::take(answers).into_iter().map(|(key, answer)| {
+                    let call = key.parse::<CallId>().map(|call| self.call(call).to_string());
+                    (call.unwrap_or(key), answer)
+                });
+                *answers = renamed.collect();
+            }
+            Reply::Clarify { .. }
+            | Reply::Fill { .. }
+            | Reply::Authorize { .. }
+            | Reply::Fix { .. } => {}
         }
     }
 
@@ -279,17 +316,20 @@ impl<'a> Copying<'a> {
         });
         let more = match &mut ask.body {
             AskBody::Approve { calls } => {
-                let spec = calls.first().and_then(|call| self.specs.get(&call.call_id));
+                let specs = calls.iter().filter_map(|call| self.specs.get(&call.call_id));
+                let more = specs.flat_map(|spec| spec.as_str().bytes()).collect();
                 calls.iter_mut().for_each(|call| call.call_id = self.call(call.call_id));
-                spec.map_or(Vec::new(), |spec| spec.as_str().as_bytes().to_vec())
+                more
             }
             AskBody::Fix { call, .. } => {
                 call.iter_mut().for_each(|call| call.call_id = self.call(call.call_id));
                 Vec::new()
             }
-            AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => {
-                wanted.unwrap_or_default()
+            AskBody::Clarify { questions, .. } => {
+                questions.iter_mut().for_each(|asked| asked.call_id = self.call(asked.call_id));
+                Vec::new()
             }
+            AskBody::Fill { .. } | AskBody::Authorize { .. } => wanted.unwrap_or_default(),
         };
         let by = self.by.get(&ask.run).map_or("", |by| &**by);
         ask.id = self.ask(ask.id);
@@ -552,6 +592,7 @@ mod tests {
             frames: 8,
             timers: BTreeMap::from([("t".to_owned(), Millis(900))]),
             last_decided: None,
+            talk: None,
         };
         let fact = Fact::BaseSet(Box::new(base));
         let base = Event { seq: 20, at: Millis(60), v: VERSION, fact };

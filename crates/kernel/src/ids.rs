@@ -189,6 +189,10 @@ name_type!(
     StepId
 );
 name_type!(
+    /// An agent's stable name: `refName`.
+    AgentName
+);
+name_type!(
     /// A tool's name, such as `math::add`.
     ToolName
 );
@@ -218,6 +222,10 @@ impl Space {
     /// Where `/sessions` and `/api/v1/runs` keep theirs.
     pub fn session() -> Self {
         Self::from("session")
+    }
+    /// Where conversations are kept.
+    pub fn thread() -> Self {
+        Self::from("thread")
     }
     /// Where direct calls keep their one-step runs.
     pub fn call() -> Self {

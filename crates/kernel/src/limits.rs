@@ -63,6 +63,33 @@ limits! {
     call_output_bytes_max: usize = 8 * 1024 * 1024;
     /// How often one call in a run may want something before it does what it is called for.
     call_wants_max: u32 = 16;
+    /// How long after somebody was asked to log in for a thread it is looked whether that is done:
+    /// twice as long each time.
+    authorize_poll_ms: u64 = 2_000;
+    /// The longest of these waits.
+    authorize_poll_ms_max: u64 = 30_000;
+    /// How often it is looked; then somebody has to say so.
+    authorize_polls_max: u32 = 60;
+    /// How long one turn of a model may take, where the model's entry says nothing.
+    turn_timeout_ms: u64 = 120_000;
+    /// How often one turn is tried before a person is asked.
+    turn_attempts_max: u32 = 4;
+    /// How long to wait before a failed turn is tried again: twice as long each time.
+    turn_backoff_ms: u64 = 500;
+    /// The longest of these waits.
+    turn_backoff_ms_max: u64 = 30_000;
+    /// The longest wait that a provider may ask for; with a longer one the turn has failed.
+    turn_retry_after_ms_max: u64 = 120_000;
+    /// How many tools one turn may call.
+    turn_calls_max: usize = 64;
+    /// How many bytes of one result a model reads; the rest is cut off, and that is said.
+    turn_result_bytes_max: usize = 32 * 1024;
+    /// How many turns of models run at the same time.
+    turns_active_max: usize = 256;
+    /// How many pieces of a turn wait for one who listens to it; whoever is slower loses some.
+    turn_deltas_max: usize = 256;
+    /// How much of its conversations a session keeps at hand while it is driven.
+    talk_cached_bytes_max: usize = 4 * 1024 * 1024;
     /// How many calls run at the same time, over all sessions.
     calls_active_max: usize = 1_024;
     /// How many callers' rates of calls are remembered.

@@ -2,6 +2,7 @@
 //! `math::add`, plans such as `trade/settle`; MCP and the model providers take fewer characters.
 //! A name never depends on what else there is, so it is stable for ever.
 
+use crate::ids::ContentHash;
 use std::fmt::Write;
 
 /// Which characters a system accepts beside letters, digits, `_` and `-`.
@@ -16,12 +17,24 @@ pub enum Alphabet {
 /// How long a name may be in MCP.
 pub const MCP_NAME_CHARS_MAX: usize = 128;
 
+/// How long a name may be for every model provider.
+pub const MODEL_NAME_CHARS_MAX: usize = 64;
+/// How many digits of its hash stand for the rest of a longer name.
+const MODEL_HASH_DIGITS: usize = 16;
+
 impl Alphabet {
     fn has(self, byte: u8) -> bool {
         byte.is_ascii_alphanumeric()
             || matches!(byte, b'_' | b'-')
             || (byte == b'.' && self == Alphabet::Mcp)
     }
+}
+
+/// Whether a tool of this name may belong to another server whose tools begin like this. Without a
+/// prefix they have names of MCP, in which there is no `::`, so that a misspelt tool of ours is not
+/// taken for one that is still to come.
+pub fn may_come(name: &str, prefix: &str) -> bool {
+    if prefix.is_empty() { !name.contains("::") } else { name.starts_with(prefix) }
 }
 
 /// The name in this alphabet: `::` is `__`, `/` is `--`, any other foreign byte is `_-` and its
@@ -63,6 +76,20 @@ pub fn outward(name: &str, alphabet: Alphabet) -> String {
                 let _ = write!(written, "_-{byte:02x}");
             }
         }
+    }
+    written
+}
+
+/// The name as every model provider takes it. One that is too long ends in digits of its hash;
+/// whoever shows it keeps what it stands for, since it cannot be turned back.
+pub fn for_models(name: &str) -> String {
+    let mut written = outward(name, Alphabet::Model);
+    if written.len() > MODEL_NAME_CHARS_MAX {
+        let hash = ContentHash::of(name.as_bytes());
+        // All of it is ASCII, so that any place is between two characters.
+        written.truncate(MODEL_NAME_CHARS_MAX - MODEL_HASH_DIGITS - 1);
+        written.push('_');
+        written.extend(hash.as_str().chars().take(MODEL_HASH_DIGITS));
     }
     written
 }
@@ -114,6 +141,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_may_come_is_told_by_its_beginning() {
+        assert!(may_come("shop.find", "shop.") && !may_come("find", "shop."));
+        assert!(may_come("find", "") && !may_come("math::ad", ""));
+    }
+
+    #[test]
     fn common_names_stay_readable() {
         for (name, written) in [
             ("math::add", "math__add"),
@@ -149,6 +182,20 @@ mod tests {
                 assert_eq!(seen.insert(written, name), None);
             }
         }
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_for_models_ends_in_its_hash() {
+        assert_eq!(for_models("math::add"), "math__add");
+        let longest = "a".repeat(MODEL_NAME_CHARS_MAX);
+        assert_eq!(for_models(&longest), longest);
+        let (one, other) = (format!("{longest}b"), format!("{longest}c"));
+        for name in [&one, &other, &"ä".repeat(40)] {
+            let written = for_models(name);
+            assert_eq!(written.len(), MODEL_NAME_CHARS_MAX, "{written}");
+            assert!(written.bytes().all(|byte| Alphabet::Model.has(byte)), "{written}");
+        }
+        assert_ne!(for_models(&one), for_models(&other));
     }
 
     #[test]

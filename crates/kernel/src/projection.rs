@@ -8,7 +8,7 @@ pub use crate::entry::HistoryRow;
 use crate::event::{Event, Fact};
 use crate::fault::Fault;
 use crate::ids::{AskId, ContentHash, Millis, PlanId, RunId, SessionId, SessionKey, StepId};
-use crate::session::{Run, RunStatus, Session};
+use crate::session::{Run, RunSpent, RunStatus, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -64,6 +64,12 @@ pub struct RunRow {
     pub started_at: Millis,
     /// When it ended.
     pub ended_at: Option<Millis>,
+    /// What its models took.
+    #[serde(default, skip_serializing_if = "RunSpent::is_nothing")]
+    pub spent: RunSpent,
+    /// What stopped an agent of it before it was done: a limit, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Arc<str>>,
 }
 
 /// An ask in the inbox.
@@ -211,6 +217,8 @@ pub fn run_row(run: &Run) -> RunRow {
         last_error: run.last_error.clone(),
         started_at: run.started_at,
         ended_at: run.ended_at,
+        spent: run.spent,
+        stopped: run.stopped.clone(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a reply must be: checked before it is recorded, so that a bad one leaves its ask open.
 
-use crate::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
+use crate::ask::{Ask, AskBody, CallDecision, FixAction, Question, Reply};
 use crate::call::HowFar;
+use crate::ids::CallId;
 use crate::schema::{Misfit, Schemas};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -44,6 +45,11 @@ impl Reply {
 /// Whether the reply fits the ask. Edited arguments are the gate's to check.
 pub fn check(ask: &Ask, reply: &Reply, schemas: &dyn Schemas) -> Result<(), BadReply> {
     match (&ask.body, reply) {
+        (AskBody::Clarify { questions, .. }, Reply::Clarify { answer: Some(answer) })
+            if !questions.is_empty() =>
+        {
+            check_answers(questions, answer)
+        }
         (AskBody::Clarify { .. }, Reply::Clarify { .. })
         | (AskBody::Authorize { .. }, Reply::Authorize { .. })
         | (AskBody::Fill { .. }, Reply::Fill { content: None }) => Ok(()),
@@ -61,7 +67,49 @@ pub fn check(ask: &Ask, reply: &Reply, schemas: &dyn Schemas) -> Result<(), BadR
     }
 }
 
-fn check_calls(asked: &[crate::ids::CallId], decisions: &[CallDecision]) -> Result<(), BadReply> {
+/// The answers to an agent's questions: a text for each call id and no other, or one text where
+/// there is one question.
+fn check_answers(questions: &[Question], answer: &Value) -> Result<(), BadReply> {
+    let wrong = |message: String| Err(BadReply::Calls(message));
+    let says = |text: &str| !text.trim().is_empty();
+    let answers = match (answer, questions) {
+        (Value::String(text), [_]) if says(text) => return Ok(()),
+        (Value::Object(answers), _) => answers,
+        (Value::String(_), [_]) => return wrong("the answer is empty".to_owned()),
+        _ => {
+            let ids: Vec<String> =
+                questions.iter().map(|asked| format!("`{}`", asked.call_id)).collect();
+            let ids = ids.join(", ");
+            return wrong(format!("the answer must be an object with a text for each of {ids}"));
+        }
+    };
+    for asked in questions {
+        let id = asked.call_id;
+        match answers.get(&id.to_string()) {
+            Some(Value::String(text)) if says(text) => {}
+            Some(Value::String(_)) => return wrong(format!("the answer to `{id}` is empty")),
+            Some(_) => return wrong(format!("the answer to `{id}` is not a text")),
+            None => return wrong(format!("question `{id}` is not answered")),
+        }
+    }
+    let asked = |id: &&String| questions.iter().any(|asked| asked.call_id.to_string() == **id);
+    match answers.keys().find(|id| !asked(id)) {
+        Some(id) => wrong(format!("`{id}` is not a question of this ask")),
+        None => Ok(()),
+    }
+}
+
+/// The call that is rejected without a word, if there is one. An agent that is told no must be told
+/// why: its model reads these words.
+pub fn wordless(decisions: &[CallDecision]) -> Option<CallId> {
+    let said = |words: &String| !words.trim().is_empty();
+    let wordless = |decision: &&CallDecision| {
+        !decision.approve && !decision.feedback.as_ref().is_some_and(said)
+    };
+    decisions.iter().find(wordless).map(|decision| decision.call_id)
+}
+
+fn check_calls(asked: &[CallId], decisions: &[CallDecision]) -> Result<(), BadReply> {
     for (index, decision) in decisions.iter().enumerate() {
         let id = decision.call_id;
         if !asked.contains(&id) {
@@ -120,6 +168,9 @@ pub fn short_form(ask: &Ask, input: Option<&Value>) -> Result<Reply, BadReply> {
         AskBody::Authorize { .. } => Ok(Reply::Authorize { done: true }),
         AskBody::Approve { calls } => {
             let input = input.ok_or_else(|| missing("{approve: true|false}"))?;
+            if let Some(decisions) = input.get("decisions") {
+                return decided_each(decisions);
+            }
             let approve = input["approve"].as_bool().ok_or_else(|| {
                 BadReply::Action("an approval needs {approve: true|false}".to_owned())
             })?;
@@ -134,6 +185,15 @@ pub fn short_form(ask: &Ask, input: Option<&Value>) -> Result<Reply, BadReply> {
         }
         AskBody::Fix { how, actions, .. } => fix_form(*how, actions, input),
     }
+}
+
+/// Several calls, each decided by itself.
+fn decided_each(decisions: &Value) -> Result<Reply, BadReply> {
+    let decisions = serde_json::from_value(decisions.clone()).map_err(|error| {
+        let wanted = "`decisions` is a list of {callId, approve, feedback?, arguments?}";
+        BadReply::Action(format!("{wanted}: {error}"))
+    })?;
+    Ok(Reply::Approve { decisions })
 }
 
 fn missing(what: &str) -> BadReply {
@@ -161,4 +221,104 @@ fn fix_form(how: HowFar, actions: &[FixAction], input: Option<&Value>) -> Result
         arguments: member("arguments").map(Arc::new),
         output: member("output"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ask::AskedCall;
+    use crate::ids::{AskId, ContentHash, FrameId, Millis, RunId};
+
+    /// Nothing here has a schema.
+    struct NoSchemas;
+
+    impl Schemas for NoSchemas {
+        fn compile(&self, _schema: &Arc<Value>) -> Result<(), Misfit> {
+            Ok(())
+        }
+        fn check(&self, _schema: &Arc<Value>, _value: &Value) -> Result<(), Vec<Misfit>> {
+            Ok(())
+        }
+    }
+
+    fn ask(body: AskBody) -> Ask {
+        Ask {
+            id: AskId(1),
+            run: RunId(1),
+            frame: FrameId(1),
+            step: "work".into(),
+            title: "go on?".to_owned(),
+            body,
+            digest: ContentHash::of(b""),
+            created_at: Millis(0),
+            expires_at: None,
+            wanted: None,
+        }
+    }
+
+    fn questions(count: u128) -> AskBody {
+        let question = |number| Question {
+            call_id: CallId(number),
+            question: "what?".to_owned(),
+            context: String::new(),
+        };
+        AskBody::Clarify {
+            message: "what?".to_owned(),
+            questions: (1..=count).map(question).collect(),
+        }
+    }
+
+    fn answered(body: AskBody, answer: Value) -> Result<(), BadReply> {
+        check(&ask(body), &Reply::Clarify { answer: Some(answer) }, &NoSchemas)
+    }
+
+    #[test]
+    fn all_questions_of_an_agent_are_answered_and_no_others() {
+        let [one, two] = [CallId(1), CallId(2)].map(|id| id.to_string());
+        assert_eq!(answered(questions(1), json!("tomorrow")), Ok(()));
+        assert_eq!(answered(questions(1), json!({&one: "tomorrow"})), Ok(()));
+        assert_eq!(answered(questions(2), json!({&one: "a", &two: "b"})), Ok(()));
+        // A question of a plan takes any answer, as ever.
+        assert_eq!(answered(questions(0), json!(3)), Ok(()));
+        for (count, wrong) in [
+            (1, json!(" ")),
+            (1, json!(3)),
+            (1, json!({})),
+            (1, json!({&one: ""})),
+            (1, json!({&one: "a", &two: "b"})),
+            (2, json!("both")),
+            (2, json!({&one: "a"})),
+            (2, json!({&one: "a", &two: 2})),
+        ] {
+            let came = answered(questions(count), wrong.clone());
+            assert!(matches!(came, Err(BadReply::Calls(_))), "{wrong}: {came:?}");
+        }
+        let declined = Reply::Clarify { answer: None };
+        assert_eq!(check(&ask(questions(2)), &declined, &NoSchemas), Ok(()));
+    }
+
+    #[test]
+    fn the_short_form_decides_all_calls_alike_or_each_by_itself() {
+        let call = |number| AskedCall {
+            call_id: CallId(number),
+            tool: "write::pay".into(),
+            arguments: Arc::new(json!({})),
+        };
+        let ask = ask(AskBody::Approve { calls: vec![call(1), call(2)] });
+        let reply = |input: Value| short_form(&ask, Some(&input)).unwrap();
+        let Reply::Approve { decisions } = reply(json!({"approve": false})) else {
+            panic!("not an approval")
+        };
+        assert_eq!((decisions.len(), wordless(&decisions)), (2, Some(CallId(1))));
+        let each = json!({"decisions": [
+            {"callId": CallId(2), "approve": false, "feedback": "too much"},
+            {"callId": CallId(1), "approve": true},
+        ]});
+        let each = reply(each);
+        assert_eq!(check(&ask, &each, &NoSchemas), Ok(()));
+        let Reply::Approve { decisions } = each else { panic!("not an approval") };
+        assert_eq!(wordless(&decisions), None);
+        let some = Reply::Approve { decisions: decisions[..1].to_vec() };
+        assert!(matches!(check(&ask, &some, &NoSchemas), Err(BadReply::Calls(_))));
+    }
 }

@@ -84,6 +84,25 @@ impl Template {
     }
 }
 
+/// The names that a text uses, without what stands after a dot.
+pub fn names(source: &str) -> Result<BTreeSet<String>, String> {
+    let mut environment = Environment::new();
+    environment.add_template_owned(NAME, source.to_owned()).map_err(|error| first_line(&error))?;
+    let template = environment.get_template(NAME).map_err(|error| first_line(&error))?;
+    Ok(template.undeclared_variables(false).into_iter().collect())
+}
+
+/// Fills a text that may use the names of `root` and no others.
+pub fn fill(source: &str, root: Map<String, Value>) -> Result<String, String> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    environment
+        .render_str(source, minijinja::Value::from(Serde(Value::Object(root))))
+        .map_err(|error| first_line(&error))
+}
+
 impl Needs {
     fn read(names: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut needs = Needs::default();

@@ -5,6 +5,7 @@
 use crate::event::{Base, Event, Fact, VERSION};
 use crate::ids::{Millis, SessionId, SessionKey};
 use crate::session::Session;
+use crate::talk::Talk;
 
 /// What a store is asked to do in one commit: a session's events up to a sequence go, with the
 /// runs that they are of, and the base stands in their place.
@@ -27,6 +28,8 @@ pub struct Trim {
 /// A place where a journal can be cut.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cut {
+    /// The conversation so far; whoever cuts puts its messages into the base.
+    pub talk: Talk,
     /// Takes the place of its sequence and of all before it.
     pub base: Event,
     /// The number of the last run that goes.
@@ -94,10 +97,12 @@ impl Cutter {
             frames: session.frames_made,
             timers: session.timers.clone(),
             last_decided: session.last_decided.clone(),
+            talk: None,
         };
         let (seq, at) = (session.seq, session.updated_at);
         let base = Event { seq, at, v: VERSION, fact: Fact::BaseSet(Box::new(base)) };
-        Cut { base, last_run: session.runs_made, runs: self.ended }
+        let talk = session.talk.clone();
+        Cut { talk, base, last_run: session.runs_made, runs: self.ended }
     }
 }
 
@@ -156,7 +161,7 @@ mod tests {
             frame,
             step: "ask".into(),
             title: "go on?".to_owned(),
-            body: AskBody::Clarify { message: "go on?".to_owned() },
+            body: AskBody::Clarify { message: "go on?".to_owned(), questions: Vec::new() },
             digest: ContentHash::of(b"ask"),
             created_at: Millis(0),
             expires_at: None,

@@ -1,6 +1,7 @@
 //! Builds everything: settings and a data folder become a store, an engine and its doors. The one
 //! place where parts meet; constructors receive, nothing is looked up.
 
+use crate::agents;
 use crate::auth::{Entrance, REALM};
 use crate::config::{Config, ServerConfig};
 use crate::doors::{Doors, Shared};
@@ -13,19 +14,26 @@ use crate::routes::router;
 use crate::secret::{SecretError, secret_key};
 use crate::upstreams::{Entry, Ourselves, Upstreams, absolute};
 use crate::vault::FileVault;
+use crate::zones::SystemZones;
 use axum::Router;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::refusal::Refusal;
 use engine::schema::JsonSchemas;
-use engine::{AllowAll, Engine, ToolSource};
-use kernel::contracts::{Clock, Entropy, Spawn, Tool};
-use kernel::ids::RealmId;
+use engine::{AgentFile, AllowAll, Engine, Model, Models, PlanFile, Price, ToolSource};
+use kernel::agent::Agent;
+use kernel::call::Caller;
+use kernel::contracts::{Clock, Definitions, Entropy, Spawn, Tool};
+use kernel::ids::{AgentName, RealmId};
+use kernel::limits::Limits;
+use kernel::llm::Usage;
 use kernel::plan::mistake::Mistake;
 use kernel::shelf::Shelf;
+use llms::config::ModelConfig;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stores::{Fatal, Hold, Holder, OpenError, Opened, Place};
+use tools::HttpSettings;
 use tools::remote::{LoginPlaces, RemoteParts, UpstreamConfig, Vault};
 
 /// What a server is built from.
@@ -42,6 +50,9 @@ pub struct Setup {
     pub secret_key: Option<String>,
     /// What code brings beside the built-in tools.
     pub extra: Extra,
+    /// Whether nothing is offered but what code brings: no built-in tools, and no plans, sessions
+    /// and blobs as prompts and resources.
+    pub only_extra: bool,
     /// The variables that upstreams may name.
     pub variables: Lookup,
     /// Our own binary, which watches over the processes of upstreams; without one they are started
@@ -63,6 +74,7 @@ impl Setup {
             admin_key: None,
             secret_key: None,
             extra: Extra::default(),
+            only_extra: false,
             variables: Arc::new(|_: &str| None),
             supervisor: None,
             alone: false,
@@ -78,7 +90,16 @@ pub struct Extra {
     pub tools: Vec<Arc<dyn Tool>>,
     /// More prompts and resources.
     pub shelves: Vec<Arc<dyn Shelf>>,
+    /// More doors, in the same frame as ours: strangers do not get through to them.
+    pub routes: Router,
+    /// More models, by the names that agents know them by.
+    pub models: Vec<(String, Model)>,
 }
+
+/// A shelf with nothing on it.
+struct Bare;
+
+impl Shelf for Bare {}
 
 /// A server that is ready to serve.
 pub struct Assembled {
@@ -86,7 +107,7 @@ pub struct Assembled {
     pub router: Router,
     /// What is behind them.
     pub engine: Engine,
-    /// What in the project's plans and in the rules for tools has no effect.
+    /// What in the project's plans, agents and rules for tools has no effect.
     pub warnings: Vec<Mistake>,
     pub(crate) doors: Shared,
     pub(crate) door: Arc<Door>,
@@ -123,12 +144,18 @@ pub enum AssembleError {
     /// What is said of upstreams is wrong.
     #[error("{}", told(.0))]
     Upstreams(Vec<Mistake>),
+    /// A model cannot be used.
+    #[error("{}", told(.0))]
+    Models(Vec<Mistake>),
     /// Two tools have one name, or one cannot be used.
     #[error("{}", told(.0))]
     Tools(Vec<Mistake>),
     /// The secret key cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// The project's agents are wrong.
+    #[error("{}", told(.0))]
+    Agents(Vec<Mistake>),
     /// The project's plans are wrong.
     #[error("{}", told(.0))]
     Plans(Vec<Mistake>),
@@ -169,25 +196,17 @@ impl HeldVault {
 
 /// Builds a server on the current tokio runtime and lets it go on with what it left undone.
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
-    let Behind { upstreams, configs } = behind(&setup)?;
+    let Behind { upstreams, configs, models } = behind(&setup)?;
     let Setup { project, data, address, admin_key, secret_key: given_key, extra, .. } = setup;
     let (variables, supervisor, fatal) = (setup.variables, setup.supervisor, setup.fatal);
-    let Config { server, limits, tools: rules, http, mcp, session_ttls, .. } = project.config;
+    let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, .. } =
+        project.config;
     let limits = Arc::new(limits);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
     let spawn: Arc<dyn Spawn> = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
-    let opened = stores::open(
-        &Place::Folder(data.clone()),
-        stores::Parts {
-            spawn: spawn.clone(),
-            clock: clock.clone(),
-            limits: limits.clone(),
-            fatal,
-            vfs: None,
-        },
-    )?;
-    let Opened { store, definitions, blobs } = opened;
+    let Opened { store, definitions, blobs } =
+        stores::open(&Place::Folder(data.clone()), store_parts(&spawn, &clock, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let key = secret_key(&data, given_key.as_deref())?;
     let realm = RealmId::from(REALM);
@@ -209,35 +228,54 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         definitions: definitions.clone(),
         blobs,
         tools: vec![
-            ToolSource::new("the built-in tools", tools::builtin(http)),
+            ToolSource::new("the built-in tools", builtin(setup.only_extra, http)),
             ToolSource::new("the host program", extra.tools),
         ],
         rules,
         awaited: awaited(&upstreams, &providers),
+        models: with_extra(models, extra.models),
         policy: Arc::new(AllowAll),
         schemas: Arc::new(JsonSchemas::default()),
         clock,
+        zones: Arc::new(SystemZones),
         entropy,
         spawn: spawn.clone(),
         limits,
         session_ttls,
     })
     .map_err(AssembleError::Tools)?;
-    warnings.extend(engine.load_plans(&realm, project.plans).map_err(AssembleError::Plans)?);
-    engine.load_stored_plans(&realm).await.map_err(stored)?;
-    warnings.extend(engine.idle_rules(&realm));
+    let default = agents.default.clone();
+    let brought = Brought { agents: project.agents, plans: project.plans, default };
+    warnings.extend(load(&engine, definitions.as_ref(), brought).await?);
     engine.keep_recovering();
     let folder = absolute(&project.folder);
     let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, folder };
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
+    gateway.watch_arrivals();
     let entrance = Entrance::new(address, &server, admin_key.as_deref());
-    let doors = Arc::new(Doors::new(engine.clone(), entrance, gateway));
-    let shelves = (extra.shelves, Arc::new(Own::new(engine.clone())) as Arc<dyn Shelf>);
-    let door = Door::new(doors.clone(), shelves, key, spawn.clone()).lenient(mcp.lenient);
-    let door = Arc::new(door);
-    let router = router(doors.clone(), door.clone());
+    let doors = Doors::new(engine.clone(), entrance, gateway);
+    let doors = Arc::new(doors.talking_to(agents.default));
+    let shelves = (extra.shelves, own_shelf(setup.only_extra, &engine));
+    let door = Door::new(doors.clone(), shelves, key, spawn.clone());
+    let door = Arc::new(door.lenient(mcp.lenient));
+    let router = router(doors.clone(), door.clone(), extra.routes);
     Ok(Assembled { router, engine, warnings, doors, door, spawn })
+}
+
+fn store_parts(
+    spawn: &Arc<dyn Spawn>,
+    clock: &Arc<dyn Clock>,
+    limits: &Arc<Limits>,
+    fatal: Fatal,
+) -> stores::Parts {
+    stores::Parts {
+        spawn: spawn.clone(),
+        clock: clock.clone(),
+        limits: limits.clone(),
+        fatal,
+        vfs: None,
+    }
 }
 
 /// Where logins come back to. On a pipe there is no door for them.
@@ -251,16 +289,19 @@ fn login_places(address: SocketAddr, server: &ServerConfig) -> Option<LoginPlace
 struct Behind {
     upstreams: Upstreams,
     configs: Vec<UpstreamConfig>,
+    models: Models,
 }
 
-/// The upstreams of the project, without those that lead back to this server.
+/// The models of the project, and its upstreams, without those that lead back to this server.
 fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
     let variables = setup.variables.as_ref();
     let project = &setup.project;
     let mut upstreams = project.upstreams(variables).map_err(AssembleError::Upstreams)?;
     if setup.alone {
-        return Ok(Behind { upstreams, configs: Vec::new() });
+        let models = opened(project.models_of_rules().map_err(AssembleError::Models)?)?;
+        return Ok(Behind { upstreams, configs: Vec::new(), models });
     }
+    let models = opened(project.models(variables).map_err(AssembleError::Models)?)?;
     let configs = upstreams.configs(variables).map_err(AssembleError::Upstreams)?;
     let has_folder = !project.folder.as_os_str().is_empty();
     let ourselves = Ourselves {
@@ -275,7 +316,75 @@ fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
     for name in upstreams.leave_out(leads_back) {
         tracing::info!(upstream = name, "it is this server itself, and left out");
     }
-    Ok(Behind { upstreams, configs: ahead })
+    Ok(Behind { upstreams, configs: ahead, models })
+}
+
+/// The models that these configure; nobody is talked to yet.
+fn opened(configs: Vec<ModelConfig>) -> Result<Models, AssembleError> {
+    let (mut models, mut mistakes) = (Models::default(), Vec::new());
+    for config in configs {
+        match llms::open(&config) {
+            Ok(llm) => {
+                let price = llms::price::of(&config).map(|price| -> Price {
+                    Arc::new(move |usage: &Usage| Some(llms::price::cost_micros(*usage, price)))
+                });
+                let model = Model { llm, timeout_ms: config.timeout_ms, price };
+                models = models.with(config.name, model);
+            }
+            Err(found) => mistakes.extend(found),
+        }
+    }
+    if mistakes.is_empty() { Ok(models) } else { Err(AssembleError::Models(mistakes)) }
+}
+
+/// What a project brings into the catalog.
+struct Brought {
+    agents: Vec<AgentFile>,
+    plans: Vec<PlanFile>,
+    /// The agent of requests that name none.
+    default: Option<AgentName>,
+}
+
+/// Fills the catalog from the project's files and from the store, agents before the plans that name
+/// them. Gives warnings.
+async fn load(
+    engine: &Engine,
+    definitions: &dyn Definitions,
+    brought: Brought,
+) -> Result<Vec<Mistake>, AssembleError> {
+    let realm = RealmId::from(REALM);
+    let caller = Caller { realm: realm.clone(), subject: "local".into(), admin: false };
+    let known = || -> Vec<Arc<Agent>> {
+        engine.agents(&caller).into_iter().map(|known| known.agent).collect()
+    };
+    let models = engine.model_names();
+    let mut warnings = agents::without_models(&brought.agents, &models, engine.limits());
+    let found = engine.set_agents_from_files(&realm, brought.agents);
+    warnings.extend(found.map_err(AssembleError::Agents)?);
+    let definitions = definitions.list(&realm, agents::KIND).await;
+    let definitions = definitions.map_err(|error| stored(error.into()))?;
+    warnings.extend(agents::idle(&definitions, &known(), &models));
+    engine.load_stored_agents(&realm).await.map_err(stored)?;
+    warnings.extend(agents::no_default(brought.default.as_ref(), &known()));
+    warnings.extend(engine.load_plans(&realm, brought.plans).map_err(AssembleError::Plans)?);
+    engine.load_stored_plans(&realm).await.map_err(stored)?;
+    warnings.extend(engine.idle_rules(&realm));
+    Ok(warnings)
+}
+
+/// Our own tools, unless only what code brings is offered.
+fn builtin(only_extra: bool, http: HttpSettings) -> Vec<Arc<dyn Tool>> {
+    if only_extra { Vec::new() } else { tools::builtin(http) }
+}
+
+/// Our own prompts and resources, unless only what code brings is offered.
+fn own_shelf(only_extra: bool, engine: &Engine) -> Arc<dyn Shelf> {
+    if only_extra { Arc::new(Bare) } else { Arc::new(Own::new(engine.clone())) }
+}
+
+/// These models, and those that code brings.
+fn with_extra(models: Models, extra: Vec<(String, Model)>) -> Models {
+    extra.into_iter().fold(models, |models, (name, model)| models.with(name, model))
 }
 
 /// What stands before the names of tools that are still to come.

@@ -3,8 +3,9 @@
 //! worse than none.
 
 use crate::layer::{Layer, merge};
+use crate::models::{ModelEntry, Models};
 use crate::upstreams::{Entry, Sections};
-use kernel::ids::RealmId;
+use kernel::ids::{AgentName, RealmId};
 use kernel::limits::Limits;
 use kernel::plan::mistake::{Mistake, meant};
 use kernel::rules::{Pattern, ToolLimits, ToolRules};
@@ -39,6 +40,10 @@ pub struct Config {
     pub mcp: McpConfig,
     /// `[mcp.servers.<name>]` and `[providers.<name>]`.
     pub upstreams: Vec<Entry>,
+    /// `[models.<name>]`.
+    pub models: Vec<ModelEntry>,
+    /// `[agents]`.
+    pub agents: AgentsConfig,
     /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
     pub session_ttls: BTreeMap<RealmId, u64>,
 }
@@ -67,6 +72,13 @@ pub struct McpConfig {
     /// Takes requests of MCP clients that do not keep to their version; `docs/reference/mcp.md`
     /// says which.
     pub lenient: bool,
+}
+
+/// `[agents]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentsConfig {
+    /// The agent of requests that name none.
+    pub default: Option<AgentName>,
 }
 
 /// Who may administer.
@@ -110,11 +122,12 @@ impl Config {
     /// mistakes are told, each where it stands, also in what a later layer sets again.
     pub fn layered(layers: &[Layer]) -> Result<Self, Vec<Mistake>> {
         let (mut merged, mut sections) = (DeTable::new(), Sections::default());
-        let mut mistakes = Vec::new();
+        let (mut models, mut mistakes) = (Models::default(), Vec::new());
         for layer in layers {
             match (Reader { layer }).table() {
-                Ok((table, of_layer)) => {
+                Ok((table, of_layer, its_models)) => {
                     sections.put_over(of_layer);
+                    models.put_over(its_models);
                     merge(&mut merged, table);
                 }
                 Err(found) => mistakes.extend(found),
@@ -127,7 +140,8 @@ impl Config {
         // Cannot fail: each layer was read alone, and what is set twice is of the same shape.
         let written = Written::deserialize(merged)
             .map_err(|error| vec![Mistake::error(error.message().to_owned())])?;
-        Ok(Self { upstreams: sections.entries()?, ..config(written)? })
+        let (upstreams, models) = (sections.entries()?, models.entries()?);
+        Ok(Self { upstreams, models, ..config(written)? })
     }
 }
 
@@ -139,7 +153,14 @@ struct Written {
     limits: Limits,
     tools: WrittenTools,
     mcp: McpConfig,
+    agents: WrittenAgents,
     realms: BTreeMap<String, WrittenRealm>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WrittenAgents {
+    default: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -177,12 +198,15 @@ struct WrittenHttp {
 /// The keys of each table, by its path.
 fn known_keys(table: &str) -> Option<&'static [&'static str]> {
     match table {
-        "" => Some(&["server", "limits", "tools", "mcp", "providers", "realms"]),
+        "" => {
+            Some(&["server", "limits", "tools", "mcp", "providers", "models", "agents", "realms"])
+        }
         "server" => Some(SERVER_KEYS),
         "limits" => Some(Limits::NAMES),
         "tools" => Some(&["allow", "deny", "limits", "http"]),
         "tools.http" => Some(&["allow"]),
         "mcp" => Some(&["lenient", "servers"]),
+        "agents" => Some(&["default"]),
         _ => None,
     }
 }
@@ -196,20 +220,24 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The layer's table and what it says of upstreams, if nothing in it is wrong.
-    fn table(&self) -> Result<(DeTable<'a>, Sections), Vec<Mistake>> {
+    /// The layer's table and what it says of upstreams and models, if nothing in it is wrong.
+    fn table(&self) -> Result<(DeTable<'a>, Sections, Models), Vec<Mistake>> {
         let text = self.layer.text.as_str();
         let table = DeTable::parse(text).map_err(|error| vec![self.unreadable(&error)])?;
         let mut mistakes = Vec::new();
         self.unknown_keys(table.get_ref(), "", &mut mistakes);
         let sections = Sections::of(self.layer, table.get_ref(), &mut mistakes);
+        let models = Models::of(self.layer, table.get_ref(), &mut mistakes);
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
         let written: Written =
             toml::from_str(text).map_err(|error| vec![self.unreadable(&error)])?;
         self.wrong_values(&written, &mut mistakes);
-        if mistakes.is_empty() { Ok((table.into_inner(), sections)) } else { Err(mistakes) }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        Ok((table.into_inner(), sections, models))
     }
 
     fn unknown_keys(&self, table: &DeTable<'_>, path: &str, mistakes: &mut Vec<Mistake>) {
@@ -278,6 +306,19 @@ impl<'a> Reader<'a> {
         let public_url = written.server.public_url.as_ref();
         mistakes.extend(public_url.and_then(|url| self.wrong_public_url(url)));
         self.wrong_patterns(&written.tools, mistakes);
+        mistakes.extend(written.agents.default.as_ref().and_then(|name| self.no_agent(name)));
+    }
+
+    /// A text that no agent can have for its name.
+    fn no_agent(&self, name: &Spanned<String>) -> Option<Mistake> {
+        let text = name.get_ref();
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        if !text.is_empty() && text.chars().all(fits) {
+            return None;
+        }
+        let mistake = Mistake::error(format!("`{text}` cannot be the name of an agent"))
+            .hint("write an agent's `refName`");
+        Some(self.at(name.span(), mistake))
     }
 
     /// Patterns of tools that are none.
@@ -332,7 +373,7 @@ impl<'a> Reader<'a> {
 
 /// The settings out of what is written; its values were looked at before.
 fn config(written: Written) -> Result<Config, Vec<Mistake>> {
-    let Written { server, limits, tools, mcp, realms } = written;
+    let Written { server, limits, tools, mcp, agents, realms } = written;
     let defaults = ServerConfig::default();
     let rules = tool_rules(&tools);
     let allow: Vec<String> = tools.http.allow.into_iter().map(plain).collect();
@@ -353,6 +394,8 @@ fn config(written: Written) -> Result<Config, Vec<Mistake>> {
         http: http.map_err(|bad| vec![Mistake::error(bad.to_string())])?,
         mcp,
         upstreams: Vec::new(),
+        models: Vec::new(),
+        agents: AgentsConfig { default: agents.default.map(|name| plain(name).into()) },
         session_ttls: realms.into_iter().filter_map(ttl).collect(),
     })
 }
@@ -425,11 +468,25 @@ mod tests {
             [
                 "waypost.toml:5:1: error: unknown key `body_byte_max` in `[limits]`; \
                  hint: did you mean `body_bytes_max`?",
-                "waypost.toml:6:2: error: unknown key `modles`; \
-                 hint: known here: server, limits, tools, mcp, providers, realms",
+                "waypost.toml:6:2: error: unknown key `modles`; hint: did you mean `models`?",
                 "waypost.toml:2:1: error: unknown key `prot` in `[server]`; \
                  hint: did you mean `port`?",
             ]
+        );
+    }
+
+    #[test]
+    fn an_agent_is_the_one_of_requests_that_name_none() {
+        let config = Config::parse("waypost.toml", "[agents]\ndefault = \"assistant\"\n").unwrap();
+        assert_eq!(config.agents.default, Some(AgentName::from("assistant")));
+        assert_eq!(Config::default().agents.default, None);
+        let told = mistakes("[agents]\ndefault = \"a b\"\n");
+        assert!(told[0].starts_with("waypost.toml:2:11: error: `a b` cannot be"), "{told:?}");
+        let told = mistakes("[agents]\ndefalt = \"a\"\n[rooms]\n");
+        assert!(told[0].contains("unknown key `defalt` in `[agents]`"), "{told:?}");
+        assert!(
+            told[1].ends_with("server, limits, tools, mcp, providers, models, agents, realms"),
+            "{told:?}"
         );
     }
 

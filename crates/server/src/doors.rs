@@ -9,6 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use engine::Engine;
 use kernel::call::Caller;
+use kernel::ids::AgentName;
 use kernel::limits::Limits;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -21,6 +22,8 @@ pub(crate) struct Doors {
     pub(crate) entrance: Entrance,
     /// The servers behind this one.
     pub(crate) gateway: Gateway,
+    /// The agent of requests that name none, where one is set.
+    pub(crate) default_agent: Option<AgentName>,
     /// One permit for each event stream that is open.
     pub(crate) streams: Arc<Semaphore>,
     /// How many logins at upstreams are begun.
@@ -39,8 +42,23 @@ impl Doors {
         let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
         let logins = || Rate::per_minute(engine.limits().logins_per_minute);
         let (logins_begun, logins_returned) = (logins(), logins());
-        let closing = watch::Sender::new(false);
-        Self { engine, entrance, gateway, streams, logins_begun, logins_returned, closing }
+        let (closing, default_agent) = (watch::Sender::new(false), None);
+        Self {
+            engine,
+            entrance,
+            gateway,
+            default_agent,
+            streams,
+            logins_begun,
+            logins_returned,
+            closing,
+        }
+    }
+
+    /// The same, where requests that name no agent are for this one.
+    #[must_use]
+    pub(crate) fn talking_to(self, default_agent: Option<AgentName>) -> Self {
+        Self { default_agent, ..self }
     }
 
     /// Who calls.

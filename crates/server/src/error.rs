@@ -1,5 +1,5 @@
-//! How a refusal leaves the house: an RFC 9457 problem under `/api/v1`, the seed's own object at
-//! the seed's doors, a JSON-RPC error where that is spoken. Handlers only say what is wrong;
+//! How a refusal leaves the house: an RFC 9457 problem under `/api/v1`, the seeds' own objects at
+//! the seeds' doors, a JSON-RPC error where that is spoken. Handlers only say what is wrong;
 //! `frame` asks for the shape of the door.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -10,6 +10,7 @@ use kernel::schema::Misfit;
 use serde_json::{Map, Value, json};
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
+use wire::seed001::{ThreadError, ThreadStatus};
 use wire::seed004::SeedError;
 
 /// A request that a door refuses.
@@ -26,6 +27,8 @@ pub(crate) enum Shape {
     Problem,
     /// `{error, code, hint}`.
     Seed,
+    /// `{status: error, message, code, hint}`.
+    Thread,
     /// A JSON-RPC response without an id: no request was read yet.
     JsonRpc,
 }
@@ -99,6 +102,7 @@ impl Failure {
         let (kind, body) = match shape {
             Shape::Problem => (PROBLEM_TYPE, bytes(&self.problem(trace_id))),
             Shape::Seed => ("application/json", bytes(&self.seed(trace_id))),
+            Shape::Thread => ("application/json", bytes(&self.thread(trace_id))),
             Shape::JsonRpc => {
                 let mut error = self.rpc_error();
                 if let Some(data) = &mut error.data {
@@ -179,6 +183,40 @@ impl Failure {
         }
     }
 }
+
+impl Failure {
+    /// The same as the object of `/run` and `/resume`.
+    pub(crate) fn thread(self, trace_id: String) -> ThreadError {
+        let Refusal { code, message, hint, errors, detail, .. } = *self.refusal;
+        ThreadError {
+            status: ThreadStatus::Error,
+            response: None,
+            thread_id: None,
+            pending_action: None,
+            url: None,
+            message,
+            code: code.to_owned(),
+            hint,
+            errors: errors.into_iter().map(faulty).collect(),
+            trace_id,
+            more: more(detail, &THREAD_KEYS),
+        }
+    }
+}
+
+/// The keys that an error of `/run` and `/resume` has of its own.
+const THREAD_KEYS: [&str; 10] = [
+    "status",
+    "response",
+    "thread_id",
+    "pending_action",
+    "url",
+    "message",
+    "code",
+    "hint",
+    "errors",
+    "trace_id",
+];
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
@@ -277,6 +315,23 @@ mod tests {
             "errors": [{"pointer": "/a", "detail": "is wrong"}],
             "trace_id": "0f",
             "status": "decided",
+            "decision": {"by": "ann"},
+        });
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_thread_gets_all_keys_of_an_answer() {
+        let told = serde_json::to_value(conflict().thread("0f".to_owned())).unwrap();
+        let expected = json!({
+            "status": "error",
+            "response": null, "thread_id": null, "pending_action": null, "url": null,
+            "message": "ask `ask_1` is decided",
+            "code": "ask_decided",
+            "hint": "read it",
+            "errors": [{"pointer": "/a", "detail": "is wrong"}],
+            "trace_id": "0f",
+            "state": "decided",
             "decision": {"by": "ann"},
         });
         assert_eq!(told, expected);

@@ -44,6 +44,8 @@ pub(crate) struct Gateway {
     /// What is configured, also what is left alone.
     members: Vec<Member>,
     stored: Mutex<BTreeMap<String, Kept>>,
+    /// What was started and is not in the catalog yet; nothing once that is watched.
+    coming: Mutex<Option<Vec<Coming>>>,
     /// What is stored changes one by one, with what runs for it.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Ends those who follow what is configured, when it is dropped.
@@ -72,6 +74,13 @@ struct Running {
     gone: oneshot::Receiver<()>,
 }
 
+/// An upstream that was started.
+struct Coming {
+    upstream: Arc<Upstream>,
+    /// Ends when its tools are in the catalog for the first time.
+    listed: oneshot::Receiver<()>,
+}
+
 impl Gateway {
     /// Starts what is configured, and returns at once.
     pub(crate) fn start(
@@ -81,9 +90,11 @@ impl Gateway {
     ) -> Self {
         let configured = Arc::new(Remote::start(configs, parts.remote.clone()));
         let following = watch::Sender::new(false);
+        let mut coming = Vec::new();
         for upstream in configured.upstreams() {
             // Nobody waits for the end of what is configured.
-            drop(follow(&parts, upstream.clone(), following.subscribe()));
+            let (listed, _) = follow(&parts, upstream.clone(), following.subscribe());
+            coming.push(Coming { upstream: upstream.clone(), listed });
         }
         let running = |name: &str| {
             configured.upstreams().iter().find(|upstream| upstream.name() == name).cloned()
@@ -96,9 +107,38 @@ impl Gateway {
             members,
             configured,
             stored: Mutex::default(),
+            coming: Mutex::new(Some(coming)),
             changing: tokio::sync::Mutex::default(),
             _following: following,
         }
+    }
+
+    /// Tells the engine when all that was started so far was heard, or is known to be away.
+    pub(crate) fn watch_arrivals(&self) {
+        let coming = self.coming().take().unwrap_or_default();
+        let engine = self.parts.engine.clone();
+        let arriving = async move {
+            let arrivals = coming.into_iter().map(|Coming { upstream, listed }| async move {
+                upstream.tried().await;
+                if !upstream.tools().is_empty() {
+                    // An error means that they are in the catalog, or were taken out already.
+                    let _ = listed.await;
+                }
+            });
+            futures::future::join_all(arrivals).await;
+            engine.end_arrivals();
+        };
+        self.parts.remote.spawn.task("upstream arrivals", Box::pin(arriving));
+    }
+
+    fn await_first(&self, next: Coming) {
+        if let Some(coming) = self.coming().as_mut() {
+            coming.push(next);
+        }
+    }
+
+    fn coming(&self) -> MutexGuard<'_, Option<Vec<Coming>>> {
+        self.coming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All upstreams, by name.
@@ -167,7 +207,11 @@ impl Gateway {
             let remote = Arc::new(Remote::start(vec![config], self.parts.remote.clone()));
             let stop = watch::Sender::new(false);
             let upstream = remote.upstreams().first().cloned();
-            let gone = upstream.map(|upstream| follow(&self.parts, upstream, stop.subscribe()));
+            let gone = upstream.map(|upstream| {
+                let (listed, gone) = follow(&self.parts, upstream.clone(), stop.subscribe());
+                self.await_first(Coming { upstream, listed });
+                gone
+            });
             // There is always the one that was given.
             let gone = gone.unwrap_or_else(|| oneshot::channel().1);
             Running { remote, stop, gone }
@@ -220,18 +264,21 @@ impl Gateway {
     }
 }
 
-/// Keeps the catalog as the upstream is, until either ends. Wakes whoever waits for that.
+/// Keeps the catalog as the upstream is, until either ends. Wakes whoever waits for its tools to be
+/// there for the first time, and for that end.
 fn follow(
     parts: &GatewayParts,
     upstream: Arc<Upstream>,
     mut stop: watch::Receiver<bool>,
-) -> oneshot::Receiver<()> {
+) -> (oneshot::Receiver<()>, oneshot::Receiver<()>) {
+    let (here, listed) = oneshot::channel::<()>();
     let (left, gone) = oneshot::channel();
     let engine = parts.engine.clone();
     let following = async move {
         let source = format!("upstream `{}`", upstream.name());
         let mut changes = upstream.changes();
         let mut told: Vec<Mistake> = Vec::new();
+        let mut here = Some(here);
         loop {
             // Seen before it is read: a change in between wakes us again.
             let version = *changes.borrow_and_update();
@@ -242,6 +289,8 @@ fn follow(
                     tracing::warn!(upstream = upstream.name(), "{mistake}");
                 }
                 told = mistakes;
+                // Whoever waits is woken when it goes.
+                drop(here.take());
             }
             match select(pin!(changes.changed()), pin!(stop.changed())).await {
                 Either::Left((Ok(()), _)) => {}
@@ -253,7 +302,7 @@ fn follow(
         let _ = left.send(());
     };
     parts.remote.spawn.task("upstream tools", Box::pin(following));
-    gone
+    (listed, gone)
 }
 
 /// The providers that are stored, and what is wrong with the others: a variable may be gone since,

@@ -92,9 +92,14 @@ pub(crate) struct Wait {
 impl Wait {
     /// How long to wait for a run.
     pub(crate) fn ms(&self, doors: &Doors) -> Result<u64, Failure> {
+        self.ms_or(doors, doors.limits().run_wait_ms)
+    }
+
+    /// The same, where the door has a wait of its own.
+    pub(crate) fn ms_or(&self, doors: &Doors, usual_ms: u64) -> Result<u64, Failure> {
         let limits = doors.limits();
         match self.wait {
-            None => Ok(limits.run_wait_ms),
+            None => Ok(usual_ms),
             // Larger waits are cut, not refused: the caller gets 202 and asks again.
             Some(seconds) if seconds >= 0.0 => {
                 Ok(((seconds * 1000.0) as u64).min(limits.run_wait_ms_max))

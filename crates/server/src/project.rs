@@ -1,11 +1,14 @@
-//! A project folder: `waypost.toml`, `.mcp.json` and `plans/<domain>/<name>.{yaml,yml,json}`. The
-//! demo is such a folder too, carried inside the binary.
+//! A project folder: `waypost.toml`, `.mcp.json`, `plans/<domain>/<name>.{yaml,yml,json}` and
+//! `agents/<name>.{yaml,yml,json}`. The demo is such a folder too, carried inside the binary.
 
 use crate::config::Config;
+use crate::models::{self, ModelEntry};
 use crate::upstreams::{Upstreams, Variables, foreign};
-use engine::PlanFile;
+use engine::{AgentFile, PlanFile};
 use kernel::ids::PlanId;
 use kernel::plan::mistake::Mistake;
+use llms::config::ModelConfig;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +18,7 @@ pub const CONFIG_FILE: &str = "waypost.toml";
 /// The file in which clients, and we, find MCP servers. It is read, and never written.
 pub const CLIENTS_FILE: &str = ".mcp.json";
 const PLANS_FOLDER: &str = "plans";
+const AGENTS_FOLDER: &str = "agents";
 
 /// The demo's plans, by their path in its project folder.
 pub const DEMO_PLANS: &[(&str, &str)] = &[
@@ -33,13 +37,29 @@ pub const DEMO_PLANS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a project folder holds. Its plans are texts still: the engine checks them together.
+/// The demo's settings: those of the calendar example.
+pub const DEMO_SETTINGS: (&str, &str) =
+    ("examples/calendar/waypost.toml", include_str!("../../../examples/calendar/waypost.toml"));
+
+/// The demo's agents, by their path in its project folder.
+pub const DEMO_AGENTS: &[(&str, &str)] =
+    &[("agents/assistant.yaml", include_str!("../../../examples/calendar/agents/assistant.yaml"))];
+
+/// The rules that the demo's model is made of, by their path in its project folder.
+pub const DEMO_RULES: &[(&str, &str)] =
+    &[("rules/calendar.yaml", include_str!("../../../examples/calendar/rules/calendar.yaml"))];
+
+/// What a project folder holds. Its plans and agents are texts still: they are checked together.
 #[derive(Debug, Default)]
 pub struct Project {
     /// The settings.
     pub config: Config,
     /// The plans, in the order of their paths.
     pub plans: Vec<PlanFile>,
+    /// The agents, in the order of their paths.
+    pub agents: Vec<AgentFile>,
+    /// Texts that it has instead of files, by path: rules of models.
+    pub texts: BTreeMap<String, String>,
     /// Its folder; empty for what is in none.
     pub folder: PathBuf,
     /// The servers that its `.mcp.json` lists.
@@ -73,15 +93,56 @@ impl Project {
         Self { plans: plans.collect(), ..Self::default() }
     }
 
+    /// The same with these settings, and with the agents and rules that belong to them.
+    pub fn demo_with(config: Config) -> Self {
+        let agent = |(file, text): &(&str, &str)| AgentFile {
+            file: (*file).to_owned(),
+            text: (*text).to_owned(),
+        };
+        let text = |(file, text): &(&str, &str)| ((*file).to_owned(), (*text).to_owned());
+        Self {
+            config,
+            agents: DEMO_AGENTS.iter().map(agent).collect(),
+            texts: DEMO_RULES.iter().map(text).collect(),
+            ..Self::demo()
+        }
+    }
+
     /// The project in this folder, with these settings; without `plans` it has none.
     pub fn load(folder: &Path, config: Config) -> Result<Self, ProjectError> {
         if !folder.is_dir() {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no such folder");
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
         }
-        let plans = Loader { folder, bytes_max: config.limits.plan_bytes_max }.plans()?;
+        let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
+        let (plans, agents) = (loader.plans()?, loader.agents()?);
         let clients = clients(folder)?;
-        Ok(Self { config, plans, folder: folder.to_owned(), clients })
+        let folder = folder.to_owned();
+        Ok(Self { config, plans, agents, folder, clients, ..Self::default() })
+    }
+
+    /// The models that its settings and the environment name, with everything looked up.
+    pub fn models(&self, variables: &Variables<'_>) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
+        let around = models::Around {
+            folder: &self.folder,
+            texts: &self.texts,
+            variables,
+            bytes_max: self.config.limits.plan_bytes_max,
+        };
+        models::configs(&self.config.models, &around)
+    }
+
+    /// Those of them that need nobody outside: the ones made of rules.
+    pub fn models_of_rules(&self) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
+        let around = models::Around {
+            folder: &self.folder,
+            texts: &self.texts,
+            variables: &|_| None,
+            bytes_max: self.config.limits.plan_bytes_max,
+        };
+        let is_rules = |entry: &&ModelEntry| entry.is_rules();
+        let rules: Vec<ModelEntry> = self.config.models.iter().filter(is_rules).cloned().collect();
+        models::configs(&rules, &around)
     }
 
     /// The upstreams that its settings, its `.mcp.json` and the environment name together.
@@ -101,7 +162,7 @@ fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
     }
 }
 
-/// Walks `plans/<domain>/`.
+/// Walks `plans/<domain>/` and `agents/`.
 struct Loader<'a> {
     folder: &'a Path,
     bytes_max: usize,
@@ -130,17 +191,40 @@ impl Loader<'_> {
         Ok(plans)
     }
 
+    fn agents(&self) -> Result<Vec<AgentFile>, ProjectError> {
+        let root = self.folder.join(AGENTS_FOLDER);
+        if !root.is_dir() {
+            return Ok(Vec::new());
+        }
+        let mut agents = Vec::new();
+        for path in children(&root)? {
+            if path.is_dir() {
+                self.refuse_inner_agents(&path)?;
+            } else if is_plan(&path) {
+                let (file, text) = self.text(&path, "agent", "say it in fewer words")?;
+                agents.push(AgentFile { file, text });
+            }
+        }
+        Ok(agents)
+    }
+
     fn read(&self, path: &Path) -> Result<PlanFile, ProjectError> {
+        let hint = "split it into plans that call each other, or raise `plan_bytes_max`";
+        let (file, text) = self.text(path, "plan", hint)?;
+        Ok(PlanFile { default_id: default_id(&file), file, text })
+    }
+
+    /// The name of a file and its text; `what` it is, and what to do if it is too large.
+    fn text(&self, path: &Path, what: &str, hint: &str) -> Result<(String, String), ProjectError> {
         let unreadable = |why| ProjectError::Unreadable { path: path.to_owned(), why };
         let file = self.name(path);
         let bytes = fs::metadata(path).map_err(unreadable)?.len();
         if bytes > self.bytes_max as u64 {
-            let message = format!("the plan has {bytes} bytes, more than {}", self.bytes_max);
-            let hint = "split it into plans that call each other, or raise `plan_bytes_max`";
+            let message = format!("the {what} has {bytes} bytes, more than {}", self.bytes_max);
             return Err(mistake(file, message, hint));
         }
         let text = fs::read_to_string(path).map_err(unreadable)?;
-        Ok(PlanFile { default_id: default_id(&file), file, text })
+        Ok((file, text))
     }
 
     /// A plan where none is looked for would be missed in silence.
@@ -156,6 +240,14 @@ impl Loader<'_> {
             self.refuse_plan(&path, "domains have no folders of their own; move it one up")?;
         }
         Ok(())
+    }
+
+    /// So would an agent.
+    fn refuse_inner_agents(&self, folder: &Path) -> Result<(), ProjectError> {
+        let lost = children(folder)?.into_iter().find(|path| is_plan(path));
+        let message = "the agent is in a folder of its own".to_owned();
+        let refused = |path: PathBuf| mistake(self.name(&path), message, "move it to `agents/`");
+        lost.map_or(Ok(()), |path| Err(refused(path)))
     }
 
     /// The path below the project folder, with forward slashes.
@@ -207,6 +299,7 @@ pub(crate) fn told(mistakes: &[Mistake]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tools::remote::UpstreamKind;
 
     fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -274,6 +367,32 @@ mod tests {
     }
 
     #[test]
+    fn agents_are_found_and_one_in_the_wrong_place_is_told() {
+        let folder = project(&[
+            ("agents/b.yaml", "refName: b"),
+            ("agents/a.json", "{}"),
+            ("agents/README.md", "no"),
+            ("agents/notes/x.md", "no"),
+        ]);
+        let agents = load(folder.path()).unwrap().agents;
+        let files: Vec<&str> = agents.iter().map(|agent| agent.file.as_str()).collect();
+        assert_eq!(files, ["agents/a.json", "agents/b.yaml"]);
+        let folder = project(&[("agents/team/a.yaml", "x")]);
+        let error = load(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("agents/team/a.yaml") && error.contains("move it"), "{error}");
+    }
+
+    #[test]
+    fn models_are_opened_with_what_the_folder_holds() {
+        let folder = project(&[("rules/a.yaml", "version: 1")]);
+        let config = Config::parse(CONFIG_FILE, "[models.a]\nrules = \"rules/a.yaml\"\n").unwrap();
+        let project = Project::load(folder.path(), config).unwrap();
+        let models = project.models(&|_| None).unwrap();
+        assert_eq!(models.len(), 1);
+        assert_eq!(models[0].origin, "waypost.toml:1");
+    }
+
+    #[test]
     fn servers_are_found_in_both_files() {
         let json = r#"{"mcpServers": {"git": {"command": "git-mcp"}}}"#;
         let folder = project(&[(".mcp.json", json)]);
@@ -286,6 +405,25 @@ mod tests {
         let folder = self::project(&[(".mcp.json", "{\n")]);
         let error = load(folder.path()).unwrap_err().to_string();
         assert!(error.starts_with(".mcp.json:"), "{error}");
+    }
+
+    #[test]
+    fn the_settings_of_the_demo_start_our_own_program() {
+        let (file, text) = DEMO_SETTINGS;
+        let config = Config::parse(file, text).unwrap();
+        let project = Project::demo_with(config);
+        let variables = |name: &str| match name {
+            "WAYPOST_BIN" => Some("/bin/waypost".to_owned()),
+            "WAYPOST_DATA" => Some("/data".to_owned()),
+            _ => None,
+        };
+        let configs = project.upstreams(&variables).unwrap().configs(&variables).unwrap();
+        let [calendar] = configs.as_slice() else { panic!("{configs:?}") };
+        assert_eq!((calendar.name.as_str(), calendar.prefix.as_str()), ("calendar", ""));
+        assert!(calendar.trusted && calendar.journal);
+        let UpstreamKind::Stdio { command, args, .. } = &calendar.kind else { panic!() };
+        assert_eq!(command, "/bin/waypost");
+        assert_eq!(args.join(" "), "example calendar-server --stdio --data /data/calendar");
     }
 
     #[test]

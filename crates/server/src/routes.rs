@@ -6,8 +6,8 @@ use crate::doors::Shared;
 use crate::error::Failure;
 use crate::frame::frame;
 use crate::http::{
-    asks, blobs, events, feed, logins, ops, plans, providers, runs, seed004, sessions, tools,
-    upstreams,
+    agents, asks, blobs, events, feed, logins, ops, plans, providers, runs, seed001, seed002,
+    seed004, sessions, tools, upstreams,
 };
 use crate::mcp;
 use crate::mcp::door::Door;
@@ -61,6 +61,10 @@ const TABLE: &[Route] = &[
     route("GET", "/api/v1/plans/{id}", || get(plans::show)),
     route("PUT", "/api/v1/plans/{id}", || put(plans::store)),
     route("POST", "/api/v1/plans/validate", || post(plans::validate)),
+    route("GET", "/api/v1/agents", || get(agents::list)),
+    route("GET", "/api/v1/agents/{refName}", || get(agents::show)),
+    route("PUT", "/api/v1/agents/{refName}", || put(agents::store)),
+    route("DELETE", "/api/v1/agents/{refName}", || delete(agents::remove)),
     route("GET", "/api/v1/tools", || get(tools::list)),
     route("GET", "/api/v1/tools/{name}", || get(tools::show)),
     route("POST", "/api/v1/tools/{name}/call", || post(tools::call)),
@@ -75,6 +79,15 @@ const TABLE: &[Route] = &[
     route("PUT", "/api/v1/providers/{refName}", || put(providers::store)),
     route("DELETE", "/api/v1/providers/{refName}", || delete(providers::remove)),
     route("GET", "/api/v1/blobs/{hash}", || get(blobs::show)),
+    route("GET", "/api/agent/config/list", || get(seed002::list)),
+    route("GET", "/api/agent/config/{refName}", || get(seed002::show)),
+    route("GET", "/api/agent/config/id/{id}", || get(seed002::show_by_id)),
+    route("POST", "/api/agent/config", || post(seed002::save)),
+    route("DELETE", "/api/agent/config/{refName}", || delete(seed002::remove)),
+    route("DELETE", "/api/agent/config/id/{id}", || delete(seed002::remove_by_id)),
+    route("POST", "/run", || post(seed001::run)),
+    route("POST", "/resume", || post(seed001::resume)),
+    route("GET", "/health-check", || get(seed001::health)),
     route("POST", "/sessions", || post(seed004::create)),
     route("GET", "/sessions/{id}", || get(seed004::show)),
     route("POST", "/sessions/{id}/execute-plan", || post(seed004::execute)),
@@ -91,18 +104,25 @@ const TABLE: &[Route] = &[
 /// The doors beside the table, for hints. `/mcp` says itself what it takes.
 const PROTOCOLS: &[(&str, &str)] = &[("POST", "/mcp"), ("POST", "/rpc")];
 
+/// Doors that are open with a slash at the end as well, as their clients write them.
+const WITH_SLASH: &str = "/api/agent/";
+
 /// Method and path of every route, as the table lists them.
 pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.iter().map(|route| (route.method, route.path))
 }
 
-/// All doors in their frame.
-pub(crate) fn router(doors: Shared, door: Arc<Door>) -> Router {
-    let mut router = Router::new()
+/// All doors in their frame, with those that code brings.
+pub(crate) fn router(doors: Shared, door: Arc<Door>, more: Router) -> Router {
+    let mut router = more
+        .with_state::<Shared>(())
         .route("/mcp", any(mcp::http::serve).with_state(door))
         .route("/rpc", post(rpc::serve));
     for route in TABLE {
         router = router.route(route.path, (route.handler)());
+        if route.path.starts_with(WITH_SLASH) {
+            router = router.route(&format!("{}/", route.path), (route.handler)());
+        }
     }
     router
         .fallback(unknown_path)
@@ -126,6 +146,7 @@ async fn unknown_path(uri: Uri) -> Failure {
 
 async fn wrong_method(request: Request) -> Failure {
     let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let matched = matched.map(|path| path.trim_end_matches('/'));
     let known: Vec<&str> = TABLE
         .iter()
         .map(|route| (route.method, route.path))

@@ -1,8 +1,8 @@
 //! Rows of the kernel as `/api/v1` shows them. Values are moved where they can be: a run's answer
 //! may be large.
 
-use engine::{ReplyReport, RunReport};
-use kernel::ask::{AskBody, AskStatus, AskedCall, Decision, FixAction};
+use engine::{KnownAgent, ReplyReport, RunReport};
+use kernel::ask::{AskBody, AskStatus, AskedCall, Decision, FixAction, Question};
 use kernel::call::{HowFar, Pace, Reach, ToolSpec};
 use kernel::contracts::SessionAsk;
 use kernel::entry::EntryResult;
@@ -10,7 +10,7 @@ use kernel::fault::Fault;
 use kernel::plan::Plan;
 use kernel::plan::mistake::Mistake;
 use kernel::projection::{HistoryItem, RunRow, SessionRow};
-use kernel::session::RunStatus;
+use kernel::session::{RunSpent, RunStatus};
 use serde_json::Value;
 use std::sync::Arc;
 use wire::rest;
@@ -35,7 +35,23 @@ pub(crate) fn run(row: RunRow, session: &SessionRow, asks: Vec<SessionAsk>) -> r
         asks: asks.into_iter().map(ask).collect(),
         started_at: row.started_at.rfc3339(),
         ended_at: row.ended_at.map(|at| at.rfc3339()),
-        cost: rest::Cost::default(),
+        stopped: row.stopped.map(|limit| limit.to_string()),
+        cost: cost(row.spent),
+    }
+}
+
+/// What a run's models took.
+fn cost(spent: RunSpent) -> rest::Cost {
+    if spent.turns == 0 {
+        return rest::Cost::default();
+    }
+    let is_priced = spent.unpriced < spent.turns;
+    rest::Cost {
+        turns: Some(spent.turns),
+        input_tokens: Some(spent.input),
+        output_tokens: Some(spent.output),
+        dollars: is_priced.then_some(spent.cost_micros as f64 / 1_000_000.0),
+        unpriced_turns: Some(spent.unpriced).filter(|turns| *turns > 0),
     }
 }
 
@@ -54,6 +70,7 @@ pub(crate) fn session(row: SessionRow, asks: Vec<String>) -> rest::Session {
         asks,
         created_at: row.created_at.rfc3339(),
         updated_at: row.updated_at.rfc3339(),
+        request_state: None,
     }
 }
 
@@ -79,6 +96,7 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
         title: row.ask.title,
         body: String::new(),
         calls: Vec::new(),
+        questions: Vec::new(),
         schema: None,
         url: None,
         fault: None,
@@ -101,7 +119,10 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
 /// What is particular to the kind of ask.
 fn fill(shown: &mut rest::Ask, body: AskBody) {
     match body {
-        AskBody::Clarify { message } => shown.body = message,
+        AskBody::Clarify { message, questions } => {
+            shown.body = message;
+            shown.questions = questions.into_iter().map(question).collect();
+        }
         AskBody::Approve { calls } => {
             let tools: Vec<String> = calls.iter().map(|call| format!("`{}`", call.tool)).collect();
             shown.body = format!("may {} run with these arguments?", tools.join(", "));
@@ -178,6 +199,22 @@ pub(crate) fn plan_summary(plan: &Plan) -> rest::PlanSummary {
         parameters: plan.parameters.as_ref().map(|schema| (**schema).clone()),
         output_schema: plan.output_schema.as_ref().map(|schema| (**schema).clone()),
         hash: plan.hash.as_str().to_owned(),
+    }
+}
+
+/// An agent in a list.
+pub(crate) fn agent_summary(known: &KnownAgent, is_default: bool) -> rest::AgentSummary {
+    let agent = &known.agent;
+    rest::AgentSummary {
+        ref_name: agent.name.to_string(),
+        name: agent.title.clone(),
+        description: agent.description.clone(),
+        llm_config_ref: agent.model.to_string(),
+        tool_types: agent.types.keys().cloned().collect(),
+        from_file: known.version.is_none(),
+        version: known.version,
+        default: is_default,
+        hash: agent.hash.as_str().to_owned(),
     }
 }
 
@@ -262,6 +299,14 @@ fn asked_call(call: AskedCall) -> rest::AskedCall {
         call_id: call.call_id.to_string(),
         tool: call.tool.as_str().to_owned(),
         arguments: unshared(call.arguments),
+    }
+}
+
+fn question(asked: Question) -> rest::AskedQuestion {
+    rest::AskedQuestion {
+        call_id: asked.call_id.to_string(),
+        question: asked.question,
+        context: asked.context,
     }
 }
 

@@ -22,7 +22,7 @@ use kernel::limits::Limits;
 use kernel::projection::{
     Append, AskChange, HistoryRow, OnceRow, RunRow, SessionRow, StoredClosure,
 };
-use kernel::session::RunStatus;
+use kernel::session::{RunSpent, RunStatus};
 use kernel::trim::Trim;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -205,6 +205,8 @@ impl Driver {
             last_error: None,
             started_at: Millis(11),
             ended_at: None,
+            spent: RunSpent::default(),
+            stopped: None,
         }
     }
 
@@ -215,7 +217,7 @@ impl Driver {
             frame: FrameId(0),
             step: StepId::from(step),
             title: "go on?".to_owned(),
-            body: AskBody::Clarify { message: "go on?".to_owned() },
+            body: AskBody::Clarify { message: "go on?".to_owned(), questions: Vec::new() },
             digest: ContentHash::of(step.as_bytes()),
             created_at: Millis(12),
             expires_at: Some(Millis(99)),
@@ -838,10 +840,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 2, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 3, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 2, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 3, .. }));
 }
 
 #[test]
@@ -1255,4 +1257,32 @@ fn an_older_database_learns_what_its_journals_name() {
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((0, 0), true));
     block_on(scene.store().remove(a.key())).unwrap();
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 1), false));
+}
+
+#[test]
+fn what_a_run_spent_is_kept_and_an_older_database_has_spent_nothing() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let mut first = a.next();
+    first.runs = vec![a.run_row(1)];
+    done(scene.store().append(first));
+    let spent = RunSpent { turns: 2, input: 30, output: 7, cost_micros: 11, unpriced: 1 };
+    let asked = RunRow { spent, stopped: Some("steps".into()), ..a.run_row(1) };
+    let mut second = a.next();
+    second.runs = vec![asked.clone()];
+    done(scene.store().append(second));
+    let found = block_on(scene.store().run(&realm(), asked.id)).unwrap().unwrap();
+    assert_eq!(found.row, asked);
+
+    let folder = scene.closed();
+    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
+    let as_before = "ALTER TABLE runs DROP COLUMN spent; ALTER TABLE runs DROP COLUMN stopped;
+        DELETE FROM migrations WHERE version = 3;";
+    database.execute_batch(as_before).unwrap();
+    drop(database);
+    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
+    let scene = Scene { opened, folder };
+    let found = block_on(scene.store().run(&realm(), asked.id)).unwrap().unwrap();
+    assert_eq!(found.row, RunRow { spent: RunSpent::default(), stopped: None, ..asked });
 }

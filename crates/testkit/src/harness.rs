@@ -19,7 +19,7 @@ const LOG_TAIL_BYTES: usize = 4_000;
 const SERVER_BANNER: &str = "waypost listening on http://";
 
 /// What the tests themselves are told by; the server must not take it for settings of its own.
-const TEST_VARIABLES: [&str; 10] = [
+const TEST_VARIABLES: [&str; 11] = [
     "WAYPOST_BIN",
     "WAYPOST_RECEIVER_BIN",
     "WAYPOST_UPSTREAM_BIN",
@@ -30,6 +30,7 @@ const TEST_VARIABLES: [&str; 10] = [
     "WAYPOST_FUZZ_SECONDS",
     "WAYPOST_FUZZ_SEED",
     "WAYPOST_FUZZ_CASE",
+    "WAYPOST_LIVE",
 ];
 
 /// Looks until something is there, and panics with what it waited for when the time is up.

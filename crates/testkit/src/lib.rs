@@ -1,5 +1,6 @@
 //! For tests only: scenes, the process harness, the receiver that serves as oracle, the simulation,
-//! the fixtures that MCP peers call, and the client that the official suite looks at.
+//! the fixtures that MCP peers call, the client that the official suite looks at, and the fakes of
+//! model providers.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -19,3 +20,4 @@ pub mod mcp;
 pub mod fuzz;
 pub mod upstream;
 pub mod conformance_client;
+pub mod llms;

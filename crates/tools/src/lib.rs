@@ -1,11 +1,12 @@
-//! Tools: the built-in ones, by family, and those of other servers (`remote`). A new tool is one
-//! file in its family and one line in that family's `all()`; every door, the model's prompt and the
-//! docs read the catalog that this feeds.
+//! Tools: the built-in ones, by family, those of the demo's server (`demo`), and those of other
+//! servers (`remote`). A new tool is one file in its family and one line in that family's `all()`;
+//! every door, the model's prompt and the docs read the catalog that this feeds.
 
 mod arguments;
 mod math;
 mod validate;
 mod test;
+pub mod demo;
 pub mod http;
 pub mod remote;
 

@@ -4,7 +4,7 @@ use crate::environment::{ADMIN_KEY, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure};
 use kernel::plan::mistake::Mistake;
 use server::project::Project;
-use server::{AssembleError, Assembled, Setup};
+use server::{AssembleError, Assembled, Extra, Setup};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,6 +55,7 @@ pub(crate) async fn try_assemble(
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let Keys { admin, secret, environment, alone } = keys;
+    let environment = environment.with_data(&data);
     let setup = Setup {
         admin_key: admin,
         secret_key: secret,
@@ -65,6 +66,17 @@ pub(crate) async fn try_assemble(
         ..Setup::new(project, data, address, fatal)
     };
     server::assemble(setup).await
+}
+
+/// A server of these tools and doors alone, over this data, for a socket of this address.
+pub(crate) async fn assemble_only(
+    extra: Extra,
+    data: PathBuf,
+    address: SocketAddr,
+) -> Result<Assembled, AssembleError> {
+    let fatal = Arc::new(|why: String| end_now(&why));
+    let setup = Setup::new(Project::default(), data, address, fatal);
+    server::assemble(Setup { extra, only_extra: true, alone: true, ..setup }).await
 }
 
 /// A sync failed: what is on the disk is known only after a restart, so nothing more is written.
@@ -83,6 +95,18 @@ pub(crate) fn refused(error: AssembleError) -> Failure {
             Failure::new(Exit::Usage, "invalid_upstreams", "there are mistakes in the upstreams")
                 .lines(lines)
                 .hint("mend them, or set `disabled = true` in `[mcp.servers.<name>]`")
+        }
+        AssembleError::Models(mistakes) => {
+            let lines = mistakes.iter().map(Mistake::to_string).collect();
+            Failure::new(Exit::Usage, "invalid_models", "there are mistakes in the models")
+                .lines(lines)
+                .hint("mend `[models.<name>]`, and set the variables that it names")
+        }
+        AssembleError::Agents(mistakes) => {
+            let errors = mistakes.iter().filter(|mistake| mistake.is_error());
+            let lines = errors.map(Mistake::to_string).collect();
+            let what = "there are mistakes in the project's agents";
+            Failure::new(Exit::Usage, "invalid_agent", what).lines(lines)
         }
         AssembleError::Tools(mistakes) => {
             let lines = mistakes.iter().map(Mistake::to_string).collect();

@@ -35,6 +35,7 @@ pub(crate) struct Request<'a> {
     query: Vec<(&'static str, String)>,
     wait: Duration,
     key: Option<String>,
+    condition: Option<(&'static str, String)>,
 }
 
 impl<'a> Request<'a> {
@@ -64,6 +65,12 @@ impl<'a> Request<'a> {
     /// The same with the admin key, where there is one.
     pub(crate) fn keyed(mut self, key: Option<String>) -> Self {
         self.key = key;
+        self
+    }
+
+    /// The same, done only if this header's condition holds.
+    pub(crate) fn only_if(mut self, header: &'static str, value: String) -> Self {
+        self.condition = Some((header, value));
         self
     }
 }
@@ -113,14 +120,24 @@ impl Client {
         self.answer(builder).await
     }
 
+    /// Stores something under its name.
+    pub(crate) async fn put(&self, request: Request<'_>, body: &Value) -> Result<Value, Failure> {
+        let builder = self
+            .builder(Method::PUT, &request)
+            .timeout(ANSWER_LIMIT + request.wait)
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+        self.answer(builder).await
+    }
+
     /// Removes something.
     pub(crate) async fn delete(&self, request: Request<'_>) -> Result<(), Failure> {
         let builder = self.builder(Method::DELETE, &request).timeout(ANSWER_LIMIT + request.wait);
         let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
-        if response.status().is_success() {
-            return Ok(());
+        match response.status().is_success() {
+            true => Ok(()),
+            false => Err(self.refused(response).await),
         }
-        Err(self.refused(response).await)
     }
 
     /// Reads a list, page by page, until it holds so many items: `{items, nextCursor}`.
@@ -142,10 +159,7 @@ impl Client {
 
     /// Whether the server can take work.
     pub(crate) async fn ready(&self) -> Result<(), Failure> {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().push("readyz");
-        }
+        let url = self.at_root("readyz");
         let answer = self.answer(self.http.get(url).timeout(ANSWER_LIMIT)).await?;
         if answer["status"] == "ready" {
             return Ok(());
@@ -171,6 +185,38 @@ impl Client {
         Err(self.refused(response).await)
     }
 
+    /// Says something in a thread, or answers in one: `door` is `run` or `resume`. The answer comes
+    /// once the run ended or paused, at the latest after so many seconds.
+    pub(crate) async fn thread(
+        &self,
+        door: &str,
+        wait: u64,
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        let mut url = self.at_root(door);
+        url.query_pairs_mut().append_pair("wait", &wait.to_string());
+        let builder = self.posted(url, body).timeout(ANSWER_LIMIT + Duration::from_secs(wait));
+        self.answer(builder).await
+    }
+
+    /// The same as a stream of events, for as long as it takes.
+    pub(crate) async fn thread_stream(
+        &self,
+        door: &str,
+        body: &Value,
+    ) -> Result<Response, Failure> {
+        let builder = self.posted(self.at_root(door), body).header(ACCEPT, "text/event-stream");
+        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(self.refused(response).await)
+    }
+
+    fn posted(&self, url: Url, body: &Value) -> RequestBuilder {
+        self.http.post(url).header(CONTENT_TYPE, "application/json").body(body.to_string())
+    }
+
     /// A request to where MCP clients come in.
     pub(crate) fn mcp(&self, method: Method) -> RequestBuilder {
         self.http.request(method, self.mcp_url())
@@ -178,9 +224,14 @@ impl Client {
 
     /// Where MCP clients come in.
     pub(crate) fn mcp_url(&self) -> Url {
+        self.at_root("mcp")
+    }
+
+    /// A door that is not below `/api/v1`.
+    fn at_root(&self, door: &str) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().push("mcp");
+            segments.pop_if_empty().push(door);
         }
         url
     }
@@ -193,7 +244,10 @@ impl Client {
         if !request.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query);
         }
-        let builder = self.http.request(method, url);
+        let mut builder = self.http.request(method, url);
+        if let Some((header, value)) = &request.condition {
+            builder = builder.header(*header, value);
+        }
         match &request.key {
             Some(key) => builder.bearer_auth(key),
             None => builder,
@@ -248,12 +302,14 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
         let value = body.as_ref().and_then(|body| body.get(name));
         value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let message = text("detail").or_else(|| text("error")).or_else(|| text("title"));
+    let message = ["detail", "error", "message", "title"].into_iter().find_map(text);
     let message = message.unwrap_or_else(|| format!("the server answered {status}"));
     let code = text("code").unwrap_or_else(|| format!("http_{status}"));
     let errors = body.as_ref().and_then(|body| body["errors"].as_array());
     let lines = errors.into_iter().flatten().filter_map(faulty_value).collect();
-    let mut failure = Failure::new(exit_of(status), &code, message).lines(lines);
+    // A failed step waits for a person, whatever door tells it.
+    let exit = if code == "run_stuck" { Exit::Paused } else { exit_of(status) };
+    let mut failure = Failure::new(exit, &code, message).lines(lines);
     failure.hint = text("hint");
     failure.problem = body.map(Box::new);
     failure
@@ -341,5 +397,8 @@ mod tests {
         );
         assert_eq!((failure.exit, failure.code.as_str()), (Exit::Usage, "wrong_shape"));
         assert_eq!(problem(500, None).message, "the server answered 500");
+        let stuck = json!({"status": "error", "message": "it is stuck", "code": "run_stuck"});
+        let failure = problem(500, Some(stuck));
+        assert_eq!((failure.exit, failure.message.as_str()), (Exit::Paused, "it is stuck"));
     }
 }

@@ -20,6 +20,13 @@ pub(crate) const SECRET_KEY: &str = "WAYPOST_SECRET_KEY";
 pub(crate) const SERVER: &str = "WAYPOST_SERVER";
 /// How much is logged: `debug` or `info,engine=debug`.
 pub(crate) const LOG_LEVEL: &str = "LOG_LEVEL";
+/// Our own program. We say it ourselves, whatever the environment says.
+pub(crate) const BIN: &str = "WAYPOST_BIN";
+/// The folder that holds the data. We say it ourselves, too.
+pub(crate) const DATA: &str = "WAYPOST_DATA";
+
+/// Where a project's data is, unless somebody says otherwise.
+pub(crate) const DATA_FOLDER: &str = ".waypost";
 
 const PREFIX: &str = "WAYPOST_";
 const FILE: &str = ".env";
@@ -71,11 +78,30 @@ impl Environment {
                 environment.set(&name, &text, Source::Variable(name.clone()));
             }
         }
+        environment.say(BIN, std::env::current_exe().ok().as_deref());
+        environment.say(DATA, project.map(|folder| folder.join(DATA_FOLDER)).as_deref());
         // Only beside settings of ours: any other `.env` was written for somebody else.
         if let Some(folder) = project.filter(|folder| folder.join(CONFIG_FILE).is_file()) {
             environment.read(&folder.join(FILE))?;
         }
         Ok(environment)
+    }
+
+    /// The same for a server whose data is here.
+    pub(crate) fn with_data(&self, data: &Path) -> Self {
+        let mut environment = self.clone();
+        environment.say(DATA, Some(data));
+        environment
+    }
+
+    /// Says a path as settings of upstreams may name it; from wherever they are started it leads to
+    /// the same place.
+    fn say(&mut self, name: &str, path: Option<&Path>) {
+        let path = path.and_then(|path| std::path::absolute(path).ok());
+        match path.as_deref().and_then(Path::to_str) {
+            Some(path) => self.all.0.insert(name.to_owned(), path.to_owned()),
+            None => self.all.0.remove(name),
+        };
     }
 
     /// The variable of this name, if it is set to something.
@@ -186,6 +212,19 @@ mod tests {
         let failure = Environment::default().add(".env", "A=1\nhunter2\n").unwrap_err();
         let told = failure.to_string();
         assert!(told.contains(".env:2: error: ") && !told.contains("hunter2"), "{told}");
+    }
+
+    #[test]
+    fn our_program_and_our_data_are_said_by_us() {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = Environment::of(Some(folder.path())).unwrap();
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(environment.any(BIN).as_deref(), program.to_str());
+        let data = folder.path().join(DATA_FOLDER);
+        assert_eq!(environment.any(DATA).as_deref(), data.to_str());
+        let elsewhere = environment.with_data(Path::new("elsewhere")).any(DATA).unwrap();
+        assert!(Path::new(&elsewhere).is_absolute() && elsewhere.ends_with("elsewhere"));
+        assert_eq!(Environment::of(None).unwrap().any(DATA), None);
     }
 
     #[test]

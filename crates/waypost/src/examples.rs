@@ -186,6 +186,7 @@ mod tests {
     use super::*;
     use kernel::fault::Fault;
     use kernel::ids::{Millis, RunId};
+    use kernel::session::RunSpent;
     use serde_json::json;
 
     fn run(status: RunStatus, answer: Option<Value>, error: Option<&str>) -> RunRow {
@@ -199,6 +200,8 @@ mod tests {
             last_error: error.map(|name| Fault::new(name, "why")),
             started_at: Millis(0),
             ended_at: None,
+            spent: RunSpent::default(),
+            stopped: None,
         }
     }
 

@@ -17,9 +17,13 @@ mod folder;
 mod sse;
 mod client;
 mod outcome;
+mod threads;
+mod stream;
 mod settings;
 mod context;
 mod near;
+mod unified;
+mod yaml;
 mod tail;
 mod plans;
 mod served;
@@ -32,8 +36,8 @@ mod commands;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    child, completions, config, docs_reference, doctor, events, inbox, init, man, mcp, plan,
-    session, tool, up,
+    agent, chat, child, completions, config, docs_reference, doctor, events, example, inbox, init,
+    man, mcp, plan, resume, run, session, tool, up,
 };
 use context::Context;
 use exit::{Exit, Failure};
@@ -47,7 +51,8 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 Examples:
   waypost up --demo                              # a server with examples, nothing else needed
-  waypost plan run interaction::greeting         # in another terminal: it asks for a name
+  waypost chat                                   # in another terminal: talk with an agent
+  waypost plan run interaction::greeting         # a plan that asks for a name
   waypost inbox ls                               # what people are asked
   waypost init shop && waypost plan test shop    # a project of your own, offline";
 
@@ -85,8 +90,16 @@ enum Command {
     Up(up::UpArgs),
     /// Write a small project that runs as it is
     Init(init::InitArgs),
+    /// Say something to an agent and print what came of it
+    Run(run::RunArgs),
+    /// Answer what a thread waits for
+    Resume(resume::ResumeArgs),
+    /// Talk with an agent
+    Chat(chat::ChatArgs),
     /// List, check, draw, test and run plans
     Plan(plan::PlanArgs),
+    /// List, show, compare, store and remove agents
+    Agent(agent::AgentArgs),
     /// List, show, follow, hold, mend, copy, cancel and remove sessions
     Session(session::SessionArgs),
     /// What people are asked, and their answers
@@ -101,6 +114,8 @@ enum Command {
     Config(config::ConfigArgs),
     /// Look at all that a server needs here
     Doctor(doctor::DoctorArgs),
+    /// Serve what the examples need
+    Example(example::ExampleArgs),
     /// Print the script that completes our commands in a shell
     Completions(completions::CompletionsArgs),
     /// Print or write the manual pages
@@ -127,7 +142,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let output = Output::new(cli.json).hushed(cli.quiet);
-    match run(cli, output) {
+    match dispatch(cli, output) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             output.failure(&failure);
@@ -136,7 +151,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
+fn dispatch(cli: Cli, output: Output) -> Result<Exit, Failure> {
     let context = |project| Context::new(output, project, cli.server);
     match cli.command {
         Command::Help { topic } => help(&topic, output),
@@ -155,9 +170,27 @@ fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
             let context = context(Some(args.project()))?;
             client_command(&context, doctor::run(args, &context))
         }
+        Command::Run(args) => {
+            let context = context(Some(project_folder(None)))?;
+            client_command(&context, run::run(args, &context))
+        }
+        Command::Resume(args) => {
+            let context = context(Some(project_folder(None)))?;
+            client_command(&context, resume::run(args, &context))
+        }
+        Command::Chat(args) => {
+            // Ctrl-C is for what the agent does: it ends nothing else.
+            let context = context(Some(project_folder(None)))?;
+            logs::start(&context.environment, logs::LogFormat::Text, "error")?;
+            on_runtime(chat::run(args, &context))
+        }
         Command::Plan(args) => {
             let context = context(args.project())?;
             client_command(&context, plan::run(args, &context))
+        }
+        Command::Agent(args) => {
+            let context = context(Some(project_folder(None)))?;
+            client_command(&context, agent::run(args, &context))
         }
         Command::Session(args) => {
             let context = context(Some(project_folder(None)))?;
@@ -179,6 +212,11 @@ fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Events(args) => {
             let context = context(Some(project_folder(None)))?;
             client_command(&context, events::run(args, &context))
+        }
+        Command::Example(args) => {
+            let context = context(None)?;
+            logs::start(&context.environment, logs::LogFormat::Text, "warn")?;
+            on_runtime(example::run(args, &context))
         }
     }
 }

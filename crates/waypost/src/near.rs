@@ -14,6 +14,8 @@ pub(crate) struct Names {
 
 /// The plans, by id.
 pub(crate) const PLANS: Names = Names { list: "plans", member: "id" };
+/// The agents, by name.
+pub(crate) const AGENTS: Names = Names { list: "agents", member: "refName" };
 /// The sessions, by the client's own key: nobody types a `ses_..` by hand.
 pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key" };
 

@@ -60,6 +60,10 @@ pub(crate) fn asks_table(asks: &[Ask]) -> String {
 pub(crate) fn answer_command(ask: &Ask) -> String {
     let id = &ask.id;
     match ask.kind {
+        AskKind::Clarify if ask.questions.len() > 1 => {
+            let answers = ask.questions.iter().map(|asked| format!("{}='..'", asked.call_id));
+            format!("waypost inbox answer {id} {}", answers.collect::<Vec<_>>().join(" "))
+        }
         AskKind::Clarify => format!("waypost inbox answer {id} 'your answer'"),
         AskKind::Fill => format!("waypost inbox answer {id} {}", blanks(ask.schema.as_ref())),
         AskKind::Approve => format!("waypost inbox approve {id}"),

@@ -39,10 +39,14 @@ impl Output {
         // One write and one flush: a reader of a stream sees whole lines as they come.
         let written =
             stdout.write_all(format!("{text}\n").as_bytes()).and_then(|()| stdout.flush());
-        written.map_err(|error| match error.kind() {
-            ErrorKind::BrokenPipe => Failure::unread(),
-            _ => Failure::usage(format!("cannot write to standard output: {error}")),
-        })
+        written.map_err(unwritten)
+    }
+
+    /// Prints a piece of a line as it comes, and no line break.
+    pub(crate) fn piece(self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        written.map_err(unwritten)
     }
 
     /// Whether anything but data and failures is printed: not with `--json`, where standard error
@@ -68,6 +72,13 @@ impl Output {
         } else {
             to_stderr(&failure.to_string());
         }
+    }
+}
+
+fn unwritten(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Failure::unread(),
+        _ => Failure::usage(format!("cannot write to standard output: {error}")),
     }
 }
 

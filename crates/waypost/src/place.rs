@@ -63,6 +63,14 @@ impl Roots {
     }
 }
 
+/// Our folder for what this person did before, such as what they typed.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let named = named.filter(|path| path.is_absolute());
+    let usual = || std::env::home_dir().map(|home| home.join(".local").join("state"));
+    named.or_else(usual).map(|folder| folder.join("waypost"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,8 +6,10 @@ use crate::place::project_folder;
 use crate::settings::Settings;
 use engine::PlanFile;
 use engine::schema::JsonSchemas;
+use kernel::agent_read::read_text;
 use kernel::call::ToolSpec;
-use kernel::ids::{PlanId, ToolName};
+use kernel::ids::{AgentName, PlanId, ToolName};
+use kernel::names::may_come;
 use kernel::plan::Plan;
 use kernel::plan::check::Surroundings;
 use kernel::plan::flow::load_text;
@@ -134,15 +136,18 @@ impl Selection {
             .iter()
             .map(|tool| (tool.spec().name.clone(), tool.spec().clone()))
             .partition(|(name, _)| rules.allows(name.as_str()));
+        let agents = self.agents();
         let ids: Vec<PlanId> = self.project.plans.iter().map(|plan| self.id_of(plan)).collect();
         let schemas = JsonSchemas::default();
         let around = Surroundings {
             tools: &|name: &ToolName| tools.get(name).cloned(),
             withheld: &|name: &ToolName| withheld.contains_key(name),
             awaited: &|name: &ToolName| {
-                self.awaited.iter().any(|beginning| name.as_str().starts_with(beginning.as_str()))
+                self.awaited.iter().any(|beginning| may_come(name.as_str(), beginning))
             },
             plans: &|id: &PlanId| ids.contains(id),
+            agents: &|name: &AgentName| agents.contains(name),
+            agent_names: &|| agents.clone(),
             tool_names: &|| tools.keys().cloned().collect(),
             schemas: &schemas,
         };
@@ -159,6 +164,14 @@ impl Selection {
             all.push(checked);
         }
         all
+    }
+
+    /// The agents of the project's files. What is wrong with one is told where they are served, and
+    /// keeps no plan from a check that does not name it.
+    fn agents(&self) -> Vec<AgentName> {
+        let limits = &self.project.config.limits;
+        let read = self.project.agents.iter().map(|file| read_text(&file.text, &file.file, limits));
+        read.filter_map(|read| read.ok().map(|(agent, _)| agent.name)).collect()
     }
 
     fn check_one(&self, plan: &PlanFile, around: &Surroundings<'_>) -> Checked {

@@ -1,6 +1,7 @@
 //! What a server serves: a project or the demo, and where its data is.
 
 use crate::context::Context;
+use crate::environment::DATA_FOLDER;
 use crate::exit::Failure;
 use crate::folder::TemporaryFolder;
 use crate::plans::load_project;
@@ -44,17 +45,18 @@ pub(crate) fn sources(context: &Context, kept: Kept<'_>) -> Result<(Project, Dat
     let project = match &context.project {
         Some(folder) => load_project(folder, environment)?,
         None => {
-            let config = Settings::load(None, environment)?.config;
-            Project { config, ..Project::demo() }
+            let config = Settings::of_demo(environment)?.config;
+            Project::demo_with(config)
         }
     };
-    if let Some(folder) = context.project.as_ref().filter(|_| project.plans.is_empty()) {
+    let is_bare = project.plans.is_empty() && project.agents.is_empty();
+    if let Some(folder) = context.project.as_ref().filter(|_| is_bare) {
         let hint = "`waypost init` writes one, `waypost up --demo` shows some";
         tracing::warn!(folder = %folder.display(), "the project has no plans; {hint}");
     }
     let data = match (kept, &context.project) {
         (Kept::In(data), _) => Data::Kept(data.to_path_buf()),
-        (Kept::WithProject, Some(folder)) => Data::Kept(folder.join(".waypost")),
+        (Kept::WithProject, Some(folder)) => Data::Kept(folder.join(DATA_FOLDER)),
         (Kept::WithProject | Kept::Nowhere, _) => Data::Temporary(TemporaryFolder::new()?),
     };
     Ok((project, data))

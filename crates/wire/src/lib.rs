@@ -3,5 +3,8 @@
 
 pub mod jsonrpc;
 pub mod mcp;
+pub mod thread;
 pub mod rest;
+pub mod seed002;
+pub mod seed001;
 pub mod seed004;

@@ -13,6 +13,9 @@ pub const MISSING_CAPABILITY: i64 = -32021;
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 /// There is no such resource, in the versions with a handshake.
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// A person must open pages before the request can be done: `data.elicitations` names them. In the
+/// versions with a handshake.
+pub const PAGES_FIRST: i64 = -32042;
 /// The client cancelled the request; told only where HTTP needs an answer.
 pub const CANCELLED: i64 = -32800;
 
@@ -28,6 +31,9 @@ pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 /// In `_meta` of a notification: the request that subscribed to it.
 pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// Ours. In `_meta` of a call: a key under which it is done once, however often it comes. `true` in
+/// `_meta` of a tool: it takes such a key.
+pub const META_IDEMPOTENCY_KEY: &str = "waypost/idempotencyKey";
 /// The extension by which a call answers with a task.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 

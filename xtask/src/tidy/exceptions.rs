@@ -21,6 +21,11 @@ pub const EXCEPTIONS: &[Exception] = &[
         reason: "a scene that is not written well ends its test with the reason",
     },
     Exception {
+        path: "crates/testkit/src/scene/stage.rs",
+        rule: Rule::Banned,
+        reason: "a scene that is not written well ends its test with the reason",
+    },
+    Exception {
         path: "crates/testkit/src/scene/tools.rs",
         rule: Rule::Banned,
         reason: "a scene that is not written well ends its test with the reason",

@@ -12,7 +12,7 @@ use kernel::event::{Closing, Fact};
 use kernel::ids::{AskId, FrameId, RunId, SessionId};
 use kernel::planted::{Switch, is_on};
 use kernel::projection::{SessionRow, session_row};
-use kernel::reply::{BadReply, check, short_form};
+use kernel::reply::{BadReply, check, short_form, wordless};
 use kernel::session::Session;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -59,14 +59,14 @@ impl Driver {
                     Err(refusal) => told(answer, Err(refusal)),
                 }
             }
-            Command::Resume { resume, by, answer } => match self.resume(resume, by).await {
-                Ok(Ok(run)) => {
-                    self.waiters.push(Waiter::Run(run, answer));
-                    Ok(())
-                }
-                Ok(Err(refusal)) => told(answer, Ok(Err(refusal))),
-                Err(refusal) => told(answer, Err(refusal)),
-            },
+            Command::Resume { resume, by, answer } => {
+                let resumed = self.resume(resume, by).await;
+                self.await_run(resumed, answer)
+            }
+            Command::Replies { replies, by, answer } => {
+                let replied = self.reply_all(replies, by).await;
+                self.await_run(replied, answer)
+            }
             Command::Pause { run, by, answer } => {
                 self.change_run(run, Fact::RunPaused { run, by }, answer).await
             }
@@ -87,6 +87,22 @@ impl Driver {
                 Ok(())
             }
             Command::Wake => Ok(()),
+        }
+    }
+
+    /// Whoever moved a run waits until it ended or paused.
+    fn await_run(
+        &mut self,
+        moved: Obeyed<RunId>,
+        answer: Answer<RunReport>,
+    ) -> Result<(), Refusal> {
+        match moved {
+            Ok(Ok(run)) => {
+                self.waiters.push(Waiter::Run(run, answer));
+                Ok(())
+            }
+            Ok(Err(refusal)) => told(answer, Ok(Err(refusal))),
+            Err(refusal) => told(answer, Err(refusal)),
         }
     }
 
@@ -111,10 +127,12 @@ impl Driver {
                 Some(Refusal::not_found("session", &self.key.id).hint("POST /sessions makes one"))
             }
             _ => self.active_run().map(|run| {
+                let asks = self.session.iter().flat_map(|session| session.open_asks(run.id));
+                let asks: Vec<Value> = asks.map(outline).collect();
                 let message = format!("session `{}` has an active run", self.key.id);
                 Refusal::new(RefusalKind::Conflict, "run_active", message)
                     .hint("answer or cancel it first, or use another session")
-                    .detail(json!({"run": run.id, "status": run.status()}))
+                    .detail(json!({"run": run.id, "status": run.status(), "asks": asks}))
             }),
         };
         if let Some(refusal) = refusal {
@@ -279,16 +297,21 @@ impl Driver {
                 };
             }
         };
-        if let Err(bad) = check(&ask, &reply, self.shared.schemas.as_ref()) {
-            return Ok(Err(refuse_reply(&ask, bad)));
-        }
-        if let Err(refusal) = self.check_edits(&ask, &reply) {
+        if let Err(refusal) = self.counts(&ask, &reply) {
             return Ok(Err(refusal));
         }
         let decision = Decision { by: by.by, at: self.shared.clock.now(), reply };
         self.keep_key(by.claim, ask.run, Some(id));
         self.record(Fact::AskDecided { ask: id, decision: Box::new(decision.clone()) }).await?;
         Ok(Ok((ask, decision)))
+    }
+
+    /// Whether a reply to an open ask counts. Nothing is recorded here.
+    pub(super) fn counts(&self, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
+        let fits = check(ask, reply, self.shared.schemas.as_ref());
+        fits.map_err(|bad| refuse_reply(ask, bad))?;
+        self.check_words(ask, reply)?;
+        self.check_edits(ask, reply)
     }
 
     /// What must never happen, unless the simulation wants to see that it notices.
@@ -305,6 +328,20 @@ impl Driver {
         let found = self.shared.store.ask(&self.key.realm, id).await?;
         let decision = Decision { by: by.by.clone(), at: self.shared.clock.now(), reply };
         Ok(found.map(|ask| (ask.row.ask, decision)))
+    }
+
+    /// Whoever says no to an agent says why: its model reads these words.
+    fn check_words(&self, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
+        let Reply::Approve { decisions } = reply else { return Ok(()) };
+        let session = self.session.as_ref();
+        if session.and_then(|session| session.agent(ask.frame)).is_none() {
+            return Ok(());
+        }
+        let Some(call) = wordless(decisions) else { return Ok(()) };
+        let message = format!("call `{call}` is rejected without a word");
+        Err(Refusal::new(RefusalKind::BadRequest, "feedback_missing", message)
+            .hint("the ask is still open: say in `feedback` why not, or what instead")
+            .detail(json!({"ask": outline(ask)})))
     }
 
     /// Edited arguments pass the gate before the reply counts; if refused, the ask stays open.
@@ -340,7 +377,7 @@ impl Driver {
     }
 
     /// Why a reply to an ask that is not open cannot count; told only once it is durable.
-    async fn closed_ask(&mut self, id: AskId) -> Result<Refusal, Refusal> {
+    pub(super) async fn closed_ask(&mut self, id: AskId) -> Result<Refusal, Refusal> {
         self.durable().await?;
         let found = self.shared.store.ask(&self.key.realm, id).await?;
         let Some(ask) = found.filter(|ask| ask.key == self.key) else {
@@ -365,7 +402,7 @@ impl Driver {
 }
 
 /// The inner error is the caller's and leaves everything as it was; the outer one is ours.
-type Obeyed<T> = Result<Result<T, Refusal>, Refusal>;
+pub(super) type Obeyed<T> = Result<Result<T, Refusal>, Refusal>;
 
 /// Answers the caller; our own failure goes on to drop the session.
 fn told<T>(answer: Answer<T>, obeyed: Obeyed<T>) -> Result<(), Refusal> {

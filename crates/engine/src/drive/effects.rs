@@ -25,6 +25,7 @@ impl Driver {
             Effect::Judge(call) => self.to_judge.push(call),
             Effect::Start(call) => self.start_call(call),
             Effect::Close(run) => self.to_close.push(run),
+            Effect::Look(ask, look) => self.to_look.push((ask, look)),
             Effect::DropOrphans => self.drop_orphans(),
             Effect::EndRun => {
                 self.drop_orphans();
@@ -37,6 +38,10 @@ impl Driver {
 
     /// Asks the gate's first half and records what it says.
     pub(super) async fn judge(&mut self, call: CallId) -> Result<(), Refusal> {
+        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
+        if let Some(tool) = open.map(|open| open.request.tool.clone()) {
+            self.shared.gate.await_tool(&tool).await;
+        }
         let Some(session) = &self.session else {
             return Err(no_session());
         };
@@ -144,7 +149,7 @@ impl Driver {
         self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await
     }
 
-    /// Drops calls that no frame waits for any more.
+    /// Drops calls and turns that no frame waits for any more.
     fn drop_orphans(&mut self) {
         let Some(session) = &self.session else { return };
         let open = &session.calls;
@@ -155,6 +160,7 @@ impl Driver {
             }
             wanted
         });
+        self.drop_orphan_turns();
     }
 
     /// Takes in what arrived.
@@ -162,8 +168,18 @@ impl Driver {
         match done {
             Done::Call(call, Some(started)) => self.called(call, started).await,
             Done::Late(call, Some(result)) => self.came_late(call, result).await,
-            Done::Call(_, None) | Done::Late(_, None) | Done::Kept(Ok(())) => Ok(()),
+            Done::Call(_, None)
+            | Done::Late(_, None)
+            | Done::Turned(_, _, None)
+            | Done::Kept(Ok(())) => Ok(()),
             Done::Kept(Err(error)) => Err(error.into()),
+            Done::Turned(frame, number, Some(answered)) => {
+                self.turn_done(frame, number, *answered).await
+            }
+            Done::Gathered(frame, said) => {
+                self.gathered(frame, said?);
+                Ok(())
+            }
             Done::GraceOver(run) => {
                 for (call, _) in self.started_calls(run) {
                     self.give_up(call, "it was cancelled while under way").await?;
@@ -196,6 +212,7 @@ impl Driver {
         if let Some(late) = late {
             self.wait_longer(call, late);
         }
+        let Some(result) = self.looked(call, result).await? else { return Ok(()) };
         let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
         let expected = open.filter(|open| matches!(open.state, CallState::Started));
         let datum = |output| Arc::new(Datum::inline(output, Origin::Call(call)));
@@ -303,7 +320,7 @@ impl Driver {
                 count(&counters.recoveries);
                 tracing::info!(%realm, %session, plan, %run, attempt, "run claimed");
             }
-            _ => {}
+            _ => self.note_turn(fact),
         }
     }
 

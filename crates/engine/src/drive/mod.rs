@@ -20,11 +20,14 @@ mod key;
 mod record;
 mod time;
 mod late;
+mod turns;
+mod login;
 mod effects;
 mod wake;
 mod report;
 mod adopt;
 mod commands;
+mod replies;
 
 use state::{Done, Driver};
 
@@ -105,11 +108,17 @@ impl Driver {
             }
             if let Some(run) = self.to_close.pop() {
                 self.close_calls(run).await?;
+                self.close_turns(run).await?;
+                continue;
+            }
+            if let Some((ask, look)) = self.to_look.pop() {
+                self.look_at_login(ask, look).await?;
                 continue;
             }
             match self.decide() {
                 Some(Next::Fact(fact)) => self.record(*fact).await?,
                 Some(Next::Fetch(frame, want)) => self.fetch(frame, want),
+                Some(Next::Turn(frame, kind)) => self.take_turn(frame, kind).await?,
                 Some(Next::Idle) | None => return Ok(()),
             }
             decisions += 1;
@@ -121,14 +130,18 @@ impl Driver {
 
     fn decide(&self) -> Option<Next> {
         let session: &Session = self.session.as_ref()?;
-        let env = Env {
+        Some(next(&self.env(), session))
+    }
+
+    /// What a decision may look at besides the session.
+    fn env(&self) -> Env<'_> {
+        Env {
             closures: &self.closures,
             limits: &self.shared.limits,
             fetched: &self.fetched,
             fetching: &self.fetching,
             now: self.shared.clock.now(),
-        };
-        Some(next(&env, session))
+        }
     }
 
     /// A result that is there without waiting.
@@ -168,6 +181,6 @@ impl Driver {
     fn is_idle(&self) -> bool {
         let moving = self.session.as_ref().is_some_and(|session| session.phase() == Phase::Moving);
         let waits = !self.in_flight.is_empty() || !self.waiters.is_empty();
-        self.pending.is_empty() && !waits && !moving
+        self.to_look.is_empty() && self.pending.is_empty() && !waits && !moving
     }
 }

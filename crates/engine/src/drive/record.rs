@@ -3,6 +3,7 @@
 use super::state::{Driver, Effect};
 use crate::counts::count;
 use crate::refusal::{Refusal, RefusalKind};
+use crate::said::is_said;
 use crate::shared::lock;
 use futures::FutureExt;
 use kernel::datum::{BlobRef, Datum, Origin};
@@ -21,7 +22,12 @@ impl Driver {
         let fact = self.spilled(fact).await?;
         let Some(session) = &mut self.session else { return Err(no_session()) };
         let event = Event { seq: session.seq + 1, at: self.shared.clock.now(), v: VERSION, fact };
+        // Before it is applied: an agent's call that finished is gone after that.
+        let said = is_said(session, &event.fact).then(|| event.fact.clone());
         self.history.extend(session.apply(&event));
+        if let Some(fact) = said {
+            self.said.note(event.seq, fact, self.shared.limits.talk_cached_bytes_max);
+        }
         self.note(&event.fact);
         let effect = Effect::of(&event.fact);
         self.pending.push(event);

@@ -6,19 +6,22 @@ use crate::once::Claim;
 use crate::refusal::Refusal;
 use crate::request::{ReplyReport, RunReport};
 use crate::rest::Rested;
+use crate::said::Said;
 use crate::shared::Shared;
 use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
 use futures::stream::FuturesUnordered;
-use kernel::call::{ToolError, ToolOutput};
+use kernel::ask::{Ask, AskBody};
+use kernel::call::{ToolError, ToolOutput, Wants};
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
 use kernel::entry::{FramePath, HistoryRow};
 use kernel::event::{Event, Fact};
-use kernel::ids::{CallId, ContentHash, FrameId, Millis, RunId, SessionKey};
+use kernel::ids::{AskId, CallId, ContentHash, FrameId, Millis, RunId, SessionKey, ToolName};
+use kernel::llm::{LlmError, Turn};
 use kernel::plan::Closure;
 use kernel::pointer::Want;
 use kernel::projection::OnceRow;
 use kernel::resolve::Fetched;
-use kernel::session::Session;
+use kernel::session::{Session, login_look};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -35,6 +38,8 @@ pub(super) enum Effect {
     DropOrphans,
     /// The same, and write: a run's row is taken from the state, so the next run must not hide it.
     EndRun,
+    /// See whether a login is done, for so many times so far.
+    Look(AskId, u32),
     /// Nothing.
     None,
 }
@@ -47,9 +52,19 @@ impl Effect {
             Fact::RunClosing { run, .. } => Effect::Close(*run),
             Fact::FrameCancelled { .. } | Fact::ItemFailed { .. } => Effect::DropOrphans,
             Fact::RunEnded { .. } => Effect::EndRun,
+            Fact::AskOpened(ask) if is_login(ask) => Effect::Look(ask.id, 0),
+            Fact::TimerFired { timer } => match login_look(timer) {
+                Some((ask, look)) => Effect::Look(ask, look),
+                None => Effect::None,
+            },
             _ => Effect::None,
         }
     }
+}
+
+/// Whether this asks somebody to open a page for a call.
+fn is_login(ask: &Ask) -> bool {
+    ask.wanted.is_some() && matches!(ask.body, AskBody::Authorize { .. })
 }
 
 /// Something that was on its way and arrived.
@@ -60,10 +75,35 @@ pub(super) enum Done {
     Late(CallId, Option<Result<ToolOutput, ToolError>>),
     /// A blob or a history came.
     Fetched(FrameId, Want, Result<Value, Refusal>),
+    /// What was said in a frame's conversation came.
+    Gathered(FrameId, Result<Said, Refusal>),
+    /// A model answered this turn and attempt, or did not; `None` when it was given up.
+    Turned(FrameId, (u32, u32), Option<Box<Answered>>),
     /// A closing run's calls had time enough.
     GraceOver(RunId),
-    /// A request's key is in the store, or it is not.
+    /// What had to be in the store is there, or it is not.
     Kept(Result<(), StoreError>),
+}
+
+/// What came of a turn, and what its model was shown.
+pub(super) struct Answered {
+    pub(super) asked: Asked,
+    /// The tools, by the names that the model saw.
+    pub(super) tools: BTreeMap<String, ToolName>,
+}
+
+/// What came of asking a model.
+pub(super) struct Asked {
+    pub(super) result: Result<Turn, LlmError>,
+    /// What it cost, where the price is known.
+    pub(super) cost_micros: Option<u64>,
+}
+
+/// A turn on its way.
+pub(super) struct Flying {
+    /// Which turn and attempt.
+    pub(super) number: (u32, u32),
+    pub(super) abort: AbortHandle,
 }
 
 /// Someone who waits for a run to end or pause.
@@ -134,9 +174,16 @@ pub(super) struct Driver {
     pub(super) to_close: Vec<RunId>,
     /// The state under which the one call of a run goes on that was sent before the run was made.
     pub(super) sent: Option<(RunId, Value)>,
+    pub(super) to_look: Vec<(AskId, u32)>,
+    /// What calls wanted that were sent again only to see whether they still do.
+    pub(super) looking: BTreeMap<CallId, Wants>,
     /// Calls, fetches and timers on their way.
     pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     pub(super) aborts: BTreeMap<CallId, AbortHandle>,
+    /// Turns on their way, each of its frame's agent.
+    pub(super) turns: BTreeMap<FrameId, Flying>,
+    /// What was said, as far as it is at hand.
+    pub(super) said: Said,
     /// The session's next deadline. It keeps nobody here: recovery wakes whoever sleeps.
     pub(super) alarm: Option<Alarm>,
     /// The last append: when it is durable, all before it are.
@@ -166,8 +213,12 @@ impl Driver {
             to_judge: Vec::new(),
             to_close: Vec::new(),
             sent: None,
+            to_look: Vec::new(),
+            looking: BTreeMap::new(),
             in_flight: FuturesUnordered::new(),
             aborts: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            said: Said::default(),
             alarm: None,
             ticket: None,
             waiters: Vec::new(),

@@ -5,6 +5,7 @@ use super::state::{Driver, Sight};
 use crate::refusal::Refusal;
 use crate::rest::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
+use kernel::agent_read::read_value;
 use kernel::call::HowFar;
 use kernel::contracts::{HistoryFilter, Page, StoreError};
 use kernel::event::{self, Event, Fact};
@@ -12,7 +13,7 @@ use kernel::fault::Fault;
 use kernel::ids::{CallId, ContentHash, PlanId, RealmId, RunId, SessionId, SessionKey, StepId};
 use kernel::plan::flow::reload;
 use kernel::plan::{Closure, ClosureText};
-use kernel::session::{CallState, Phase, RunStatus, Session};
+use kernel::session::{CallState, FrameKind, FrameState, Phase, RunStatus, Session};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -92,6 +93,7 @@ impl Driver {
                     );
                     let fault = Fault::new("OutcomeUnknown", message)
                         .hint("look at the other side, then settle, retry, skip or abort");
+                    self.withdraw_login(call).await?;
                     self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await?;
                 }
                 (CallState::Judged(_) | CallState::Wanting(_) | CallState::Failed(..), _) => {}
@@ -136,6 +138,7 @@ impl Driver {
                     _ => HowFar::NotSent,
                 };
                 let fault = fault(&format!("call `{call}`"));
+                self.withdraw_login(call).await?;
                 self.record(Fact::CallFailed { call, how, fault }).await?;
             }
         }
@@ -146,14 +149,16 @@ impl Driver {
             .ready
             .iter()
             .filter_map(|id| session.frames.get(id))
-            .filter(|frame| frame.run == run && frame.state == kernel::session::FrameState::AtStep)
+            .filter(|frame| frame.run == run && frame.state == FrameState::AtStep)
+            // A call of an agent is no step by itself: what comes of it is the agent's.
+            .filter(|frame| !matches!(frame.kind, FrameKind::Call { .. }))
             .filter_map(|frame| Some((frame.id, frame.step.clone()?)))
             .collect();
         for (frame, step) in stuck {
             let fault = fault(&format!("step `{step}`"));
             self.record(Fact::StepFailed { frame, step, fault }).await?;
         }
-        Ok(())
+        self.hand_over_agents(run, &fault).await
     }
 
     fn open_calls(&self, run: RunId) -> Vec<CallId> {
@@ -238,9 +243,14 @@ impl Shared {
             let plan = reload(source, &self.limits).map_err(|_| broken())?;
             plans.insert(plan.id.clone(), Arc::new(plan));
         }
+        let mut agents = BTreeMap::new();
+        for source in &text.agents {
+            let (agent, _) = read_value(source).map_err(|_| broken())?;
+            agents.insert(agent.name.clone(), Arc::new(agent));
+        }
         let main: &PlanId = &text.main;
         let main = plans.get(main).cloned().ok_or_else(broken)?;
-        let closure = Arc::new(Closure::new(main, plans));
+        let closure = Arc::new(Closure::new(main, plans, agents));
         let mut kept = lock(&self.closures);
         if kept.len() >= CLOSURES_MAX {
             kept.clear();

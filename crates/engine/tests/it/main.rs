@@ -1,6 +1,7 @@
 //! The engine over the real store: pauses, cancels, crashes, large values, long histories.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests wait with deadlines")]
 
+mod agents;
 mod callable;
 mod gate;
 mod registry;
@@ -8,6 +9,10 @@ mod rules;
 mod expiry;
 mod keep;
 mod keys;
+mod model;
+mod threads;
+mod logins;
+mod replies;
 mod wants;
 mod unrecorded;
 mod world;

@@ -2,7 +2,9 @@
 
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::schema::JsonSchemas;
-use engine::{Engine, Parts, PlanFile, RunRequest, RunSession, RunTarget, ToolSource};
+use engine::{
+    AgentFile, Engine, Models, Parts, PlanFile, RunRequest, RunSession, RunTarget, ToolSource,
+};
 use futures::future::BoxFuture;
 use kernel::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Want, Wants, Yields,
@@ -151,9 +153,11 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         tools,
         rules: ToolRules::default(),
         awaited: Vec::new(),
+        models: Models::default(),
         policy: Arc::new(Secretive),
         schemas: Arc::new(JsonSchemas::default()),
         clock: Arc::new(SystemClock),
+        zones: Arc::new(engine::Utc),
         entropy: Arc::new(SystemEntropy),
         spawn,
         limits,
@@ -198,11 +202,47 @@ impl World {
         Self::build(folder, plans, limits, (session_ttls, ToolRules::default()))
     }
 
+    /// With agents, and the models that they name.
+    pub async fn talking(
+        folder: &Path,
+        (plans, agents): (&[&str], &[&str]),
+        limits: Limits,
+        models: Models,
+    ) -> Self {
+        Self::brought(folder, (plans, agents), limits, |parts| Parts { models, ..parts })
+    }
+
+    /// The same, while tools whose names begin so may still come.
+    pub async fn awaiting(folder: &Path, agents: &[&str], models: Models, awaited: &str) -> Self {
+        let awaited = vec![awaited.to_owned()];
+        Self::brought(folder, (&[], agents), Limits::default(), |parts| Parts {
+            models,
+            awaited,
+            ..parts
+        })
+    }
+
+    /// A tool of this name that only reads, as another server brings it.
+    pub fn late(&self, name: &str) -> ToolSource {
+        let tool = held(name, Reach::Reads, &self.ledger, &self.permits);
+        ToolSource::new("server `late`", vec![tool])
+    }
+
     fn build(
         folder: &Path,
         plans: &[&str],
         limits: Limits,
         (session_ttls, rules): (BTreeMap<RealmId, u64>, ToolRules),
+    ) -> Self {
+        let change = |parts| Parts { rules, session_ttls, ..parts };
+        Self::brought(folder, (plans, &[]), limits, change)
+    }
+
+    fn brought(
+        folder: &Path,
+        (plans, agents): (&[&str], &[&str]),
+        limits: Limits,
+        change: impl FnOnce(Parts) -> Parts,
     ) -> Self {
         let (ledger, permits) = (Arc::new(Ledger::default()), Arc::new(Semaphore::new(0)));
         let tools = vec![
@@ -214,10 +254,17 @@ impl World {
             held("secret::write", Reach::Writes, &ledger, &permits),
         ];
         let tools = vec![ToolSource::new("the test", tools)];
-        let parts = Parts { rules, session_ttls, ..parts(folder, limits, tools) };
+        let parts = change(parts(folder, limits, tools));
         let store = parts.store.clone();
         let engine = Engine::start(parts).unwrap();
-        engine.load_plans(&RealmId::from("default"), files(plans)).unwrap();
+        let realm = RealmId::from("default");
+        let agent = |(index, text): (usize, &&str)| AgentFile {
+            file: format!("agent{index}.yaml"),
+            text: (*text).to_owned(),
+        };
+        let agents = agents.iter().enumerate().map(agent).collect();
+        engine.set_agents_from_files(&realm, agents).unwrap();
+        engine.load_plans(&realm, files(plans)).unwrap();
         Self { engine, store, ledger, permits }
     }
 

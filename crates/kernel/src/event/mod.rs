@@ -9,6 +9,7 @@ use crate::ids::{
     AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
     StepId,
 };
+use crate::talk::Settled;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,7 +19,10 @@ mod parts;
 mod journal;
 
 pub use journal::{Unreadable, read};
-pub use parts::{Base, BranchStart, CallRequest, Closing, LoopStart, Outcome, PlanEntry};
+pub use parts::{
+    AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, LoopStart, Outcome, PlanEntry,
+    Route, TurnEnd, TurnKind, TurnStart,
+};
 
 /// The version that this release writes, for every type.
 pub const VERSION: u16 = 1;
@@ -363,6 +367,59 @@ pub enum Fact {
         /// The answer.
         answer: Arc<Datum>,
     },
+    /// An agent step began.
+    #[serde(rename = "agent.entered")]
+    AgentEntered(Box<AgentEntry>),
+    /// A model is about to be asked; from here on it may cost money.
+    #[serde(rename = "turn.started")]
+    TurnStarted(Box<TurnStart>),
+    /// It did not answer, or not in a way that can be used.
+    #[serde(rename = "turn.failed")]
+    TurnFailed {
+        /// The agent's frame.
+        frame: FrameId,
+        /// Which turn of the agent.
+        turn: u32,
+        /// Which attempt.
+        attempt: u32,
+        /// Why.
+        fault: Fault,
+        /// When it is asked again; none leaves it to a person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again_at: Option<Millis>,
+    },
+    /// It answered.
+    #[serde(rename = "turn.finished")]
+    TurnFinished(Box<TurnEnd>),
+    /// Calls of the last turn got results without being sent: answers, rejections.
+    #[serde(rename = "results.given")]
+    ResultsGiven {
+        /// The agent's frame.
+        frame: FrameId,
+        /// The results.
+        results: BTreeMap<CallId, Settled>,
+    },
+    /// Older lines of the conversation became a summary.
+    #[serde(rename = "talk.compacted")]
+    TalkCompacted {
+        /// How many lines, from the oldest.
+        lines: u32,
+        /// The turn whose text they came down to.
+        turn: Box<TurnEnd>,
+    },
+    /// The agent is done.
+    #[serde(rename = "agent.answered")]
+    AgentAnswered {
+        /// The frame.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+        /// Its answer.
+        answer: Arc<Datum>,
+        /// The limit that stopped it, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stopped: Option<String>,
+    },
     /// A timer runs.
     #[serde(rename = "timer.set")]
     TimerSet {
@@ -396,6 +453,8 @@ impl Fact {
             Fact::LoopStarted(start) => Some(&mut start.items),
             Fact::ItemStarted { item, .. } => Some(item),
             Fact::PlanEntered(entry) => Some(&mut entry.input),
+            Fact::AgentEntered(entry) => Some(&mut entry.input),
+            Fact::AgentAnswered { answer, .. } => Some(answer),
             _ => None,
         }
     }

@@ -4,8 +4,11 @@ use crate::ask::Decision;
 use crate::datum::{Datum, Source};
 use crate::fault::Fault;
 use crate::ids::{
-    AskId, CallId, ContextKey, FrameId, Millis, PlanId, SessionId, SessionKey, StepId, ToolName,
+    AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, SessionId,
+    SessionKey, StepId, ToolName,
 };
+use crate::llm::{Native, Stop, Usage};
+use crate::talk::Asked;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -136,6 +139,132 @@ pub struct PlanEntry {
     pub next: Option<StepId>,
 }
 
+/// An agent step as it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentEntry {
+    /// The frame.
+    pub frame: FrameId,
+    /// The step.
+    pub step: StepId,
+    /// The agent, which the run's closure pins.
+    pub agent: AgentName,
+    /// What it is asked: a text, or a value that it reads as JSON.
+    pub input: Arc<Datum>,
+    /// Whether it goes on with the session's conversation.
+    pub continues: bool,
+    /// The context key for its answer.
+    pub save_as: ContextKey,
+    /// Where the frame goes then.
+    pub next: Option<StepId>,
+}
+
+/// What a turn is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TurnKind {
+    /// Which types of tools the request needs.
+    Route,
+    /// The task itself.
+    Act,
+    /// What older lines come down to.
+    Sum,
+}
+
+/// A turn of a model as it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnStart {
+    /// The agent's frame.
+    pub frame: FrameId,
+    /// Which turn of the agent, from 1, those of its router included.
+    pub turn: u32,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// What it is for.
+    pub kind: TurnKind,
+    /// The model, by its name in this project.
+    pub model: Arc<str>,
+    /// sha256 over all that it is asked.
+    pub digest: ContentHash,
+    /// The version of the code that rendered it.
+    pub renderer: u16,
+    /// How many tokens it may write, of what the agent may spend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<u64>,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnEnd {
+    /// The agent's frame.
+    pub frame: FrameId,
+    /// Which turn.
+    pub turn: u32,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What it was for.
+    pub kind: TurnKind,
+    /// What it said.
+    pub text: Arc<str>,
+    /// The calls that it made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallMade>,
+    /// Where the router leads, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+    /// Why it stopped.
+    #[serde(default)]
+    pub stop: Stop,
+    /// What it took.
+    pub usage: Usage,
+    /// What that cost, in millionths of a dollar, where the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// What its provider wants to be given back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<Arc<Native>>,
+}
+
+/// A call that a model made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallMade {
+    /// The call.
+    pub call: CallId,
+    /// Its frame; none for a question, and for a tool that the agent does not see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<FrameId>,
+    /// The tool, as the model said it.
+    pub said: Arc<str>,
+    /// The tool, where the agent sees one of that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    /// The arguments.
+    pub arguments: Arc<Value>,
+    /// What a person is asked, where it is a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Asked>,
+    /// Whether the agent wants a person's approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approve: bool,
+    /// Why it is not sent at all: no such tool, arguments that are no object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Fault>,
+}
+
+/// Where a router leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Whether the request is taken on; if not, only questions are possible.
+    pub allow: bool,
+    /// Why, in words.
+    pub note: String,
+    /// The types of tools that it needs.
+    pub types: Vec<String>,
+}
+
 /// What the removed beginning of a journal left: all that later events can see of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -158,4 +287,7 @@ pub struct Base {
     /// The last ask that a reply had closed, for replies that come too late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_decided: Option<(AskId, Decision)>,
+    /// The conversation so far: a JSON array of messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub talk: Option<Arc<Datum>>,
 }

@@ -10,7 +10,7 @@ use crate::ids::{AskId, CallId, ContextKey, StepId};
 use crate::plan::{Step, StepKind};
 use crate::planted::{Switch, is_on};
 use crate::resolve::Stop;
-use crate::session::{CallState, OpenAsk, OpenCall};
+use crate::session::{CallState, FrameKind, OpenAsk, OpenCall};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -85,6 +85,10 @@ impl At<'_> {
     pub(super) fn replied(&self, open: &OpenAsk) -> Decided {
         let step = self.plan.step(&open.ask.step);
         let call = self.session.calls.values().find(|call| call.request.frame == self.frame.id);
+        let own = matches!(open.ask.body, AskBody::Clarify { .. } | AskBody::Approve { .. });
+        if self.frame.agent.is_some() && own {
+            return self.agent_replied(open);
+        }
         let Some(decision) = &open.decision else {
             let words = "nobody answered in time".to_owned();
             return Ok(Some(self.refused(&open.ask, step, words)));
@@ -167,6 +171,9 @@ impl At<'_> {
                 Fact::StepRetried { frame, step: ask.step.clone() }
             }
             (FixAction::Edit, Some(call)) => self.again(call, arguments.cloned(), None),
+            (FixAction::Skip, Some(_)) if self.is_agents_call() => {
+                return Ok(self.skip_call(output));
+            }
             (FixAction::Skip, _) | (FixAction::Settle, None) => {
                 let value = output.cloned().unwrap_or(Value::Null);
                 let datum = Arc::new(Datum::inline(value, Origin::Reply(ask.id)));
@@ -198,7 +205,12 @@ impl At<'_> {
 
     /// The same call once more: under the same id after an unknown outcome, so that the other side
     /// can tell; under a new one after a known failure or with other arguments.
-    fn again(&self, call: &OpenCall, arguments: Option<Arc<Value>>, grant: Option<AskId>) -> Fact {
+    pub(super) fn again(
+        &self,
+        call: &OpenCall,
+        arguments: Option<Arc<Value>>,
+        grant: Option<AskId>,
+    ) -> Fact {
         let mut request = call.request.clone();
         let unknown = matches!(call.state, CallState::Failed(HowFar::Unknown, _));
         let same = unknown && arguments.is_none();
@@ -216,6 +228,10 @@ impl At<'_> {
             request.sources.clear();
         }
         Fact::CallRequested(Box::new(request))
+    }
+
+    fn is_agents_call(&self) -> bool {
+        matches!(self.frame.kind, FrameKind::Call { .. })
     }
 
     /// hash(session, run, frame path, ordinal, step, try).
@@ -243,7 +259,9 @@ pub(super) fn asked_call(call: &OpenCall) -> AskedCall {
 fn where_to(step: &Step) -> (Option<ContextKey>, Option<StepId>) {
     match &step.kind {
         StepKind::ToolCall(call) => (Some(call.save_as.clone()), call.next.clone()),
-        StepKind::Plan { save_as, next, .. } => (Some(save_as.clone()), next.clone()),
+        StepKind::Plan { save_as, next, .. } | StepKind::Agent { save_as, next, .. } => {
+            (Some(save_as.clone()), next.clone())
+        }
         StepKind::Loop(looping) => (Some(step.id.as_str().into()), looping.next.clone()),
         StepKind::Parallel { next, .. } => (Some(step.id.as_str().into()), next.clone()),
         StepKind::Human { next, .. } => (Some("human_input".into()), next.clone()),

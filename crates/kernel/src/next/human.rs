@@ -26,7 +26,7 @@ impl At<'_> {
         let title = title(&message);
         let body = match schema {
             Some(schema) => AskBody::Fill { message, schema: schema.clone() },
-            None => AskBody::Clarify { message },
+            None => AskBody::Clarify { message, questions: Vec::new() },
         };
         let ask = self.ask(step.id.clone(), title, body, Vec::new());
         Ok(Some(Fact::AskOpened(Box::new(ask))))
@@ -43,6 +43,13 @@ impl At<'_> {
                 StepKind::ToolCall(call),
                 AskBody::Approve { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. },
             ) => call.expires_ms,
+            (
+                StepKind::Agent { expires_ms, .. },
+                AskBody::Clarify { .. }
+                | AskBody::Approve { .. }
+                | AskBody::Fill { .. }
+                | AskBody::Authorize { .. },
+            ) => *expires_ms,
             _ => None,
         };
         Some(self.env.now.plus_ms(expires_ms?))

@@ -3,7 +3,7 @@
 
 use crate::call::HowFar;
 use crate::datum::Datum;
-use crate::event::{Closing, Fact, Outcome};
+use crate::event::{Closing, Fact, Outcome, TurnKind};
 use crate::fault::Fault;
 use crate::ids::{CallId, ContentHash, FrameId, Millis, StepId};
 use crate::limits::Limits;
@@ -22,6 +22,13 @@ mod branches;
 mod human;
 mod wants;
 mod sub_plan;
+mod agent;
+mod agent_calls;
+mod turned;
+
+use agent::AgentNext;
+pub use agent::turn_to_start;
+pub use turned::{Turned, turn_failed, turned};
 
 /// What a decision may look at besides the session.
 pub struct Env<'e> {
@@ -44,6 +51,8 @@ pub enum Next {
     Fact(Box<Fact>),
     /// Fetch this for the frame, then ask again.
     Fetch(FrameId, Want),
+    /// Render what the frame's agent asks its model, record `turn.started`, then ask it.
+    Turn(FrameId, TurnKind),
     /// Nothing until something happens.
     Idle,
 }
@@ -62,6 +71,13 @@ pub fn next(env: &Env<'_>, session: &Session) -> Next {
         let Some(closure) = env.closures.get(&run.closure) else { continue };
         let Some(plan) = closure.plans.get(&frame.plan) else { continue };
         let at = At { env, session, run, frame, closure, plan };
+        if frame.state == FrameState::Agent && frame.answer.is_none() && frame.failing.is_none() {
+            match at.agent_next() {
+                AgentNext::Fact(fact) => return Next::Fact(Box::new(fact)),
+                AgentNext::Turn(kind) => return Next::Turn(*id, kind),
+                AgentNext::Idle => continue,
+            }
+        }
         match at.decide() {
             Ok(Some(fact)) => return Next::Fact(Box::new(fact)),
             Ok(None) => {}
@@ -95,6 +111,7 @@ fn close(session: &Session, run: &Run) -> Option<Fact> {
 }
 
 /// One frame, seen with all that its decision may look at.
+#[derive(Clone, Copy)]
 struct At<'e> {
     env: &'e Env<'e>,
     session: &'e Session,
@@ -115,10 +132,17 @@ impl<'e> At<'e> {
             return self.failing(fault);
         }
         match &self.frame.state {
+            FrameState::AtStep if matches!(self.frame.kind, FrameKind::Call { .. }) => {
+                self.agent_call()
+            }
             FrameState::AtStep => self.at_step(),
             FrameState::Faulted(fault) => self.stuck(fault, HowFar::NotSent, None).map(Some),
             FrameState::Calling(call) => match self.session.calls.get(call) {
                 Some(open) => match &open.state {
+                    // Its agent decides for all calls of a turn.
+                    CallState::Judged(_) if matches!(self.frame.kind, FrameKind::Call { .. }) => {
+                        Ok(None)
+                    }
                     CallState::Judged(judgement) => self.judged(open, judgement),
                     CallState::Wanting(wanting) => self.wanting(open, wanting),
                     CallState::Failed(how, fault) => self.stuck(fault, *how, Some(open)).map(Some),
@@ -131,7 +155,7 @@ impl<'e> At<'e> {
                 _ => Ok(None),
             },
             FrameState::Joining(join) => self.joining(join),
-            FrameState::InPlan { .. } => Ok(None),
+            FrameState::InPlan { .. } | FrameState::Agent => Ok(None),
         }
     }
 
@@ -162,6 +186,9 @@ impl<'e> At<'e> {
             StepKind::Plan { plan, arguments, save_as, next } => {
                 self.sub_plan(step, plan, arguments, (save_as, next.as_ref()))
             }
+            StepKind::Agent { agent, input, save_as, next, .. } => {
+                self.enter_agent(step, agent, input, (save_as, next.as_ref()))
+            }
             StepKind::Final { message } => {
                 let answer = self.view().text(message)?;
                 let answer = Datum::inline(answer, crate::datum::Origin::Plan);
@@ -177,7 +204,7 @@ impl<'e> At<'e> {
     /// The end of a list: a branch or item ends; a plan that gave no answer answers null.
     fn end_of_list(&self) -> Decided {
         match self.frame.kind {
-            FrameKind::Branch { .. } | FrameKind::Item { .. } => {
+            FrameKind::Branch { .. } | FrameKind::Item { .. } | FrameKind::Call { .. } => {
                 Ok(Some(Fact::FrameEnded { frame: self.frame.id }))
             }
             FrameKind::Root | FrameKind::SubPlan { .. } => {

@@ -7,7 +7,7 @@ use super::source::{Node, child_pointer};
 use super::{Expr, ListPlace, Plan, Step, StepKind, Text, ToolCall};
 use crate::call::ToolSpec;
 use crate::condition::{Condition, Operator};
-use crate::ids::{PlanId, StepId, ToolName};
+use crate::ids::{AgentName, PlanId, StepId, ToolName};
 use crate::pointer::Target;
 use crate::schema::Schemas;
 use regex::Regex;
@@ -26,6 +26,10 @@ pub struct Surroundings<'a> {
     pub awaited: &'a dyn Fn(&ToolName) -> bool,
     /// Whether there is a plan with this id.
     pub plans: &'a dyn Fn(&PlanId) -> bool,
+    /// Whether there is an agent of this name.
+    pub agents: &'a dyn Fn(&AgentName) -> bool,
+    /// All agents, for "did you mean".
+    pub agent_names: &'a dyn Fn() -> Vec<AgentName>,
     /// All tools, for "did you mean".
     pub tool_names: &'a dyn Fn() -> Vec<ToolName>,
     /// What knows JSON Schema.
@@ -76,6 +80,7 @@ pub fn type_name(kind: &StepKind) -> &'static str {
         StepKind::Loop(_) => "loop_over_items",
         StepKind::Human { .. } => "human_in_the_loop",
         StepKind::Plan { .. } => "plan",
+        StepKind::Agent { .. } => "agent",
         StepKind::Final { .. } => "final_response",
     }
 }
@@ -119,6 +124,7 @@ pub(crate) fn reads(step: &Step) -> Vec<Read<'_>> {
             read_text(message, &mut reads);
         }
         StepKind::Plan { arguments, .. } => read_expr(arguments, "/arguments", &mut reads),
+        StepKind::Agent { input, .. } => read_expr(input, "/input", &mut reads),
         StepKind::Parallel { .. } => {}
     }
     reads
@@ -178,11 +184,23 @@ impl Checker<'_> {
                 self.schema(&format!("{pointer}/expectedInputSchema"), schema.as_ref());
             }
             StepKind::Plan { plan, .. } => self.sub_plan(&pointer, plan),
+            StepKind::Agent { agent, .. } => self.agent(&pointer, agent),
             StepKind::Match { .. }
             | StepKind::Parallel { .. }
             | StepKind::Loop(_)
             | StepKind::Final { .. } => {}
         }
+    }
+
+    fn agent(&mut self, pointer: &str, agent: &AgentName) {
+        if (self.around.agents)(agent) {
+            return;
+        }
+        let names = (self.around.agent_names)();
+        let hint = meant(agent.as_str(), names.iter().map(AgentName::as_str))
+            .unwrap_or_else(|| "`waypost agent ls` lists the agents".to_owned());
+        let mistake = Mistake::error(format!("there is no agent `{agent}`")).hint(hint);
+        self.note(&format!("{pointer}/agent"), mistake);
     }
 
     fn tool_call(&mut self, pointer: &str, call: &ToolCall) {

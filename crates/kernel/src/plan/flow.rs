@@ -77,7 +77,9 @@ pub fn ways(plan: &Plan, step: &Step) -> Vec<(Way, Option<StepId>)> {
             cases.iter().map(|case| on(&case.next)).chain([on(default)]).collect()
         }
         StepKind::Conditional { on_true, on_false, .. } => vec![on(on_true), on(on_false)],
-        StepKind::Parallel { next, .. } | StepKind::Plan { next, .. } => vec![on(next)],
+        StepKind::Parallel { next, .. }
+        | StepKind::Plan { next, .. }
+        | StepKind::Agent { next, .. } => vec![on(next)],
         StepKind::Loop(looping) => vec![on(&looping.next)],
         StepKind::Final { .. } => Vec::new(),
     }
@@ -223,6 +225,7 @@ fn bodies(step: &Step) -> Vec<&[Step]> {
         | StepKind::Conditional { .. }
         | StepKind::Human { .. }
         | StepKind::Plan { .. }
+        | StepKind::Agent { .. }
         | StepKind::Final { .. } => Vec::new(),
     }
 }
@@ -275,7 +278,7 @@ fn writes(step: &Step) -> Vec<&str> {
     match &step.kind {
         StepKind::ToolCall(call) => vec![call.save_as.as_str(), "lastToolExecution"],
         StepKind::Human { .. } => vec!["human_input", "inputs"],
-        StepKind::Plan { save_as, .. } => vec![save_as.as_str()],
+        StepKind::Plan { save_as, .. } | StepKind::Agent { save_as, .. } => vec![save_as.as_str()],
         StepKind::Parallel { .. } | StepKind::Loop(_) => vec![step.id.as_str()],
         StepKind::Match { .. } | StepKind::Conditional { .. } | StepKind::Final { .. } => {
             Vec::new()
@@ -421,6 +424,7 @@ impl<'p> Turn<'_, 'p> {
                 | StepKind::Conditional { .. }
                 | StepKind::Human { .. }
                 | StepKind::Plan { .. }
+                | StepKind::Agent { .. }
                 | StepKind::Final { .. } => written |= self.list(*body),
             }
         }

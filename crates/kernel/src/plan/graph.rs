@@ -62,6 +62,7 @@ impl Drawing<'_> {
                 | StepKind::Conditional { .. }
                 | StepKind::Human { .. }
                 | StepKind::Plan { .. }
+                | StepKind::Agent { .. }
                 | StepKind::Final { .. } => self.node(step, depth),
             }
         }
@@ -77,6 +78,7 @@ impl Drawing<'_> {
             StepKind::Conditional { condition, .. } => ("{", question(condition), "}"),
             StepKind::Human { message, .. } => ("[/", words(message), "\\]"),
             StepKind::Plan { plan, .. } => ("[[", plan.to_string(), "]]"),
+            StepKind::Agent { agent, .. } => ("{{", agent.to_string(), "}}"),
             StepKind::Final { message } => ("([", words(message), "])"),
             // Drawn as subgraphs.
             StepKind::Parallel { .. } | StepKind::Loop(_) => return,
@@ -115,6 +117,7 @@ impl Drawing<'_> {
                 | StepKind::Conditional { .. }
                 | StepKind::Human { .. }
                 | StepKind::Plan { .. }
+                | StepKind::Agent { .. }
                 | StepKind::Final { .. } => {}
             }
         }
@@ -160,7 +163,9 @@ fn exits(plan: &Plan, step: &Step) -> Vec<Exit> {
         StepKind::Conditional { on_true, on_false, .. } => {
             vec![on(Some("true".to_owned()), on_true), on(Some("false".to_owned()), on_false)]
         }
-        StepKind::Parallel { next, .. } | StepKind::Plan { next, .. } => vec![on(None, next)],
+        StepKind::Parallel { next, .. }
+        | StepKind::Plan { next, .. }
+        | StepKind::Agent { next, .. } => vec![on(None, next)],
         StepKind::Loop(looping) => vec![on(None, &looping.next)],
         StepKind::Final { .. } => Vec::new(),
     }

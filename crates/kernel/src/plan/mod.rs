@@ -1,8 +1,9 @@
 //! A plan is data: steps, pointers and texts, checked when they are loaded.
 
+use crate::agent::Agent;
 use crate::call::Pace;
 use crate::condition::Condition;
-use crate::ids::{ContentHash, ContextKey, PlanId, StepId, ToolName};
+use crate::ids::{AgentName, ContentHash, ContextKey, PlanId, StepId, ToolName};
 use crate::pointer::Pointer;
 use crate::template::Template;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ pub mod steps;
 pub mod check;
 pub mod flow;
 pub mod graph;
+
+use source::Node;
 
 /// A checked plan.
 #[derive(Debug)]
@@ -131,6 +134,19 @@ pub enum StepKind {
         save_as: ContextKey,
         /// Where to go then.
         next: Option<StepId>,
+    },
+    /// Gives the work to an agent: a model where the road ends.
+    Agent {
+        /// The agent.
+        agent: AgentName,
+        /// What it is asked.
+        input: Expr,
+        /// The context key for its answer.
+        save_as: ContextKey,
+        /// Where to go then.
+        next: Option<StepId>,
+        /// How long an ask of it stays open.
+        expires_ms: Option<u64>,
     },
     /// Ends the run (or the sub-plan) with an answer.
     Final {
@@ -308,6 +324,8 @@ pub struct Closure {
     pub main: Arc<Plan>,
     /// All plans by id, the main one included.
     pub plans: BTreeMap<PlanId, Arc<Plan>>,
+    /// The agents that their steps name.
+    pub agents: BTreeMap<AgentName, Arc<Agent>>,
 }
 
 /// A closure as it is stored with the runs that pin it.
@@ -317,16 +335,26 @@ pub struct ClosureText {
     pub main: PlanId,
     /// The sources of all plans.
     pub plans: Vec<Arc<Value>>,
+    /// The sources of all agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Arc<Value>>,
 }
 
 impl Closure {
     /// The closure of these plans, which must hold every plan that they name.
-    pub fn new(main: Arc<Plan>, plans: BTreeMap<PlanId, Arc<Plan>>) -> Self {
+    pub fn new(
+        main: Arc<Plan>,
+        plans: BTreeMap<PlanId, Arc<Plan>>,
+        agents: BTreeMap<AgentName, Arc<Agent>>,
+    ) -> Self {
         let mut text = format!("{}\n", main.id);
         for (id, plan) in &plans {
             text.push_str(&format!("{id} {}\n", plan.hash));
         }
-        Self { hash: ContentHash::of(text.as_bytes()), main, plans }
+        for (name, agent) in &agents {
+            text.push_str(&format!("agent {name} {}\n", agent.hash));
+        }
+        Self { hash: ContentHash::of(text.as_bytes()), main, plans, agents }
     }
 
     /// What is stored of it.
@@ -334,6 +362,26 @@ impl Closure {
         ClosureText {
             main: self.main.id.clone(),
             plans: self.plans.values().map(|plan| plan.source.clone()).collect(),
+            agents: self.agents.values().map(|agent| agent.source.clone()).collect(),
         }
     }
+}
+
+/// A plan as JSON, with its id.
+fn source_of(node: &Node, id: &PlanId) -> Value {
+    let mut source = node.to_value();
+    if let Value::Object(fields) = &mut source {
+        fields.insert("planId".to_owned(), Value::from(id.as_str()));
+    }
+    source
+}
+
+/// Words for people do not change what a plan does, so they do not change its hash.
+fn hash_of(source: &Value) -> ContentHash {
+    let mut pinned = source.clone();
+    if let Value::Object(fields) = &mut pinned {
+        fields.remove("examples");
+        fields.remove("description");
+    }
+    ContentHash::of(pinned.to_string().as_bytes())
 }

@@ -411,7 +411,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    fn note_key(&mut self, spot: &Spot<'_>, key: &Key, mistake: Mistake) {
+    /// Notes a mistake at a key.
+    pub(crate) fn note_key(&mut self, spot: &Spot<'_>, key: &Key, mistake: Mistake) {
         let pointer = child_pointer(&spot.pointer, &key.text);
         self.mistakes.push(self.origin.filed(mistake.at((key.line, key.column), pointer)));
     }
@@ -427,7 +428,7 @@ pub(crate) fn quoted(names: &[&str]) -> String {
 }
 
 /// Names in backticks, the last two joined by a word.
-fn listed(names: &[&str], word: &str) -> String {
+pub(crate) fn listed(names: &[&str], word: &str) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} {word} `{last}`", quoted(first)),
         names => quoted(names),
@@ -445,7 +446,7 @@ fn holds_pointer(node: &Node) -> bool {
 }
 
 /// `90s`, `30m`, `2h` or `7d` in milliseconds; at most 100 years.
-fn duration_ms(text: &str) -> Option<u64> {
+pub fn duration_ms(text: &str) -> Option<u64> {
     const MAX_MS: u64 = 100 * 365 * 86_400_000;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let unit_ms = match unit {

@@ -247,7 +247,7 @@ impl<'t> Builder<'t> {
                 event if found.is_none() => found = Some(self.node(event, span)?),
                 _ => {
                     let mistake = Mistake::error("the text holds more than one document")
-                        .hint("write one plan per file and no second `---`");
+                        .hint("write one plan or agent per file and no second `---`");
                     self.note(&span, mistake);
                     return None;
                 }
@@ -289,7 +289,7 @@ impl<'t> Builder<'t> {
                 return self.map(&span, style);
             }
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
-                let mistake = Mistake::error("aliases (`*name`) have no place in a plan")
+                let mistake = Mistake::error("aliases (`*name`) have no place here")
                     .hint("write the value out, or put a text that begins with `*` in quotes");
                 self.note(&span, mistake);
                 NodeKind::Null
@@ -373,11 +373,11 @@ impl<'t> Builder<'t> {
 
     fn refuse_properties(&mut self, span: &Span, anchor: usize, has_tag: bool) {
         if anchor != 0 {
-            let mistake = Mistake::error("anchors (`&name`) have no place in a plan");
+            let mistake = Mistake::error("anchors (`&name`) have no place here");
             self.note(span, mistake.hint("put a text that begins with `&` in quotes"));
         }
         if has_tag {
-            let mistake = Mistake::error("tags (`!name`) have no place in a plan");
+            let mistake = Mistake::error("tags (`!name`) have no place here");
             self.note(span, mistake.hint("put a text that begins with `!` in quotes"));
         }
     }

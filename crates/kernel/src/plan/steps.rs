@@ -3,9 +3,11 @@
 use super::mistake::{Mistake, meant, meant_step};
 use super::read::{Origin, Reader, Spot, quoted};
 use super::source::Node;
-use super::{Branch, Case, Expr, ListPlace, Loop, Place, Plan, Step, StepKind, ToolCall};
+use super::{
+    Branch, Case, Expr, ListPlace, Loop, Place, Plan, Step, StepKind, ToolCall, hash_of, source_of,
+};
 use crate::call::Pace;
-use crate::ids::{ContentHash, ContextKey, PlanId, StepId, ToolName};
+use crate::ids::{AgentName, ContextKey, PlanId, StepId, ToolName};
 use crate::limits::Limits;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,6 +68,7 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
         ],
     ),
     ("plan", &["planId", "arguments", "saveAs", "nextStepId"]),
+    ("agent", &["agent", "input", "saveAs", "expiresIn", "nextStepId"]),
     ("final_response", &["message"]),
 ];
 
@@ -136,8 +139,8 @@ impl Steps<'_> {
         let id = id?;
         let mut index = BTreeMap::new();
         index_steps(&steps, &ListPlace::Top, &mut index);
-        let source = source(spot.node, &id);
-        let hash = hash(&source);
+        let source = source_of(spot.node, &id);
+        let hash = hash_of(&source);
         Some(Plan {
             id,
             description,
@@ -249,11 +252,7 @@ impl Steps<'_> {
                 let message = self.reader.need(spot, "message")?;
                 Some(StepKind::Final { message: self.reader.message(&message)? })
             }
-            "agent" => {
-                let mistake = Mistake::error("agent steps are not part of this release");
-                self.reader.note(field, mistake.hint("use a `tool_call` or a `plan` step"));
-                None
-            }
+            "agent" => self.agent(spot, scope),
             other => {
                 let names: Vec<&str> = STEP_TYPES.iter().map(|(known, _)| *known).collect();
                 let near = meant(other, names.iter().copied()).map(|near| near + " ");
@@ -402,6 +401,22 @@ impl Steps<'_> {
         })
     }
 
+    fn agent(&mut self, spot: &Spot<'_>, scope: &Scope<'_>) -> Option<StepKind> {
+        let agent = self.reader.need_name(spot, "agent");
+        let input = self.reader.need(spot, "input").and_then(|field| self.reader.expr(&field));
+        let save_as = self.reader.maybe_name(spot, "saveAs").map(ContextKey::from);
+        let next = self.next(spot, "nextStepId", scope);
+        let expires_ms = self.reader.expires(spot);
+        let agent = agent?;
+        Some(StepKind::Agent {
+            agent: AgentName::from(agent),
+            input: input?,
+            save_as: save_as.unwrap_or_else(|| ContextKey::from(format!("{agent}_result"))),
+            next,
+            expires_ms,
+        })
+    }
+
     fn arguments(&mut self, spot: &Spot<'_>) -> Option<Expr> {
         let Some(field) = spot.field("arguments") else {
             return Some(Expr::Literal(Arc::new(Value::Object(Map::new()))));
@@ -464,26 +479,8 @@ fn index_steps(steps: &[Step], list: &ListPlace, index: &mut BTreeMap<StepId, Pl
             | StepKind::Conditional { .. }
             | StepKind::Human { .. }
             | StepKind::Plan { .. }
+            | StepKind::Agent { .. }
             | StepKind::Final { .. } => {}
         }
     }
-}
-
-/// The plan as JSON, with its id.
-fn source(node: &Node, id: &PlanId) -> Value {
-    let mut source = node.to_value();
-    if let Value::Object(fields) = &mut source {
-        fields.insert("planId".to_owned(), Value::from(id.as_str()));
-    }
-    source
-}
-
-/// Words for people do not change what a plan does, so they do not change its hash.
-fn hash(source: &Value) -> ContentHash {
-    let mut pinned = source.clone();
-    if let Value::Object(fields) = &mut pinned {
-        fields.remove("examples");
-        fields.remove("description");
-    }
-    ContentHash::of(pinned.to_string().as_bytes())
 }

@@ -91,6 +91,8 @@ fn surrounded(load: impl FnOnce(&Surroundings<'_>) -> Loaded) -> Loaded {
         names.into_iter().map(ToolName::from).collect()
     };
     load(&Surroundings {
+        agents: &|agent| agent.as_str() == "helper",
+        agent_names: &|| vec!["helper".into()],
         tools: &tool,
         withheld: &|name: &ToolName| name.as_str() == "http::request",
         awaited: &|name: &ToolName| name.as_str().starts_with("later."),
@@ -164,7 +166,7 @@ fn bad_call(keys: &str, expected: &str) {
 }
 
 const TYPES: &str = "`tool_call`, `match`, `conditional_branch`, `parallel_branch`, \
-                     `loop_over_items`, `human_in_the_loop`, `plan`, `final_response`";
+                     `loop_over_items`, `human_in_the_loop`, `plan`, `agent`, `final_response`";
 
 fn value(text: &str) -> Value {
     Node::parse(text, &Limits::default()).unwrap().to_value()
@@ -286,8 +288,8 @@ fn a_step_that_is_no_step_is_refused() {
         &format!("unknown step type `shell`; hint: the types are {TYPES}"),
     );
     bad_steps(
-        "  - {id: a, type: «agent, agent: triage, input: {jsonPath: $.promptInput}}",
-        "agent steps are not part of this release; hint: use a `tool_call` or a `plan` step",
+        "  - {id: a, type: agent, agent: «helpr, input: {jsonPath: $.promptInput}}",
+        "there is no agent `helpr`; hint: did you mean `helper`?",
     );
     bad_steps(
         "  - {id: end, type: final_response, message: x, «colour: red}",

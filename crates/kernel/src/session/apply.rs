@@ -1,14 +1,13 @@
 //! `Session::apply`: the only change of a session. It takes no plan and decides nothing.
 
 use super::frame::INPUTS;
-use super::{CallState, Context, Frame, FrameKind, FrameState, OpenCall, Run, Session, ending};
-use crate::call::{HowFar, Judgement, Wants};
+use super::{CallState, Context, Frame, FrameKind, FrameState, Run, RunSpent, Session, ending};
 use crate::datum::{Datum, Held, Origin};
-use crate::entry::{Entry, EntryResult, FramePath, HistoryRow};
-use crate::event::{Base, CallRequest, Event, Fact, Outcome};
+use crate::entry::{FramePath, HistoryRow};
+use crate::event::{Base, Event, Fact, Outcome};
 use crate::fault::Fault;
 use crate::ids::{CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
-use crate::planted::{Switch, is_on};
+use crate::talk::{Line, Talk};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -45,7 +44,15 @@ impl Session {
             }
             Fact::TimerFired { timer } => {
                 self.timers.remove(timer);
+                self.end_rest(timer);
             }
+            Fact::AgentEntered(_)
+            | Fact::TurnStarted(_)
+            | Fact::TurnFailed { .. }
+            | Fact::TurnFinished(_)
+            | Fact::ResultsGiven { .. }
+            | Fact::TalkCompacted { .. }
+            | Fact::AgentAnswered { .. } => self.apply_agent(event),
             Fact::StepChosen { .. }
             | Fact::StepFailed { .. }
             | Fact::StepSkipped { .. }
@@ -75,6 +82,10 @@ impl Session {
         self.runs_made = base.runs;
         self.frames_made = base.frames;
         self.timers = base.timers.clone();
+        self.talk = match base.talk {
+            Some(_) => Talk { lines: vec![Line::Base(self.seq)] },
+            None => Talk::default(),
+        };
         self.last_decided = base.last_decided.clone();
     }
 
@@ -104,6 +115,8 @@ impl Session {
                     in_flight: 0,
                     open_asks: 0,
                     open_fixes: 0,
+                    spent: RunSpent::default(),
+                    stopped: None,
                 };
                 self.runs.insert(*run, started);
                 self.add_frame(new_frame(*frame, *run, plan, FrameKind::Root));
@@ -126,6 +139,7 @@ impl Session {
         for open in self.calls.values_mut().filter(|open| open.run == id) {
             open.sent_before |= matches!(open.state, CallState::Started);
         }
+        self.restart_turns(id);
     }
 
     fn end_run(&mut self, id: RunId, outcome: &Outcome, at: Millis) {
@@ -143,6 +157,7 @@ impl Session {
                 run.last_error = Some(cancelled_fault(by, unknown));
             }
         }
+        self.leave_agents(id);
         if let Some(root) = self.frames.get_mut(&run.root) {
             let written = std::mem::take(&mut root.context);
             Arc::make_mut(&mut self.context).extend(written);
@@ -155,164 +170,6 @@ impl Session {
         self.last_run = Some(run);
     }
 
-    fn apply_call(&mut self, event: &Event) -> Option<HistoryRow> {
-        match &event.fact {
-            Fact::CallRequested(request) => self.request_call(request, event.seq),
-            Fact::CallJudged { call, judgement } => {
-                let open = self.calls.get_mut(call)?;
-                if let Judgement::Admitted { pins, .. } = judgement {
-                    open.pins = Some(pins.clone());
-                }
-                let was_in_flight = open.in_flight();
-                open.state = CallState::Judged(judgement.clone());
-                let (run, frame) = (open.run, open.request.frame);
-                self.with_run(run, |run| {
-                    run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight))
-                });
-                self.set_ready(frame);
-            }
-            Fact::CallStarted { call, grant } => {
-                let open = self.calls.get_mut(call)?;
-                open.state = CallState::Started;
-                if is_on(Switch::ApprovalUsedTwice) {
-                    open.request.grant = *grant;
-                }
-                let (run, frame) = (open.run, open.request.frame);
-                self.with_run(run, |run| run.in_flight += 1);
-                self.clear_ready(frame);
-                self.forget_ask_of(frame);
-                self.with_frame(frame, |frame| frame.state = FrameState::Calling(*call));
-            }
-            Fact::CallWants { call, inputs, state } => {
-                let wants = Wants { inputs: inputs.clone(), state: state.clone() };
-                self.call_wants(*call, wants);
-            }
-            Fact::CallResumed { call, given } => self.resume_call(*call, given),
-            Fact::CallFinished { call, output, .. } => {
-                let (open, row) = self.close_call(*call, event.seq, true)?;
-                self.save_output(&open, *call, output, event.at);
-                return Some(row);
-            }
-            Fact::CallFailed { call, how, fault } => {
-                return self.fail_call(event, *call, *how, fault);
-            }
-            _ => {}
-        }
-        None
-    }
-
-    fn request_call(&mut self, request: &CallRequest, seq: u64) {
-        if let Some(replaced) = request.replaces {
-            self.calls.remove(&replaced);
-        }
-        self.forget_ask_of(request.frame);
-        let Some(frame) = self.frames.get_mut(&request.frame) else { return };
-        frame.state = FrameState::Calling(request.call);
-        let run = frame.run;
-        let open = OpenCall {
-            request: request.clone(),
-            run,
-            requested_seq: seq,
-            state: CallState::Requested,
-            pins: None,
-            given: Arc::default(),
-            rounds: 0,
-            goes_on: false,
-            sent_before: false,
-        };
-        self.calls.insert(request.call, open);
-        self.with_run(run, |run| run.in_flight += 1);
-        self.clear_ready(request.frame);
-    }
-
-    /// Takes a call out of the open ones and gives its history row.
-    fn close_call(
-        &mut self,
-        id: CallId,
-        seq: u64,
-        success: bool,
-    ) -> Option<(OpenCall, HistoryRow)> {
-        let open = self.calls.remove(&id)?;
-        let was_in_flight = open.in_flight();
-        self.with_run(open.run, |run| {
-            run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
-            run.claims = 0;
-        });
-        let row = self.history_row(&open, seq, success)?;
-        Some((open, row))
-    }
-
-    fn history_row(&self, open: &OpenCall, seq: u64, success: bool) -> Option<HistoryRow> {
-        let frame = self.frames.get(&open.request.frame)?;
-        let run = self.runs.get(&open.run)?;
-        Some(HistoryRow {
-            position: frame.path.position(run.no, frame.ordinal),
-            run: open.run,
-            step: open.request.step.clone(),
-            tool: open.request.tool.clone(),
-            success,
-            requested_seq: open.requested_seq,
-            finished_seq: seq,
-        })
-    }
-
-    fn save_output(&mut self, open: &OpenCall, call: CallId, output: &Arc<Datum>, at: Millis) {
-        let request = &open.request;
-        self.forget_ask_of(request.frame);
-        let from = Origin::Call(call);
-        let inline = |value| Arc::new(Datum::inline(value, from.clone()));
-        let execution = BTreeMap::from([
-            ("toolId".to_owned(), inline(json!(request.tool))),
-            ("timestamp".to_owned(), inline(json!(at.rfc3339()))),
-            ("output".to_owned(), output.clone()),
-        ]);
-        let entry = Arc::new(Entry {
-            at,
-            step: request.step.clone(),
-            call,
-            tool: request.tool.clone(),
-            arguments: request.arguments.clone(),
-            result: EntryResult::Output(output.clone()),
-        });
-        self.with_frame(request.frame, |frame| {
-            frame.context.insert(request.save_as.clone(), output.clone());
-            let execution = Datum::joined(Held::Object(execution));
-            frame.context.insert("lastToolExecution".into(), Arc::new(execution));
-            frame.last_output = Some(output.clone());
-            frame.remember(entry);
-        });
-        self.enter(request.frame, request.next.clone());
-    }
-
-    fn fail_call(
-        &mut self,
-        event: &Event,
-        call: CallId,
-        how: HowFar,
-        fault: &Fault,
-    ) -> Option<HistoryRow> {
-        let open = self.calls.get_mut(&call)?;
-        let was_in_flight = open.in_flight();
-        open.state = CallState::Failed(how, fault.clone());
-        let open = open.clone();
-        self.with_run(open.run, |run| {
-            run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
-            run.claims = 0;
-        });
-        let entry = Arc::new(Entry {
-            at: event.at,
-            step: open.request.step.clone(),
-            call,
-            tool: open.request.tool.clone(),
-            arguments: open.request.arguments.clone(),
-            result: EntryResult::Error(fault.clone()),
-        });
-        self.with_frame(open.request.frame, |frame| frame.remember(entry));
-        self.set_ready(open.request.frame);
-        self.wake_above(open.request.frame);
-        self.history_row(&open, event.seq, false)
-    }
-
     fn apply_step(&mut self, fact: &Fact) {
         match fact {
             Fact::StepChosen { frame, next, .. } => self.enter(*frame, next.clone()),
@@ -323,6 +180,7 @@ impl Session {
             Fact::StepSkipped { frame, save, next, .. } => {
                 self.forget_call_of(*frame);
                 self.forget_ask_of(*frame);
+                self.drop_agent(*frame);
                 if let Some((key, datum)) = save {
                     self.with_frame(*frame, |frame| {
                         frame.context.insert(key.clone(), datum.clone());
@@ -334,12 +192,15 @@ impl Session {
             Fact::StepDiverted { frame, next, .. } => {
                 self.forget_call_of(*frame);
                 self.forget_ask_of(*frame);
+                self.drop_agent(*frame);
                 self.enter(*frame, Some(next.clone()));
             }
             Fact::StepRetried { frame, .. } => {
                 self.forget_call_of(*frame);
                 self.forget_ask_of(*frame);
-                self.with_frame(*frame, |frame| frame.state = FrameState::AtStep);
+                if !self.retry_agent(*frame) {
+                    self.with_frame(*frame, |frame| frame.state = FrameState::AtStep);
+                }
                 self.set_ready(*frame);
             }
             Fact::InputGiven { frame, step, value, next } => {
@@ -464,6 +325,7 @@ pub(super) fn new_frame(id: FrameId, run: RunId, plan: &PlanId, kind: FrameKind)
         last_output: None,
         answer: None,
         failing: None,
+        agent: None,
         waits: false,
     }
 }

@@ -14,6 +14,7 @@ impl Session {
         self.asks.insert(ask.id, open);
         self.with_frame(ask.frame, |frame| frame.state = FrameState::Asking(ask.id));
         self.clear_ready(ask.frame);
+        self.stop_time(ask.frame, ask.created_at);
         self.with_run(ask.run, |run| {
             run.open_asks += 1;
             run.step = Some(ask.step.clone());
@@ -30,6 +31,7 @@ impl Session {
         open.decision = Some(decision.clone());
         let ask = open.ask.clone();
         self.count_closed(&ask);
+        self.start_time(ask.frame, decision.at);
         self.give(&ask, Some(&decision.reply));
         self.set_ready(ask.frame);
         self.wake_above(ask.frame);
@@ -40,6 +42,7 @@ impl Session {
         open.expired = true;
         let ask = open.ask.clone();
         self.count_closed(&ask);
+        self.start_time(ask.frame, self.updated_at);
         self.give(&ask, None);
         self.set_ready(ask.frame);
     }
@@ -48,10 +51,15 @@ impl Session {
         let Some(open) = self.asks.remove(&id) else { return };
         if open.is_open() {
             self.count_closed(&open.ask);
+            self.start_time(open.ask.frame, self.updated_at);
         }
         let call = self.call_of(open.ask.frame);
         self.with_frame(open.ask.frame, |frame| {
-            frame.state = call.map_or(FrameState::AtStep, FrameState::Calling);
+            let before = match frame.agent {
+                Some(_) => FrameState::Agent,
+                None => FrameState::AtStep,
+            };
+            frame.state = call.map_or(before, FrameState::Calling);
         });
         // Whoever withdraws goes on with the frame in the next event; a journal that is cut in
         // between must not leave it waiting for nobody.
@@ -60,6 +68,7 @@ impl Session {
     }
 
     fn count_closed(&mut self, ask: &Ask) {
+        self.end_looks(ask.id);
         let fix = matches!(ask.body, AskBody::Fix { .. });
         self.with_run(ask.run, |run| {
             run.open_asks = run.open_asks.saturating_sub(1);

@@ -112,6 +112,7 @@ impl Session {
     fn fail_item(&mut self, id: FrameId, fault: &Fault) {
         self.forget_call_of(id);
         self.forget_ask_of(id);
+        self.drop_agent(id);
         self.clear_ready(id);
         let Some(frame) = self.frames.remove(&id) else { return };
         let (Some(parent), FrameKind::Item { index, .. }) = (frame.parent, &frame.kind) else {
@@ -179,6 +180,7 @@ impl Session {
     fn cancel_frame(&mut self, id: FrameId) {
         self.forget_call_of(id);
         self.forget_ask_of(id);
+        self.drop_agent(id);
         self.clear_ready(id);
         self.wake_above(id);
         let Some(frame) = self.frames.remove(&id) else { return };
@@ -263,10 +265,12 @@ impl Session {
         0
     }
 
-    fn add_child(&mut self, parent: FrameId, id: FrameId, kind: FrameKind, mode: Mode) {
+    pub(super) fn add_child(&mut self, parent: FrameId, id: FrameId, kind: FrameKind, mode: Mode) {
         let Some(above) = self.frames.get(&parent) else { return };
         let child = match kind {
-            FrameKind::Branch { index } | FrameKind::Item { index, .. } => index,
+            FrameKind::Branch { index }
+            | FrameKind::Item { index, .. }
+            | FrameKind::Call { index, .. } => index,
             FrameKind::Root | FrameKind::SubPlan { .. } => 0,
         };
         let path = above.path.child(PathSegment { ordinal: above.ordinal, child, mode });

@@ -1,27 +1,58 @@
 //! How a call comes to what it wants: it waits, is given one answer after the other, and goes out
-//! again.
+//! again. One that wants pages opened may also be looked at: it goes out beside its open ask.
 
 use super::{CallState, FrameState, Session, Wanting};
-use crate::ask::{Ask, Reply};
+use crate::ask::{Ask, AskBody, Reply};
 use crate::call::{Given, Wants};
-use crate::ids::CallId;
+use crate::ids::{AskId, CallId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// What the timers of looks at logins are called.
+const LOGIN_TIMER: &str = "login:";
+
+/// The timer of a look at whether what this ask wants opened is done.
+pub fn login_timer(ask: AskId, look: u32) -> String {
+    format!("{LOGIN_TIMER}{ask}:{look}")
+}
+
+/// The ask and the number of the look that a timer is for, if it is such a timer.
+pub fn login_look(timer: &str) -> Option<(AskId, u32)> {
+    let (ask, look) = timer.strip_prefix(LOGIN_TIMER)?.split_once(':')?;
+    Some((ask.parse().ok()?, look.parse().ok()?))
+}
+
 impl Session {
+    /// The open ask by which somebody is asked to open a page for this call.
+    pub fn login_of(&self, call: CallId) -> Option<&Ask> {
+        let frame = self.calls.get(&call)?.request.frame;
+        let FrameState::Asking(ask) = &self.frames.get(&frame)?.state else { return None };
+        let open = self.asks.get(ask).filter(|open| open.is_open())?;
+        matches!(open.ask.body, AskBody::Authorize { .. }).then_some(&open.ask)
+    }
+
+    /// Nobody looks any more whether this is done.
+    pub(super) fn end_looks(&mut self, ask: AskId) {
+        self.timers.retain(|timer, _| login_look(timer).is_none_or(|(of, _)| of != ask));
+    }
+
     /// The tool needs something first: nothing happened, and nothing is under way any more.
     pub(super) fn call_wants(&mut self, call: CallId, wants: Wants) {
+        // A look found nothing new: the ask stays, and with it all that waits for its answer.
+        let still_asked = self.login_of(call).is_some();
         let Some(open) = self.calls.get_mut(&call) else { return };
         let was_in_flight = open.in_flight();
         open.state = CallState::Wanting(Box::new(Wanting { wants, given: BTreeMap::new() }));
-        open.rounds += 1;
+        open.rounds += u32::from(!still_asked);
         let (run, frame) = (open.run, open.request.frame);
         self.with_run(run, |run| {
             run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
             run.claims = 0;
         });
-        self.set_ready(frame);
+        if !still_asked {
+            self.set_ready(frame);
+        }
         // Whoever waited for a write below need not wait for this one.
         self.wake_above(frame);
     }
@@ -30,9 +61,11 @@ impl Session {
     pub(super) fn give(&mut self, ask: &Ask, reply: Option<&Reply>) {
         let Some(wanted) = &ask.wanted else { return };
         let call = wanted.call.call_id;
-        let state = self.calls.get_mut(&call).map(|open| &mut open.state);
-        let Some(CallState::Wanting(wanting)) = state else { return };
-        wanting.given.insert(wanted.key.clone(), answer(reply));
+        let Some(open) = self.calls.get_mut(&call) else { return };
+        // One that is out for a look needs no answer any more: what comes back counts.
+        if let CallState::Wanting(wanting) = &mut open.state {
+            wanting.given.insert(wanted.key.clone(), answer(reply));
+        }
         self.asks.remove(&ask.id);
         self.with_frame(ask.frame, |frame| frame.state = FrameState::Calling(call));
     }

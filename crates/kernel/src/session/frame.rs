@@ -4,8 +4,15 @@
 use super::{Context, Session};
 use crate::datum::{Datum, Held};
 use crate::entry::{Entry, EntryResult, FramePath};
-use crate::ids::{AskId, CallId, ContextKey, FrameId, PlanId, RunId, StepId};
+use crate::event::{Route, TurnKind};
+use crate::ids::{
+    AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, StepId,
+    ToolName,
+};
+use crate::llm::Stop;
+use crate::talk::{Spent, Talk};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -53,6 +60,9 @@ pub struct Frame {
     pub answer: Option<Arc<Datum>>,
     /// Why the iteration is failing; of collecting loops' items only.
     pub failing: Option<crate::fault::Fault>,
+    /// The agent that works here, while its step is not done.
+    #[serde(default)]
+    pub agent: Option<Box<AgentState>>,
     /// It is answered or failing and waits for a call below it.
     pub waits: bool,
 }
@@ -74,6 +84,17 @@ pub enum FrameKind {
         index: u32,
         /// Whether its failure is collected.
         collect: bool,
+    },
+    /// One call of an agent's turn.
+    Call {
+        /// Which, of all calls of its agent.
+        index: u32,
+        /// The tool.
+        tool: ToolName,
+        /// Its arguments.
+        arguments: Arc<Value>,
+        /// Whether the agent wants a person's approval.
+        approve: bool,
     },
     /// A plan as a step.
     SubPlan {
@@ -98,6 +119,8 @@ pub enum FrameState {
     Asking(AskId),
     /// Branches or items.
     Joining(Box<Join>),
+    /// An agent: its turns and its calls.
+    Agent,
     /// A sub-plan.
     InPlan {
         /// Its frame.
@@ -107,6 +130,72 @@ pub enum FrameState {
         /// Where the frame goes then.
         next: Option<StepId>,
     },
+}
+
+/// Where an agent stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentState {
+    /// The agent, which the run's closure pins.
+    pub agent: AgentName,
+    /// What it was asked.
+    pub input: Arc<Datum>,
+    /// Whether its conversation is the session's.
+    pub continues: bool,
+    /// The context key for its answer.
+    pub save_as: ContextKey,
+    /// Where the frame goes then.
+    pub next: Option<StepId>,
+    /// The conversation.
+    pub talk: Talk,
+    /// What it waits for.
+    pub phase: AgentPhase,
+    /// Where the router led, once it did.
+    pub route: Option<Route>,
+    /// How many turns were begun, those of the router included.
+    pub turns: u32,
+    /// How many calls were made.
+    pub calls: u32,
+    /// What it has spent.
+    pub spent: Spent,
+    /// How many tokens the last turn read: how long the conversation is.
+    pub last_input: u64,
+    /// How often it made each call, by a digest of tool and arguments.
+    pub made: BTreeMap<ContentHash, u32>,
+    /// Since when it works, while it does.
+    pub working_since: Option<Millis>,
+}
+
+/// What an agent waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AgentPhase {
+    /// Nothing: its next turn can begin.
+    Between,
+    /// A model.
+    Turn {
+        /// Which turn.
+        turn: u32,
+        /// Which attempt.
+        attempt: u32,
+        /// What it is for.
+        kind: TurnKind,
+    },
+    /// The time to ask a model again.
+    Resting {
+        /// Which turn.
+        turn: u32,
+        /// How many attempts there were.
+        attempts: u32,
+        /// What it is for.
+        kind: TurnKind,
+    },
+    /// The calls of the last turn.
+    Calls,
+    /// Nothing: this is its answer.
+    Said(Arc<str>, Stop),
+    /// It cannot go on by itself.
+    Failed(crate::fault::Fault),
 }
 
 /// A fork that waits to be joined.
@@ -272,7 +361,7 @@ impl Session {
             let here = at?;
             at = match here.kind {
                 FrameKind::Root | FrameKind::SubPlan { .. } => None,
-                FrameKind::Branch { .. } | FrameKind::Item { .. } => {
+                FrameKind::Branch { .. } | FrameKind::Item { .. } | FrameKind::Call { .. } => {
                     here.parent.and_then(|parent| self.frames.get(&parent))
                 }
             };

@@ -10,19 +10,26 @@ use crate::ids::{
     AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
     StepId,
 };
+use crate::talk::Talk;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+mod spent;
 pub mod frame;
 pub mod apply;
 mod apply_asks;
+mod apply_calls;
 mod apply_wants;
 mod apply_frames;
+mod apply_agent;
 mod snapshot;
 
-pub use frame::{Frame, FrameKind, FrameState, Join, JoinKind};
+pub use apply_agent::turn_timer;
+pub use apply_wants::{login_look, login_timer};
+pub use frame::{AgentPhase, AgentState, Frame, FrameKind, FrameState, Join, JoinKind};
+pub use spent::RunSpent;
 
 /// A context: key to value.
 pub type Context = BTreeMap<ContextKey, Arc<Datum>>;
@@ -60,6 +67,9 @@ pub struct Session {
     pub runs_made: u32,
     /// Running timers.
     pub timers: BTreeMap<String, Millis>,
+    /// The conversation that ended runs left.
+    #[serde(default)]
+    pub talk: Talk,
     /// The last ask that a reply closed, for replies that come too late.
     pub last_decided: Option<(AskId, Decision)>,
 }
@@ -177,6 +187,12 @@ pub struct Run {
     pub open_asks: u32,
     /// How many of these are fixes.
     pub open_fixes: u32,
+    /// What its models took.
+    #[serde(default)]
+    pub spent: RunSpent,
+    /// What stopped an agent of it before it was done: a limit, if one did.
+    #[serde(default)]
+    pub stopped: Option<Arc<str>>,
 }
 
 impl Run {
@@ -337,6 +353,7 @@ impl Session {
             frames_made: 0,
             runs_made: 0,
             timers: BTreeMap::new(),
+            talk: Talk::default(),
             last_decided: None,
         }
     }

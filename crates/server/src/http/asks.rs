@@ -32,8 +32,12 @@ pub(crate) struct InboxQuery {
 }
 
 /// Where in the body stood what the engine refuses.
-const PLACES: &[(&str, &str)] =
-    &[("input_misfit", "/content"), ("calls_mismatch", "/decisions"), ("bad_action", "/action")];
+const PLACES: &[(&str, &str)] = &[
+    ("input_misfit", "/content"),
+    ("calls_mismatch", "/decisions"),
+    ("feedback_missing", "/decisions"),
+    ("bad_action", "/action"),
+];
 
 /// `GET /asks`, oldest first: the open ones, unless `status` says otherwise (`any` for all).
 pub(crate) async fn list(

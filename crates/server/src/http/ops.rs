@@ -66,9 +66,9 @@ struct Reading {
 }
 
 impl Reading {
-    fn counters(&self) -> [(&'static str, &'static str, u64); 7] {
+    fn counters(&self) -> Vec<(&'static str, &'static str, u64)> {
         let counts = &self.counts;
-        [
+        vec![
             ("runs_started", "Runs that were started", counts.runs_started),
             ("calls_started", "Tool calls that were sent", counts.calls_started),
             ("calls_failed", "Tool calls that failed", counts.calls_failed),
@@ -76,6 +76,16 @@ impl Reading {
             ("asks_decided", "Asks that a reply closed", counts.asks_decided),
             ("appends", "Appends to the journal", counts.appends),
             ("recoveries", "Runs that were taken over after a crash", counts.recoveries),
+            ("turns_started", "Turns of models that were begun", counts.turns_started),
+            ("turns_finished", "Turns of models that were answered", counts.turns_finished),
+            ("turns_failed", "Turns of models that failed", counts.turns_failed),
+            ("tokens_read", "Tokens that models read", counts.tokens_read),
+            ("tokens_written", "Tokens that models wrote", counts.tokens_written),
+            (
+                "cost_micros",
+                "Millionths of a dollar, as far as prices are known",
+                counts.cost_micros,
+            ),
         ]
     }
 

@@ -1,19 +1,21 @@
-//! `/api/v1/runs`: starts a run, and what can be done with one.
+//! `/api/v1/runs`: starts a run of a plan or an agent, and what can be done with one.
 
 use crate::body::{Raw, parse};
-use crate::doors::Shared;
+use crate::doors::{Doors, Shared};
 use crate::error::Failure;
 use crate::once::{Key, replayed};
-use crate::params::{Named, Params, Wait};
+use crate::params::{Named, Params, Wait, short};
 use crate::shown;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use engine::refusal::Refusal;
 use engine::{RunReport, RunRequest, RunSession, RunTarget};
-use kernel::ids::{PlanId, RunId};
-use serde_json::{Map, Value};
+use kernel::ids::{AgentName, PlanId, RunId, SessionId};
+use kernel::plan::mistake::meant;
+use serde_json::{Map, Value, json};
 use wire::rest::{RunAnswer, RunBody};
 
 /// Where in the body stood what the engine refuses.
@@ -28,13 +30,18 @@ pub(crate) async fn start(
     Raw(sent): Raw,
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
-    let body: RunBody = parse(&sent, doors.limits().body_depth_max)?;
-    let request = RunRequest {
-        target: target(body.plan, body.plan_id)?,
-        input: input(body.input),
-        session: body.session.map_or(RunSession::New, RunSession::Named),
-        once: key.once(&sent),
+    let mut body: RunBody = parse(&sent, doors.limits().body_depth_max)?;
+    let once = key.once(&sent);
+    let request = match body.agent.take() {
+        Some(agent) => to_agent(&doors, agent, body)?,
+        None => RunRequest {
+            target: target(body.plan, body.plan_id)?,
+            input: input(body.input),
+            session: body.session.map_or(RunSession::New, RunSession::Named),
+            once: None,
+        },
     };
+    let request = RunRequest { once, ..request };
     let report = doors.engine.run(doors.caller(), request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
     Ok(settled_or_not(report))
@@ -96,6 +103,42 @@ pub(super) fn target(plan: Option<Value>, id: Option<String>) -> Result<RunTarge
         (None, None) => Err(Failure::bad_request("no_plan", "the body names no plan")
             .hint("send `planId`, or the whole plan as `plan`")),
     }
+}
+
+/// What is said to an agent: a run of the plan by which it is talked to. A session that is named is
+/// a thread, where the conversation goes on.
+fn to_agent(doors: &Doors, agent: String, body: RunBody) -> Result<RunRequest, Failure> {
+    if body.plan.is_some() || body.plan_id.is_some() {
+        return Err(Failure::bad_request("agent_and_plan", "the body names an agent and a plan")
+            .hint("leave one out"));
+    }
+    let name = AgentName::from(agent);
+    let (engine, caller) = (&doors.engine, doors.caller());
+    if engine.agent(caller, &name).is_none() {
+        let agents = engine.agents(caller);
+        let names = agents.iter().map(|known| known.agent.name.as_str());
+        let hint = meant(name.as_str(), names);
+        let hint = hint.unwrap_or_else(|| "`waypost agent ls` lists the agents".to_owned());
+        return Err(Refusal::not_found("agent", short(name.as_str())).hint(hint).into());
+    }
+    let said = body.input.unwrap_or_default();
+    let text = said.as_str().or_else(|| said["user_request"].as_str());
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+        return Err(Failure::wrong_value("/input", "an agent's input is a text")
+            .hint("send the text itself, or `{\"user_request\": ..}`"));
+    };
+    let session = match body.session {
+        None => RunSession::New,
+        Some(named) if named.parse::<SessionId>().is_ok() => RunSession::Named(named),
+        Some(thread) => RunSession::Thread(thread),
+    };
+    let (target, input) = (RunTarget::Plan(talk(&name)), json!({"user_request": text}));
+    Ok(RunRequest { target, input, session, once: None })
+}
+
+/// The plan by which an agent is talked to.
+pub(super) fn talk(agent: &AgentName) -> PlanId {
+    PlanId::from(format!("agent/{agent}"))
 }
 
 /// A run's input; none is an empty object.

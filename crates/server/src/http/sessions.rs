@@ -1,11 +1,13 @@
 //! `/api/v1/sessions`: lists, one session, its history and its context; copies of it; old ones
 //! removed.
 
+use super::runs::talk;
 use crate::body::{Maybe, Posted};
 use crate::doors::{Administrator, Doors, Shared};
 use crate::error::Failure;
 use crate::params::{InSpace, Named, Params, page, session_ref};
 use crate::shown;
+use crate::threads;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,24 +15,26 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use engine::Pruned;
 use futures::future::try_join_all;
-use kernel::contracts::{AskFilter, Page, SessionFilter};
-use kernel::ids::{PlanId, Space};
+use kernel::contracts::{AskFilter, Page, SessionFilter, SessionRef};
+use kernel::ids::{AgentName, PlanId, Space};
 use kernel::plan::mistake::meant;
 use kernel::projection::SessionRow;
 use kernel::session::RunStatus;
 use serde::Deserialize;
 use serde_json::Value;
 use wire::rest;
+use wire::seed001::RequestState;
 
 /// Where in the body stood what the engine refuses.
 const FORK_PLACES: &[(&str, &str)] = &[("bad_fork_point", "/at"), ("fork_point_gone", "/at")];
 
-/// `?status=&plan=&space=&limit=&cursor=`.
+/// `?status=&plan=&agent=&space=&limit=&cursor=`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListQuery {
     status: Option<String>,
     plan: Option<String>,
+    agent: Option<String>,
     space: Option<String>,
     limit: Option<usize>,
     cursor: Option<String>,
@@ -50,9 +54,17 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<rest::Page<rest::Session>>, Failure> {
+    let plan = match (query.plan, query.agent) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::bad_request("bad_query", "both `plan` and `agent` are named")
+                .hint("leave one out"));
+        }
+        (plan, None) => plan.map(PlanId::from),
+        (None, Some(agent)) => Some(talk(&AgentName::from(agent))),
+    };
     let filter = SessionFilter {
         status: query.status.as_deref().map(status).transpose()?,
-        plan: query.plan.map(PlanId::from),
+        plan,
         space: query.space.map(Space::from),
     };
     let page = page(query.limit, query.cursor, doors.limits());
@@ -69,7 +81,29 @@ pub(crate) async fn show(
 ) -> Result<Json<rest::Session>, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
     let row = doors.engine.session(doors.caller(), &wanted).await?;
-    Ok(Json(session(&doors, row).await?))
+    let conversation = match row.key.space == Space::thread() {
+        true => Some(conversation(&doors, &row).await?),
+        false => None,
+    };
+    let session = session(&doors, row).await?;
+    Ok(Json(rest::Session { request_state: conversation, ..session }))
+}
+
+/// The conversation of a thread.
+async fn conversation(doors: &Doors, row: &SessionRow) -> Result<RequestState, Failure> {
+    let (engine, caller) = (&doors.engine, doors.caller());
+    let transcript = engine.transcript(caller, &SessionRef::Id(row.id)).await?;
+    let Some(run) = row.run else { return Ok(threads::request_state(transcript, None, None)) };
+    let report = engine.run_report(caller, run).await?;
+    let filter = AskFilter {
+        run: Some(run),
+        kind: Some("approve".to_owned()),
+        status: Some("decided".to_owned()),
+        ..AskFilter::default()
+    };
+    let page = Page { cursor: None, limit: doors.limits().page_items_max };
+    let decided = engine.asks(caller, &filter, &page).await?.items;
+    Ok(threads::request_state(transcript, Some(&report), decided.last()))
 }
 
 /// `GET /sessions/{id}/history`, newest first.

@@ -17,7 +17,8 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-const HEARTBEAT_MS: u64 = 15_000;
+/// A client that hears nothing for so long hears that we are still here.
+pub(super) const HEARTBEAT_MS: u64 = 15_000;
 /// How soon a client that lost the stream comes back.
 pub(super) const RETRY: Duration = Duration::from_millis(2_000);
 /// What a client that comes back saw last.

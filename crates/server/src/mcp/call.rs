@@ -19,13 +19,13 @@ const NAME_CHARS_MAX: usize = 80;
 
 /// Calls a tool.
 pub(crate) async fn call(exchange: Exchange) -> Answered {
-    let params: Params = exchange.params()?;
+    let mut params: Params = exchange.params()?;
     let spec = lists::find(&exchange.door, &exchange.caller, &params.name)
         .ok_or_else(|| no_tool(&params.name))?;
     if spec.pace == Pace::Task && !takes_tasks(&exchange.client) {
         return Err(tasks_needed());
     }
-    let calling = Calling::new(&exchange, &spec);
+    let calling = Calling::new(&exchange, &spec, params.key()?);
     let (arguments, retry) = params.split();
     let (waiting, given) = before(&calling, &retry)?;
     let run = match &waiting {

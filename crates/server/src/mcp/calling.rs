@@ -10,9 +10,10 @@ use super::result::{self, TaskStatus};
 use super::seal::Bound;
 use super::wanting::{Retry, abilities, missing_capability, what};
 use engine::refusal::{Refusal, RefusalKind};
-use engine::{CallRequest, Engine, RunReport};
+use engine::{CallRequest, Engine, Once, RunReport};
 use futures::future::{Either, select};
 use kernel::call::{Caller, Given, Pace, Reach, Told, ToolSpec};
+use kernel::canonical;
 use kernel::ids::{Millis, RunId, StepId};
 use kernel::limits::Limits;
 use serde::Deserialize;
@@ -21,13 +22,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::jsonrpc::RpcError;
-use wire::mcp::TASKS;
+use wire::mcp::{META_IDEMPOTENCY_KEY, TASKS};
 
 /// How long a call is waited for before its run's steps are told as progress.
 const FIRST_LOOK_MS: u64 = 100;
 /// How often, and how long after each other, a left run is looked for before it can be cancelled.
 const CANCEL_TRIES: u32 = 10;
 const CANCEL_PAUSE_MS: u64 = 100;
+
+/// The door under which keys of calls are remembered.
+const ROUTE: &str = "mcp/tools/call";
+/// As long as an `Idempotency-Key` may be.
+const KEY_CHARS_MAX: usize = 255;
 
 /// What `tools/call` takes.
 #[derive(Debug, Deserialize)]
@@ -41,9 +47,33 @@ pub(crate) struct Params {
     input_responses: Option<Value>,
     #[serde(default)]
     request_state: Option<String>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<Meta>,
+}
+
+/// What we look at of what is said beside a call.
+#[derive(Debug, Deserialize)]
+struct Meta {
+    #[serde(default, rename = "waypost/idempotencyKey")]
+    key: Option<String>,
 }
 
 impl Params {
+    /// The key under which the call is done once, if it has one.
+    pub(crate) fn key(&mut self) -> Result<Option<String>, RpcError> {
+        let key = self.meta.take().and_then(|meta| meta.key);
+        let fits = |key: &String| {
+            (1..=KEY_CHARS_MAX).contains(&key.len())
+                && key.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        if key.as_ref().is_none_or(fits) {
+            return Ok(key);
+        }
+        Err(RpcError::invalid_params(format!(
+            "`{META_IDEMPOTENCY_KEY}` is one word of 1 to {KEY_CHARS_MAX} visible characters"
+        )))
+    }
+
     /// The arguments, and what a client adds when it calls again.
     pub(crate) fn split(self) -> (Value, Retry) {
         let arguments = Value::Object(self.arguments.unwrap_or_default());
@@ -58,6 +88,8 @@ pub(crate) struct Calling<'a> {
     pub(crate) exchange: &'a Exchange,
     /// What is called.
     pub(crate) spec: &'a ToolSpec,
+    /// The key under which it is done once.
+    key: Option<String>,
     /// Until when its run is waited for.
     until: Millis,
     /// How many steps were told as progress.
@@ -75,8 +107,8 @@ pub(crate) fn tasks_needed() -> RpcError {
 }
 
 impl<'a> Calling<'a> {
-    /// A call that begins now.
-    pub(crate) fn new(exchange: &'a Exchange, spec: &'a ToolSpec) -> Self {
+    /// A call that begins now, under a key if it has one.
+    pub(crate) fn new(exchange: &'a Exchange, spec: &'a ToolSpec, key: Option<String>) -> Self {
         let engine = &exchange.door.doors.engine;
         let wait_ms = if takes_tasks(&exchange.client) {
             engine.limits().mcp_task_after_ms
@@ -84,7 +116,7 @@ impl<'a> Calling<'a> {
             engine.limits().mcp_call_wait_ms
         };
         let until = engine.clock().now().plus_ms(wait_ms);
-        Self { exchange, spec, until, told: AtomicU64::new(0) }
+        Self { exchange, spec, key, until, told: AtomicU64::new(0) }
     }
 
     /// The engine.
@@ -136,10 +168,16 @@ impl<'a> Calling<'a> {
 
     /// The call for the engine.
     pub(crate) fn request(&self, run: RunId, arguments: Value, given: Given) -> CallRequest {
+        let once = self.key.clone().map(|key| Once {
+            route: format!("{ROUTE} {}", self.spec.name),
+            key,
+            digest: canonical::digest(&arguments),
+        });
         CallRequest {
             given,
             can: abilities(self.exchange),
             teller: self.exchange.teller(),
+            once,
             run: Some(run),
             as_task: takes_tasks(&self.exchange.client),
             ..CallRequest::new(self.spec.name.clone(), arguments, self.first_ms())

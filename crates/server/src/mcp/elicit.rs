@@ -3,7 +3,7 @@
 //! answered is checked against the whole of what was asked.
 
 use super::client::{Client, Version};
-use kernel::ask::{Ask, AskBody, AskedCall, CallDecision, FixAction, Reply};
+use kernel::ask::{Ask, AskBody, AskedCall, CallDecision, FixAction, Question, Reply};
 use kernel::call::HowFar;
 use kernel::fault::Fault;
 use serde_json::{Map, Value, json};
@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 /// The method.
 pub(crate) const METHOD: &str = "elicitation/create";
+
+/// What is said for a person who says no and nothing more.
+const NO_WORDS: &str = "the person at the client did not approve it";
 
 /// What a person said.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +54,8 @@ pub(crate) fn request(ask: &Ask, client: &Client, shown_chars_max: usize) -> Opt
         return None;
     }
     match &ask.body {
-        AskBody::Clarify { message } => Some(question(message)),
+        AskBody::Clarify { message, questions } if questions.len() < 2 => Some(question(message)),
+        AskBody::Clarify { questions, .. } => Some(several(questions)),
         AskBody::Fill { message, schema } => {
             Some(form(message, plain_fields(schema, client.version)?))
         }
@@ -111,6 +115,40 @@ pub(crate) fn read(ask: &Ask, answer: &Value, version: Version) -> Result<Said, 
 
 fn question(message: &str) -> Value {
     form(message, one_text("Answer"))
+}
+
+/// One field for each question of an agent.
+fn several(questions: &[Question]) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (index, asked) in questions.iter().enumerate() {
+        let mut field = json!({"type": "string", "title": asked.question});
+        if !asked.context.is_empty() {
+            field["description"] = Value::from(asked.context.as_str());
+        }
+        properties.insert(answer_key(index), field);
+        required.push(answer_key(index));
+    }
+    let texts: Vec<&str> = questions.iter().map(|asked| asked.question.as_str()).collect();
+    let schema = json!({"type": "object", "properties": properties, "required": required});
+    form(&texts.join("\n"), schema)
+}
+
+fn answer_key(index: usize) -> String {
+    format!("answer_{}", index + 1)
+}
+
+/// The answers to an agent's questions, by their calls.
+fn answers(questions: &[Question], content: &Map<String, Value>) -> Result<Value, Unfit> {
+    let mut answers = Map::new();
+    for (index, asked) in questions.iter().enumerate() {
+        let text = match questions.len() {
+            1 => text_of(content, "answer")?,
+            _ => text_of(content, &answer_key(index))?,
+        };
+        answers.insert(asked.call_id.to_string(), Value::from(text));
+    }
+    Ok(Value::Object(answers))
 }
 
 fn one_text(title: &str) -> Value {
@@ -217,8 +255,12 @@ fn accepted(body: &AskBody, content: &Value, version: Version) -> Result<Reply, 
         return Err(misfit("`content` must be an object with the fields of the form"));
     };
     match body {
-        AskBody::Clarify { .. } => {
-            Ok(Reply::Clarify { answer: Some(Value::from(text_of(content, "answer")?)) })
+        AskBody::Clarify { questions, .. } => {
+            let answer = match questions.as_slice() {
+                [] => Value::from(text_of(content, "answer")?),
+                questions => answers(questions, content)?,
+            };
+            Ok(Reply::Clarify { answer: Some(answer) })
         }
         AskBody::Fill { schema, .. } => {
             let filled = match plain_fields(schema, version) {
@@ -245,10 +287,13 @@ fn decisions(calls: &[AskedCall], content: &Map<String, Value>) -> Result<Reply,
     for (index, call) in calls.iter().enumerate() {
         let key = approve_key(index, calls.len());
         let approve = content.get(&key).and_then(Value::as_bool);
+        let approve = approve.ok_or_else(|| misfit(format!("`{key}` must be true or false")))?;
+        // An agent that is told no must be told something.
+        let words = feedback.or((!approve).then_some(NO_WORDS));
         decisions.push(CallDecision {
             call_id: call.call_id,
-            approve: approve.ok_or_else(|| misfit(format!("`{key}` must be true or false")))?,
-            feedback: feedback.map(str::to_owned),
+            approve,
+            feedback: words.map(str::to_owned),
             arguments: None,
         });
     }

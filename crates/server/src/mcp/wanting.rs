@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::jsonrpc::RpcError;
-use wire::mcp::{MISSING_CAPABILITY, TASKS};
+use wire::mcp::{MISSING_CAPABILITY, PAGES_FIRST, TASKS};
 
 /// What a client adds to a request when it sends it again.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -145,6 +145,9 @@ pub(crate) async fn want(
     given.inputs.retain(|key, _| !wants.inputs.contains_key(key));
     given.state = wants.state.clone();
     let client = &exchange.client;
+    if let Some(error) = pages_first(client, wants) {
+        return Err(error);
+    }
     let possible: BTreeMap<&String, &Want> =
         wants.inputs.iter().filter(|(_, want)| can(client, want)).collect();
     if possible.is_empty() && !wants.inputs.is_empty() {
@@ -234,6 +237,29 @@ pub(crate) fn abilities(exchange: &Exchange) -> Abilities {
         roots: client.can.roots,
         later: false,
     }
+}
+
+/// In the versions with a handshake: the answer to a call that needs nothing but pages, and for
+/// which nothing is kept meanwhile. It is made again once they were opened; to ask for them in the
+/// middle of it would hold it up for as long as a person needs.
+fn pages_first(client: &Client, wants: &Wants) -> Option<RpcError> {
+    if client.version.is_modern() || !wants.state.is_null() || wants.inputs.is_empty() {
+        return None;
+    }
+    let page = |(id, want): (&String, &Want)| match want {
+        Want::Url { message, url } => Some(elicit::page(client.version, message, url, id)),
+        Want::Form { .. } | Want::Sample { .. } | Want::Roots => None,
+    };
+    let pages: Vec<Value> = wants.inputs.iter().map(page).collect::<Option<_>>()?;
+    let told: Vec<String> = pages
+        .iter()
+        .map(|page| {
+            let text = |key: &str| page[key].as_str().unwrap_or_default();
+            format!("{}: {}", text("message"), text("url"))
+        })
+        .collect();
+    let message = format!("open this first, then call again: {}", told.join("; "));
+    Some(RpcError::new(PAGES_FIRST, message).data(json!({"elicitations": pages})))
 }
 
 /// The client lacks what these need.
@@ -371,6 +397,26 @@ mod tests {
         let old = client(Version::March2025, Can { form: true, ..Can::default() });
         assert!(!can(&old, &form), "2025-03-26 has no forms");
         assert!(can(&Client { version: Version::June2025, ..old }, &form));
+    }
+
+    #[test]
+    fn a_call_that_needs_pages_only_is_refused_with_them_in_the_older_versions() {
+        let client = |version| Client { version, can: Can::default(), log: None, progress: None };
+        let page = Want::Url { message: "log in".to_owned(), url: "http://a.test/1".to_owned() };
+        let mut wants = Wants { inputs: [("e1".to_owned(), page)].into(), state: Value::Null };
+        let error = pages_first(&client(Version::November2025), &wants).unwrap();
+        assert_eq!(error.code, PAGES_FIRST);
+        let elicitation = json!({"mode": "url", "message": "log in", "url": "http://a.test/1",
+            "elicitationId": "e1"});
+        assert_eq!(error.data, Some(json!({"elicitations": [elicitation]})));
+        assert!(error.message.contains("http://a.test/1"), "{}", error.message);
+        assert_eq!(pages_first(&client(Version::July2026), &wants), None, "it is asked for");
+        wants.state = json!(1);
+        let older = client(Version::November2025);
+        assert_eq!(pages_first(&older, &wants), None, "something waits for the answer");
+        wants.state = Value::Null;
+        wants.inputs.insert("r".to_owned(), Want::Roots);
+        assert_eq!(pages_first(&older, &wants), None, "a client answers that itself");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod parameters;
 mod operation;
 mod rest;
 mod upstreams;
+mod agents;
 mod seed;
 mod spec;
 

@@ -50,6 +50,8 @@ pub(super) enum Content {
     Json(&'static str),
     /// JSON of any shape.
     AnyJson,
+    /// JSON of this schema, or server-sent events where the client wants them.
+    JsonOrEvents(&'static str),
     /// Server-sent events.
     Events,
     /// Text of this type.
@@ -60,6 +62,9 @@ pub(super) enum Content {
 pub(super) const fn json_answer(status: u16, schema: &'static str, about: &'static str) -> Answer {
     Answer { status, about, content: Content::Json(schema), headers: &[] }
 }
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
 
 /// What can go wrong at any door before its handler is asked.
 const FRAME: &[u16] = &[403];
@@ -84,6 +89,10 @@ pub(super) const PROBLEM: Refusals =
 /// The session doors' own object.
 pub(super) const SEED: Refusals =
     Refusals { prefix: "error", schema: "SeedError", content_type: "application/json" };
+
+/// The object of `/run` and `/resume`.
+pub(super) const THREAD: Refusals =
+    Refusals { prefix: "thread", schema: "ThreadError", content_type: "application/json" };
 
 impl Refusals {
     /// The named answers of this shape, for all statuses there are.
@@ -179,15 +188,17 @@ impl Operation {
 impl Answer {
     fn shown(&self) -> Value {
         let mut shown = json!({"description": self.about});
+        let text = || json!({"type": "string"});
         let content = match self.content {
-            Content::None => None,
-            Content::Json(name) => Some(("application/json", schema(name))),
-            Content::AnyJson => Some(("application/json", json!({}))),
-            Content::Events => Some(("text/event-stream", json!({"type": "string"}))),
-            Content::Text(content_type) => Some((content_type, json!({"type": "string"}))),
+            Content::None => Vec::new(),
+            Content::Json(name) => vec![(JSON, schema(name))],
+            Content::AnyJson => vec![(JSON, json!({}))],
+            Content::JsonOrEvents(name) => vec![(JSON, schema(name)), (EVENTS, text())],
+            Content::Events => vec![(EVENTS, text())],
+            Content::Text(content_type) => vec![(content_type, text())],
         };
-        if let Some((content_type, schema)) = content {
-            shown["content"] = json!({content_type: {"schema": schema}});
+        for (content_type, schema) in content {
+            shown["content"][content_type] = json!({"schema": schema});
         }
         if !self.headers.is_empty() {
             shown["headers"] = references("headers", self.headers);

@@ -17,6 +17,8 @@ fn paths() -> Vec<(&'static str, Value)> {
         ("toolName", path("name", "The tool's name; `/` in it is `%2F`.", "math::add")),
         ("upstreamName", path("name", "The upstream's name.", "github")),
         ("refName", path("refName", "The provider's name.", "crm")),
+        ("agentName", path("refName", "The agent's name.", "diary")),
+        ("agentId", path("id", "The agent's id.", "6571a1f0c2a4d5e6f7081920")),
         (
             "blobHash",
             path(
@@ -44,12 +46,17 @@ fn filters() -> Vec<(&'static str, Value)> {
         "default": "open"
     });
     let seconds = json!({"type": "number", "minimum": 0});
+    let mut realm = query("realm", "The caller's realm.", text());
+    realm["required"] = json!(true);
+    realm["example"] = json!("default");
     vec![
+        ("realm", realm),
         ("wait", query("wait", "Seconds to wait for the run, 30 if absent.", seconds)),
         ("space", query("space", "Where several spaces have the same key, which.", text())),
         ("ofSpace", query("space", "Only of this space.", text())),
         ("ofStatus", query("status", "Only of this status.", run_status)),
         ("ofPlan", query("plan", "Only whose latest run is of this plan.", text())),
+        ("ofAgent", query("agent", "Only whose latest run talks to this agent.", text())),
         ("ofSession", query("session", "Only of this session.", text())),
         ("ofRun", query("run", "Only of this run.", text())),
         ("ofStep", query("step", "Only of this step.", text())),

@@ -1,4 +1,5 @@
-//! The table of the session doors: `/sessions`, `/capabilities`, `/admin/capabilities`.
+//! The tables of the session doors, `/sessions`, `/capabilities`, `/admin/capabilities`, and of
+//! the doors of conversations, `/run`, `/resume`, `/health-check`.
 
 use super::operation::{Answer, BODY, Body, Content, Operation, READ, WRITE, json_answer};
 
@@ -80,5 +81,60 @@ pub(super) const SESSIONS: &[Operation] = &[
         body: Body::Json("Register"),
         answers: &[json_answer(201, "Registered", "it is stored")],
         refusals: &[&[401], BODY, WRITE],
+    },
+];
+
+/// What a request in a thread comes to.
+const THREAD_ANSWERS: &[Answer] = &[
+    Answer {
+        status: 200,
+        about: "it is done; as a stream its events, the last of them `result`",
+        content: Content::JsonOrEvents("ThreadAnswer"),
+        headers: &["Idempotency-Replayed"],
+    },
+    Answer {
+        status: 202,
+        about: "somebody has to do something first, or it takes longer",
+        content: Content::Json("ThreadAnswer"),
+        headers: &["Location", "Idempotency-Replayed"],
+    },
+];
+
+/// The doors of conversations.
+pub(super) const THREADS: &[Operation] = &[
+    Operation {
+        method: "POST",
+        path: "/run",
+        id: "runThread",
+        summary: "Says something to an agent in a thread, which is made if there is none",
+        parameters: &["wait", "idempotencyKey"],
+        body: Body::Json("RunThread"),
+        answers: THREAD_ANSWERS,
+        refusals: &[BODY, &[404, 409, 410], WRITE],
+    },
+    Operation {
+        method: "POST",
+        path: "/resume",
+        id: "resumeThread",
+        summary: "Answers what a thread waits for: whole asks, all of them or none",
+        parameters: &["wait", "idempotencyKey"],
+        body: Body::Json("ResumeThread"),
+        answers: THREAD_ANSWERS,
+        refusals: &[BODY, &[404, 409, 410], WRITE],
+    },
+    Operation {
+        method: "GET",
+        path: "/health-check",
+        id: "healthCheck",
+        summary: "Whether the server answers",
+        parameters: &[],
+        body: Body::None,
+        answers: &[Answer {
+            status: 200,
+            about: "a sentence that says so",
+            content: Content::AnyJson,
+            headers: &[],
+        }],
+        refusals: &[],
     },
 ];

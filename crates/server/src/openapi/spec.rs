@@ -1,7 +1,7 @@
 //! The whole document.
 
-use super::operation::{Operation, PROBLEM, Refusals, SEED};
-use super::{parameters, rest, schemas, seed, upstreams};
+use super::operation::{Operation, PROBLEM, Refusals, SEED, THREAD};
+use super::{agents, parameters, rest, schemas, seed, upstreams};
 use serde_json::{Map, Value, json};
 
 /// What the doors are, as OpenAPI 3.1.
@@ -11,7 +11,8 @@ pub fn document() -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method.to_lowercase()] = operation.shown(refusals);
     }
-    let responses: Map<String, Value> = PROBLEM.responses().chain(SEED.responses()).collect();
+    let responses = PROBLEM.responses().chain(SEED.responses()).chain(THREAD.responses());
+    let responses: Map<String, Value> = responses.collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -39,8 +40,11 @@ pub(crate) fn operations() -> impl Iterator<Item = (&'static str, &'static str)>
 
 fn table() -> impl Iterator<Item = (&'static Operation, Refusals)> {
     let rest = rest::RUNS.iter().chain(rest::SESSIONS).chain(rest::CATALOG).chain(rest::OPERATIONS);
-    let rest = rest.chain(upstreams::UPSTREAMS).map(|operation| (operation, PROBLEM));
-    rest.chain(seed::SESSIONS.iter().map(|operation| (operation, SEED)))
+    let rest = rest.chain(upstreams::UPSTREAMS).chain(agents::AGENTS);
+    let seeds = seed::SESSIONS.iter().chain(agents::ENTITIES);
+    let rest = rest.map(|operation| (operation, PROBLEM));
+    let rest = rest.chain(seeds.map(|operation| (operation, SEED)));
+    rest.chain(seed::THREADS.iter().map(|operation| (operation, THREAD)))
 }
 
 fn headers() -> Value {
@@ -82,7 +86,14 @@ mod tests {
             assert!(document.pointer(pointer).is_some(), "`{reference}` leads nowhere");
         }
         // Schemas of events stand for themselves: they are the data inside of streams.
-        let alone = ["StreamEnd", "FeedSnapshot", "FeedEvent"];
+        let alone = [
+            "StreamEnd",
+            "FeedSnapshot",
+            "FeedEvent",
+            "ThreadDelta",
+            "ThreadRestart",
+            "ToolResult",
+        ];
         for group in ["schemas", "parameters", "headers"] {
             for name in document["components"][group].as_object().unwrap().keys() {
                 let reference = format!("#/components/{group}/{name}");

@@ -109,9 +109,12 @@ fn lists_of(table: &Table, mistakes: &mut Vec<Mistake>) -> Vec<Entry> {
 fn inner<'t>(table: &'t Table, key: &str) -> Option<&'t Table> {
     match &table.get(key)?.1.value {
         Shape::Table(table) => Some(table),
-        Shape::Text(_) | Shape::Whole(_) | Shape::Flag(_) | Shape::List(_) | Shape::Other(_) => {
-            None
-        }
+        Shape::Text(_)
+        | Shape::Whole(_)
+        | Shape::Fraction(_)
+        | Shape::Flag(_)
+        | Shape::List(_)
+        | Shape::Other(_) => None,
     }
 }
 

@@ -2,12 +2,12 @@
 //! in `.mcp.json`, as every client writes it, and in `waypost.toml`; this folder reads both, says
 //! what is wrong where, and looks variables up only when a server starts.
 
-mod written;
-mod text;
-mod expand;
+pub(crate) mod written;
+pub(crate) mod text;
+pub(crate) mod expand;
 mod oauth;
 mod keys;
-mod sendable;
+pub(crate) mod sendable;
 mod rest;
 mod entry;
 mod show;

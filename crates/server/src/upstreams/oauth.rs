@@ -80,6 +80,7 @@ impl Oauth {
             // Whether a client logs in by itself; here somebody has to say so.
             Shape::Text(_)
             | Shape::Whole(_)
+            | Shape::Fraction(_)
             | Shape::Flag(_)
             | Shape::List(_)
             | Shape::Other(_) => return None,
@@ -196,6 +197,7 @@ impl Oauth {
                 }
                 Shape::List(_)
                 | Shape::Whole(_)
+                | Shape::Fraction(_)
                 | Shape::Flag(_)
                 | Shape::Table(_)
                 | Shape::Other(_) => self.scopes = reading.texts(key, value),

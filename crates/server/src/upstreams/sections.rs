@@ -29,6 +29,7 @@ impl Sections {
             // Told by whoever reads the other keys of `[mcp]`.
             Shape::Text(_)
             | Shape::Whole(_)
+            | Shape::Fraction(_)
             | Shape::Flag(_)
             | Shape::List(_)
             | Shape::Other(_) => None,

@@ -34,7 +34,7 @@ pub(super) fn url_of(text: &Text, around: &Around<'_>) -> Result<String, Mistake
 }
 
 /// Headers that can be sent.
-pub(super) fn headers_of(
+pub(crate) fn headers_of(
     headers: &Named,
     around: &Around<'_>,
 ) -> Result<Vec<(String, Secret)>, Mistake> {

@@ -45,6 +45,7 @@ impl<'m> Reading<'m> {
         match &value.value {
             Shape::Text(text) => Some(Text { text: text.clone(), place: value.place.clone() }),
             Shape::Whole(_)
+            | Shape::Fraction(_)
             | Shape::Flag(_)
             | Shape::List(_)
             | Shape::Table(_)
@@ -76,6 +77,7 @@ impl<'m> Reading<'m> {
             Shape::Table(table) => Some(table),
             Shape::Text(_)
             | Shape::Whole(_)
+            | Shape::Fraction(_)
             | Shape::Flag(_)
             | Shape::List(_)
             | Shape::Other(_) => self.refuse(key, value, "a table"),
@@ -88,6 +90,7 @@ impl<'m> Reading<'m> {
             Shape::Flag(flag) => Some(flag),
             Shape::Text(_)
             | Shape::Whole(_)
+            | Shape::Fraction(_)
             | Shape::List(_)
             | Shape::Table(_)
             | Shape::Other(_) => self.refuse(key, value, "true or false"),
@@ -99,12 +102,27 @@ impl<'m> Reading<'m> {
         match value.value {
             Shape::Whole(number) if number > 0 => Some(number),
             Shape::Whole(_)
+            | Shape::Fraction(_)
             | Shape::Text(_)
             | Shape::Flag(_)
             | Shape::List(_)
             | Shape::Table(_)
             | Shape::Other(_) => self.refuse(key, value, "a whole number from 1 on"),
         }
+    }
+
+    /// A number from 0 on, as it is written.
+    pub(crate) fn number(&mut self, key: &str, value: &Written) -> Option<Text> {
+        let text = match &value.value {
+            Shape::Whole(number) => number.to_string(),
+            Shape::Fraction(number) => number.clone(),
+            Shape::Text(_)
+            | Shape::Flag(_)
+            | Shape::List(_)
+            | Shape::Table(_)
+            | Shape::Other(_) => return self.refuse(key, value, "a number from 0 on"),
+        };
+        Some(Text { text, place: value.place.clone() })
     }
 
     fn refuse<T>(&mut self, key: &str, value: &Written, wanted: &str) -> Option<T> {

@@ -28,6 +28,8 @@ impl fmt::Debug for Written {
 pub(crate) enum Shape {
     Text(String),
     Whole(u64),
+    /// A number with a fraction, as it is written.
+    Fraction(String),
     Flag(bool),
     List(Vec<Written>),
     Table(Table),
@@ -94,7 +96,7 @@ impl Written {
                     Err(_) => Shape::Other("a number below 0 or far too large"),
                 }
             }
-            DeValue::Float(_) => Shape::Other("a number with a fraction"),
+            DeValue::Float(number) => Shape::Fraction(number.as_str().to_owned()),
             DeValue::Boolean(flag) => Shape::Flag(*flag),
             DeValue::Datetime(_) => Shape::Other("a date"),
             DeValue::Array(items) => {
@@ -130,7 +132,10 @@ impl Written {
             NodeKind::Bool(flag) => Shape::Flag(*flag),
             NodeKind::Number(number) => match number.as_u64() {
                 Some(number) => Shape::Whole(number),
-                None => Shape::Other("a number below 0 or with a fraction"),
+                None if number.as_f64().is_some_and(|number| number >= 0.0) => {
+                    Shape::Fraction(number.to_string())
+                }
+                None => Shape::Other("a number below 0"),
             },
             NodeKind::Text(text) => Shape::Text(text.clone()),
             NodeKind::List(items) => {
@@ -152,6 +157,7 @@ impl Written {
         match &self.value {
             Shape::Text(_) => "a text",
             Shape::Whole(_) => "a number",
+            Shape::Fraction(_) => "a number with a fraction",
             Shape::Flag(_) => "true or false",
             Shape::List(_) => "a list",
             Shape::Table(_) => "a table",

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// These may carry more than is told: the state of a conflict, who won.
-const OPEN: [&str; 2] = ["Problem", "SeedError"];
+/// These may carry more than is told: the state of a conflict, who won; what others keep beside an
+/// agent.
+const OPEN: [&str; 4] = ["Problem", "SeedError", "ThreadError", "Agent"];
 
 static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::read);
 
@@ -46,7 +47,8 @@ impl Contract {
     }
 
     fn hold(&self, method: &Method, path: &str, answer: &Answer) {
-        let path = path.split('?').next().unwrap_or_default();
+        // Some doors are open with a slash at the end too.
+        let path = path.split('?').next().unwrap_or_default().trim_end_matches('/');
         let Some(operation) = self.operation(method, path) else {
             // The frame refuses strangers before it looks at the path.
             let status = answer.status;

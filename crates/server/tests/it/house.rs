@@ -4,7 +4,7 @@ use crate::contract;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
-use engine::{Engine, PlanFile};
+use engine::{AgentFile, Engine, PlanFile};
 use serde_json::{Value, json};
 use server::project::Project;
 use server::{Assembled, Extra, Setup, Stopper, assemble};
@@ -293,6 +293,15 @@ pub fn demo_with(file: &str, id: &str, plan: &str) -> Project {
         default_id: id.into(),
     });
     project
+}
+
+/// The demo with these agents in its files.
+pub fn demo_with_agents(agents: &[(&str, &str)]) -> Project {
+    let file = |(file, text): &(&str, &str)| AgentFile {
+        file: (*file).to_owned(),
+        text: (*text).to_owned(),
+    };
+    Project { agents: agents.iter().map(file).collect(), ..Project::demo() }
 }
 
 /// A plan that asks before it adds.

@@ -3,6 +3,7 @@
 
 mod contract;
 mod house;
+mod talk;
 mod runs;
 mod sessions;
 mod asks;
@@ -11,6 +12,8 @@ mod events;
 mod feed;
 mod keys;
 mod openapi;
+mod seed001;
+mod seed001_misuse;
 mod seed004;
 mod refusals;
 mod rpc;
@@ -20,6 +23,8 @@ mod upstreams;
 mod providers;
 mod login_server;
 mod logins;
+mod agents;
+mod seed002;
 mod ops;
 mod serving;
 mod mcp_client;

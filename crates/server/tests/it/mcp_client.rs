@@ -225,7 +225,7 @@ pub async fn furnished(settings: &str) -> (House, Arc<Strings>) {
     };
     let tools = vec![tool(Kind::Tells), tool(Kind::Slow), tool(Kind::Roots), tool(Kind::Routed)];
     let shelves: Vec<Arc<dyn Shelf>> = vec![Arc::new(Watched(strings.clone()))];
-    (House::furnished(project, Extra { tools, shelves }).await, strings)
+    (House::furnished(project, Extra { tools, shelves, ..Extra::default() }).await, strings)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -76,7 +76,10 @@ fn callable() -> BTreeSet<String> {
     let items = document["paths"].as_object().unwrap().values();
     let operations = items.flat_map(|item| item.as_object().unwrap().values());
     operations
-        .filter(|operation| operation["responses"]["200"]["content"]["text/event-stream"].is_null())
+        .filter(|operation| {
+            let content = &operation["responses"]["200"]["content"];
+            content["text/event-stream"].is_null() || !content["application/json"].is_null()
+        })
         .map(|operation| format!("own.{}", text(&operation["operationId"])))
         .collect()
 }

@@ -22,10 +22,11 @@ const ADVANCE: &str = "UPDATE sessions SET status = ?4, run = ?5, plan = ?6, ste
 const JOURNAL: &str = "INSERT INTO journal (session, seq, last_seq, body) VALUES (?1, ?2, ?3, ?4)";
 
 const RUN: &str = "INSERT INTO runs (id, session, no, plan, status, step, answer, last_error, \
-     started_at, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+     started_at, ended_at, spent, stopped) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
      ON CONFLICT (id) DO UPDATE SET status = excluded.status, step = excluded.step, \
-     answer = excluded.answer, last_error = excluded.last_error, ended_at = excluded.ended_at \
-     WHERE runs.session = excluded.session";
+     answer = excluded.answer, last_error = excluded.last_error, ended_at = excluded.ended_at, \
+     spent = excluded.spent, stopped = excluded.stopped WHERE runs.session = excluded.session";
 
 const OPEN_ASK: &str = "INSERT INTO asks (id, session, realm, run, step, kind, status, body, \
      created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
@@ -203,6 +204,8 @@ fn write_run(connection: &Connection, session: i64, run: &RunRow) -> Result<(), 
         run.last_error.as_ref().map(to_json).transpose()?,
         run.started_at.0,
         run.ended_at.map(|at| at.0),
+        (!run.spent.is_nothing()).then(|| to_json(&run.spent)).transpose()?,
+        run.stopped,
     ])?;
     if written == 0 {
         let why = format!("`{}` is a run of another session", run.id);

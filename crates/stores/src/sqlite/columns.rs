@@ -19,7 +19,7 @@ pub(crate) const SESSION: &str = "s.id, s.realm, s.space, s.key, s.status, s.run
 pub(crate) const AFTER_SESSION: usize = 13;
 /// The columns that `run` reads, from the tables `s` and `r`.
 pub(crate) const RUN: &str = "s.id, s.realm, s.space, s.key, r.id, r.no, r.plan, r.status, \
-     r.step, r.answer, r.last_error, r.started_at, r.ended_at";
+     r.step, r.answer, r.last_error, r.started_at, r.ended_at, r.spent, r.stopped";
 /// The columns that `ask` reads, from the tables `s` and `a`.
 pub(crate) const ASK: &str = "s.id, s.realm, s.space, s.key, a.body, a.status, a.decision";
 /// Where the columns after `ASK` begin.
@@ -63,6 +63,8 @@ pub(crate) fn run(row: &Row<'_>) -> Result<SessionRun, Trouble> {
         last_error: from_json(row, 10)?,
         started_at: Millis(row.get(11)?),
         ended_at: row.get::<_, Option<i64>>(12)?.map(Millis),
+        spent: from_json(row, 13)?.unwrap_or_default(),
+        stopped: row.get(14)?,
     };
     Ok(SessionRun { session, key, row: run })
 }

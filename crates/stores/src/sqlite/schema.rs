@@ -29,6 +29,12 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("migrations/0002_retention.sql"),
         fill: Some(refs::fill),
     },
+    Migration {
+        version: 3,
+        name: "spent",
+        sql: include_str!("migrations/0003_spent.sql"),
+        fill: None,
+    },
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (

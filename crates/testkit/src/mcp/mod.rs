@@ -17,6 +17,7 @@ use changing::Later;
 use engine::clock::SystemClock;
 use kernel::contracts::{Clock, Tool};
 use kernel::limits::Limits;
+use kernel::shelf::Shelf;
 use server::config::Config;
 use server::project::Project;
 use server::{AssembleError, Assembled, Extra, Setup};
@@ -82,7 +83,8 @@ fn extra(engine: &Later) -> Extra {
     .into_iter()
     .flatten()
     .collect();
-    Extra { tools, shelves: vec![Arc::new(FixtureShelf::new(touched))] }
+    let shelves: Vec<Arc<dyn Shelf>> = vec![Arc::new(FixtureShelf::new(touched))];
+    Extra { tools, shelves, ..Extra::default() }
 }
 
 #[cfg(test)]

@@ -42,6 +42,10 @@ pub(super) fn natural(
         "validate::is_positive" => json!(number("num") > 0),
         "test::always_fail" => return Err(ToolError::failed("AlwaysFails", "as told")),
         "test::echo" => arguments.clone(),
+        "list_calendars" => json!({"calendars": ["primary"]}),
+        "list_events" => json!({"events": []}),
+        "create_event" => json!({"id": "e1", "event_details": arguments["name"]}),
+        "update_event" => json!({"id": arguments["event_id"], "event_details": arguments["start"]}),
         "test::given" | "write::given" => json!(given),
         _ => json!("done"),
     }))

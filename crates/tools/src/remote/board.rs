@@ -67,6 +67,8 @@ pub(crate) struct Board {
     shown: Mutex<Shown>,
     changes: watch::Sender<u64>,
     checks: mpsc::Sender<Check>,
+    /// It was heard, could not be reached, or was let go.
+    tried: watch::Sender<bool>,
     stop: watch::Sender<bool>,
     stopped: watch::Sender<bool>,
 }
@@ -95,6 +97,7 @@ impl Board {
             shown: Mutex::new(Shown { status, tools: Vec::new() }),
             changes: watch::Sender::new(0),
             checks,
+            tried: watch::Sender::new(false),
             stop: watch::Sender::new(false),
             stopped: watch::Sender::new(false),
         };
@@ -156,6 +159,7 @@ impl Board {
     /// It can be used, but something went wrong.
     pub(crate) fn stumbled(&self, error: Fault) {
         self.shown().status.last_error = Some(error);
+        self.tried.send_replace(true);
     }
 
     /// This version is spoken with it, and this it says of itself.
@@ -195,8 +199,14 @@ impl Board {
         let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
     }
 
+    /// Waits until it was tried for the first time, whatever came of that.
+    pub(crate) async fn tried(&self) {
+        let _ = self.tried.subscribe().wait_for(|tried| *tried).await;
+    }
+
     /// It is let go.
     pub(crate) fn end_stop(&self) {
+        self.tried.send_replace(true);
         self.stopped.send_replace(true);
     }
 
@@ -214,6 +224,10 @@ impl Board {
             status.restarts += u64::from(is_lost);
             status.state = state;
             status.since = now;
+        }
+        drop(shown);
+        if state != UpstreamState::Connecting {
+            self.tried.send_replace(true);
         }
     }
 

@@ -82,6 +82,11 @@ impl Upstream {
         self.board.changes()
     }
 
+    /// Waits until it was tried for the first time: its tools are known then, or it is away.
+    pub async fn tried(&self) {
+        self.board.tried().await;
+    }
+
     /// Its prompts and resources.
     pub fn shelf(&self) -> Arc<dyn Shelf> {
         self.shelf.clone()

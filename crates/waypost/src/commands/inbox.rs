@@ -7,7 +7,8 @@ use crate::input;
 use crate::outcome;
 use crate::output::Fields;
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use wire::rest::{
     ApproveReply, Ask, AskKind, AskStatus, AskedCall, AuthorizeAction, AuthorizeReply,
     CallDecision, ClarifyReply, FillAction, FillReply, FixAction, FixReply, Page, ReplyAnswer,
@@ -18,11 +19,14 @@ Examples:
   waypost inbox ls
   waypost inbox show ask_..
   waypost inbox answer ask_.. Ada                               # a question
+  waypost inbox answer ask_.. call_1..=tomorrow call_2..=Ada    # several of an agent
   waypost inbox answer ask_.. name=Ada age=36                   # a form
   waypost inbox answer ask_.. --json-input @form.json           # a form from a file
   waypost inbox answer ask_.. --action retry                    # a failed step
   waypost inbox answer ask_.. --action edit --arguments '{\"a\": 1, \"b\": 2}'
   waypost inbox approve ask_..
+  waypost inbox approve ask_.. --call call_1.. --feedback 'one is enough'
+  waypost inbox approve ask_.. --edit call_1..='{\"a\": 1}'       # with other arguments
   waypost inbox reject ask_.. --feedback 'not before Monday'";
 
 /// What `waypost inbox` takes.
@@ -61,7 +65,8 @@ enum InboxCommand {
 struct AnswerArgs {
     /// The ask's id
     ask: String,
-    /// The answer to a question as text; to a form `key=value ..`, a JSON text or @file
+    /// The answer to a question as text, to several `CALL=TEXT ..`; to a form `key=value ..`, a
+    /// JSON text or @file
     #[arg(conflicts_with_all = ["json_input", "action"])]
     text: Vec<String>,
     /// The answer as JSON
@@ -88,6 +93,12 @@ struct ApproveArgs {
     /// Approve only this call; the other calls of the ask are rejected
     #[arg(long = "call", value_name = "CALL")]
     calls: Vec<String>,
+    /// Approve this call with other arguments, the whole of them
+    #[arg(long = "edit", value_name = "CALL=JSON|@FILE")]
+    edits: Vec<String>,
+    /// Why the other calls are rejected: whoever asked is told
+    #[arg(long, value_name = "TEXT", default_value = "not approved")]
+    feedback: String,
     /// How many seconds to wait for the run to end or pause again
     #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
     wait: u64,
@@ -97,6 +108,9 @@ struct ApproveArgs {
 struct RejectArgs {
     /// The ask's id
     ask: String,
+    /// Reject only this call; the other calls of the ask are approved
+    #[arg(long = "call", value_name = "CALL")]
+    calls: Vec<String>,
     /// Why: whoever asked is told
     #[arg(long, value_name = "TEXT")]
     feedback: String,
@@ -137,12 +151,12 @@ pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit, Fail
         }
         InboxCommand::Approve(args) => {
             let ask = open_ask(&client, &args.ask).await?;
-            let reply = approval(&ask, &args.calls)?;
+            let reply = approval(&ask, &args)?;
             send(context, &client, (&ask, &reply), args.wait).await
         }
         InboxCommand::Reject(args) => {
             let ask = open_ask(&client, &args.ask).await?;
-            let reply = rejection(&ask, &args.feedback)?;
+            let reply = rejection(&ask, &args)?;
             send(context, &client, (&ask, &reply), args.wait).await
         }
     }
@@ -203,6 +217,13 @@ fn fields(ask: &Ask) -> Fields {
         ask.actions.iter().map(|action| plain_name(&json!(action))).collect();
     fields.add("actions", actions.join(", "));
     fields.add("url", ask.url.as_deref().unwrap_or_default());
+    for asked in &ask.questions {
+        let about = match asked.context.as_str() {
+            "" => String::new(),
+            context => format!(" ({context})"),
+        };
+        fields.add("question", format!("{} {}{about}", asked.call_id, asked.question));
+    }
     for AskedCall { call_id, tool, arguments } in &ask.calls {
         fields.add("call", format!("{call_id} {tool} {arguments}"));
     }
@@ -277,7 +298,25 @@ fn clarification(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
     match &args.json_input {
         Some(text) => input::text_or_file(text),
         None if args.text.is_empty() => Err(misfit(ask, "needs an answer")),
+        None if ask.questions.len() > 1 => each_question(ask, &args.text),
         None => Ok(json!(args.text.join(" "))),
+    }
+}
+
+/// `CALL=TEXT ..`: an answer for each question of an agent.
+fn each_question(ask: &Ask, words: &[String]) -> Result<Value, Failure> {
+    let mut answers = Map::new();
+    for word in words {
+        let split = word.split_once('=');
+        let asked = |id: &str| ask.questions.iter().any(|asked| asked.call_id == id);
+        let Some((id, text)) = split.filter(|(id, _)| asked(id)) else {
+            return Err(misfit(ask, &format!("has no question that `{word}` answers")));
+        };
+        answers.insert(id.to_owned(), json!(text));
+    }
+    match ask.questions.iter().find(|asked| !answers.contains_key(&asked.call_id)) {
+        Some(missing) => Err(misfit(ask, &format!("also asks: {}", missing.question))),
+        None => Ok(Value::Object(answers)),
     }
 }
 
@@ -309,34 +348,58 @@ fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value, Failure> {
     Ok(json!(FixReply { action, arguments, output }))
 }
 
-fn approval(ask: &Ask, only: &[String]) -> Result<Value, Failure> {
-    if let Some(unknown) = only.iter().find(|id| !ask.calls.iter().any(|call| call.call_id == **id))
-    {
-        return Err(Failure::usage(format!("call `{unknown}` is not part of {}", ask.id))
-            .hint(format!("`waypost inbox show {}` lists its calls", ask.id)));
+fn approval(ask: &Ask, args: &ApproveArgs) -> Result<Value, Failure> {
+    let mut edits = BTreeMap::new();
+    for edit in &args.edits {
+        let Some((call, arguments)) = edit.split_once('=') else {
+            return Err(Failure::usage(format!("`{edit}` is not `CALL=JSON`"))
+                .hint("give the call, then the whole arguments"));
+        };
+        edits.insert(call, input::text_or_file(arguments)?);
     }
+    let named = edits.keys().copied().chain(args.calls.iter().map(String::as_str));
+    let named: Vec<&str> = named.collect();
+    known_calls(ask, &named)?;
+    // An edit alone leaves the other calls as they are: only `--call` picks some of them.
     decisions(ask, |call| {
-        let approve = only.is_empty() || only.contains(&call.call_id);
-        let feedback = (!approve).then(|| "not approved".to_owned());
-        (approve, feedback)
+        let id = call.call_id.as_str();
+        let approve = args.calls.is_empty() || named.contains(&id);
+        (approve, (!approve).then(|| args.feedback.clone()), edits.get(id).cloned())
     })
 }
 
-fn rejection(ask: &Ask, feedback: &str) -> Result<Value, Failure> {
-    decisions(ask, |_| (false, Some(feedback.to_owned())))
+fn rejection(ask: &Ask, args: &RejectArgs) -> Result<Value, Failure> {
+    let named: Vec<&str> = args.calls.iter().map(String::as_str).collect();
+    known_calls(ask, &named)?;
+    decisions(ask, |call| {
+        let reject = named.is_empty() || named.contains(&call.call_id.as_str());
+        (!reject, reject.then(|| args.feedback.clone()), None)
+    })
 }
 
+fn known_calls(ask: &Ask, named: &[&str]) -> Result<(), Failure> {
+    let unknown = |id: &&&str| !ask.calls.iter().any(|call| call.call_id == **id);
+    match named.iter().find(unknown) {
+        // Whoever names a call of what is no approval hears that instead.
+        Some(unknown) if ask.kind == AskKind::Approve => {
+            Err(Failure::usage(format!("call `{unknown}` is not part of {}", ask.id))
+                .hint(format!("`waypost inbox show {}` lists its calls", ask.id)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a call may run, a person's words, and other arguments.
+type Decided = (bool, Option<String>, Option<Value>);
+
 /// One decision for every call of the ask: a reply must cover the whole ask.
-fn decisions(
-    ask: &Ask,
-    decide: impl Fn(&AskedCall) -> (bool, Option<String>),
-) -> Result<Value, Failure> {
+fn decisions(ask: &Ask, decide: impl Fn(&AskedCall) -> Decided) -> Result<Value, Failure> {
     if ask.kind != AskKind::Approve {
         return Err(misfit(ask, "is not about calls"));
     }
     let decision = |call: &AskedCall| {
-        let (approve, feedback) = decide(call);
-        CallDecision { call_id: call.call_id.clone(), approve, feedback, arguments: None }
+        let (approve, feedback, arguments) = decide(call);
+        CallDecision { call_id: call.call_id.clone(), approve, feedback, arguments }
     };
     Ok(json!(ApproveReply { decisions: ask.calls.iter().map(decision).collect() }))
 }

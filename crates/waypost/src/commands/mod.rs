@@ -3,6 +3,10 @@
 pub(crate) mod init;
 pub(crate) mod up;
 pub(crate) mod plan;
+pub(crate) mod agent;
+pub(crate) mod run;
+pub(crate) mod resume;
+pub(crate) mod chat;
 pub(crate) mod session;
 pub(crate) mod inbox;
 pub(crate) mod tool;
@@ -10,6 +14,7 @@ pub(crate) mod mcp;
 pub(crate) mod events;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod example;
 pub(crate) mod completions;
 pub(crate) mod man;
 pub(crate) mod docs_reference;

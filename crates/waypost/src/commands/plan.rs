@@ -139,6 +139,7 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
     let body = json!(RunBody {
         plan: None,
         plan_id: Some(args.id.clone()),
+        agent: None,
         input: Some(input::words(&args.input)?),
         session: args.session,
     });

@@ -167,11 +167,16 @@ fn unbound(error: &std::io::Error, address: Option<SocketAddr>) -> Failure {
     }
 }
 
+/// What the demo's agent can be told over HTTP.
+const REQUEST: &str = r#"{"thread_id": "t1", "user_request": "what is on my calendar?"}"#;
+
 fn things_to_try(address: SocketAddr) -> String {
     let url = format!("http://{address}");
     let server = if url == DEFAULT_SERVER { String::new() } else { format!(" --server {url}") };
     format!(
         "try this in another terminal:\n\
+         \x20 waypost{server} chat       # for example: create a meeting tomorrow at 9am\n\
+         \x20 curl -s {url}/run -d '{REQUEST}'\n\
          \x20 curl -s {url}/api/v1/plans\n\
          \x20 waypost{server} plan run math::conditional_add --input a=2 b=3\n\
          \x20 waypost{server} plan run interaction::greeting    # asks for a name\n\

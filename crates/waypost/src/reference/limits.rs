@@ -41,6 +41,41 @@ const MEANINGS: &[(&str, &str)] = &[
         "call_wants_max",
         "How often one call in a run may want something before it does what it is called for.",
     ),
+    (
+        "authorize_poll_ms",
+        "How long after somebody was asked to log in for a thread it is looked whether that is \
+         done: twice as long each time.",
+    ),
+    ("authorize_poll_ms_max", "The longest of these waits."),
+    ("authorize_polls_max", "How often it is looked; then somebody has to say so."),
+    (
+        "turn_timeout_ms",
+        "How long one turn of a model may take, where the model's entry says nothing.",
+    ),
+    ("turn_attempts_max", "How often one turn is tried before a person is asked."),
+    (
+        "turn_backoff_ms",
+        "How long to wait before a failed turn is tried again: twice as long each time.",
+    ),
+    ("turn_backoff_ms_max", "The longest of these waits."),
+    (
+        "turn_retry_after_ms_max",
+        "The longest wait that a provider may ask for; with a longer one the turn has failed.",
+    ),
+    ("turn_calls_max", "How many tools one turn may call."),
+    (
+        "turn_result_bytes_max",
+        "How many bytes of one result a model reads; the rest is cut off, and that is said.",
+    ),
+    ("turns_active_max", "How many turns of models run at the same time."),
+    (
+        "turn_deltas_max",
+        "How many pieces of a turn wait for one who listens to it; whoever is slower loses some.",
+    ),
+    (
+        "talk_cached_bytes_max",
+        "How much of its conversations a session keeps at hand while it is driven.",
+    ),
     ("calls_active_max", "How many calls run at the same time, over all sessions."),
     ("call_rates_max", "How many callers' rates of calls are remembered."),
     ("runs_active_max", "How many sessions move at the same time."),

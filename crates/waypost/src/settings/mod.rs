@@ -12,7 +12,7 @@ use kernel::plan::mistake::Mistake;
 use serde_json::{Map, Value, json};
 use server::config::{AdminRule, Config};
 use server::layer::{Layer, Source};
-use server::project::CONFIG_FILE;
+use server::project::{CONFIG_FILE, DEMO_SETTINGS};
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,24 @@ impl Settings {
         Self::read(project, environment, &Roots::of_this_machine())
     }
 
+    /// The settings that hold for the demo: what its example says, below those that hold for all.
+    pub(crate) fn of_demo(environment: &Environment) -> Result<Self, Failure> {
+        let (file, text) = DEMO_SETTINGS;
+        let example = vec![Layer::file(file, text)];
+        Self::over(example, None, environment, &Roots::of_this_machine())
+    }
+
     fn read(
+        project: Option<&Path>,
+        environment: &Environment,
+        roots: &Roots,
+    ) -> Result<Self, Failure> {
+        Self::over(Vec::new(), project, environment, roots)
+    }
+
+    /// What holds over these layers.
+    fn over(
+        mut layers: Vec<Layer>,
         project: Option<&Path>,
         environment: &Environment,
         roots: &Roots,
@@ -74,7 +91,6 @@ impl Settings {
         if let Some(folder) = project {
             files.push(file_of(folder)?);
         }
-        let mut layers = Vec::new();
         for path in files {
             layers.extend(layer(&path)?);
         }
@@ -194,8 +210,13 @@ fn collect(
     }
 }
 
-/// Whether the value is one that an upstream is given and nobody else should see.
+/// Whether the value is one that an upstream or a provider of models is given and nobody else
+/// should see.
 fn is_secret(path: &str) -> bool {
+    // The name of a model may have dots.
+    if path.starts_with("models.") {
+        return path.ends_with(".api_key") || path.contains(".headers.");
+    }
     let mut words = path.split('.');
     let table = match (words.next(), words.next()) {
         (Some("mcp"), Some("servers")) => words.nth(1),
@@ -338,6 +359,19 @@ mod tests {
     }
 
     #[test]
+    fn the_demo_has_the_server_of_its_example() {
+        let none = Environment::default();
+        let example = vec![Layer::file(DEMO_SETTINGS.0, DEMO_SETTINGS.1)];
+        let settings = Settings::over(example, None, &none, &Roots::default()).unwrap();
+        let names: Vec<&str> =
+            settings.config.upstreams.iter().map(|entry| entry.name.as_str()).collect();
+        assert!(names.contains(&"calendar"), "{names:?}");
+        let all = settings.all((DEFAULT_SERVER, &Origin::Default), &none);
+        let command = all.iter().find(|setting| setting.key == "mcp.servers.calendar.command");
+        assert_eq!(command.unwrap().value, "${WAYPOST_BIN}");
+    }
+
+    #[test]
     fn without_a_project_the_settings_of_all_hold() {
         let machine = Machine::new(&[SYSTEM, PROJECT]);
         let roots = Roots { system: Some(machine.folder.path().join("etc")), user: None };
@@ -365,6 +399,20 @@ mod tests {
         assert!(told.contains(&"mcp.servers.a.oauth.client_id \"me\"".to_owned()), "{told:?}");
         let secret = "mcp.servers.a.oauth.client_secret \"set\"";
         assert!(told.contains(&secret.to_owned()), "{told:?}");
+        assert!(!told.concat().contains("hunter2"), "{told:?}");
+    }
+
+    #[test]
+    fn what_models_are_given_is_not_shown() {
+        let text = "[models.\"gpt-6.1\"]\nprovider = \"openai\"\nmodel = \"m\"\n\
+                    api_key = \"hunter2\"\nheaders = { X-Team = \"hunter2\" }\n";
+        let told: Vec<String> = written(&Layer::file("a.toml", text))
+            .iter()
+            .map(|setting| format!("{} {}", setting.key, setting.value))
+            .collect();
+        assert!(told.contains(&"models.gpt-6.1.api_key \"set\"".to_owned()), "{told:?}");
+        assert!(told.contains(&"models.gpt-6.1.headers.X-Team \"set\"".to_owned()), "{told:?}");
+        assert!(told.contains(&"models.gpt-6.1.model \"m\"".to_owned()), "{told:?}");
         assert!(!told.concat().contains("hunter2"), "{told:?}");
     }
 

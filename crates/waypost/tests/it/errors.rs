@@ -40,6 +40,15 @@ const BROKEN: &str = r#"{
   }
 }"#;
 
+/// An agent with mistakes, and models that nobody can use.
+const STRANGE: &str = "refName: my helper\nllmConfigRef: openai\naprove: [create_event]\n\
+                       promptSteps:\n  - {order: 1, content: \"It is {{ tiem }}.\"}\n";
+const MODELS: &str = "[models.fast]\nprovider = \"ollama\"\nmodel = \"llama\"\n\n\
+                      [models.cheap]\nprovider = \"openai\"\nmodle = \"x\"\n";
+
+const KEYLESS: &str = "[models.fast]\nprovider = \"anthropic\"\nmodel = \"m\"\n\
+                       api_key = \"${WAYPOST_NO_SUCH_KEY}\"\n";
+
 /// What needs no server, by the name of its file.
 const OFFLINE: &[(&str, &[&str])] = &[
     ("up-bad-port", &["up", "--demo", "--port", "99999"]),
@@ -47,6 +56,12 @@ const OFFLINE: &[(&str, &[&str])] = &[
     ("up-no-folder", &["up", "nowhere"]),
     ("up-unknown-keys", &["up", "misspelt", "--ephemeral"]),
     ("up-plan-mistakes", &["up", "mistaken", "--ephemeral", "--port", "0"]),
+    ("up-agent-mistakes", &["up", "strange", "--ephemeral", "--port", "0"]),
+    ("up-model-mistakes", &["up", "models", "--ephemeral", "--port", "0"]),
+    ("up-model-unset", &["up", "keyless", "--ephemeral", "--port", "0"]),
+    ("agent-apply-mistakes", &["agent", "apply", "strange/agents/bad.yaml"]),
+    ("agent-apply-no-file", &["agent", "apply", "nowhere.yaml"]),
+    ("agent-apply-no-files", &["agent", "apply"]),
     ("config-unknown-keys", &["config", "show", "misspelt"]),
     ("config-variable-file", &["config", "show", "variables"]),
     ("config-variable-unknown", &["config", "show", "variables/misspelt"]),
@@ -103,6 +118,8 @@ const ONLINE: &[(&str, &[&str])] = &[
     ("inbox-approve-form", &["inbox", "approve", "ASK"]),
     ("inbox-answer-wrong-action", &["inbox", "answer", "ASK", "--action", "retry"]),
     ("inbox-answer-off-schema", &["inbox", "answer", "ASK", "name="]),
+    ("agent-get-unknown", &["agent", "get", "nobody-knows-it"]),
+    ("agent-rm-unknown", &["agent", "rm", "nobody-knows-it"]),
     ("tool-show-misspelt", &["tool", "show", "math::ad"]),
     ("tool-call-wrong-input", &["tool", "call", "math::add", "a=one", "b=2"]),
     ("tool-call-failed", &["tool", "call", "test::always_fail"]),
@@ -126,6 +143,9 @@ impl Told {
             ("misspelt/waypost.toml", MISSPELT),
             ("mistaken/waypost.toml", ""),
             ("mistaken/plans/x/bad.yaml", MISTAKEN),
+            ("strange/agents/bad.yaml", STRANGE),
+            ("models/waypost.toml", MODELS),
+            ("keyless/waypost.toml", KEYLESS),
             ("empty/waypost.toml", ""),
             ("behind/waypost.toml", BEHIND),
             ("behind/.mcp.json", CLIENTS),

@@ -21,6 +21,9 @@ fn every_command_begins_its_help_with_examples() {
     let commands = [
         "up",
         "init",
+        "run",
+        "resume",
+        "chat",
         "plan",
         "session",
         "inbox",

@@ -1,4 +1,5 @@
-//! An MCP client of a test: starts `waypost mcp serve --stdio` and speaks with it, line by line.
+//! An MCP client of a test: starts a server over standard input and output, `waypost mcp serve
+//! --stdio` unless it is told otherwise, and speaks with it, line by line.
 
 use crate::process::{Ended, command, terminate};
 use serde_json::{Value, json};
@@ -30,9 +31,13 @@ pub struct Peer {
 impl Peer {
     /// Starts `waypost mcp serve --stdio` with these arguments.
     pub fn start(folder: &Path, arguments: &[&str]) -> Self {
+        Self::of(folder, &[&["mcp", "serve", "--stdio"][..], arguments].concat())
+    }
+
+    /// Starts `waypost` with these arguments.
+    pub fn of(folder: &Path, arguments: &[&str]) -> Self {
         let said = tempfile::tempdir().unwrap();
-        let all = [&["mcp", "serve", "--stdio"][..], arguments].concat();
-        let mut command = command(folder, &all);
+        let mut command = command(folder, arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(File::create(said.path().join("stderr")).unwrap());
         let mut child = command.spawn().unwrap();

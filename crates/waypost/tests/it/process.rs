@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +18,15 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Variables that change what the binary prints, beside `WAYPOST_*`.
-const VARIABLES: [&str; 3] = ["LOG_LEVEL", "NO_COLOR", "ASSISTANT_MCP_URL"];
+const VARIABLES: [&str; 7] = [
+    "LOG_LEVEL",
+    "NO_COLOR",
+    "ASSISTANT_MCP_URL",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "GOOGLE_API_KEY",
+];
 
 /// A command that ended.
 #[derive(Debug)]
@@ -137,6 +146,37 @@ impl Drop for Running {
         // Both fail only when the process is gone already, which is what is wanted.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A process that says on standard output where it listens; killed when dropped.
+pub struct Listening {
+    running: Running,
+    pub address: SocketAddr,
+}
+
+impl Listening {
+    /// Starts `waypost` with these arguments, and waits for a line that begins like this and names
+    /// the address next.
+    pub fn start(folder: &Path, arguments: &[&str], banner: &str) -> Self {
+        let mut running = Running::start(folder, arguments, &[]);
+        let what = format!("{} to listen", running.what);
+        let address = wait_for(&what, START_LIMIT, || {
+            if let Some(status) = running.child.try_wait().unwrap() {
+                panic!("it ended with {status}: {}", running.read("stderr"));
+            }
+            let stdout = running.read("stdout");
+            let named = stdout.strip_suffix('\n')?.strip_prefix(banner)?.to_owned();
+            named.split('/').next().map(|address| address.parse().unwrap())
+        });
+        Self { running, address }
+    }
+
+    /// SIGTERM, then what it said until its end.
+    pub fn stop(mut self) -> Ended {
+        self.running.begun = Instant::now();
+        terminate(self.running.child.id());
+        self.running.end(STOP_LIMIT)
     }
 }
 

@@ -73,6 +73,10 @@ pub struct Ask {
     /// where it is a tool that asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<AskedCall>,
+    /// Clarify: the questions of an agent, each answered by its call. Empty where `body` is the one
+    /// question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<AskedQuestion>,
     /// Fill: JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
@@ -113,6 +117,19 @@ pub struct AskSession {
     pub space: String,
     /// The client's own key.
     pub key: String,
+}
+
+/// One question of an agent inside an ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedQuestion {
+    /// `call_..`: the answer's key, where there are several.
+    pub call_id: String,
+    /// The question.
+    pub question: String,
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
 }
 
 /// A call inside an ask.
@@ -161,7 +178,7 @@ pub struct ClarifyReply {
     /// `decline` to give no answer; `accept` is understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<FillAction>,
-    /// The answer.
+    /// The answer; for several questions of an agent an object of texts by call id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
 }

@@ -5,12 +5,15 @@ mod problem;
 mod ask;
 mod run;
 mod catalog;
+mod agent;
 mod upstream;
 mod stream;
 
+pub use agent::{AgentAnswer, AgentSummary};
 pub use ask::{
-    ApproveReply, Ask, AskKind, AskSession, AskStatus, AskedCall, AuthorizeAction, AuthorizeReply,
-    CallDecision, ClarifyReply, Decision, FillAction, FillReply, FixAction, FixReply,
+    ApproveReply, Ask, AskKind, AskSession, AskStatus, AskedCall, AskedQuestion, AuthorizeAction,
+    AuthorizeReply, CallDecision, ClarifyReply, Decision, FillAction, FillReply, FixAction,
+    FixReply,
 };
 pub use catalog::{
     CallAnswer, CallBody, PendingCall, PlanAnswer, PlanCheck, PlanMistake, PlanSummary, Tool,

@@ -2,6 +2,7 @@
 
 use super::ask::Ask;
 use super::problem::Fault;
+use crate::thread::RequestState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,13 +13,17 @@ pub struct RunBody {
     /// A plan that comes with the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Value>,
-    /// A plan of the catalog; either this or `plan`.
+    /// A plan of the catalog; one of `plan`, `planId` and `agent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
-    /// The run's input, `{}` if absent.
+    /// An agent to talk to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The run's input, `{}` if absent; for an agent a text, or `{user_request}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// The session: `ses_..`, or the client's own key, made if there is none; a new one if absent.
+    /// For an agent the thread whose conversation goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
 }
@@ -91,13 +96,33 @@ pub struct Run {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
+    /// What stopped its agent before that was done: a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// What it cost.
     pub cost: Cost,
 }
 
-/// What a run cost; empty until models are called.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cost {}
+/// What a run cost; empty where no model was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cost {
+    /// Turns of models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+    /// Tokens that they read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens that they wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Dollars, as far as prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dollars: Option<f64>,
+    /// Turns whose price nobody knows, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpriced_turns: Option<u32>,
+}
 
 /// One session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -131,6 +156,9 @@ pub struct Session {
     pub created_at: String,
     /// When its last event was recorded.
     pub updated_at: String,
+    /// Its conversation, where it is a thread and shown by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_state: Option<RequestState>,
 }
 
 /// A run with its session: what `POST /runs` and the routes of one run answer.

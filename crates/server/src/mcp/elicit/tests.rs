@@ -46,7 +46,7 @@ fn is_misfit(said: &Result<Said, Unfit>) -> bool {
 
 #[test]
 fn a_question_is_one_field() {
-    let ask = ask(AskBody::Clarify { message: "go on?".to_owned() });
+    let ask = ask(AskBody::Clarify { message: "go on?".to_owned(), questions: Vec::new() });
     let params = request(&ask, &modern(), 10).unwrap();
     assert_eq!(params["message"], "go on?");
     assert_eq!(params["requestedSchema"]["required"], json!(["answer"]));
@@ -61,6 +61,29 @@ fn a_question_is_one_field() {
     for wrong in [json!({}), json!(1), json!({"action": "perhaps"}), json!({"action": 1})] {
         assert!(matches!(heard(&ask, &wrong), Err(Unfit::Malformed(_))), "{wrong}");
     }
+}
+
+#[test]
+fn several_questions_of_an_agent_are_one_field_each() {
+    let asked = |id, question: &str, context: &str| Question {
+        call_id: CallId(id),
+        question: question.to_owned(),
+        context: context.to_owned(),
+    };
+    let questions = vec![asked(1, "what?", ""), asked(2, "when?", "the meeting")];
+    let several = ask(AskBody::Clarify { message: "what?\nwhen?".to_owned(), questions });
+    let schema = &request(&several, &modern(), 10).unwrap()["requestedSchema"];
+    assert_eq!(schema["required"], json!(["answer_1", "answer_2"]));
+    assert_eq!(schema["properties"]["answer_2"]["description"], "the meeting");
+    let said = heard(&several, &accept(json!({"answer_1": "a walk", "answer_2": "at 3"})));
+    let by_call = json!({CallId(1).to_string(): "a walk", CallId(2).to_string(): "at 3"});
+    assert_eq!(said, Ok(Said::Reply(Reply::Clarify { answer: Some(by_call) })));
+    assert!(is_misfit(&heard(&several, &accept(json!({"answer_1": "a walk"})))));
+    let questions = vec![asked(1, "what?", "")];
+    let one = ask(AskBody::Clarify { message: "what?".to_owned(), questions });
+    let said = heard(&one, &accept(json!({"answer": "a walk"})));
+    let by_call = json!({CallId(1).to_string(): "a walk"});
+    assert_eq!(said, Ok(Said::Reply(Reply::Clarify { answer: Some(by_call) })));
 }
 
 #[test]
@@ -149,6 +172,9 @@ fn an_approval_shows_what_would_be_called() {
     let two = ask(AskBody::Approve { calls: vec![call(1, json!({})), call(2, json!({}))] });
     let params = request(&two, &modern(), 100).unwrap();
     assert_eq!(params["requestedSchema"]["required"], json!(["approve_1", "approve_2"]));
+    let wordless = heard(&one, &accept(json!({"approve": false})));
+    let Ok(Said::Reply(Reply::Approve { decisions })) = wordless else { panic!("{wordless:?}") };
+    assert_eq!(decisions[0].feedback.as_deref(), Some(NO_WORDS), "an agent reads it");
     let content = json!({"approve_1": true, "approve_2": false, "feedback": "one will do"});
     let Ok(Said::Reply(Reply::Approve { decisions })) = heard(&two, &accept(content)) else {
         panic!("both are decided");
@@ -205,7 +231,7 @@ fn a_page_is_opened_where_the_client_can() {
 
 #[test]
 fn a_client_that_shows_no_forms_is_not_asked() {
-    let ask = ask(AskBody::Clarify { message: "go on?".to_owned() });
+    let ask = ask(AskBody::Clarify { message: "go on?".to_owned(), questions: Vec::new() });
     let cannot = Client { can: Can::default(), ..modern() };
     assert_eq!(request_or_text(&ask, &cannot, 10), None);
     assert_eq!(request(&ask, &client(Version::March2025), 10), None);

@@ -1,14 +1,16 @@
-//! Our own shelf. Prompts: one for each plan, which asks a model to run it. Resources: plans,
+//! Our own shelf. Prompts: one for each plan, which asks a model to run it, and one for each agent,
+//! which tells it what the agent's own model is told. Resources: plans,
 //! sessions with their histories, runs and blobs, under `waypost://`. What a caller may not see is
 //! not there for it.
 
 mod place;
 mod contents;
 mod prompt;
+mod agent;
 
 use crate::shown;
 use engine::refusal::{Refusal, RefusalKind};
-use engine::{Engine, Inspection, Watch};
+use engine::{Engine, Inspection, KnownAgent, Watch};
 use futures::future::BoxFuture;
 use kernel::call::{Caller, ToolOutput, ToolSpec};
 use kernel::contracts::{Page, Paged, SessionFilter, SessionRef};
@@ -47,6 +49,20 @@ impl Own {
         let named = inward(written, Alphabet::Mcp);
         let listed = named.and_then(|id| self.engine.plan_tool(caller, &id));
         listed.or_else(|| self.engine.plan_tool(caller, written))
+    }
+
+    /// An agent by the name that a client writes.
+    fn agent(&self, caller: &Caller, written: &str) -> Option<KnownAgent> {
+        self.engine.agent(caller, &agent::named(written)?)
+    }
+
+    /// What an agent's prompt may name.
+    fn around(&self, caller: &Caller) -> agent::Around {
+        let tools = self.engine.tools_for(caller);
+        agent::Around {
+            now: self.engine.clock().now().rfc3339(),
+            tools: tools.iter().map(|spec| spec.name.clone()).collect(),
+        }
     }
 
     /// All plans, then the sessions, newest first.
@@ -163,6 +179,9 @@ impl Own {
     ) -> Result<Option<Vec<String>>, Fault> {
         let (argument, typed) = (completion.argument, completion.typed);
         let family = match completion.of {
+            Completing::Prompt(name) if self.agent(caller, name).is_some() => {
+                return Ok(Some(Vec::new()));
+            }
             Completing::Prompt(name) => {
                 let plan = self.plan(caller, name);
                 return Ok(plan.map(|plan| prompt::choices(&plan, argument, typed)));
@@ -201,11 +220,14 @@ impl Own {
 impl Shelf for Own {
     fn prompts(&self, caller: &Caller) -> Vec<Arc<PromptSpec>> {
         let plans = self.engine.plan_tools_for(caller);
-        plans.iter().map(|plan| Arc::new(prompt::spec(plan))).collect()
+        let plans = plans.iter().map(|plan| Arc::new(prompt::spec(plan)));
+        let agents = self.engine.agents(caller);
+        plans.chain(agents.iter().map(|known| Arc::new(agent::spec(known)))).collect()
     }
 
     fn prompt_spec(&self, caller: &Caller, name: &str) -> Option<Arc<PromptSpec>> {
-        self.plan(caller, name).map(|plan| Arc::new(prompt::spec(&plan)))
+        let agent = self.agent(caller, name).map(|known| Arc::new(agent::spec(&known)));
+        agent.or_else(|| self.plan(caller, name).map(|plan| Arc::new(prompt::spec(&plan))))
     }
 
     fn prompt<'a>(
@@ -213,9 +235,11 @@ impl Shelf for Own {
         caller: &'a Caller,
         prompting: &'a Prompting<'a>,
     ) -> Find<'a, ToolOutput> {
-        let plan = self.plan(caller, prompting.name);
-        let filled = plan.map(|plan| prompt::filled(&plan, prompting.arguments));
-        let filled = filled.map(ToolOutput::Value);
+        let (name, arguments) = (prompting.name, prompting.arguments);
+        let agent = self.agent(caller, name);
+        let agent = agent.map(|known| agent::filled(&known, arguments, self.around(caller)));
+        let plan = || self.plan(caller, name).map(|plan| prompt::filled(&plan, arguments));
+        let filled = agent.or_else(plan).map(ToolOutput::Value);
         Box::pin(std::future::ready(Ok(filled)))
     }
 
@@ -407,9 +431,11 @@ mod tests {
             tools: Vec::new(),
             rules: kernel::rules::ToolRules::default(),
             awaited: Vec::new(),
+            models: engine::Models::default(),
             policy: Arc::new(Secretive),
             schemas: Arc::new(JsonSchemas::default()),
             clock,
+            zones: Arc::new(engine::Utc),
             entropy: Arc::new(SystemEntropy),
             spawn,
             limits,

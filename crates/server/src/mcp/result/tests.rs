@@ -5,6 +5,7 @@ use kernel::call::{Pace, Reach};
 use kernel::ids::{Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, SessionRow};
 use kernel::schema::Misfit;
+use kernel::session::RunSpent;
 use wire::mcp::MISSING_CAPABILITY;
 
 fn spec(schema: Option<Value>, yields: Yields) -> ToolSpec {
@@ -48,6 +49,8 @@ fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
             last_error: fault.clone(),
             started_at: Millis(0),
             ended_at: None,
+            spent: RunSpent::default(),
+            stopped: None,
         },
         session: SessionRow {
             id: SessionId(1),

@@ -11,6 +11,7 @@ pub(super) fn schemas() -> Vec<Named> {
         ("Ask", ask()),
         ("AskSession", ask_session()),
         ("AskedCall", asked_call()),
+        ("AskedQuestion", asked_question()),
         ("Decision", decision()),
         ("AskPage", ask_page()),
         ("AskReply", ask_reply()),
@@ -70,6 +71,12 @@ fn ask() -> Value {
                     the call that wants it, where it is a tool that asks.",
                 "items": {"$ref": "#/components/schemas/AskedCall"}
             },
+            "questions": {
+                "type": "array",
+                "description": "Clarify: the questions of an agent, each answered by its call. \
+                    Absent where `body` is the one question.",
+                "items": {"$ref": "#/components/schemas/AskedQuestion"}
+            },
             "schema": {"description": "Fill: JSON Schema of the answer."},
             "url": {"type": "string", "description": "Authorize: the URL to open."},
             "fault": {"$ref": "#/components/schemas/Fault"},
@@ -94,7 +101,7 @@ fn ask() -> Value {
             "status": {"$ref": "#/components/schemas/AskStatus"},
             "decision": {"$ref": "#/components/schemas/Decision"}
         },
-        "examples": [ask_to_fill(), ask_to_fix(), ask_to_authorize()]
+        "examples": [ask_to_fill(), ask_to_fix(), ask_to_authorize(), ask_to_clarify()]
     })
 }
 
@@ -151,6 +158,45 @@ fn ask_to_authorize() -> Value {
         "mayAnswer": ["*"],
         "createdAt": "2026-11-15T03:38:41.616Z", "expiresAt": "2026-11-16T03:38:41.616Z",
         "status": "open"
+    })
+}
+
+fn ask_to_clarify() -> Value {
+    json!({
+        "id": "ask_befb4088acd7c34cfd5df5df63e5663e", "kind": "clarify",
+        "session": {
+            "id": "ses_01a1dd49284f70738d4494956dc96807", "space": "thread", "key": "my-thread"
+        },
+        "run": "run_01a1dd49284f758f80be22cc92ec88e6", "step": "work",
+        "title": "What would you like to schedule?",
+        "body": "What would you like to schedule?",
+        "questions": [{
+            "callId": "call_c78b337fc55638a66b0b057b287e7d5b",
+            "question": "What would you like to schedule?", "context": "the primary calendar"
+        }],
+        "digest": "aaeb0e2d3b9f505958da6b797b8d509ee45c269e3126aa10915a8eb62698bc42",
+        "mayAnswer": ["*"],
+        "createdAt": "2026-11-15T03:38:41.616Z", "expiresAt": null, "status": "open"
+    })
+}
+
+fn asked_question() -> Value {
+    json!({
+        "type": "object",
+        "description": "One question of an agent.",
+        "required": ["callId", "question"],
+        "properties": {
+            "callId": {
+                "type": "string",
+                "description": "`call_..`: the key of its answer, where there are several."
+            },
+            "question": {"type": "string"},
+            "context": {"type": "string", "description": "What it is about."}
+        },
+        "examples": [{
+            "callId": "call_c78b337fc55638a66b0b057b287e7d5b",
+            "question": "What would you like to schedule?", "context": "the primary calendar"
+        }]
     })
 }
 
@@ -236,7 +282,10 @@ fn clarify_reply() -> Value {
         "additionalProperties": false,
         "properties": {
             "action": {"type": "string", "enum": ["accept", "decline"]},
-            "answer": {}
+            "answer": {
+                "description": "The answer; for several questions of an agent an object of texts \
+                    by call id."
+            }
         },
         "examples": [{"answer": "yes"}, {"action": "decline"}]
     })

@@ -5,8 +5,10 @@ mod problem;
 mod runs;
 mod asks;
 mod catalog;
+mod agents;
 mod upstreams;
 mod streams;
+mod seed001;
 mod seed004;
 
 use serde_json::{Map, Value};
@@ -16,13 +18,15 @@ type Named = (&'static str, Value);
 
 /// All of them, by name.
 pub(super) fn all() -> Map<String, Value> {
-    let groups: [Vec<Named>; 7] = [
+    let groups: [Vec<Named>; 9] = [
         problem::schemas(),
         runs::schemas(),
         asks::schemas(),
         catalog::schemas(),
+        agents::schemas(),
         upstreams::schemas(),
         streams::schemas(),
+        seed001::schemas(),
         seed004::schemas(),
     ];
     groups.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()

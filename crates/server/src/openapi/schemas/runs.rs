@@ -26,16 +26,20 @@ pub(super) fn schemas() -> Vec<Named> {
 fn run_body() -> Value {
     json!({
         "type": "object",
-        "description": "A run to start: either `planId` or `plan`.",
+        "description": "A run to start: one of `planId`, `plan` and `agent`.",
         "additionalProperties": false,
         "properties": {
             "plan": {"type": "object", "description": "A plan that comes with the request."},
             "planId": {"type": "string", "description": "A plan of the catalog."},
-            "input": {"description": "The run's input, `{}` if absent."},
+            "agent": {"type": "string", "description": "An agent to talk to."},
+            "input": {
+                "description": "The run's input, `{}` if absent; for an agent a text, or \
+                    `{user_request}`."
+            },
             "session": {
                 "type": "string",
                 "description": "`ses_..`, or the client's own key, made if there is none; a new \
-                    session if absent."
+                    session if absent. For an agent the thread whose conversation goes on."
             }
         },
         "examples": [
@@ -46,7 +50,8 @@ fn run_body() -> Value {
                     "steps": [{"id": "end", "type": "final_response", "message": "hello"}]
                 },
                 "session": "order-7"
-            }
+            },
+            {"agent": "assistant", "input": "what is on my calendar?", "session": "my-thread"}
         ]
     })
 }
@@ -80,6 +85,10 @@ fn run() -> Value {
             },
             "startedAt": {"type": "string", "format": "date-time"},
             "endedAt": {"type": "string", "format": "date-time"},
+            "stopped": {
+                "type": "string",
+                "description": "The limit that stopped its agent, if one did."
+            },
             "cost": {"$ref": "#/components/schemas/Cost"}
         },
         "examples": [{
@@ -90,7 +99,8 @@ fn run() -> Value {
             "lastError": {"name": "ToolFailedError", "message": "retried and mended"},
             "asks": [],
             "startedAt": "2026-11-15T03:38:41.629Z", "endedAt": "2026-11-15T03:38:41.631Z",
-            "cost": {}
+            "stopped": "steps",
+            "cost": {"turns": 2, "inputTokens": 1204, "outputTokens": 86, "dollars": 0.0031}
         }]
     })
 }
@@ -98,9 +108,25 @@ fn run() -> Value {
 fn cost() -> Value {
     json!({
         "type": "object",
-        "description": "What a run cost; empty until models are called.",
-        "properties": {},
-        "examples": [{}]
+        "description": "What a run's models took; empty where none was asked.",
+        "properties": {
+            "turns": {"type": "integer", "minimum": 1, "description": "Turns of models."},
+            "inputTokens": {"type": "integer", "minimum": 0},
+            "outputTokens": {"type": "integer", "minimum": 0},
+            "dollars": {"type": "number", "description": "As far as prices are known."},
+            "unpricedTurns": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "Turns whose price nobody knows, where there are any."
+            }
+        },
+        "examples": [
+            {},
+            {
+                "turns": 2, "inputTokens": 1204, "outputTokens": 86, "dollars": 0.0031,
+                "unpricedTurns": 1
+            }
+        ]
     })
 }
 
@@ -125,7 +151,8 @@ fn session() -> Value {
                 "items": {"type": "string"}
             },
             "createdAt": {"type": "string", "format": "date-time"},
-            "updatedAt": {"type": "string", "format": "date-time"}
+            "updatedAt": {"type": "string", "format": "date-time"},
+            "requestState": {"$ref": "#/components/schemas/RequestState"}
         },
         "examples": [{
             "id": "ses_01a1dd49284f70738d4494956dc96807",
@@ -134,7 +161,11 @@ fn session() -> Value {
             "plan": "test::plan_that_fails", "step": "fail",
             "lastError": {"name": "ToolFailedError", "message": "this tool always fails"},
             "asks": ["ask_befb4088acd7c34cfd5df5df63e5663c"],
-            "createdAt": "2026-11-15T03:38:41.616Z", "updatedAt": "2026-11-15T03:38:41.616Z"
+            "createdAt": "2026-11-15T03:38:41.616Z", "updatedAt": "2026-11-15T03:38:41.616Z",
+            "requestState": {
+                "messages": [], "allowed_tool_types": [], "pending_action": null,
+                "final_response": null, "approval_outcome": null, "auth_url": null
+            }
         }]
     })
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wire::{rest, seed004};
+use wire::{rest, seed001, seed002, seed004};
 
 /// Reads an example as its type and writes it again.
 type Again = fn(&Value) -> Value;
@@ -41,6 +41,7 @@ const TYPES: &[(&str, Again)] = &[
     ("Ask", again::<rest::Ask>),
     ("AskSession", again::<rest::AskSession>),
     ("AskedCall", again::<rest::AskedCall>),
+    ("AskedQuestion", again::<rest::AskedQuestion>),
     ("Decision", again::<rest::Decision>),
     ("AskPage", again::<rest::Page<rest::Ask>>),
     ("ClarifyReply", again::<rest::ClarifyReply>),
@@ -58,6 +59,10 @@ const TYPES: &[(&str, Again)] = &[
     ("PlanAnswer", again::<rest::PlanAnswer>),
     ("PlanCheck", again::<rest::PlanCheck>),
     ("PlanMistake", again::<rest::PlanMistake>),
+    ("AgentSummary", again::<rest::AgentSummary>),
+    ("AgentPage", again::<rest::Page<rest::AgentSummary>>),
+    ("AgentAnswer", again::<rest::AgentAnswer>),
+    ("AgentDeleted", again::<seed002::AgentDeleted>),
     ("Upstream", again::<rest::Upstream>),
     ("UpstreamServer", again::<rest::UpstreamServer>),
     ("UpstreamPage", again::<rest::Page<rest::Upstream>>),
@@ -67,6 +72,26 @@ const TYPES: &[(&str, Again)] = &[
     ("StreamEnd", again::<rest::StreamEnd>),
     ("FeedSnapshot", again::<rest::FeedSnapshot>),
     ("FeedEvent", again::<rest::FeedEvent>),
+    ("RunThread", again::<seed001::RunThread>),
+    ("ResumeThread", again::<seed001::ResumeThread>),
+    ("ClarificationResponse", again::<seed001::ClarificationResponse>),
+    ("Approval", again::<seed001::Approval>),
+    ("ElicitationResponse", again::<seed001::ElicitationResponse>),
+    ("ThreadAnswer", again::<seed001::ThreadAnswer>),
+    ("ThreadStatus", again::<seed001::ThreadStatus>),
+    ("PendingClarification", again::<seed001::PendingAction>),
+    ("PendingConfirmation", again::<seed001::PendingAction>),
+    ("PendingForm", again::<seed001::PendingAction>),
+    ("PendingPage", again::<seed001::PendingAction>),
+    ("ClarificationInfo", again::<seed001::ClarificationInfo>),
+    ("ToolCallInfo", again::<seed001::ToolCallInfo>),
+    ("ThreadError", again::<seed001::ThreadError>),
+    ("RequestState", again::<seed001::RequestState>),
+    ("ApprovalOutcome", again::<seed001::ApprovalOutcome>),
+    ("RejectedToolFeedback", again::<seed001::RejectedToolFeedback>),
+    ("ThreadDelta", again::<seed001::ThreadDelta>),
+    ("ThreadRestart", again::<seed001::ThreadRestart>),
+    ("ToolResult", again::<seed001::ToolResult>),
     ("SeedError", again::<seed004::SeedError>),
     ("CreateSession", again::<seed004::CreateSession>),
     ("SessionCore", again::<seed004::SessionCore>),
@@ -83,8 +108,18 @@ const TYPES: &[(&str, Again)] = &[
 ];
 
 /// Made of others that have examples, or of no type of ours.
-const UNTYPED: &[&str] =
-    &["RunAnswer", "ReplyAnswer", "PendingCall", "AskReply", "Plan", "SeedStatus", "JournalEvent"];
+const UNTYPED: &[&str] = &[
+    "RunAnswer",
+    "ReplyAnswer",
+    "PendingCall",
+    "AskReply",
+    "Plan",
+    "Agent",
+    "AgentList",
+    "PendingAction",
+    "SeedStatus",
+    "JournalEvent",
+];
 
 fn examples(schema: &Value) -> Vec<Value> {
     schema["examples"].as_array().cloned().unwrap_or_default()

@@ -10,10 +10,12 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testkit::harness::Server;
+use std::time::Duration;
+use testkit::harness::{Server, wait_for};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const WRITTEN_ADDRESS: &str = "127.0.0.1:8420";
+const CALENDAR_LIMIT: Duration = Duration::from_secs(20);
 const FIRST_COMMANDS: [&str; 2] = ["cargo run -- up --demo", "cargo xtask test"];
 
 #[test]
@@ -39,6 +41,11 @@ fn its_curls_give_the_output_below_them() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::demo(folder.path());
     server.wait_until_ready();
+    // The demo's calendar is a process of its own, and is there a moment later.
+    let mut client = server.client();
+    wait_for("the demo's calendar", CALENDAR_LIMIT, || {
+        client.get("/api/v1/tools/create_event").ok().filter(|answer| answer.status == 200)
+    });
     let shell =
         Shell { address: server.address().to_string(), variables: folder.path().join("variables") };
     let (mut told, mut expected) = (Mask::default(), Mask::default());

@@ -24,7 +24,7 @@ use mirror::Mirrored;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use wire::jsonrpc::RpcError;
-use wire::mcp::{META_SERVER, MISSING_CAPABILITY};
+use wire::mcp::{META_IDEMPOTENCY_KEY, META_SERVER, MISSING_CAPABILITY};
 
 /// How much of what a server says is told in words.
 const TOLD_CHARS_MAX: usize = 2_000;
@@ -36,6 +36,8 @@ pub(crate) struct RemoteTool {
     /// Its name there.
     name: String,
     mirrored: Mirrored,
+    /// Whether it does a call once that comes again under the same key.
+    takes_key: bool,
 }
 
 impl RemoteTool {
@@ -61,8 +63,9 @@ impl RemoteTool {
         }
         let mirrored = Mirrored::read(&listed["inputSchema"])
             .map_err(|why| format!("`{}` cannot be called: {why}", told(&name)))?;
+        let takes_key = takes_key(&listed);
         let spec = Arc::new(spec(&link.config, &name, listed));
-        Ok(Self { link, spec, name, mirrored })
+        Ok(Self { link, spec, name, mirrored, takes_key })
     }
 }
 
@@ -75,6 +78,12 @@ impl Tool for RemoteTool {
         if let Some(token) = Carried::read(state).pending {
             self.link.pending.forget(&token);
         }
+    }
+
+    fn can_be_asked_anew(&self, state: &Value) -> bool {
+        // A call or a task that is kept goes on with its answer and with nothing else.
+        let carried = Carried::read(state);
+        carried.pending.is_none() && carried.task.is_none()
     }
 
     fn call<'a>(
@@ -90,7 +99,7 @@ fn spec(config: &UpstreamConfig, name: &str, listed: Value) -> ToolSpec {
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let annotations = &listed["annotations"];
     let title = text(&listed["title"]).or_else(|| text(&annotations["title"]));
-    let (reach, idempotent) = reach(config, annotations);
+    let (reach, idempotent) = reach(config, &listed);
     let output_schema = Some(&listed["outputSchema"])
         .filter(|schema| schema.is_object() || schema.is_boolean())
         .map(|schema| Arc::new(schema.clone()));
@@ -113,13 +122,18 @@ fn spec(config: &UpstreamConfig, name: &str, listed: Value) -> ToolSpec {
 
 /// What its calls do to the world, and whether they may be repeated. Of a server that is not
 /// trusted the worst is assumed: whoever says "it only reads" could be wrong, or lie.
-fn reach(config: &UpstreamConfig, annotations: &Value) -> (Reach, bool) {
-    let says = |hint: &str| annotations[hint] == true;
+fn reach(config: &UpstreamConfig, listed: &Value) -> (Reach, bool) {
+    let says = |hint: &str| listed["annotations"][hint] == true;
     match config.trusted {
         true if says("readOnlyHint") => (Reach::Reads, true),
-        true => (Reach::Writes, says("idempotentHint")),
+        true => (Reach::Writes, says("idempotentHint") || takes_key(listed)),
         false => (Reach::Writes, false),
     }
+}
+
+/// Whether a tool is listed as one that does a call once that comes again under the same key.
+fn takes_key(listed: &Value) -> bool {
+    listed["_meta"][META_IDEMPOTENCY_KEY] == true
 }
 
 /// A failure of the way to a server, as a fault that names it and says what to do.

@@ -11,7 +11,7 @@ use kernel::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{Id, RpcError};
-use wire::mcp::META_LOG_LEVEL;
+use wire::mcp::{META_IDEMPOTENCY_KEY, META_LOG_LEVEL};
 
 /// The method.
 const CALL: &str = "tools/call";
@@ -102,9 +102,12 @@ impl<'a> Calling<'a> {
         if let Some(state) = state {
             params["requestState"] = state;
         }
+        if self.tool.takes_key {
+            params["_meta"][META_IDEMPOTENCY_KEY] = json!(self.call.id);
+        }
         if self.call.teller.is_heard() {
             let token = format!("{:032x}", self.link().parts.entropy.bits());
-            params["_meta"] = json!({"progressToken": token});
+            params["_meta"]["progressToken"] = json!(token);
             if let Some(level) = self.call.teller.log_level().filter(|_| modern) {
                 params["_meta"][META_LOG_LEVEL] = json!(level);
             }

@@ -505,6 +505,25 @@ fn a_task_that_is_left_is_cancelled_and_one_that_failed_says_why() {
 }
 
 #[test]
+fn a_tool_that_takes_keys_is_given_the_calls_own() {
+    let scene = Scene::with(Era::Modern, |config, _| config.trusted = true);
+    let tool = scene.tool(json!({"_meta": {"waypost/idempotencyKey": true}})).unwrap();
+    assert_eq!((tool.spec().reach, tool.spec().idempotent), (Reach::Writes, true));
+    let unasked = Scene::new(Era::Modern);
+    let doubted = unasked.tool(json!({"_meta": {"waypost/idempotencyKey": true}})).unwrap();
+    assert!(!doubted.spec().idempotent, "nobody says that it can be believed");
+    let Scene { stage, server: mut other, .. } = scene;
+    let (caller, call) = (caller(), call(json!({}), Given::default()));
+    let server = async {
+        let asked = other.asked("tools/call").await;
+        assert_eq!(asked.params()["_meta"]["waypost/idempotencyKey"], json!(call.id));
+        asked.answer(text("done")).await;
+    };
+    let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
+    assert_eq!(called, Ok(ToolOutput::Value(text("done"))));
+}
+
+#[test]
 fn pages_are_opened_before_the_call_is_made() {
     let scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();

@@ -9,10 +9,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::jsonrpc::{METHOD_NOT_FOUND, RpcError};
-use wire::mcp::MISSING_CAPABILITY;
-
-/// The error of a call that needs a person to open pages first, in 2025-11-25.
-pub(crate) const PAGES_FIRST: i64 = -32042;
+use wire::mcp::{MISSING_CAPABILITY, PAGES_FIRST};
 
 /// What a request of a server wants, or why it is refused.
 pub(crate) fn read(method: &str, params: &Value) -> Result<Want, RpcError> {
@@ -204,8 +201,13 @@ pub(crate) fn missing(error: &RpcError, can: Abilities) -> Abilities {
 pub(crate) fn pages(error: &RpcError) -> BTreeMap<String, Want> {
     let listed = error.data.as_ref().filter(|_| error.code == PAGES_FIRST);
     let listed = listed.and_then(|data| data.get("elicitations")).and_then(Value::as_array);
+    // Its own id is the best key: whoever shows the page can name it.
+    let key = |number: usize, params: &Value| {
+        let id = params["elicitationId"].as_str().filter(|id| !id.is_empty());
+        id.map_or_else(|| format!("page-{}", number + 1), str::to_owned)
+    };
     let page = |(number, params): (usize, &Value)| match elicitation(params) {
-        Ok(want @ Want::Url { .. }) => Some((format!("page-{}", number + 1), want)),
+        Ok(want @ Want::Url { .. }) => Some((key(number, params), want)),
         _ => None,
     };
     listed.into_iter().flatten().enumerate().filter_map(page).collect()
@@ -321,6 +323,10 @@ mod tests {
         let error = RpcError::new(PAGES_FIRST, "open these").data(data.clone());
         let pages = pages(&error);
         assert_eq!(pages.keys().collect::<Vec<_>>(), ["page-1", "page-3"]);
+        let mut named = page("https://a.test/");
+        named["elicitationId"] = json!("e1");
+        let error = RpcError::new(PAGES_FIRST, "no").data(json!({"elicitations": [named]}));
+        assert_eq!(super::pages(&error).keys().collect::<Vec<_>>(), ["e1"]);
         assert!(super::pages(&RpcError::new(-32000, "no").data(data)).is_empty());
     }
 }

@@ -1,0 +1,109 @@
+//! The agents of a realm in the catalog. A change of one drops the closures that pin it: runs that
+//! began keep theirs.
+
+use super::Catalog;
+use crate::roster::{KnownAgent, Roster, Talked, talk_plan};
+use kernel::agent::Agent;
+use kernel::agent_read::read_text;
+use kernel::ids::{AgentName, RealmId};
+use kernel::plan::mistake::Mistake;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+/// An agent's text and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentFile {
+    /// The file, as a person would name it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl Catalog {
+    /// An agent of a realm.
+    pub(crate) fn agent(&self, realm: &RealmId, name: &str) -> Option<KnownAgent> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm)?.agents.agent(name)
+    }
+
+    /// All of them, by name.
+    pub(crate) fn agents(&self, realm: &RealmId) -> Vec<KnownAgent> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm).map(|known| known.agents.all()).unwrap_or_default()
+    }
+
+    pub(super) fn agent_names(&self, realm: &RealmId) -> Vec<AgentName> {
+        self.agents(realm).iter().map(|known| known.agent.name.clone()).collect()
+    }
+
+    /// The files bring these agents now, and no others. All mistakes of all of them are told, and
+    /// nothing changes if one is wrong.
+    pub(crate) fn set_filed_agents(
+        &self,
+        realm: &RealmId,
+        files: &[AgentFile],
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        let mut read: BTreeMap<AgentName, (Talked, &str)> = BTreeMap::new();
+        for file in files {
+            match self.read_filed(file) {
+                Ok((talked, warnings)) => {
+                    mistakes.extend(warnings);
+                    let name = talked.0.name.clone();
+                    match read.get(&name) {
+                        Some((_, first)) => mistakes.push(twice(&name, first, file)),
+                        None => {
+                            read.insert(name, (talked, &file.file));
+                        }
+                    }
+                }
+                Err(found) => mistakes.extend(found),
+            }
+        }
+        if mistakes.iter().any(Mistake::is_error) {
+            return Err(mistakes);
+        }
+        let agents = read.into_values().map(|(talked, _)| talked).collect();
+        self.change_agents(realm, |roster| roster.set_filed(agents));
+        Ok(mistakes)
+    }
+
+    fn read_filed(&self, file: &AgentFile) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {
+        let (agent, warnings) = read_text(&file.text, &file.file, &self.limits)?;
+        let talked = self.talked(agent).map_err(|mut mistakes| {
+            mistakes.iter_mut().for_each(|mistake| mistake.file = Some(file.file.clone()));
+            mistakes
+        })?;
+        Ok((talked, warnings))
+    }
+
+    /// An agent with the plan by which it is talked to.
+    pub(crate) fn talked(&self, agent: Agent) -> Result<Talked, Vec<Mistake>> {
+        let plan = talk_plan(&agent.name, &self.limits)?;
+        Ok((Arc::new(agent), plan))
+    }
+
+    /// The store has this agent in this version now.
+    pub(crate) fn set_stored_agent(&self, realm: &RealmId, version: u64, talked: Talked) {
+        self.change_agents(realm, |roster| roster.set_stored(version, talked));
+    }
+
+    /// The store does not have it any more.
+    pub(crate) fn remove_stored_agent(&self, realm: &RealmId, name: &str) {
+        self.change_agents(realm, |roster| roster.remove_stored(name));
+    }
+
+    fn change_agents(&self, realm: &RealmId, change: impl FnOnce(&mut Roster)) {
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        let known = realms.entry(realm.clone()).or_default();
+        change(&mut known.agents);
+        known.closures.clear();
+    }
+}
+
+fn twice(name: &AgentName, first: &str, file: &AgentFile) -> Mistake {
+    let message = format!("agent `{name}` is told by {first} already");
+    let mut mistake = Mistake::error(message).hint("give one of them another refName");
+    mistake.file = Some(file.file.clone());
+    mistake
+}

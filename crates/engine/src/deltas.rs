@@ -1,0 +1,155 @@
+//! Turns as they are made, for whoever listens. Nothing is kept and nobody is waited for: what a
+//! turn comes to stands in the journal, and what is heard before that may be void.
+
+use kernel::ids::{FrameId, RunId, SessionKey};
+use kernel::llm::{Delta, DeltaSink};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Which attempt at which turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnPlace {
+    /// The run.
+    pub run: RunId,
+    /// The agent's frame.
+    pub frame: FrameId,
+    /// Which turn of the agent.
+    pub turn: u32,
+    /// Which attempt.
+    pub attempt: u32,
+}
+
+/// What a listener hears of an acting model. Routers and summaries are not heard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// A piece of a turn.
+    Delta {
+        /// Of which.
+        at: TurnPlace,
+        /// What came.
+        delta: Delta,
+    },
+    /// The turn is begun anew: what was heard of its earlier attempts is void.
+    Restarted(TurnPlace),
+    /// The listener was too slow, and so many pieces are lost for it.
+    Lost(u64),
+}
+
+/// Hears the turns of one session.
+#[derive(Debug)]
+pub struct Deltas {
+    pieces: broadcast::Receiver<Heard>,
+}
+
+impl Deltas {
+    /// The next piece; none once nobody speaks any more.
+    pub async fn next(&mut self) -> Option<Heard> {
+        match self.pieces.recv().await {
+            Ok(heard) => Some(heard),
+            Err(RecvError::Lagged(lost)) => Some(Heard::Lost(lost)),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
+/// The listeners of all sessions.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    pieces_max: usize,
+    heard: Mutex<HashMap<SessionKey, broadcast::Sender<Heard>>>,
+    /// How many are in the map, so that a turn that nobody hears costs one load for each piece.
+    size: AtomicUsize,
+}
+
+/// More than this no listener may be behind, whatever is configured: the room is taken at once.
+const PIECES_MOST: usize = 65_536;
+
+impl Listeners {
+    /// Each may be so many pieces behind.
+    pub(crate) fn new(pieces_max: usize) -> Self {
+        let pieces_max = pieces_max.clamp(1, PIECES_MOST);
+        Self { pieces_max, heard: Mutex::default(), size: AtomicUsize::new(0) }
+    }
+
+    /// One more listener.
+    pub(crate) fn listen(&self, key: &SessionKey) -> Deltas {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.retain(|_, sender| sender.receiver_count() > 0);
+        let sender =
+            heard.entry(key.clone()).or_insert_with(|| broadcast::Sender::new(self.pieces_max));
+        let pieces = sender.subscribe();
+        self.size.store(heard.len(), Ordering::Release);
+        Deltas { pieces }
+    }
+
+    /// Tells those who listen to this session.
+    pub(crate) fn tell(&self, key: &SessionKey, piece: impl FnOnce() -> Heard) {
+        if self.size.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = heard.get(key) {
+            // Whoever stopped listening misses nothing.
+            let _ = sender.send(piece());
+        }
+    }
+}
+
+/// Hears one turn for all who listen to its session.
+pub(crate) struct Ear {
+    pub(crate) listeners: Arc<Listeners>,
+    pub(crate) key: SessionKey,
+    pub(crate) at: TurnPlace,
+    /// Whether the turn is one that is heard.
+    pub(crate) open: bool,
+}
+
+impl Ear {
+    /// The turn begins.
+    pub(crate) fn begin(&self) {
+        if self.open && self.at.attempt > 1 {
+            self.listeners.tell(&self.key, || Heard::Restarted(self.at));
+        }
+    }
+}
+
+impl DeltaSink for Ear {
+    fn delta(&self, delta: Delta) {
+        if self.open {
+            self.listeners.tell(&self.key, || Heard::Delta { at: self.at, delta });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::ids::Space;
+
+    fn ear(listeners: &Arc<Listeners>, attempt: u32) -> Ear {
+        let key = SessionKey { realm: "r".into(), space: Space::thread(), id: "t".into() };
+        let at = TurnPlace { run: RunId(1), frame: FrameId(1), turn: 2, attempt };
+        Ear { listeners: listeners.clone(), key, at, open: true }
+    }
+
+    #[tokio::test]
+    async fn a_slow_listener_is_told_what_it_lost() {
+        let listeners = Arc::new(Listeners::new(2));
+        let ear = ear(&listeners, 2);
+        ear.delta(Delta::Text("nobody hears this".into()));
+        let mut deltas = listeners.listen(&ear.key);
+        ear.begin();
+        assert_eq!(deltas.next().await, Some(Heard::Restarted(ear.at)));
+        for text in ["a", "b", "c"] {
+            ear.delta(Delta::Text(text.into()));
+        }
+        assert_eq!(deltas.next().await, Some(Heard::Lost(1)));
+        let delta = Delta::Text("b".into());
+        assert_eq!(deltas.next().await, Some(Heard::Delta { at: ear.at, delta }));
+        drop(deltas);
+        ear.delta(Delta::Text("nobody hears this either".into()));
+    }
+}

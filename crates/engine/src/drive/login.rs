@@ -1,0 +1,120 @@
+//! Logins that a thread waits for. While somebody is asked to open a page for a call, that call is
+//! sent again now and then, as if for the first time: once it wants the page no more, the run goes
+//! on by itself. The ask stays open meanwhile, so nobody is asked twice. The times are timers, so
+//! that looking goes on after a restart and costs nothing in between.
+
+use super::state::Driver;
+use crate::refusal::Refusal;
+use kernel::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
+use kernel::event::Fact;
+use kernel::ids::{AskId, CallId, Space};
+use kernel::limits::Limits;
+use kernel::session::{CallState, login_timer};
+use std::sync::Arc;
+
+impl Driver {
+    /// Looks whether a login is done, and says when to look again. Number 0 is the moment at which
+    /// somebody is asked: then there is nothing to see yet.
+    pub(super) async fn look_at_login(&mut self, ask: AskId, look: u32) -> Result<(), Refusal> {
+        let Some((call, wants)) = self.awaited(ask) else { return Ok(()) };
+        let limits = self.shared.limits.clone();
+        if look < limits.authorize_polls_max {
+            let at = self.shared.clock.now().plus_ms(wait_ms(&limits, look));
+            let timer = login_timer(ask, look + 1);
+            self.record(Fact::TimerSet { timer, at }).await?;
+        }
+        match wants {
+            Some(wants) if look > 0 => {
+                self.looking.insert(call, wants);
+                let given = Arc::new(Given::default());
+                self.record(Fact::CallResumed { call, given }).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The call for which this open ask wants a page opened, and what it wants where it can be sent
+    /// again now.
+    fn awaited(&self, ask: AskId) -> Option<(CallId, Option<Wants>)> {
+        if self.key.space != Space::thread() {
+            return None;
+        }
+        let session = self.session.as_ref()?;
+        let asked = session.asks.get(&ask).filter(|open| open.is_open())?;
+        let call = asked.ask.wanted.as_ref()?.call.call_id;
+        let open = session.calls.get(&call)?;
+        let run = session.runs.get(&open.run).filter(|run| run.closing.is_none())?;
+        let CallState::Wanting(wanting) = &open.state else { return Some((call, None)) };
+        let untouched = open.given.inputs.is_empty() && wanting.given.is_empty();
+        if run.paused || !untouched || !only_pages(&wanting.wants) {
+            return Some((call, None));
+        }
+        let caller = self.caller(&run.by);
+        let listed = self.shared.gate.find(&caller, open.request.tool.as_str());
+        let can = listed.is_some_and(|listed| listed.tool.can_be_asked_anew(&wanting.wants.state));
+        Some((call, can.then(|| wanting.wants.clone())))
+    }
+
+    /// What came of a call that was sent for a look. None where it still wants its pages: then all
+    /// is as it was before. Else its ask has done its work, and the result counts.
+    pub(super) async fn looked(
+        &mut self,
+        call: CallId,
+        result: Result<ToolOutput, ToolError>,
+    ) -> Result<Option<Result<ToolOutput, ToolError>>, Refusal> {
+        let before = self.looking.remove(&call);
+        if self.session.as_ref().is_none_or(|session| session.login_of(call).is_none()) {
+            return Ok(Some(result));
+        }
+        let still = match &result {
+            // The page may be another one each time: whoever is asked keeps the one that they have.
+            Ok(ToolOutput::Wants(wants)) if only_pages(wants) => {
+                Some(before.unwrap_or_else(|| (**wants).clone()))
+            }
+            // Nothing came of the look itself.
+            Err(error) if error.how == HowFar::NotSent => before,
+            Ok(_) | Err(_) => None,
+        };
+        if let Some(Wants { inputs, state }) = still {
+            self.record(Fact::CallWants { call, inputs, state }).await?;
+            return Ok(None);
+        }
+        self.withdraw_login(call).await?;
+        Ok(Some(result))
+    }
+
+    /// Nobody need open a page for this call any more.
+    pub(super) async fn withdraw_login(&mut self, call: CallId) -> Result<(), Refusal> {
+        let session = self.session.as_ref();
+        let ask = session.and_then(|session| session.login_of(call)).map(|ask| ask.id);
+        match ask {
+            Some(ask) => self.record(Fact::AskWithdrawn { ask }).await,
+            None => Ok(()),
+        }
+    }
+}
+
+fn only_pages(wants: &Wants) -> bool {
+    wants.inputs.values().all(|want| matches!(want, Want::Url { .. }))
+}
+
+/// How long to wait before the look after this one.
+fn wait_ms(limits: &Limits, look: u32) -> u64 {
+    let doubled = limits.authorize_poll_ms.saturating_mul(1 << look.min(20));
+    doubled.min(limits.authorize_poll_ms_max).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_become_rarer_up_to_a_limit() {
+        let limits =
+            Limits { authorize_poll_ms: 2_000, authorize_poll_ms_max: 30_000, ..Limits::default() };
+        let waits: Vec<u64> = [0, 1, 2, 3, 4, 60].map(|look| wait_ms(&limits, look)).into();
+        assert_eq!(waits, [2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+        let never = Limits { authorize_poll_ms: 0, ..Limits::default() };
+        assert_eq!(wait_ms(&never, 3), 1, "nothing spins");
+    }
+}

@@ -1,0 +1,70 @@
+//! Replies to several asks at once: they are checked together and recorded together, so that all
+//! of them count or none.
+
+use super::commands::Obeyed;
+use super::record::EVENTS_PER_APPEND;
+use super::state::Driver;
+use crate::command::Replier;
+use crate::refusal::{Refusal, RefusalKind};
+use kernel::ask::{Ask, Decision, Reply};
+use kernel::event::Fact;
+use kernel::ids::{AskId, RunId};
+
+impl Driver {
+    /// Decides these asks in one commit; gives their run.
+    pub(super) async fn reply_all(
+        &mut self,
+        replies: Vec<(AskId, Reply)>,
+        by: Replier,
+    ) -> Obeyed<RunId> {
+        let run = match self.count_all(&replies).await? {
+            Ok(run) => run,
+            Err(refusal) => {
+                // A conflict is shown only once what it speaks of is durable.
+                self.durable().await?;
+                return Ok(Err(refusal));
+            }
+        };
+        // What is pending goes first: the decisions stand in one append, and nothing else does.
+        self.flush();
+        let Replier { by, claim } = by;
+        self.keep_key(claim, run, replies.first().map(|(ask, _)| *ask));
+        let at = self.shared.clock.now();
+        for (ask, reply) in replies {
+            let decision = Box::new(Decision { by: by.clone(), at, reply });
+            self.record(Fact::AskDecided { ask, decision }).await?;
+        }
+        Ok(Ok(run))
+    }
+
+    /// Whether all of these replies count; their one run.
+    async fn count_all(&mut self, replies: &[(AskId, Reply)]) -> Obeyed<RunId> {
+        if replies.len() > EVENTS_PER_APPEND {
+            let message = format!("at most {EVENTS_PER_APPEND} asks are answered at once");
+            return Ok(Err(Refusal::new(RefusalKind::WrongShape, "too_many_replies", message)));
+        }
+        let mut run = None;
+        for (index, (id, reply)) in replies.iter().enumerate() {
+            if replies[..index].iter().any(|(other, _)| other == id) {
+                let message = format!("ask `{id}` is answered twice");
+                return Ok(Err(Refusal::new(RefusalKind::BadRequest, "answered_twice", message)));
+            }
+            let Some(ask) = self.open(*id) else { return self.closed_ask(*id).await.map(Err) };
+            if run.is_some_and(|run| run != ask.run) {
+                let message = "these asks are of several runs";
+                return Ok(Err(Refusal::new(RefusalKind::BadRequest, "several_runs", message)));
+            }
+            if let Err(refusal) = self.counts(&ask, reply) {
+                return Ok(Err(refusal));
+            }
+            run = Some(ask.run);
+        }
+        let nothing = || Refusal::new(RefusalKind::BadRequest, "no_replies", "nothing is answered");
+        Ok(run.ok_or_else(nothing))
+    }
+
+    fn open(&self, id: AskId) -> Option<Ask> {
+        let open = self.session.as_ref()?.asks.get(&id)?;
+        open.is_open().then(|| open.ask.clone())
+    }
+}

@@ -1,0 +1,65 @@
+//! The models of this project, by the names that agents know them by. They can be replaced while
+//! turns are under way: those end with the model that they began with.
+
+use kernel::llm::{Llm, Usage};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a turn cost, in millionths of a dollar; none where the price is not known.
+pub type Price = Arc<dyn Fn(&Usage) -> Option<u64> + Send + Sync>;
+
+/// One model.
+#[derive(Clone)]
+pub struct Model {
+    /// Who answers.
+    pub llm: Arc<dyn Llm>,
+    /// How long one turn may take, where that is not `turn_timeout_ms`.
+    pub timeout_ms: Option<u64>,
+    /// What its turns cost, where that is known.
+    pub price: Option<Price>,
+}
+
+/// All models, by name: an agent's `llmConfigRef`.
+#[derive(Clone, Default)]
+pub struct Models {
+    by_name: BTreeMap<Arc<str>, Model>,
+}
+
+impl Model {
+    /// A model with the usual timeout and no known price.
+    pub fn new(llm: Arc<dyn Llm>) -> Self {
+        Self { llm, timeout_ms: None, price: None }
+    }
+}
+
+impl Models {
+    /// The same models with one more, or with another one of that name.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<Arc<str>>, model: Model) -> Self {
+        self.by_name.insert(name.into(), model);
+        self
+    }
+
+    /// The model of this name.
+    pub fn get(&self, name: &str) -> Option<&Model> {
+        self.by_name.get(name)
+    }
+
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(|name| &**name)
+    }
+}
+
+impl FromIterator<(Arc<str>, Model)> for Models {
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, Model)>>(models: I) -> Self {
+        Self { by_name: models.into_iter().collect() }
+    }
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.by_name.keys()).finish()
+    }
+}

@@ -1,0 +1,158 @@
+//! The agents of a realm: those of the project's files, which go first, and stored ones. For each
+//! there is a plan by which it is talked to.
+
+use kernel::agent::Agent;
+use kernel::ids::{AgentName, PlanId};
+use kernel::limits::Limits;
+use kernel::plan::Plan;
+use kernel::plan::flow::reload;
+use kernel::plan::mistake::Mistake;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An agent that is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownAgent {
+    /// The agent.
+    pub agent: Arc<Agent>,
+    /// Its newest version in the store; none for one of the project's files.
+    pub version: Option<u64>,
+}
+
+/// What the ids of plans begin with by which agents are talked to. No other plan has such an id.
+pub(crate) const TALKS: &str = "agent/";
+
+/// The id of the plan by which an agent is talked to.
+pub(crate) fn talk_id(agent: &AgentName) -> PlanId {
+    PlanId::from(format!("{TALKS}{agent}"))
+}
+
+/// That plan: one step, and its answer.
+pub(crate) fn talk_plan(agent: &AgentName, limits: &Limits) -> Result<Arc<Plan>, Vec<Mistake>> {
+    let source = json!({
+        "planId": talk_id(agent),
+        "description": format!("says something to agent {agent}"),
+        "parameters": {
+            "type": "object",
+            "properties": {"user_request": {"type": "string"}},
+            "required": ["user_request"],
+        },
+        "startStepId": "work",
+        "steps": [
+            {"id": "work", "type": "agent", "agent": agent,
+             "input": {"jsonPath": "$.promptInput.user_request"}, "saveAs": "answer",
+             "nextStepId": "end"},
+            {"id": "end", "type": "final_response", "message": {"jsonPath": "$.context.answer"}},
+        ],
+    });
+    reload(&source, limits).map(Arc::new)
+}
+
+/// An agent and the plan by which it is talked to.
+pub(crate) type Talked = (Arc<Agent>, Arc<Plan>);
+
+/// The agents of one realm.
+#[derive(Default)]
+pub(crate) struct Roster {
+    filed: BTreeMap<AgentName, Talked>,
+    stored: BTreeMap<AgentName, (u64, Talked)>,
+}
+
+impl Roster {
+    /// One of them.
+    pub(crate) fn agent(&self, name: &str) -> Option<KnownAgent> {
+        if let Some((agent, _)) = self.filed.get(name) {
+            return Some(KnownAgent { agent: agent.clone(), version: None });
+        }
+        let (version, (agent, _)) = self.stored.get(name)?;
+        Some(KnownAgent { agent: agent.clone(), version: Some(*version) })
+    }
+
+    /// All of them, by name.
+    pub(crate) fn all(&self) -> Vec<KnownAgent> {
+        let mut names: Vec<&AgentName> = self.filed.keys().chain(self.stored.keys()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().filter_map(|name| self.agent(name.as_str())).collect()
+    }
+
+    /// The plan with this id, if one of them is talked to by it.
+    pub(crate) fn plan(&self, id: &PlanId) -> Option<Arc<Plan>> {
+        let name = id.as_str().strip_prefix(TALKS)?;
+        let stored = || self.stored.get(name).map(|(_, talked)| talked);
+        let (_, plan) = self.filed.get(name).or_else(stored)?;
+        Some(plan.clone())
+    }
+
+    /// The files bring these now, and no others.
+    pub(crate) fn set_filed(&mut self, agents: Vec<Talked>) {
+        let named = |talked: Talked| (talked.0.name.clone(), talked);
+        self.filed = agents.into_iter().map(named).collect();
+    }
+
+    /// The store has this version now. Of two that come at once the newer one stays.
+    pub(crate) fn set_stored(&mut self, version: u64, talked: Talked) {
+        let name = talked.0.name.clone();
+        let known = self.stored.get(&name).map_or(0, |(known, _)| *known);
+        if version > known {
+            self.stored.insert(name, (version, talked));
+        }
+    }
+
+    /// The store has none of this name any more.
+    pub(crate) fn remove_stored(&mut self, name: &str) {
+        self.stored.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::agent::AgentLimits;
+    use kernel::ids::ContentHash;
+    use serde_json::Value;
+
+    fn talked(name: &str, title: &str) -> Talked {
+        let agent = Agent {
+            name: name.into(),
+            title: title.into(),
+            description: String::new(),
+            model: "m".into(),
+            router_model: None,
+            routed: false,
+            prompt: Vec::new(),
+            enabled: None,
+            types: BTreeMap::new(),
+            approve: Vec::new(),
+            limits: AgentLimits::default(),
+            zone: None,
+            source: Arc::new(Value::Null),
+            hash: ContentHash::of(title.as_bytes()),
+        };
+        let plan = talk_plan(&agent.name, &Limits::default()).unwrap();
+        (Arc::new(agent), plan)
+    }
+
+    fn shown(roster: &Roster) -> Vec<(String, Option<u64>)> {
+        let all = roster.all();
+        all.iter().map(|known| (known.agent.title.clone(), known.version)).collect()
+    }
+
+    #[test]
+    fn an_agent_of_the_files_goes_before_a_stored_one() {
+        let mut roster = Roster::default();
+        roster.set_filed(vec![talked("a", "filed a"), talked("b", "filed b")]);
+        roster.set_stored(2, talked("b", "stored b"));
+        roster.set_stored(1, talked("b", "older b"));
+        roster.set_stored(1, talked("c", "stored c"));
+        let all = [("filed a", None), ("filed b", None), ("stored c", Some(1))];
+        assert_eq!(shown(&roster), all.map(|(title, version)| (title.to_owned(), version)));
+        assert_eq!(roster.plan(&"agent/b".into()).unwrap().id.as_str(), "agent/b");
+        roster.remove_stored("c");
+        roster.set_filed(Vec::new());
+        assert_eq!(shown(&roster), [("stored b".to_owned(), Some(2))]);
+        assert!(roster.plan(&"agent/a".into()).is_none());
+        assert!(roster.plan(&"agent/c".into()).is_none());
+    }
+}

@@ -1,0 +1,311 @@
+//! What was said in a conversation: the facts that its lines name, and the blobs that these hold.
+//! What a driver has recorded or fetched stays at hand, up to a size; the rest is in the store.
+
+use crate::refusal::{Refusal, RefusalKind};
+use crate::shared::Shared;
+use kernel::contracts::StoreError;
+use kernel::datum::{BlobRef, Datum, Held};
+use kernel::event::{self, Fact};
+use kernel::ids::{ContentHash, RealmId, SessionKey};
+use kernel::session::{FrameKind, Session};
+use kernel::talk::Talk;
+use kernel::transcript::Journal;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How many events are read at once.
+const EVENTS_PER_READ: u64 = 1_000;
+/// Two facts that are not farther apart than this are read together.
+const GAP_MAX: u64 = 64;
+
+/// Facts and blobs that are at hand. What was looked for and is gone is noted as such, so that
+/// nobody looks again.
+#[derive(Default)]
+pub(crate) struct Said {
+    facts: BTreeMap<u64, Option<Arc<Fact>>>,
+    blobs: BTreeMap<ContentHash, Option<Arc<Value>>>,
+    /// About how much that is.
+    bytes: usize,
+}
+
+/// What is not at hand of a conversation.
+#[derive(Default)]
+pub(crate) struct Missing {
+    sequences: BTreeSet<u64>,
+    /// Those of facts that are at hand.
+    blobs: Vec<BlobRef>,
+}
+
+impl Missing {
+    /// Whether it is nothing.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.sequences.is_empty() && self.blobs.is_empty()
+    }
+}
+
+impl Said {
+    /// What of this conversation must be fetched first.
+    pub(crate) fn missing(&self, talk: &Talk) -> Missing {
+        let mut missing = Missing::default();
+        for seq in talk.sequences() {
+            match self.facts.get(&seq) {
+                None => {
+                    missing.sequences.insert(seq);
+                }
+                Some(Some(fact)) => blobs_of(fact, &mut missing.blobs),
+                Some(None) => {}
+            }
+        }
+        missing.blobs.retain(|blob| !self.blobs.contains_key(&blob.hash));
+        missing
+    }
+
+    /// Keeps a fact that was recorded just now, if there is room: the store has it as well.
+    pub(crate) fn note(&mut self, seq: u64, fact: Fact, bytes_max: usize) {
+        let bytes = self.bytes.saturating_add(weight(&fact));
+        if bytes <= bytes_max {
+            self.bytes = bytes;
+            self.facts.insert(seq, Some(Arc::new(fact)));
+        }
+    }
+
+    /// Takes in what was fetched for this conversation. If that is too much together, what this
+    /// conversation does not need goes.
+    pub(crate) fn take_in(&mut self, fetched: Said, talk: &Talk, bytes_max: usize) {
+        self.facts.extend(fetched.facts);
+        self.blobs.extend(fetched.blobs);
+        self.bytes = self.bytes.saturating_add(fetched.bytes);
+        if self.bytes > bytes_max {
+            self.keep_only(talk);
+        }
+    }
+
+    fn keep_only(&mut self, talk: &Talk) {
+        let needed: BTreeSet<u64> = talk.sequences().into_iter().collect();
+        self.facts.retain(|seq, _| needed.contains(seq));
+        let mut blobs = Vec::new();
+        self.facts.values().flatten().for_each(|fact| blobs_of(fact, &mut blobs));
+        let needed: BTreeSet<&ContentHash> = blobs.iter().map(|blob| &blob.hash).collect();
+        self.blobs.retain(|hash, _| needed.contains(hash));
+        let facts: usize = self.facts.values().flatten().map(|fact| weight(fact)).sum();
+        let blobs: u64 = blobs.iter().map(|blob| blob.bytes).sum();
+        self.bytes = facts.saturating_add(usize::try_from(blobs).unwrap_or(usize::MAX));
+    }
+}
+
+impl Journal for Said {
+    fn fact(&self, seq: u64) -> Option<Arc<Fact>> {
+        self.facts.get(&seq).cloned().flatten()
+    }
+
+    fn value(&self, datum: &Datum) -> Value {
+        match &datum.held {
+            Held::Value(value) => (**value).clone(),
+            Held::Blob(blob) => match self.blobs.get(&blob.hash) {
+                Some(Some(value)) => (**value).clone(),
+                Some(None) | None => Value::String(blob.uri()),
+            },
+            Held::Object(fields) => {
+                let field = |(key, datum): (&String, &Arc<Datum>)| (key.clone(), self.value(datum));
+                Value::Object(fields.iter().map(field).collect())
+            }
+            Held::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+        }
+    }
+}
+
+/// Whether a line of a conversation may name this fact once it is recorded.
+pub(crate) fn is_said(session: &Session, fact: &Fact) -> bool {
+    match fact {
+        Fact::AgentEntered(_) | Fact::TurnFinished(_) | Fact::TalkCompacted { .. } => true,
+        Fact::CallFinished { call, .. } => {
+            let frame = session.calls.get(call).map(|open| open.request.frame);
+            let frame = frame.and_then(|frame| session.frames.get(&frame));
+            frame.is_some_and(|frame| matches!(frame.kind, FrameKind::Call { .. }))
+        }
+        _ => false,
+    }
+}
+
+/// About how much a fact takes.
+fn weight(fact: &Fact) -> usize {
+    serde_json::to_string(fact).map_or(0, |text| text.len())
+}
+
+/// The blobs that a model has to be shown of a fact.
+fn blobs_of(fact: &Fact, found: &mut Vec<BlobRef>) {
+    match fact {
+        Fact::AgentEntered(entry) => blobs_in(&entry.input, found),
+        Fact::CallFinished { output, .. } => blobs_in(output, found),
+        Fact::BaseSet(base) => base.talk.iter().for_each(|talk| blobs_in(talk, found)),
+        _ => {}
+    }
+}
+
+fn blobs_in(datum: &Datum, found: &mut Vec<BlobRef>) {
+    match &datum.held {
+        Held::Value(_) => {}
+        Held::Blob(blob) => found.push(blob.clone()),
+        Held::Object(fields) => fields.values().for_each(|field| blobs_in(field, found)),
+        Held::Array(items) => items.iter().for_each(|item| blobs_in(item, found)),
+    }
+}
+
+/// Sequences in pieces that are read at once: the first and the last of each.
+fn pieces(sequences: &BTreeSet<u64>) -> Vec<(u64, u64)> {
+    let mut pieces: Vec<(u64, u64)> = Vec::new();
+    for seq in sequences {
+        match pieces.last_mut() {
+            Some((first, last)) if seq - *last <= GAP_MAX && seq - *first < EVENTS_PER_READ => {
+                *last = *seq;
+            }
+            _ => pieces.push((*seq, *seq)),
+        }
+    }
+    pieces
+}
+
+impl Shared {
+    /// Fetches what is missing of a conversation; what is not there any more is noted as gone.
+    pub(crate) async fn gather(&self, key: &SessionKey, missing: Missing) -> Result<Said, Refusal> {
+        let Missing { sequences, mut blobs } = missing;
+        let mut said = Said::default();
+        for (first, last) in pieces(&sequences) {
+            for (seq, text) in self.events_between(key, first, last).await? {
+                if sequences.contains(&seq) {
+                    let fact = read_fact(&text)?;
+                    said.bytes = said.bytes.saturating_add(text.len());
+                    blobs_of(&fact, &mut blobs);
+                    said.facts.insert(seq, Some(Arc::new(fact)));
+                }
+            }
+        }
+        for seq in sequences {
+            said.facts.entry(seq).or_insert(None);
+        }
+        for blob in blobs {
+            if !said.blobs.contains_key(&blob.hash) {
+                let value = self.look_into_blob(&key.realm, &blob.hash).await?;
+                let bytes = usize::try_from(blob.bytes).unwrap_or(usize::MAX);
+                said.bytes = said.bytes.saturating_add(bytes);
+                said.blobs.insert(blob.hash, value.map(Arc::new));
+            }
+        }
+        Ok(said)
+    }
+
+    /// The events of these sequences that are still there.
+    async fn events_between(
+        &self,
+        key: &SessionKey,
+        first: u64,
+        last: u64,
+    ) -> Result<Vec<(u64, String)>, Refusal> {
+        let count = |from: u64| usize::try_from(last - from + 1).unwrap_or(usize::MAX);
+        match self.store.events(key, first - 1, count(first)).await {
+            Ok(events) => Ok(events),
+            // The beginning is gone, and what stands in its place is read from 0 on.
+            Err(StoreError::Gone(oldest)) if oldest <= last => {
+                Ok(self.store.events(key, 0, count(oldest)).await?)
+            }
+            Err(StoreError::Gone(_)) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A blob's value, if there is one.
+    async fn look_into_blob(
+        &self,
+        realm: &RealmId,
+        hash: &ContentHash,
+    ) -> Result<Option<Value>, Refusal> {
+        let bytes = self.blobs.get(realm, hash).await?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+}
+
+fn read_fact(text: &str) -> Result<Fact, Refusal> {
+    let unreadable = |why: String| {
+        Refusal::new(RefusalKind::Failed, "unreadable", why)
+            .hint("a newer release wrote this session: run that release")
+    };
+    let events =
+        event::read(&format!("[{text}]")).map_err(|error| unreadable(error.to_string()))?;
+    let event = events.into_iter().next();
+    event.map(|event| event.fact).ok_or_else(|| unreadable("an event is empty".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::datum::Origin;
+    use kernel::event::AgentEntry;
+    use kernel::ids::FrameId;
+    use kernel::talk::Line;
+    use serde_json::json;
+
+    fn entered(input: Datum) -> Fact {
+        Fact::AgentEntered(Box::new(AgentEntry {
+            frame: FrameId(1),
+            step: "work".into(),
+            agent: "a".into(),
+            input: Arc::new(input),
+            continues: true,
+            save_as: "answer".into(),
+            next: None,
+        }))
+    }
+
+    fn inline(text: &str) -> Fact {
+        entered(Datum::inline(json!(text), Origin::Input))
+    }
+
+    fn talk(sequences: &[u64]) -> Talk {
+        Talk { lines: sequences.iter().map(|seq| Line::User(*seq)).collect() }
+    }
+
+    #[test]
+    fn what_is_near_is_read_together() {
+        let sequences = BTreeSet::from([3, 4, 60, 200, 201, 1_500]);
+        assert_eq!(pieces(&sequences), [(3, 60), (200, 201), (1_500, 1_500)]);
+    }
+
+    #[test]
+    fn facts_and_their_blobs_are_missing_until_they_are_taken_in() {
+        let mut said = Said::default();
+        said.note(3, inline("hi"), 10_000);
+        let blob = BlobRef { hash: ContentHash::of(b"large"), bytes: 9 };
+        let held = Held::Blob(blob.clone());
+        let large = Datum { held, from: Origin::Input, labels: Vec::new() };
+        said.note(5, entered(large.clone()), 10_000);
+        let both = talk(&[3, 5, 7]);
+        let missing = said.missing(&both);
+        assert_eq!((missing.sequences.len(), missing.blobs.len()), (1, 1));
+        assert_eq!(said.value(&large), json!(blob.uri()));
+        let fetched = Said {
+            facts: BTreeMap::from([(7, None)]),
+            blobs: BTreeMap::from([(blob.hash, Some(Arc::new(json!([1]))))]),
+            bytes: 9,
+        };
+        said.take_in(fetched, &both, 10_000);
+        assert!(said.missing(&both).is_nothing(), "what is gone is not looked for again");
+        assert_eq!(said.value(&large), json!([1]));
+    }
+
+    #[test]
+    fn what_a_conversation_does_not_need_goes_when_it_is_too_much() {
+        let mut said = Said::default();
+        said.note(1, inline(&"x".repeat(100)), 300);
+        said.note(2, inline(&"y".repeat(100)), 300);
+        assert!(said.missing(&talk(&[2])).sequences.contains(&2), "there is no room for both");
+        let fetched = Said {
+            facts: BTreeMap::from([(2, Some(Arc::new(inline(&"y".repeat(100)))))]),
+            blobs: BTreeMap::new(),
+            bytes: 200,
+        };
+        said.take_in(fetched, &talk(&[2]), 300);
+        assert!(said.missing(&talk(&[2])).is_nothing());
+        assert!(said.fact(1).is_none());
+    }
+}

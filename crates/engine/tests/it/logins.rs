@@ -1,0 +1,171 @@
+//! Logins that a thread waits for: looked at now and then, asked for once, also over a restart.
+
+use crate::world::{caller, files, parts};
+use engine::{Engine, RunReport, RunRequest, RunSession, RunTarget, ToolSource};
+use futures::future::BoxFuture;
+use kernel::ask::{AskBody, Reply};
+use kernel::call::{
+    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
+};
+use kernel::contracts::{SessionRef, Tool};
+use kernel::ids::RunId;
+use kernel::limits::Limits;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+const PLAN: &str = "planId: book\nsteps: [{id: call, type: tool_call, toolId: 'room::book', \
+    saveAs: out, nextStepId: end}, {id: end, type: final_response, \
+    message: {jsonPath: $.context.out}}]";
+
+/// A tool that wants a login, whose page is another one each time.
+#[derive(Default)]
+struct Door {
+    open: AtomicBool,
+    knocks: AtomicUsize,
+    entered: AtomicUsize,
+}
+
+struct Room(Arc<ToolSpec>, Arc<Door>);
+
+impl Tool for Room {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.0
+    }
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let knocks = self.1.knocks.fetch_add(1, Ordering::SeqCst);
+            let given = call.given.inputs.get("login");
+            if self.1.open.load(Ordering::SeqCst) || given.is_some() {
+                self.1.entered.fetch_add(1, Ordering::SeqCst);
+                return Ok(ToolOutput::Value(json!({"booked": true, "given": given})));
+            }
+            let page = Want::Url {
+                message: "log in".to_owned(),
+                url: format!("https://login.test/{knocks}"),
+            };
+            let inputs = BTreeMap::from([("login".to_owned(), page)]);
+            Ok(ToolOutput::Wants(Box::new(Wants { inputs, state: Value::Null })))
+        })
+    }
+}
+
+fn engine(folder: &Path, door: &Arc<Door>) -> Engine {
+    let spec = ToolSpec {
+        name: "room::book".into(),
+        title: "room::book".into(),
+        description: "books".into(),
+        input_schema: Arc::new(json!({"type": "object"})),
+        output_schema: None,
+        reach: Reach::Writes,
+        // So that a look that a stop cuts off is not for a person to settle.
+        idempotent: true,
+        tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
+    };
+    let tool: Arc<dyn Tool> = Arc::new(Room(Arc::new(spec), door.clone()));
+    let limits = Limits {
+        authorize_poll_ms: 20,
+        authorize_poll_ms_max: 20,
+        recover_interval_ms: 20,
+        ..Limits::default()
+    };
+    let parts = parts(folder, limits, vec![ToolSource::new("the test", vec![tool])]);
+    let engine = Engine::start(parts).unwrap();
+    engine.load_plans(&"default".into(), files(&[PLAN])).unwrap();
+    engine.keep_recovering();
+    engine
+}
+
+async fn booked(engine: &Engine, session: RunSession) -> RunReport {
+    let target = RunTarget::Plan("book".into());
+    let request = RunRequest { target, input: json!({}), session, once: None };
+    engine.run(&caller(), request, 10_000).await.unwrap()
+}
+
+fn thread() -> RunSession {
+    RunSession::Thread("t".to_owned())
+}
+
+async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    for _ in 0..1_000 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited 10 s for: {what}");
+}
+
+async fn is_completed(engine: &Engine, run: RunId) -> bool {
+    engine.run_report(&caller(), run).await.unwrap().run.status.name() == "completed"
+}
+
+async fn count(engine: &Engine, kind: &str) -> usize {
+    let session = SessionRef::Key { key: "t".into(), space: None };
+    let events = engine.events(&caller(), &session, 0, 1_000).await.unwrap();
+    events.iter().filter(|(_, event)| event.contains(kind)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_looked_at_until_it_is_done_and_nobody_is_asked_twice() {
+    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let first = engine(folder.path(), &door);
+    let waiting = booked(&first, thread()).await;
+    assert_eq!(waiting.run.status.name(), "waiting");
+    let AskBody::Authorize { url, .. } = &waiting.asks[0].row.ask.body else { panic!("no login") };
+    assert_eq!(url, "https://login.test/0");
+    until("a few looks", async || door.knocks.load(Ordering::SeqCst) > 3).await;
+    first.stop().await;
+
+    // The looks go on in the next process.
+    let second = engine(folder.path(), &door);
+    let seen = door.knocks.load(Ordering::SeqCst);
+    until("more looks", async || door.knocks.load(Ordering::SeqCst) > seen + 1).await;
+    assert_eq!(door.entered.load(Ordering::SeqCst), 0);
+    door.open.store(true, Ordering::SeqCst);
+    until("the run to go on", async || is_completed(&second, waiting.run.id).await).await;
+    assert_eq!(door.entered.load(Ordering::SeqCst), 1, "it was done more than once");
+    assert_eq!(count(&second, "\"ask.opened\"").await, 1);
+    assert_eq!(count(&second, "\"ask.withdrawn\"").await, 1);
+    assert_eq!(second.run_report(&caller(), waiting.run.id).await.unwrap().session.wake_at, None);
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_says_that_it_is_done_is_believed() {
+    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let engine = engine(folder.path(), &door);
+    let waiting = booked(&engine, thread()).await;
+    let ask = waiting.asks[0].row.ask.id;
+    let reply = Reply::Authorize { done: true };
+    let _ = engine.reply(&caller(), ask, reply, None, 10_000).await.unwrap();
+    // It may have been out for a look at that moment: then that one counts, and asks anew.
+    until("an end or a new ask", async || {
+        let report = engine.run_report(&caller(), waiting.run.id).await.unwrap();
+        report.run.status.name() == "completed" || report.asks.iter().any(|a| a.row.ask.id != ask)
+    })
+    .await;
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outside_of_threads_nobody_looks() {
+    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let engine = engine(folder.path(), &door);
+    let waiting = booked(&engine, RunSession::New).await;
+    assert_eq!((waiting.run.status.name(), waiting.session.wake_at), ("waiting", None));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(door.knocks.load(Ordering::SeqCst), 1);
+    engine.stop().await;
+}

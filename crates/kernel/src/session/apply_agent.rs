@@ -1,0 +1,496 @@
+//! How an agent goes on: its turns, the calls that they make, its conversation.
+
+use super::frame::{AgentPhase, AgentState};
+use super::{CallState, FrameKind, FrameState, Session};
+use crate::agent::CLARIFY;
+use crate::call::{HowFar, Judgement, Reach, Verdict};
+use crate::datum::Datum;
+use crate::entry::Mode;
+use crate::event::{AgentEntry, CallRequest, Event, Fact, TurnEnd, TurnKind, TurnStart};
+use crate::fault::Fault;
+use crate::ids::{CallId, FrameId, Millis, StepId};
+use crate::talk::{CallLine, Guard, Line, Settled, Spent, Talk, made_digest};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the timer of a frame's next attempt is called.
+const TURN_TIMER: &str = "turn:";
+
+/// The timer of a frame's next attempt.
+pub fn turn_timer(frame: FrameId) -> String {
+    format!("{TURN_TIMER}{}", frame.0)
+}
+
+impl Session {
+    pub(super) fn apply_agent(&mut self, event: &Event) {
+        match &event.fact {
+            Fact::AgentEntered(entry) => self.enter_agent(entry, event.seq, event.at),
+            Fact::TurnStarted(start) => self.start_turn(start),
+            Fact::TurnFailed { frame, turn, attempt, fault, again_at } => {
+                self.fail_turn(*frame, (*turn, *attempt), fault, *again_at);
+            }
+            Fact::TurnFinished(end) => self.finish_turn(end, event.seq),
+            Fact::ResultsGiven { frame, results } => self.give_results(*frame, results),
+            Fact::TalkCompacted { lines, turn } => self.compact(*lines, turn, event.seq),
+            Fact::AgentAnswered { frame, answer, stopped, .. } => {
+                self.note_stop(*frame, stopped.as_deref());
+                self.end_agent(*frame, answer);
+            }
+            _ => {}
+        }
+    }
+
+    fn enter_agent(&mut self, entry: &AgentEntry, seq: u64, at: Millis) {
+        self.forget_ask_of(entry.frame);
+        let mut talk = if entry.continues { self.talk.clone() } else { Talk::default() };
+        talk.lines.push(Line::User(seq));
+        let state = AgentState {
+            agent: entry.agent.clone(),
+            input: entry.input.clone(),
+            continues: entry.continues,
+            save_as: entry.save_as.clone(),
+            next: entry.next.clone(),
+            talk,
+            phase: AgentPhase::Between,
+            route: None,
+            turns: 0,
+            calls: 0,
+            spent: Spent::default(),
+            last_input: 0,
+            made: BTreeMap::new(),
+            working_since: Some(at),
+        };
+        self.with_frame(entry.frame, |frame| {
+            frame.state = FrameState::Agent;
+            frame.agent = Some(Box::new(state));
+        });
+        self.set_ready(entry.frame);
+    }
+
+    fn start_turn(&mut self, start: &TurnStart) {
+        let TurnStart { frame, turn, attempt, kind, .. } = start;
+        self.timers.remove(&turn_timer(*frame));
+        let Some(run) = self.frames.get(frame).map(|frame| frame.run) else { return };
+        self.with_agent(*frame, |agent| {
+            agent.turns = agent.turns.max(*turn);
+            agent.phase = AgentPhase::Turn { turn: *turn, attempt: *attempt, kind: *kind };
+        });
+        self.clear_ready(*frame);
+        self.with_run(run, |run| run.in_flight += 1);
+    }
+
+    /// The turn that is under way is over, however it ended.
+    fn turn_over(&mut self, frame: FrameId) {
+        let Some(of) = self.frames.get(&frame) else { return };
+        let under_way =
+            of.agent.as_ref().is_some_and(|agent| matches!(agent.phase, AgentPhase::Turn { .. }));
+        let run = of.run;
+        self.with_run(run, |run| {
+            run.in_flight = run.in_flight.saturating_sub(u32::from(under_way));
+            run.claims = 0;
+        });
+        self.set_ready(frame);
+    }
+
+    fn fail_turn(
+        &mut self,
+        frame: FrameId,
+        (turn, attempt): (u32, u32),
+        fault: &Fault,
+        again_at: Option<Millis>,
+    ) {
+        self.turn_over(frame);
+        if let Some(at) = again_at {
+            self.timers.insert(turn_timer(frame), at);
+            self.clear_ready(frame);
+        }
+        self.with_agent(frame, |agent| {
+            let kind = match agent.phase {
+                AgentPhase::Turn { kind, .. } | AgentPhase::Resting { kind, .. } => kind,
+                _ => TurnKind::Act,
+            };
+            agent.phase = match again_at {
+                Some(_) => AgentPhase::Resting { turn, attempts: attempt, kind },
+                None => AgentPhase::Failed(fault.clone()),
+            };
+        });
+    }
+
+    /// A timer fired: a frame that rested looks again.
+    pub(super) fn end_rest(&mut self, timer: &str) {
+        let frame = timer.strip_prefix(TURN_TIMER).and_then(|number| number.parse().ok());
+        if let Some(frame) = frame.map(FrameId) {
+            self.set_ready(frame);
+        }
+    }
+
+    /// The process that asked a model is gone: it is asked again.
+    pub(super) fn restart_turns(&mut self, run: crate::ids::RunId) {
+        let asked = self.frames.values_mut().filter(|frame| frame.run == run);
+        let mut again = Vec::new();
+        for frame in asked {
+            let Some(agent) = &mut frame.agent else { continue };
+            if let AgentPhase::Turn { turn, attempt, kind } = agent.phase {
+                agent.phase = AgentPhase::Resting { turn, attempts: attempt, kind };
+                again.push(frame.id);
+            }
+        }
+        for frame in again {
+            self.with_run(run, |run| run.in_flight = run.in_flight.saturating_sub(1));
+            self.set_ready(frame);
+        }
+    }
+
+    fn finish_turn(&mut self, end: &TurnEnd, seq: u64) {
+        self.turn_over(end.frame);
+        self.spend(end);
+        if let Some(route) = &end.route {
+            self.with_agent(end.frame, |agent| {
+                agent.route = Some(route.clone());
+                agent.phase = AgentPhase::Between;
+            });
+            return;
+        }
+        let line = |made: &crate::event::CallMade| CallLine {
+            call: made.call,
+            said: made.said.clone(),
+            tool: made.tool.clone(),
+            guard: match (&*made.said == CLARIFY, made.approve) {
+                (true, _) => Guard::Clarify,
+                (false, true) => Guard::Approve,
+                (false, false) => Guard::Free,
+            },
+            question: made.question.clone(),
+            edited: None,
+            frame: made.frame,
+            settled: made.refused.clone().map(Settled::Failed),
+        };
+        let calls: Vec<CallLine> = end.calls.iter().map(line).collect();
+        let step = self.frames.get(&end.frame).and_then(|frame| frame.step.clone());
+        self.with_agent(end.frame, |agent| {
+            agent.phase = match calls.is_empty() {
+                true => AgentPhase::Said(end.text.clone(), end.stop),
+                false => AgentPhase::Calls,
+            };
+            agent.talk.lines.push(Line::Turn { seq, calls });
+            for made in &end.calls {
+                let digest = made_digest(&made.said, &made.arguments);
+                *agent.made.entry(digest).or_default() += 1;
+            }
+        });
+        self.open_calls(end, step.as_ref());
+        self.look_at_calls(end.frame);
+    }
+
+    /// A frame for each call that goes out.
+    fn open_calls(&mut self, end: &TurnEnd, step: Option<&StepId>) {
+        for made in &end.calls {
+            let mut index = 0;
+            self.with_agent(end.frame, |agent| {
+                index = agent.calls;
+                agent.calls += 1;
+            });
+            let (Some(child), Some(tool)) = (made.frame, &made.tool) else { continue };
+            let kind = FrameKind::Call {
+                index,
+                tool: tool.clone(),
+                arguments: made.arguments.clone(),
+                approve: made.approve,
+            };
+            self.add_child(end.frame, child, kind, Mode::Apart);
+            self.enter(child, step.cloned());
+        }
+    }
+
+    fn spend(&mut self, end: &TurnEnd) {
+        self.with_agent(end.frame, |agent| {
+            let spent = &mut agent.spent;
+            spent.input = spent.input.saturating_add(end.usage.input);
+            spent.output = spent.output.saturating_add(end.usage.output);
+            spent.cost_micros = spent.cost_micros.saturating_add(end.cost_micros.unwrap_or(0));
+            if end.kind == TurnKind::Act {
+                spent.steps += 1;
+                agent.last_input = end.usage.input;
+            }
+        });
+        let cost = (end.usage, end.cost_micros);
+        if let Some(run) = self.frames.get(&end.frame).map(|frame| frame.run) {
+            self.with_run(run, |run| run.spent.add(cost));
+        }
+    }
+
+    fn compact(&mut self, lines: u32, end: &TurnEnd, seq: u64) {
+        self.turn_over(end.frame);
+        self.spend(end);
+        self.with_agent(end.frame, |agent| {
+            agent.talk.compact(lines, seq);
+            // How long it is now is known after the next turn.
+            agent.last_input = 0;
+            agent.phase = AgentPhase::Between;
+        });
+    }
+
+    fn give_results(&mut self, frame: FrameId, results: &BTreeMap<CallId, Settled>) {
+        for (call, settled) in results {
+            let child = self.turn_calls(frame).iter().find(|line| line.call == *call);
+            match child.and_then(|line| line.frame) {
+                Some(child) => self.settle_call(child, settled.clone()),
+                None => self.settle_line(frame, *call, settled),
+            }
+        }
+        if self.asked_of(frame).is_some_and(|kind| kind == "clarify") {
+            self.forget_ask_of(frame);
+            self.with_frame(frame, |frame| frame.state = FrameState::Agent);
+        }
+        self.close_approval(frame);
+        self.look_at_calls(frame);
+    }
+
+    fn settle_line(&mut self, frame: FrameId, call: CallId, settled: &Settled) {
+        self.with_agent(frame, |agent| {
+            let line = agent.talk.last_calls_mut().iter_mut().find(|line| line.call == call);
+            if let Some(line) = line.filter(|line| line.settled.is_none()) {
+                line.settled = Some(settled.clone());
+            }
+        });
+    }
+
+    /// Ends the frame of a call: its one result is known.
+    pub(super) fn settle_call(&mut self, child: FrameId, settled: Settled) {
+        self.forget_call_of(child);
+        self.forget_ask_of(child);
+        self.clear_ready(child);
+        self.wake_above(child);
+        let Some(frame) = self.frames.remove(&child) else { return };
+        let Some(parent) = frame.parent else { return };
+        self.with_frame(parent, |above| {
+            frame.recent.iter().for_each(|entry| above.remember(entry.clone()));
+            above.last_output = frame.last_output.clone().or(above.last_output.take());
+            let Some(agent) = &mut above.agent else { return };
+            let calls = agent.talk.last_calls_mut();
+            if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(child)) {
+                line.frame = None;
+                line.settled = Some(settled);
+            }
+        });
+        self.close_approval(parent);
+        self.look_at_calls(parent);
+    }
+
+    /// An agent's call is requested: with the model's arguments, or with a person's.
+    pub(super) fn note_arguments(&mut self, request: &CallRequest) {
+        let Some(frame) = self.frames.get(&request.frame) else { return };
+        let (FrameKind::Call { arguments, .. }, Some(parent)) = (&frame.kind, frame.parent) else {
+            return;
+        };
+        let edited = (*arguments != request.arguments).then(|| request.arguments.clone());
+        self.with_agent(parent, |agent| {
+            let calls = agent.talk.last_calls_mut();
+            if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(request.frame)) {
+                line.edited = edited;
+            }
+        });
+    }
+
+    /// Whether this frame is one call of an agent's turn.
+    pub(super) fn is_agents_call(&self, frame: FrameId) -> bool {
+        let frame = self.frames.get(&frame);
+        frame.is_some_and(|frame| matches!(frame.kind, FrameKind::Call { .. }))
+    }
+
+    /// The gate spoke about an agent's call: its agent decides what comes of it.
+    pub(super) fn call_judged(&mut self, child: FrameId, judgement: &Judgement) {
+        self.clear_ready(child);
+        let Some(parent) = self.frames.get(&child).and_then(|frame| frame.parent) else { return };
+        if let Judgement::Admitted { verdict: Verdict::Ask(_), .. } = judgement {
+            self.with_agent(parent, |agent| {
+                let calls = agent.talk.last_calls_mut();
+                if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(child)) {
+                    line.guard = Guard::Approve;
+                }
+            });
+        }
+        self.look_at_calls(parent);
+    }
+
+    /// Whether what came of a call is for the model. A write of which nobody knows whether it
+    /// happened is for a person, also one that may be repeated under its key: the model would make
+    /// a call with another.
+    pub(super) fn is_for_the_model(&self, call: CallId, how: HowFar) -> bool {
+        let Some(open) = self.calls.get(&call) else { return false };
+        let only_reads = || open.pins.as_ref().is_none_or(|pins| pins.reach == Reach::Reads);
+        self.is_agents_call(open.request.frame) && (how != HowFar::Unknown || only_reads())
+    }
+
+    /// An approval of which every call was started or settled has done its work.
+    pub(super) fn close_approval(&mut self, frame: FrameId) {
+        let state = self.frames.get(&frame).map(|frame| &frame.state);
+        let Some(FrameState::Asking(ask)) = state else { return };
+        let Some(open) = self.asks.get(ask).filter(|open| !open.is_open()) else { return };
+        let crate::ask::AskBody::Approve { calls } = &open.ask.body else { return };
+        let waits = |call: &crate::ask::AskedCall| {
+            let open = self.calls.get(&call.call_id);
+            open.is_some_and(|open| matches!(open.state, CallState::Judged(_)))
+        };
+        if calls.iter().any(waits) || self.agent(frame).is_none() {
+            return;
+        }
+        self.forget_ask_of(frame);
+        self.with_frame(frame, |frame| frame.state = FrameState::Agent);
+        self.look_at_calls(frame);
+    }
+
+    /// An agent that waits for its calls is ready when it can do something about them, and only
+    /// then: a run whose calls all wait for people must count as waiting.
+    pub(super) fn look_at_calls(&mut self, frame: FrameId) {
+        let Some(agent) = self.agent(frame) else { return };
+        if agent.phase != AgentPhase::Calls {
+            return;
+        }
+        let state = self.frames.get(&frame).map(|frame| &frame.state);
+        match state {
+            Some(FrameState::Agent) => {}
+            _ => return,
+        }
+        if self.calls_can_go_on(frame) {
+            self.set_ready(frame);
+        } else {
+            self.clear_ready(frame);
+        }
+    }
+
+    fn calls_can_go_on(&self, frame: FrameId) -> bool {
+        let open = || self.turn_calls(frame).iter().filter(|line| line.settled.is_none());
+        if open().next().is_none() || open().any(|line| line.frame.is_none()) {
+            return true;
+        }
+        let states = || open().map(|line| line.frame.and_then(|child| self.call_state(child)));
+        let refused = |judgement: &Judgement| match judgement {
+            Judgement::Refused(_) => true,
+            Judgement::Admitted { verdict, .. } => matches!(verdict, Verdict::Deny(_)),
+        };
+        let is_refused =
+            |state: Option<&CallState>| matches!(state, Some(CallState::Judged(j)) if refused(j));
+        let judged = |state: Option<&CallState>| matches!(state, Some(CallState::Judged(_)));
+        let unjudged =
+            |state: Option<&CallState>| matches!(state, None | Some(CallState::Requested));
+        states().any(is_refused) || (states().any(judged) && !states().any(unjudged))
+    }
+
+    /// The calls of a frame's last turn.
+    pub fn turn_calls(&self, frame: FrameId) -> &[CallLine] {
+        self.agent(frame).map_or(&[], |agent| agent.talk.last_calls())
+    }
+
+    /// The agent of a frame.
+    pub fn agent(&self, frame: FrameId) -> Option<&AgentState> {
+        self.frames.get(&frame)?.agent.as_deref()
+    }
+
+    fn call_state(&self, child: FrameId) -> Option<&CallState> {
+        self.calls.get(&self.call_of(child)?).map(|open| &open.state)
+    }
+
+    fn asked_of(&self, frame: FrameId) -> Option<&'static str> {
+        let FrameState::Asking(ask) = self.frames.get(&frame)?.state else { return None };
+        self.asks.get(&ask).map(|open| open.ask.body.kind())
+    }
+
+    /// A run whose agent did not come to its end says so.
+    fn note_stop(&mut self, frame: FrameId, stopped: Option<&str>) {
+        let Some(run) = self.frames.get(&frame).map(|frame| frame.run) else { return };
+        if let Some(stopped) = stopped {
+            self.with_run(run, |run| run.stopped = Some(stopped.into()));
+        }
+    }
+
+    fn end_agent(&mut self, frame: FrameId, answer: &Arc<Datum>) {
+        self.forget_ask_of(frame);
+        let Some(agent) = self.frames.get_mut(&frame).and_then(|frame| frame.agent.take()) else {
+            return;
+        };
+        let AgentState { continues, talk, save_as, next, .. } = *agent;
+        if continues {
+            self.talk = talk;
+        }
+        self.with_frame(frame, |frame| {
+            frame.context.insert(save_as, answer.clone());
+            frame.last_output = Some(answer.clone());
+        });
+        self.enter(frame, next);
+    }
+
+    /// What is left of an agent whose run ends without it: a conversation with nothing open.
+    pub(super) fn leave_agents(&mut self, run: crate::ids::RunId) {
+        let of_run = self.frames.values_mut().filter(|frame| frame.run == run);
+        for agent in of_run.filter_map(|frame| frame.agent.take()) {
+            if agent.continues {
+                self.talk = agent.talk.closed();
+            }
+        }
+    }
+
+    /// A frame that is left without its agent's answer.
+    pub(super) fn drop_agent(&mut self, frame: FrameId) {
+        self.timers.remove(&turn_timer(frame));
+        let Some(of) = self.frames.get_mut(&frame) else { return };
+        let run = of.run;
+        let Some(agent) = of.agent.take() else { return };
+        if matches!(agent.phase, AgentPhase::Turn { .. }) {
+            self.with_run(run, |run| run.in_flight = run.in_flight.saturating_sub(1));
+        }
+        if agent.continues {
+            self.talk = agent.talk.closed();
+        }
+    }
+
+    /// A person said try again: the agent goes on where it stopped. Whether there is one.
+    pub(super) fn retry_agent(&mut self, frame: FrameId) -> bool {
+        let Some(of) = self.frames.get_mut(&frame) else { return false };
+        let Some(agent) = &mut of.agent else { return false };
+        agent.phase = AgentPhase::Between;
+        of.state = FrameState::Agent;
+        true
+    }
+
+    /// A person is asked by an agent or one of its calls: its time stops.
+    pub(super) fn stop_time(&mut self, frame: FrameId, at: Millis) {
+        let Some(frame) = self.agents_frame(frame) else { return };
+        self.with_agent(frame, |agent| {
+            if let Some(since) = agent.working_since.take() {
+                let worked = at.0.saturating_sub(since.0).max(0).unsigned_abs();
+                agent.spent.worked_ms = agent.spent.worked_ms.saturating_add(worked);
+            }
+        });
+    }
+
+    /// A person answered: its time goes on, unless another one is asked.
+    pub(super) fn start_time(&mut self, frame: FrameId, at: Millis) {
+        let Some(frame) = self.agents_frame(frame) else { return };
+        let asked = self.asks.values().filter(|open| open.is_open());
+        let mut frames = asked.filter_map(|open| self.agents_frame(open.ask.frame));
+        if frames.any(|other| other == frame) {
+            return;
+        }
+        self.with_agent(frame, |agent| {
+            agent.working_since.get_or_insert(at);
+        });
+    }
+
+    /// The agent's frame that this is, or belongs to as one of its calls.
+    fn agents_frame(&self, frame: FrameId) -> Option<FrameId> {
+        let of = self.frames.get(&frame)?;
+        if of.agent.is_some() {
+            return Some(frame);
+        }
+        of.parent.filter(|_| matches!(of.kind, FrameKind::Call { .. }))
+    }
+
+    pub(super) fn with_agent(&mut self, frame: FrameId, change: impl FnOnce(&mut AgentState)) {
+        self.with_frame(frame, |frame| {
+            if let Some(agent) = &mut frame.agent {
+                change(agent);
+            }
+        });
+    }
+}

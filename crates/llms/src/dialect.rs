@@ -1,0 +1,83 @@
+//! What a dialect is: it writes the request of a prompt, and reads what comes back, event by event
+//! or as a whole. How bytes travel is not its business.
+
+use crate::refusal::Refusal;
+use crate::sse::Event;
+use kernel::llm::{DeltaSink, Prompt, Turn};
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+/// A provider's way of speaking.
+pub(crate) trait Dialect: Send + Sync {
+    /// Reads its answers.
+    type Reply: Reply;
+
+    /// The request for a prompt.
+    fn request(&self, prompt: &Prompt) -> Request;
+
+    /// A reader of the answer to this prompt.
+    fn reply(&self, prompt: &Prompt) -> Self::Reply;
+
+    /// What an answer that is no success means. A body that is no JSON comes as its text.
+    fn judge(&self, status: u16, body: &Value) -> Refusal;
+}
+
+/// What is sent.
+pub(crate) struct Request {
+    /// The body.
+    pub(crate) body: Value,
+    /// Headers beside those that go with every request.
+    pub(crate) headers: HeaderMap,
+}
+
+impl Request {
+    /// A request with nothing but a body.
+    pub(crate) fn new(body: Value) -> Self {
+        Self { body, headers: HeaderMap::new() }
+    }
+}
+
+/// Reads one answer.
+pub(crate) trait Reply: Send {
+    /// Takes the next event of a stream.
+    fn event(&mut self, event: &Event, sink: &dyn DeltaSink) -> Result<Flow, Fault>;
+
+    /// Takes an answer that came as a whole.
+    fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<(), Fault>;
+
+    /// The turn; an error if its end has not come.
+    fn finish(self) -> Result<Turn, Fault>;
+}
+
+/// Whether more events are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// The end has not come.
+    More,
+    /// That was the end marker.
+    Done,
+}
+
+/// Why an answer is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The provider says so, in the middle of its answer.
+    Told(Refusal),
+    /// It cannot be read, and why.
+    Unreadable(String),
+    /// It ended before it was whole.
+    Cut,
+}
+
+impl Fault {
+    /// It cannot be read.
+    pub(crate) fn unreadable(why: impl Into<String>) -> Self {
+        Fault::Unreadable(why.into())
+    }
+}
+
+/// The JSON of an event.
+pub(crate) fn read_json(event: &Event) -> Result<Value, Fault> {
+    serde_json::from_str(&event.data)
+        .map_err(|error| Fault::unreadable(format!("has an event that is no JSON: {error}")))
+}

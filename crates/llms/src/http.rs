@@ -1,0 +1,340 @@
+//! A provider's address and the connections to it: keep-alive, no redirects, no proxy, no retries
+//! of their own. Nothing that is told of it holds a secret.
+
+use crate::config::{ModelConfig, Remote};
+use crate::refusal::{self, Refusal};
+use kernel::llm::{LlmError, LlmErrorKind};
+use kernel::plan::mistake::Mistake;
+use kernel::secret::Secret;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
+use serde_json::Value;
+use std::error::Error;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// How much of an answer that refuses is read.
+const REFUSAL_BYTES_MAX: usize = 64 * 1024;
+/// How much of what a provider says is told.
+const TOLD_CHARS_MAX: usize = 500;
+/// A shorter text is found in any sentence, and is no secret.
+const SECRET_CHARS_MIN: usize = 4;
+/// How long a turn may take where its configuration says nothing: as the providers' own clients.
+const TURN_MS_DEFAULT: u64 = 600_000;
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// Providers keep idle connections for longer; a turn that finds one closed would have failed.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// A model that can be talked to.
+pub(crate) struct Endpoint {
+    /// Made when it is first needed: reading the machine's certificates takes time.
+    client: OnceLock<Result<Client, String>>,
+    url: Url,
+    headers: HeaderMap,
+    timeout: Duration,
+    /// What must never be told, even if the provider repeats it; the longest first.
+    secrets: Vec<String>,
+    /// What it is called in messages.
+    name: String,
+}
+
+impl Endpoint {
+    /// The endpoint at this URL. What the operator gave goes with every request and replaces ours
+    /// of the same name.
+    pub(crate) fn new(
+        config: &ModelConfig,
+        remote: &Remote,
+        url: Url,
+        ours: &[(&'static str, Secret)],
+    ) -> Result<Self, Mistake> {
+        let mut headers = HeaderMap::new();
+        let given = remote.headers.iter().map(|(name, value)| (name.as_str(), value));
+        for (name, value) in ours.iter().map(|(name, value)| (*name, value)).chain(given) {
+            let (name, value) = header(name, value)?;
+            headers.insert(name, value);
+        }
+        let secrets = secrets(&url, remote);
+        let place = place(&url);
+        let name = format!("model `{}` (`{}` at {place})", config.name, remote.model);
+        let timeout = Duration::from_millis(config.timeout_ms.unwrap_or(TURN_MS_DEFAULT));
+        Ok(Self { client: OnceLock::new(), url, headers, timeout, secrets, name })
+    }
+
+    /// Posts a request and gives its answer, whatever it is.
+    pub(crate) async fn post(&self, more: HeaderMap, body: &Value) -> Result<Response, LlmError> {
+        let client = self.client.get_or_init(|| client(&self.url)).as_ref().map_err(|why| {
+            let what = format!("cannot be talked to: there is no HTTP client: {why}");
+            self.error(LlmErrorKind::Unreachable, &what)
+        })?;
+        let mut headers = self.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.extend(more);
+        let request = client.post(self.url.clone()).headers(headers).timeout(self.timeout);
+        request.body(body.to_string()).send().await.map_err(|error| self.unanswered(error))
+    }
+
+    /// The error that a provider's refusal is.
+    pub(crate) fn refused(&self, status: Option<StatusCode>, refusal: &Refusal) -> LlmError {
+        let words = self.told(&refusal.words);
+        let said = match status {
+            Some(status) => format!("answered {status}"),
+            None => "failed in the middle of its answer".to_owned(),
+        };
+        let what = match words.as_str() {
+            "" => said,
+            // A page for people says nothing that helps here.
+            page if page.starts_with('<') => format!("{said} with a page"),
+            words => format!("{said}: {words}"),
+        };
+        let error = self.error(refusal.kind, &what).retry_after_ms(refusal.wait_ms);
+        match status {
+            Some(StatusCode::NOT_FOUND) if refusal.kind == LlmErrorKind::BadRequest => {
+                error.hint("check the model's base URL")
+            }
+            _ => error,
+        }
+    }
+
+    /// An answer that points elsewhere: a key goes nowhere that was not named.
+    pub(crate) fn redirected(&self, status: StatusCode, headers: &HeaderMap) -> LlmError {
+        let place = headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
+        let place = place.unwrap_or_default();
+        let place = self.told(place.split(['?', '#']).next().unwrap_or_default());
+        let what = format!("answered {status} and points to `{place}`, which is not followed");
+        self.error(LlmErrorKind::BadRequest, &what)
+            .hint("set the base URL that it points to, if you trust it")
+    }
+
+    /// The connection broke while an answer was read.
+    pub(crate) fn broken(&self, error: reqwest::Error) -> LlmError {
+        if error.is_timeout() {
+            return self.late();
+        }
+        let why = self.told(&reasons(&error.without_url()));
+        let what = format!("closed the connection before its answer was whole: {why}");
+        self.error(LlmErrorKind::Unreachable, &what).hint("try again")
+    }
+
+    /// An error of this model, with the hint of its kind.
+    pub(crate) fn error(&self, kind: LlmErrorKind, what: &str) -> LlmError {
+        let error = LlmError::new(kind, format!("{} {what}", self.name));
+        match refusal::hint(kind) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+
+    /// What a provider says, for messages: short, on one line, without our secrets. Words that hide
+    /// the middle of a key still show its ends; they are left out as well.
+    pub(crate) fn told(&self, text: &str) -> String {
+        let spaced = |letter: char| if letter.is_control() { ' ' } else { letter };
+        let mut told: String = text.chars().map(spaced).collect();
+        for secret in &self.secrets {
+            told = told.replace(secret.as_str(), "***");
+        }
+        let shown = |word: &&str| !(word.contains("**") && word.trim_matches(is_mark) != "***");
+        let words: Vec<&str> = told.split_whitespace().filter(shown).collect();
+        words.join(" ").chars().take(TOLD_CHARS_MAX).collect()
+    }
+
+    fn unanswered(&self, error: reqwest::Error) -> LlmError {
+        let unreachable = error.is_connect() || error.is_builder();
+        if error.is_timeout() && !unreachable {
+            return self.late();
+        }
+        let why = self.told(&reasons(&error.without_url()));
+        let what = if unreachable {
+            format!("cannot be reached: {why}")
+        } else {
+            format!("closed the connection before it answered: {why}")
+        };
+        self.error(LlmErrorKind::Unreachable, &what)
+    }
+
+    fn late(&self) -> LlmError {
+        let what = format!("was not done within {} ms", self.timeout.as_millis());
+        self.error(LlmErrorKind::Timeout, &what)
+    }
+}
+
+/// What an answer says that is no success; a text where it is no JSON.
+pub(crate) async fn refusal_body(response: &mut Response) -> Value {
+    let mut body = Vec::new();
+    while let Ok(Some(part)) = response.chunk().await {
+        body.extend_from_slice(&part);
+        if body.len() >= REFUSAL_BYTES_MAX {
+            body.truncate(REFUSAL_BYTES_MAX);
+            break;
+        }
+    }
+    let text = String::from_utf8_lossy(&body);
+    serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.into_owned()))
+}
+
+/// Where a provider is: as configured, else its own address.
+pub(crate) fn base(remote: &Remote, own: &str) -> Result<Url, Mistake> {
+    let given = remote.base_url.as_deref().unwrap_or(own);
+    let misfit = |why: String| {
+        Mistake::error(format!("the model's base URL cannot be used: {why}"))
+            .hint(format!("write it as `{own}`"))
+    };
+    let url = Url::parse(given).map_err(|error| misfit(format!("it is no URL: {error}")))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(misfit(format!("it must be http or https, not `{other}`"))),
+    }
+}
+
+/// The same address with more at the end of its path.
+pub(crate) fn join(mut url: Url, more: &str) -> Url {
+    let path = format!("{}/{more}", url.path().trim_end_matches('/'));
+    url.set_path(&path);
+    url
+}
+
+/// The path of an address without slashes at its end.
+pub(crate) fn path(url: &Url) -> &str {
+    url.path().trim_end_matches('/')
+}
+
+/// What an answer is: its content type without parameters.
+pub(crate) fn content_type(headers: &HeaderMap) -> String {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Mistake> {
+    let misfit = |what: &str| Mistake::error(format!("the model's header `{name}` {what}"));
+    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| misfit("has no good name"))?;
+    let mut value = HeaderValue::from_str(value.expose().trim())
+        .map_err(|_| misfit("has a value that no header can have"))?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+fn client(url: &Url) -> Result<Client, String> {
+    // Another provider may be there already; then that one is used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        Client::builder()
+            .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
+            .redirect(Policy::none())
+            .referer(false)
+            .no_proxy()
+            .retry(reqwest::retry::never())
+            .tcp_nodelay(true)
+            .connect_timeout(CONNECT_WITHIN)
+            .pool_idle_timeout(IDLE_MAX)
+    };
+    let plain = |builder: ClientBuilder| builder.tls_certs_only(Vec::new()).build();
+    if url.scheme() == "http" {
+        return plain(builder()).map_err(|error| error.to_string());
+    }
+    builder().build().map_err(|error| error.to_string())
+}
+
+/// Scheme, host and port.
+fn place(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}", url.scheme())
+}
+
+/// What the configuration holds that nobody else should read.
+fn secrets(url: &Url, remote: &Remote) -> Vec<String> {
+    let mut secrets: Vec<String> = url.query_pairs().map(|(_, value)| value.into_owned()).collect();
+    let values = remote.key.iter().chain(remote.headers.iter().map(|(_, value)| value));
+    for value in values {
+        let value = value.expose().trim();
+        secrets.push(value.to_owned());
+        // `Bearer abc` is one secret, `abc` is the same one.
+        secrets.extend(value.rsplit_once(' ').map(|(_, token)| token.to_owned()));
+    }
+    secrets.extend(url.password().map(str::to_owned));
+    secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets
+}
+
+fn is_mark(letter: char) -> bool {
+    letter.is_ascii_punctuation() && letter != '*'
+}
+
+/// An error and what caused it, in one line.
+fn reasons(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        told.push_str(": ");
+        told.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ModelKind;
+
+    fn endpoint(url: &str) -> Endpoint {
+        let remote = Remote {
+            model: "m-1".to_owned(),
+            base_url: Some(url.to_owned()),
+            key: Some(Secret::new("sk-hushhush")),
+            headers: vec![("x-team".to_owned(), Secret::new("Token abcdef"))],
+        };
+        let config = ModelConfig {
+            name: "main".to_owned(),
+            kind: ModelKind::OpenAi(remote.clone()),
+            max_tokens: None,
+            temperature: None,
+            timeout_ms: Some(5),
+            price: None,
+            origin: String::new(),
+        };
+        let url = base(&remote, "https://own.test").unwrap();
+        let ours = [("authorization", Secret::new("Bearer sk-hushhush"))];
+        Endpoint::new(&config, &remote, url, &ours).unwrap()
+    }
+
+    #[test]
+    fn what_is_told_holds_no_secret() {
+        let endpoint = endpoint("http://user:whisper@a.test:81/v1?key=letmein#part");
+        assert_eq!(endpoint.name, "model `main` (`m-1` at http://a.test:81)");
+        let said = "no `sk-hushhush`,\n `Token abcdef`, abcdef letmein or whisper\u{7}";
+        assert_eq!(endpoint.told(said), "no `***`, `***`, *** *** or ***");
+        let masked = "Incorrect API key provided: sk-hu***hush. Find yours elsewhere.";
+        assert_eq!(endpoint.told(masked), "Incorrect API key provided: Find yours elsewhere.");
+        assert_eq!(endpoint.told(&"x".repeat(1_000)).len(), TOLD_CHARS_MAX);
+        assert!(!format!("{:?}", endpoint.headers).contains("hush"));
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_what_to_do() {
+        let endpoint = endpoint("http://a.test/v1");
+        let mut refusal = Refusal::new(LlmErrorKind::RateLimited, "slow\ndown");
+        refusal.wait_ms = Some(7_000);
+        let error = endpoint.refused(Some(StatusCode::TOO_MANY_REQUESTS), &refusal);
+        let message =
+            "model `main` (`m-1` at http://a.test) answered 429 Too Many Requests: slow down";
+        assert_eq!(error.message, message);
+        assert_eq!(error.retry_after_ms, Some(7_000));
+        assert_eq!(error.hint.as_deref(), Some("try again later"));
+        let page = Refusal::new(LlmErrorKind::Overloaded, "<html>Sorry</html>");
+        let error = endpoint.refused(Some(StatusCode::BAD_GATEWAY), &page);
+        assert!(error.message.ends_with("answered 502 Bad Gateway with a page"), "{error}");
+        let nowhere = Refusal::new(LlmErrorKind::BadRequest, "");
+        let error = endpoint.refused(Some(StatusCode::NOT_FOUND), &nowhere);
+        assert_eq!(error.hint.as_deref(), Some("check the model's base URL"));
+    }
+
+    #[test]
+    fn paths_are_put_together() {
+        let joined = |url: &str| join(Url::parse(url).unwrap(), "chat/completions").to_string();
+        assert_eq!(joined("http://a.test/v1"), "http://a.test/v1/chat/completions");
+        assert_eq!(joined("http://a.test/v1/"), "http://a.test/v1/chat/completions");
+        assert_eq!(joined("http://a.test/v1?x=1"), "http://a.test/v1/chat/completions?x=1");
+    }
+}

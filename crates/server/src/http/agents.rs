@@ -1,0 +1,146 @@
+//! `/api/v1/agents`: the agents of the project's files and those that are stored. What a file
+//! brings is changed in that file alone, so that whoever reads the project sees what runs.
+
+use super::condition::{Condition, stale, tagged};
+use super::tools::{PageQuery, paged};
+use crate::body::Posted;
+use crate::doors::{Administrator, Doors, Shared};
+use crate::error::Failure;
+use crate::params::{Named, Params, short};
+use crate::shown;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::KnownAgent;
+use engine::refusal::{Refusal, RefusalKind};
+use kernel::call::Caller;
+use kernel::ids::AgentName;
+use kernel::plan::mistake::meant;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use wire::rest::{AgentAnswer, AgentSummary, Page};
+
+/// `GET /agents`, by name.
+pub(crate) async fn list(
+    State(doors): State<Shared>,
+    Params(query): Params<PageQuery>,
+) -> Json<Page<AgentSummary>> {
+    let agents = doors.engine.agents(doors.caller()).into_iter().map(Arc::new).collect();
+    let page = paged(agents, query, doors.limits(), |known: &KnownAgent| known.agent.name.as_str());
+    Json(Page {
+        items: page.items.iter().map(|known| summary(&doors, known)).collect(),
+        next_cursor: page.next_cursor,
+    })
+}
+
+/// `GET /agents/{refName}`.
+pub(crate) async fn show(
+    State(doors): State<Shared>,
+    Named(name): Named,
+) -> Result<Response, Failure> {
+    match doors.engine.agent(doors.caller(), &AgentName::from(name.as_str())) {
+        Some(known) => Ok(answer(&doors, &known)),
+        None => Err(missing(&doors, &name)),
+    }
+}
+
+/// `PUT /agents/{refName}`: the body is the agent. 201 for the first version, 200 for the next
+/// ones.
+pub(crate) async fn store(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Named(name): Named,
+    headers: HeaderMap,
+    Posted(mut agent): Posted<Map<String, Value>>,
+) -> Result<(StatusCode, Response), Failure> {
+    let condition = Condition::of(&headers)?;
+    named_by_path(&mut agent, &name)?;
+    let ref_name = AgentName::from(name.as_str());
+    refuse_filed(&doors, &caller, &ref_name)?;
+    let version = || doors.engine.agent(&caller, &ref_name).and_then(|known| known.version);
+    let expected = match condition {
+        Condition::None => None,
+        Condition::Absent => Some(0),
+        Condition::Version(version) => Some(version),
+        Condition::Any => match version() {
+            Some(version) => Some(version),
+            None => return Err(stale(format!("agent `{}` is not stored", short(&name)))),
+        },
+    };
+    let stored = doors.engine.register_agent(&caller, Value::Object(agent), expected).await;
+    let stored = stored.map_err(|refusal| match refusal.code {
+        "version_conflict" => Failure::with_status(StatusCode::PRECONDITION_FAILED, refusal),
+        _ => refusal.into(),
+    })?;
+    let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+    let known = KnownAgent { agent: stored.agent, version: Some(stored.version) };
+    Ok((status, answer(&doors, &known)))
+}
+
+/// `DELETE /agents/{refName}`.
+pub(crate) async fn remove(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Named(name): Named,
+) -> Result<StatusCode, Failure> {
+    let ref_name = AgentName::from(name.as_str());
+    if doors.engine.agent(&caller, &ref_name).is_none() {
+        return Err(missing(&doors, &name));
+    }
+    refuse_filed(&doors, &caller, &ref_name)?;
+    doors.engine.remove_agent(&caller, &ref_name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses to change an agent that a file brings.
+pub(super) fn refuse_filed(
+    doors: &Doors,
+    caller: &Caller,
+    name: &AgentName,
+) -> Result<(), Failure> {
+    let known = doors.engine.agent(caller, name);
+    if known.is_none_or(|known| known.version.is_some()) {
+        return Ok(());
+    }
+    let message = format!("agent `{name}` is in a file of the project, and changed only there");
+    Err(Refusal::new(RefusalKind::Conflict, "agent_in_file", message)
+        .hint("change the file in `agents/` and start the server again, or use another `refName`")
+        .into())
+}
+
+/// An agent with its version, if it has one.
+fn answer(doors: &Doors, known: &KnownAgent) -> Response {
+    let agent = (*known.agent.source).clone();
+    let response = Json(AgentAnswer { summary: summary(doors, known), agent }).into_response();
+    match known.version {
+        Some(version) => tagged(response, version),
+        None => response,
+    }
+}
+
+fn summary(doors: &Doors, known: &KnownAgent) -> AgentSummary {
+    let is_default = doors.default_agent.as_ref() == Some(&known.agent.name);
+    shown::agent_summary(known, is_default)
+}
+
+/// An agent is stored under the name in its path; one without a name gets it from there.
+fn named_by_path(agent: &mut Map<String, Value>, name: &str) -> Result<(), Failure> {
+    let spelt = ["refName", "ref_name"].into_iter().find(|key| agent.contains_key(*key));
+    match spelt.and_then(|key| agent.get(key)) {
+        None => {
+            agent.insert("refName".to_owned(), Value::from(name));
+            Ok(())
+        }
+        Some(Value::String(given)) if given == name => Ok(()),
+        Some(_) => Err(Failure::wrong_value("/refName", "`refName` is not the name in the path")
+            .hint("leave it out, or use the same")),
+    }
+}
+
+fn missing(doors: &Doors, name: &str) -> Failure {
+    let agents = doors.engine.agents(doors.caller());
+    let hint = meant(name, agents.iter().map(|known| known.agent.name.as_str()))
+        .unwrap_or_else(|| "`GET /api/v1/agents` lists the agents".to_owned());
+    Refusal::not_found("agent", short(name)).hint(hint).into()
+}

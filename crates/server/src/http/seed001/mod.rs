@@ -1,0 +1,229 @@
+//! Seed 001's doors: `/run`, `/resume` and `/health-check`. A thread is a session in a space of
+//! its own, a request in it a run of an agent.
+
+mod replies;
+mod follow;
+
+use super::runs::location;
+use crate::body::{Raw, parse};
+use crate::doors::{Doors, Shared};
+use crate::error::Failure;
+use crate::once::{Key, replayed};
+use crate::params::{Params, Wait, short};
+use crate::threads;
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{ACCEPT, LOCATION};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::refusal::{Refusal, RefusalKind};
+use engine::{Once, RunReport};
+use follow::Ear;
+use kernel::contracts::{AskFilter, Page, SessionAsk, SessionRef};
+use kernel::ids::{AgentName, RunId, Space};
+use serde_json::{Value, json};
+use wire::seed001::{ResumeThread, RunThread, ThreadStatus};
+
+/// Where in the body stood what the engine refuses.
+const PLACES: &[(&str, &str)] = &[
+    ("bad_session_id", "/thread_id"),
+    ("agent_needed", "/agent"),
+    ("input_misfit", "/elicitation_responses"),
+    ("feedback_missing", "/approvals"),
+    ("edit_refused", "/approvals"),
+];
+
+/// How long a request waits for a look at a login that is under way.
+const LOOK_WAIT_MS: u64 = 10_000;
+
+const EVENTS: &str = "text/event-stream";
+
+/// `GET /health-check`.
+pub(crate) async fn health() -> Json<&'static str> {
+    Json("Server is healthy")
+}
+
+/// `POST /run`.
+pub(crate) async fn run(
+    State(doors): State<Shared>,
+    Params(wait): Params<Wait>,
+    key: Key,
+    headers: HeaderMap,
+    Raw(sent): Raw,
+) -> Result<Response, Failure> {
+    let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
+    let body: RunThread = parse(&sent, doors.limits().body_depth_max)?;
+    if body.user_request.trim().is_empty() {
+        return Err(Failure::wrong_value("/user_request", "`user_request` says nothing")
+            .hint("say what you want, in words"));
+    }
+    let once = key.once(&sent);
+    if takes_events(&headers) {
+        // Listened to before it begins, so that nothing is missed.
+        let ear = Ear::open(&doors, &body.thread_id).await?;
+        let report = say(&doors, &body, once, 0).await?;
+        return Ok(ear.tell(doors, report));
+    }
+    answered(say(&doors, &body, once, wait_ms).await?)
+}
+
+/// `POST /resume`.
+pub(crate) async fn resume(
+    State(doors): State<Shared>,
+    Params(wait): Params<Wait>,
+    key: Key,
+    headers: HeaderMap,
+    Raw(sent): Raw,
+) -> Result<Response, Failure> {
+    let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
+    let body: ResumeThread = parse(&sent, doors.limits().body_depth_max)?;
+    let (thread, given) = replies::given(body)?;
+    let asks = asks(&doors, &thread).await?;
+    let replies = replies::read(&thread, given, &asks);
+    let (session, once) = (session(&thread), key.once(&sent));
+    let ear = match takes_events(&headers) {
+        true => Some(Ear::open(&doors, &thread).await?),
+        false => None,
+    };
+    let wait_ms = if ear.is_some() { 0 } else { wait_ms };
+    let report = match replies {
+        Ok(replies) => {
+            let caller = doors.caller();
+            let report = doors.engine.reply_all(caller, &session, replies, once, wait_ms).await;
+            report.map_err(|refusal| Failure::placed(refusal, PLACES))?
+        }
+        Err(failure) => repeated(&doors, &session, once, wait_ms).await.ok_or(failure)?,
+    };
+    match ear {
+        Some(ear) => Ok(ear.tell(doors, report)),
+        None => answered(report),
+    }
+}
+
+/// What came of the very same request before, if it has a key: what it answered may have been asked
+/// by an older run, and nobody asks it any more.
+async fn repeated(
+    doors: &Doors,
+    session: &SessionRef,
+    once: Option<Once>,
+    wait_ms: u64,
+) -> Option<RunReport> {
+    let once = Some(once?);
+    // It answers nothing: either it is a repeat, or it is refused.
+    let replies = Vec::new();
+    doors.engine.reply_all(doors.caller(), session, replies, once, wait_ms).await.ok()
+}
+
+/// The session of a thread.
+fn session(thread: &str) -> SessionRef {
+    SessionRef::Key { key: thread.into(), space: Some(Space::thread()) }
+}
+
+fn takes_events(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.any(|value| value.contains(EVENTS))
+}
+
+/// Says something in a thread.
+async fn say(
+    doors: &Doors,
+    body: &RunThread,
+    once: Option<Once>,
+    wait_ms: u64,
+) -> Result<RunReport, Failure> {
+    let agent = body.agent.as_deref().map(AgentName::from);
+    let agent = agent.as_ref().or(doors.default_agent.as_ref());
+    let (engine, caller) = (&doors.engine, doors.caller());
+    let (thread, text) = (&body.thread_id, &body.user_request);
+    let said = engine.say(caller, agent, thread, text, wait_ms, once.clone()).await;
+    let said = match said {
+        Err(refusal) => match look_under_way(&refusal) {
+            Some(run) => {
+                // A login gives way to what is said now, once nobody looks at it any more.
+                engine.settled_run(caller, run, LOOK_WAIT_MS).await?;
+                engine.say(caller, agent, thread, text, wait_ms, once).await
+            }
+            None => Err(refusal),
+        },
+        said => said,
+    };
+    said.map_err(|refusal| match refusal.code {
+        "run_active" | "thread_busy" => busy(thread, refusal),
+        _ => Failure::placed(refusal, PLACES),
+    })
+}
+
+/// The run of a thread that only waits for a login, and is looking this moment whether that is
+/// done.
+fn look_under_way(refusal: &Refusal) -> Option<RunId> {
+    let detail = refusal.detail.as_ref()?;
+    let asks = detail["asks"].as_array().filter(|asks| !asks.is_empty())?;
+    let only_logins = asks.iter().all(|ask| ask["kind"] == "authorize");
+    let looks = only_logins && detail["status"] == "running";
+    detail["run"].as_str().filter(|_| looks)?.parse().ok()
+}
+
+/// A thread does one thing at a time.
+fn busy(thread: &str, refusal: Refusal) -> Failure {
+    let detail = refusal.detail.map_or(Value::Null, |detail| *detail);
+    let waits = detail["asks"].as_array().is_some_and(|asks| !asks.is_empty());
+    let run = detail["run"].as_str().unwrap_or_default();
+    let (what, first) = match waits {
+        true => ("waits for an answer", "answer it with POST /resume"),
+        false => ("is still at work", "wait for it"),
+    };
+    let message = format!("thread `{}` {what}", short(thread));
+    let hint = format!("{first}, give it up with POST /api/v1/runs/{run}/cancel, or use another");
+    Refusal::new(RefusalKind::Conflict, "thread_busy", message).hint(hint).detail(detail).into()
+}
+
+/// The asks of a thread's latest run, open and closed.
+async fn asks(doors: &Doors, thread: &str) -> Result<Vec<SessionAsk>, Failure> {
+    let (engine, caller) = (&doors.engine, doors.caller());
+    let row =
+        engine.session(caller, &session(thread)).await.map_err(|refusal| match refusal.kind {
+            RefusalKind::NotFound => {
+                Refusal::not_found("thread", short(thread)).hint("POST /run begins one")
+            }
+            _ => refusal,
+        })?;
+    let Some(run) = row.run else { return Ok(Vec::new()) };
+    let filter = AskFilter { run: Some(run), ..AskFilter::default() };
+    let mut page = Page { cursor: None, limit: doors.limits().page_items_max };
+    let mut asks = Vec::new();
+    // As many as a run has: its agent's limits bound them.
+    loop {
+        let found = engine.asks(caller, &filter, &page).await?;
+        asks.extend(found.items);
+        page.cursor = found.next_cursor;
+        if page.cursor.is_none() {
+            return Ok(asks);
+        }
+    }
+}
+
+/// 200 for what is done, 202 for all that goes on.
+fn answered(report: RunReport) -> Result<Response, Failure> {
+    let (run, again) = (report.run.id, report.replayed);
+    let answer = threads::answer(&report)?;
+    let response = match answer.status {
+        ThreadStatus::Success => Json(answer).into_response(),
+        _ => {
+            let location = [(LOCATION, location(run))];
+            (StatusCode::ACCEPTED, location, Json(answer)).into_response()
+        }
+    };
+    Ok(replayed(response, again))
+}
+
+/// A refusal that names one value of the body.
+fn wrong(code: &'static str, pointer: String, message: String) -> Failure {
+    let misfit = kernel::schema::Misfit { pointer, message: message.clone() };
+    Refusal::new(RefusalKind::BadRequest, code, message).errors(vec![misfit]).into()
+}
+
+/// A conflict with where the thread stands.
+fn conflict(code: &'static str, message: String, detail: Value) -> Failure {
+    let detail = json!({"asks": detail});
+    Refusal::new(RefusalKind::Conflict, code, message).detail(detail).into()
+}

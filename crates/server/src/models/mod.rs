@@ -1,0 +1,123 @@
+//! The models that agents may name: `[models.<name>]` of our settings, and those whose provider's
+//! key is in the environment. Keys and files are looked up only when a server starts, so settings
+//! can be read, shown and checked without them.
+
+mod keys;
+mod entry;
+
+use crate::layer::Layer;
+use crate::upstreams::Variables;
+use crate::upstreams::text::Reading;
+use crate::upstreams::written::{Table, Word};
+use kernel::plan::mistake::{Mistake, meant};
+use keys::Keys;
+use llms::config::ModelConfig;
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::de::DeTable;
+
+pub use entry::ModelEntry;
+
+const MODELS: &str = "models";
+
+/// What layers say of models, still as it is written.
+#[derive(Debug, Default)]
+pub(crate) struct Models {
+    table: Table,
+}
+
+impl Models {
+    /// What a layer says, and the mistakes in it. Whether an entry is whole is known only with all
+    /// layers.
+    pub(crate) fn of(layer: &Layer, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) -> Self {
+        let root = Table::of_toml(layer, root);
+        let models = root.get(MODELS);
+        let table = models.and_then(|(_, value)| Reading::new(mistakes).table(MODELS, value));
+        let models = Self { table: table.cloned().unwrap_or_default() };
+        models.keys(mistakes);
+        models
+    }
+
+    /// Puts a later layer over these.
+    pub(crate) fn put_over(&mut self, above: Models) {
+        self.table.put_over(above.table);
+    }
+
+    /// The entries that all layers make together.
+    pub(crate) fn entries(&self) -> Result<Vec<ModelEntry>, Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        let mut entries = Vec::new();
+        for (name, keys) in self.keys(&mut mistakes) {
+            match ModelEntry::new(name, keys) {
+                Ok(entry) => entries.push(entry),
+                Err(mistake) => mistakes.push(mistake),
+            }
+        }
+        if mistakes.is_empty() { Ok(entries) } else { Err(mistakes) }
+    }
+
+    fn keys(&self, mistakes: &mut Vec<Mistake>) -> Vec<(&Word, Keys)> {
+        let mut all = Vec::new();
+        for (word, value) in &self.table.0 {
+            let path = format!("[{MODELS}.{}]", word.text);
+            let inner = Reading::new(mistakes).table(&path, value);
+            if let Some(inner) = inner {
+                all.push((word, Keys::read(inner, &path, mistakes)));
+            }
+        }
+        all
+    }
+}
+
+/// What is around the settings when models are opened.
+pub struct Around<'a> {
+    /// The project's folder, where rules are looked for.
+    pub folder: &'a Path,
+    /// Texts that a project has instead of files, by path: the demo is in no folder.
+    pub texts: &'a BTreeMap<String, String>,
+    /// The variables that keys and headers may name.
+    pub variables: &'a Variables<'a>,
+    /// The size of a file of rules.
+    pub bytes_max: usize,
+}
+
+/// All models with everything looked up, by name, or all that is wrong. What is configured goes
+/// before what is there because of a key.
+pub fn configs(
+    entries: &[ModelEntry],
+    around: &Around<'_>,
+) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
+    let (mut configs, mut mistakes) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match entry.config(around) {
+            Ok(config) => configs.push(config),
+            Err(mistake) => mistakes.push(mistake),
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    let by_key = llms::default_models(&|name: &str| (around.variables)(name));
+    configs.extend(by_key.into_iter().filter(|model| !has(entries, &model.name)));
+    configs.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(configs)
+}
+
+/// What to do about a model that is not there.
+pub(crate) fn instead(word: &str, names: &[String]) -> String {
+    if names.is_empty() {
+        return "there are no models: add `[models.<name>]` to waypost.toml, or set \
+                `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GOOGLE_API_KEY`"
+            .to_owned();
+    }
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    meant(word, names.iter().map(String::as_str))
+        .unwrap_or_else(|| format!("the models are {}", quoted.join(", ")))
+}
+
+fn has(entries: &[ModelEntry], name: &str) -> bool {
+    entries.iter().any(|entry| entry.name == name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! What is around the plans and agents of a scene: tools of any name, and a small schema checker.
+
+use kernel::agent::Agent;
+use kernel::agent_read::read_text;
+use kernel::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::ids::{AgentName, PlanId, ToolName};
+use kernel::limits::Limits;
+use kernel::plan::Plan;
+use kernel::plan::check::Surroundings;
+use kernel::plan::flow::load_text;
+use kernel::plan::mistake::Mistake;
+use kernel::plan::read::Origin;
+use kernel::schema::{Misfit, Schemas};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Accepts every schema but a wrong `type`, and checks `required` and property types only.
+pub(super) struct SmallSchemas;
+
+impl Schemas for SmallSchemas {
+    fn compile(&self, schema: &Arc<Value>) -> Result<(), Misfit> {
+        match schema.get("type") {
+            Some(Value::String(_) | Value::Array(_)) | None => Ok(()),
+            Some(_) => Err(Misfit { pointer: "/type".into(), message: "not a type".into() }),
+        }
+    }
+    fn check(&self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>> {
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let missing: Vec<Misfit> = required
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|name| value.get(name).is_none())
+            .map(|name| Misfit { pointer: String::new(), message: format!("`{name}` is missing") })
+            .collect();
+        if missing.is_empty() { Ok(()) } else { Err(missing) }
+    }
+}
+
+/// The tools that there are for agents; plans may name any others.
+const TOOLS: &[&str] = &[
+    "create_event",
+    "list_calendars",
+    "list_events",
+    "math::add",
+    "search_places",
+    "test::always_fail",
+    "test::echo",
+    "test::given",
+    "update_event",
+    "write::asked",
+    "write::denied",
+    "write::pay",
+];
+
+/// The tools that an agent may see.
+pub(super) fn tools() -> Vec<Arc<ToolSpec>> {
+    TOOLS.iter().map(|name| spec(&ToolName::from(*name))).collect()
+}
+
+pub(super) fn reach(tool: &ToolName) -> Reach {
+    let writes = ["create_event", "update_event"];
+    let tool = tool.as_str();
+    match tool.starts_with("write::") || writes.contains(&tool) {
+        true => Reach::Writes,
+        false => Reach::Reads,
+    }
+}
+
+pub(super) fn spec(tool: &ToolName) -> Arc<ToolSpec> {
+    let schema = match tool.as_str() {
+        "create_event" => json!({"type": "object", "required": ["name"]}),
+        "update_event" => json!({"type": "object", "required": ["event_id"]}),
+        _ => json!({}),
+    };
+    Arc::new(ToolSpec {
+        name: tool.clone(),
+        title: tool.to_string(),
+        description: tool.to_string(),
+        input_schema: Arc::new(schema),
+        output_schema: None,
+        reach: reach(tool),
+        idempotent: false,
+        tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
+    })
+}
+
+/// A plan read with every tool known.
+pub(super) fn read_plan(text: &str, plans: &[PlanId], agents: &[AgentName]) -> Plan {
+    let tools = |name: &ToolName| Some(spec(name));
+    let known = |id: &PlanId| plans.contains(id);
+    let around = Surroundings {
+        tools: &tools,
+        withheld: &|_: &ToolName| false,
+        awaited: &|_: &ToolName| false,
+        plans: &known,
+        agents: &|name: &AgentName| agents.contains(name),
+        agent_names: &|| agents.to_vec(),
+        tool_names: &Vec::new,
+        schemas: &SmallSchemas,
+    };
+    let origin = Origin { file: None, default_id: Some(PlanId::from("scene/plan")) };
+    match load_text(text, &origin, &Limits::default(), &around) {
+        Ok((plan, _)) => plan,
+        Err(mistakes) => panic!("the scene's plan is wrong:\n{}", told(&mistakes)),
+    }
+}
+
+/// An agent as a file would tell it.
+pub(super) fn read_agent(text: &str) -> Arc<Agent> {
+    match read_text(text, "agent", &Limits::default()) {
+        Ok((agent, _)) => Arc::new(agent),
+        Err(mistakes) => panic!("the scene's agent is wrong:\n{}", told(&mistakes)),
+    }
+}
+
+/// The plan by which an agent is talked to.
+pub(super) fn talk_plan(agent: &AgentName) -> String {
+    format!(
+        "planId: agent/{agent}\nstartStepId: work\nsteps:\n  \
+         - {{id: work, type: agent, agent: {agent}, input: {{jsonPath: \
+         $.promptInput.user_request}}, saveAs: answer, nextStepId: end}}\n  \
+         - {{id: end, type: final_response, message: {{jsonPath: $.context.answer}}}}\n"
+    )
+}
+
+fn told(mistakes: &[Mistake]) -> String {
+    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    told.join("\n")
+}

@@ -1,0 +1,72 @@
+//! How a tool of the demo is listed. What MCP says of it beside what all our tools say is exact
+//! here: a new event overwrites nothing, and nothing outside of this machine is touched.
+
+use kernel::call::{Pace, Reach, ToolSpec, Yields};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wire::mcp::META_IDEMPOTENCY_KEY;
+
+/// What a tool does to what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Does {
+    /// It looks only.
+    Reads,
+    /// It adds something, once under each call's key.
+    Adds,
+    /// It puts something in the place of what was there; once more changes nothing.
+    Changes,
+}
+
+/// A tool as it is listed.
+#[derive(Debug)]
+pub(crate) struct Card {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// A short title for people.
+    pub(crate) title: &'static str,
+    /// What it does.
+    pub(crate) description: &'static str,
+    /// Its family.
+    pub(crate) family: &'static str,
+    /// What it does to what is there.
+    pub(crate) does: Does,
+    /// JSON Schema of its arguments.
+    pub(crate) input: Value,
+    /// JSON Schema of its output.
+    pub(crate) output: Value,
+}
+
+impl Card {
+    /// The whole of it.
+    pub(crate) fn spec(self) -> ToolSpec {
+        let Card { name, title, description, family, does, input, output } = self;
+        let mut listed = json!({
+            "title": title,
+            "description": description,
+            "annotations": {
+                "readOnlyHint": does == Does::Reads,
+                "destructiveHint": does == Does::Changes,
+                "idempotentHint": does != Does::Adds,
+                "openWorldHint": false,
+            },
+        });
+        if does == Does::Adds {
+            listed["_meta"] = json!({META_IDEMPOTENCY_KEY: true});
+        }
+        ToolSpec {
+            name: name.into(),
+            title: title.to_owned(),
+            description: description.to_owned(),
+            input_schema: Arc::new(input),
+            output_schema: Some(Arc::new(output)),
+            reach: if does == Does::Reads { Reach::Reads } else { Reach::Writes },
+            idempotent: true,
+            tags: vec![family.to_owned()],
+            pace: Pace::Quick,
+            yields: Yields::Value,
+            // Whoever calls keeps the journal; what is done is in the files.
+            unrecorded: true,
+            listed: Some(Arc::new(listed)),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Wall time: what a clock on the wall shows where the calendar's owner lives. The one place that
+//! knows time zones.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use kernel::ids::Millis;
+
+/// A time zone.
+#[derive(Debug, Clone)]
+pub struct Zone {
+    zone: TimeZone,
+}
+
+impl Zone {
+    /// The zone of this machine (`TZ`, else what the system is set to), else UTC.
+    pub fn of_this_machine() -> Self {
+        let zone = TimeZone::system();
+        Self { zone: if zone.is_unknown() { TimeZone::UTC } else { zone } }
+    }
+
+    /// The zone of this IANA name, such as `Europe/Berlin`.
+    pub fn named(name: &str) -> Option<Self> {
+        TimeZone::get(name).ok().map(|zone| Self { zone })
+    }
+
+    /// Its IANA name; none where it has none, and for UTC, which files write in another way.
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.zone.iana_name().filter(|name| !matches!(*name, "UTC" | "Etc/UTC"))
+    }
+
+    /// The zone as our library has it.
+    pub(crate) fn rules(&self) -> &TimeZone {
+        &self.zone
+    }
+
+    /// This moment here.
+    pub(crate) fn at(&self, moment: Millis) -> Option<Zoned> {
+        Timestamp::from_millisecond(moment.0).ok().map(|moment| moment.to_zoned(self.zone.clone()))
+    }
+
+    /// The moment at which the wall clock here shows this. Where a change of the clock leaves it
+    /// out, the one as long after the change; where it comes twice, the first.
+    pub(crate) fn when(&self, wall: DateTime) -> Option<Zoned> {
+        wall.to_zoned(self.zone.clone()).ok()
+    }
+
+    /// The same moment here.
+    pub(crate) fn here(&self, moment: &Zoned) -> Zoned {
+        moment.with_time_zone(self.zone.clone())
+    }
+
+    /// The moment that a text names: `2026-01-16T10:00:00` or `2026-01-16 10:00` is wall time here,
+    /// `2026-01-16` the midnight that begins that day; with `Z` or `+01:00` behind it is wall time
+    /// there.
+    pub(crate) fn read(&self, text: &str) -> Option<Zoned> {
+        let text = text.trim();
+        if let Ok(moment) = text.parse::<Timestamp>() {
+            return Some(moment.to_zoned(self.zone.clone()));
+        }
+        // An offset that the line above did not take is a mistake, and must not be ignored.
+        let time = text.split_once(['T', 't', ' ']).map_or("", |(_, time)| time);
+        if time.contains(['+', '-', 'Z', 'z', '[']) {
+            return None;
+        }
+        self.when(text.parse::<DateTime>().ok()?)
+    }
+}
+
+/// What the wall clock shows, as tools tell it: `2026-01-16T10:00:00`.
+pub(crate) fn told(moment: &Zoned) -> String {
+    moment.strftime("%Y-%m-%dT%H:%M:%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn berlin() -> Zone {
+        Zone::named("Europe/Berlin").unwrap()
+    }
+
+    #[test]
+    fn wall_time_is_understood_as_people_write_it() {
+        for (text, expected) in [
+            ("2026-01-16T10:00:00", "2026-01-16T10:00:00"),
+            (" 2026-01-16T10:00 ", "2026-01-16T10:00:00"),
+            ("2026-01-16 10:00", "2026-01-16T10:00:00"),
+            ("2026-01-16", "2026-01-16T00:00:00"),
+            ("2026-01-16T10:00:00Z", "2026-01-16T11:00:00"),
+            ("2026-07-16T10:00:00-04:00", "2026-07-16T16:00:00"),
+            ("2026-01-16T10:00:00.500", "2026-01-16T10:00:00"),
+        ] {
+            let read = berlin().read(text).map(|moment| told(&moment));
+            assert_eq!(read.as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for text in [
+            "",
+            "tomorrow",
+            "10:00",
+            "2026-13-01T10:00:00",
+            "2026-02-30",
+            "2026-01-16T25:00:00",
+            "2026-01-16T10:00:00+99:00",
+            "2026-01-16T10:00:00[Nowhere/Else]",
+        ] {
+            assert!(berlin().read(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_hour_that_the_clock_leaves_out_comes_later() {
+        let moved = berlin().read("2026-03-29T02:30:00").unwrap();
+        assert_eq!(told(&moved), "2026-03-29T03:30:00");
+        assert_eq!(
+            berlin().at(Millis(0)).map(|moment| told(&moment)).unwrap(),
+            "1970-01-01T01:00:00"
+        );
+    }
+
+    #[test]
+    fn a_zone_has_a_name_unless_it_is_utc() {
+        assert_eq!(berlin().id(), Some("Europe/Berlin"));
+        assert_eq!(Zone::named("UTC").unwrap().id(), None);
+        assert!(Zone::named("Nowhere/Else").is_none());
+    }
+}

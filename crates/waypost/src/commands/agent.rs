@@ -1,0 +1,256 @@
+//! `waypost agent`: which agents a server has, and those that are stored there from files. An agent
+//! file is checked here, with the places of its mistakes, before anything is sent.
+
+use crate::client::{Client, Request, read};
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::near::{self, AGENTS};
+use crate::output::{Table, printable};
+use crate::unified::unified;
+use crate::yaml;
+use clap::{Args, Subcommand};
+use kernel::agent::Agent;
+use kernel::agent_read::read_text;
+use kernel::limits::Limits;
+use kernel::plan::mistake::Mistake;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use wire::rest::{AgentAnswer, AgentSummary, Page};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost agent ls
+  waypost agent get assistant > assistant.yaml    # as YAML, to be changed and applied
+  waypost agent diff assistant.yaml               # what would change; exit code 1 if something does
+  waypost agent apply assistant.yaml desk.yaml    # created, updated or unchanged
+  waypost agent rm assistant";
+
+/// What `waypost agent` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct AgentArgs {
+    #[command(subcommand)]
+    command: AgentCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AgentCommand {
+    /// List the server's agents
+    Ls {
+        /// How many at most
+        #[arg(long, default_value_t = 200, value_parser = super::limit)]
+        limit: usize,
+    },
+    /// Show one agent as YAML
+    #[command(alias = "show")]
+    Get {
+        /// The agent's refName
+        name: String,
+    },
+    /// Store agents from files, where they differ from what is stored
+    Apply {
+        /// Agent files, YAML or JSON
+        #[arg(value_name = "FILES", required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Show what applying a file would change
+    Diff {
+        /// The agent's file
+        file: PathBuf,
+    },
+    /// Remove a stored agent; runs that began go on with it
+    Rm {
+        /// The agent's refName
+        name: String,
+    },
+}
+
+/// Runs `waypost agent`.
+pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit, Failure> {
+    match args.command {
+        AgentCommand::Ls { limit } => list(context, limit).await,
+        AgentCommand::Get { name } => get(context, &name).await,
+        AgentCommand::Apply { files } => apply(context, &files).await,
+        AgentCommand::Diff { file } => diff(context, &file).await,
+        AgentCommand::Rm { name } => remove(context, &name).await,
+    }
+}
+
+async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
+    let body = context.client()?.list(Request::to(&["agents"]), limit).await?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let page: Page<AgentSummary> = read(&body)?;
+    let mut table = Table::new(&["agent", "model", "version", "default", "types", "description"]);
+    for agent in page.items {
+        let version = version_text(&agent);
+        let default = if agent.default { "yes" } else { "" }.to_owned();
+        let types = agent.tool_types.join(", ");
+        let cells = [agent.ref_name, agent.llm_config_ref, version, default, types];
+        table.row(cells.into_iter().chain([agent.description]).collect());
+    }
+    context.output.text(&table.text())?;
+    Ok(Exit::Ok)
+}
+
+async fn get(context: &Context, name: &str) -> Result<Exit, Failure> {
+    let client = context.client()?;
+    let body = match client.get(Request::to(&["agents", name])).await {
+        Ok(body) => body,
+        Err(failure) => return Err(near::suggest(&client, AGENTS, name, failure).await),
+    };
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let answer: AgentAnswer = read(&body)?;
+    context.output.text(printable(&yaml::agent(&answer.agent)?).trim_end())?;
+    context.output.talk(&match answer.summary.version {
+        Some(version) => format!("version {version}"),
+        None => "from a file of the server's project".to_owned(),
+    });
+    Ok(Exit::Ok)
+}
+
+async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit, Failure> {
+    let offered = offered(context, files)?;
+    let client = context.client()?;
+    for agent in &offered {
+        let (result, version) = store(context, &client, agent).await?;
+        let name = agent.name.as_str();
+        if context.output.is_json() {
+            let line = json!({"refName": name, "result": result, "version": version});
+            context.output.document(&line)?;
+            continue;
+        }
+        let version = version.map_or("a file".to_owned(), |version| format!("version {version}"));
+        context.output.text(&format!("{result:<9}  {name}  {version}"))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Stores an agent where it differs; what came of it, and the version that holds now.
+async fn store(
+    context: &Context,
+    client: &Client,
+    agent: &Agent,
+) -> Result<(&'static str, Option<u64>), Failure> {
+    let name = agent.name.as_str();
+    let kept = kept(client, name).await?;
+    let wanted = wanted(agent, kept.as_ref());
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.agent == wanted) {
+        return Ok(("unchanged", kept.summary.version));
+    }
+    let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
+    // Of two who apply at once one is told, instead of being overwritten.
+    let request = match kept.as_ref().map(|kept| kept.summary.version) {
+        None => request.only_if("If-None-Match", "*".to_owned()),
+        Some(Some(version)) => request.only_if("If-Match", format!("\"{version}\"")),
+        // The server refuses it, and says why.
+        Some(None) => request,
+    };
+    let answer: AgentAnswer = read(&client.put(request, &wanted).await?)?;
+    let result = if kept.is_none() { "created" } else { "updated" };
+    Ok((result, answer.summary.version))
+}
+
+async fn diff(context: &Context, file: &Path) -> Result<Exit, Failure> {
+    let offered = offered(context, &[file.to_path_buf()])?;
+    let client = context.client()?;
+    let mut exit = Exit::Ok;
+    for agent in &offered {
+        let name = agent.name.as_str();
+        let kept = kept(&client, name).await?;
+        let new = yaml::agent(&wanted(agent, kept.as_ref()))?;
+        let (old_name, old) = match &kept {
+            Some(kept) => {
+                let version = version_text(&kept.summary);
+                (format!("{name} ({version})"), yaml::agent(&kept.agent)?)
+            }
+            None => (format!("{name} (not stored)"), String::new()),
+        };
+        let new_name = file.display().to_string();
+        let difference = unified((&old_name, &old), (&new_name, &new));
+        if context.output.is_json() {
+            let line = json!({"refName": name, "same": difference.is_none(), "diff": difference});
+            context.output.document(&line)?;
+        } else if let Some(difference) = &difference {
+            context.output.text(&printable(difference))?;
+        } else {
+            context.output.talk(&format!("`{name}` is as the file says"));
+        }
+        if difference.is_some() {
+            exit = Exit::Failed;
+        }
+    }
+    Ok(exit)
+}
+
+async fn remove(context: &Context, name: &str) -> Result<Exit, Failure> {
+    let client = context.client()?;
+    let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
+    if let Err(failure) = client.delete(request).await {
+        return Err(near::suggest(&client, AGENTS, name, failure).await);
+    }
+    if context.output.is_json() {
+        context.output.document(&json!({"refName": name, "removed": true}))?;
+    } else {
+        context.output.talk(&format!("removed `{name}`"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// The agents of these files, all of them right.
+fn offered(context: &Context, files: &[PathBuf]) -> Result<Vec<Agent>, Failure> {
+    let limits = Limits::default();
+    let (mut agents, mut mistakes): (Vec<Agent>, Vec<Mistake>) = (Vec::new(), Vec::new());
+    for path in files {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::usage(format!("cannot read `{file}`: {error}")))?;
+        match read_text(&text, &file, &limits) {
+            Ok((agent, warnings)) => {
+                warnings.iter().for_each(|warning| context.output.talk(&warning.to_string()));
+                if agents.iter().any(|known| known.name == agent.name) {
+                    let what = format!("two of the files have the agent `{}`", agent.name);
+                    return Err(Failure::usage(what).hint("apply one of them"));
+                }
+                agents.push(agent);
+            }
+            Err(found) => mistakes.extend(found),
+        }
+    }
+    if mistakes.is_empty() {
+        return Ok(agents);
+    }
+    let lines = mistakes.iter().map(Mistake::to_string).collect();
+    Err(Failure::new(Exit::Usage, "invalid_agent", "there are mistakes in the agents").lines(lines))
+}
+
+/// The agent as the server has it, if it has one.
+async fn kept(client: &Client, name: &str) -> Result<Option<AgentAnswer>, Failure> {
+    match client.get(Request::to(&["agents", name])).await {
+        Ok(body) => read(&body).map(Some),
+        Err(failure) if failure.code == "not_found" => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// What the file says, with the id that the server gave it where the file says none.
+fn wanted(agent: &Agent, kept: Option<&AgentAnswer>) -> Value {
+    let mut wanted = (*agent.source).clone();
+    let id = kept.and_then(|kept| kept.agent.get("id"));
+    if let (Value::Object(fields), Some(id)) = (&mut wanted, id) {
+        fields.entry("id").or_insert_with(|| id.clone());
+    }
+    wanted
+}
+
+fn version_text(agent: &AgentSummary) -> String {
+    match agent.version {
+        Some(version) => version.to_string(),
+        None => "file".to_owned(),
+    }
+}

@@ -1,0 +1,28 @@
+//! `waypost example`: what the examples need beside a server, in the same binary.
+
+mod pages;
+mod calendar_server;
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use clap::{Args, Subcommand};
+
+/// What `waypost example` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExampleArgs {
+    #[command(subcommand)]
+    command: ExampleCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ExampleCommand {
+    /// Serve the calendars and maps of the calendar example over MCP
+    CalendarServer(calendar_server::CalendarServerArgs),
+}
+
+/// Runs `waypost example`.
+pub(crate) async fn run(args: ExampleArgs, context: &Context) -> Result<Exit, Failure> {
+    match args.command {
+        ExampleCommand::CalendarServer(args) => calendar_server::run(&args, context).await,
+    }
+}

@@ -1,0 +1,52 @@
+//! `waypost run`: says something to an agent and prints what came of it.
+
+use super::wait;
+use crate::client::read;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::threads;
+use clap::Args;
+use serde_json::json;
+use wire::seed001::{RunThread, ThreadAnswer};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost run 'show me what is on my calendar'
+  waypost run assistant 'create a meeting called Standup tomorrow at 9am' --thread work
+  waypost run 'and move it to 10am' --thread work    # the conversation goes on
+  waypost --json run 'schedule something'            # exit code 3: somebody is asked";
+
+/// What `waypost run` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// What you want, in quotes; before it the agent, where it is not the default one
+    #[arg(value_name = "AGENT|TEXT", num_args = 1..=2, required = true)]
+    words: Vec<String>,
+    /// The thread whose conversation goes on; a new one if absent
+    #[arg(long, value_name = "ID")]
+    thread: Option<String>,
+    /// How many seconds to wait for the agent to end or ask
+    #[arg(long, value_name = "SECS", default_value_t = 60, value_parser = wait)]
+    wait: u64,
+}
+
+/// Runs `waypost run`.
+pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit, Failure> {
+    let (agent, text) = match args.words.as_slice() {
+        [agent, text] => (Some(agent.clone()), text.clone()),
+        words => (None, words.join(" ")),
+    };
+    let thread = args.thread.unwrap_or_else(threads::new_id);
+    let body = RunThread { thread_id: thread.clone(), user_request: text, agent };
+    let client = context.client()?;
+    let body = json!(body);
+    let asked = client.thread("run", args.wait, &body);
+    let body = context.progress().during("waiting for the agent", asked).await?;
+    let answer: ThreadAnswer = read(&body)?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(threads::exit_of(answer.status));
+    }
+    threads::tell(context.output, &thread, &answer)
+}

@@ -1,0 +1,126 @@
+//! Conversations for people and scripts: what a request came to, what it waits for, and the command
+//! that goes on.
+
+use crate::exit::{Exit, Failure};
+use crate::outcome;
+use crate::output::{Output, printable};
+use engine::clock::SystemEntropy;
+use kernel::contracts::Entropy;
+use wire::seed001::{PendingAction, ThreadAnswer, ThreadStatus};
+
+/// A name for a thread that nobody has used.
+pub(crate) fn new_id() -> String {
+    // 48 bits are enough for one person, and can still be typed.
+    format!("cli-{:012x}", SystemEntropy.bits() >> 80)
+}
+
+/// How a command ends after this answer.
+pub(crate) fn exit_of(status: ThreadStatus) -> Exit {
+    match status {
+        ThreadStatus::Success => Exit::Ok,
+        ThreadStatus::Running => Exit::Timeout,
+        ThreadStatus::Error => Exit::Failed,
+        ThreadStatus::ClarificationRequired
+        | ThreadStatus::ConfirmationRequired
+        | ThreadStatus::FormRequired
+        | ThreadStatus::OauthRequired => Exit::Paused,
+    }
+}
+
+/// Prints the answer, or what somebody has to do as JSON, and says what can be done now.
+pub(crate) fn tell(output: Output, thread: &str, answer: &ThreadAnswer) -> Result<Exit, Failure> {
+    match &answer.pending_action {
+        Some(action) => {
+            let shown = serde_json::to_value(action).unwrap_or_default();
+            output.text(&printable(&outcome::pretty(&shown)))?;
+            output.talk(&format!("thread {thread} waits; go on with"));
+            for command in commands(thread, action) {
+                output.talk(&format!("  {command}"));
+            }
+        }
+        None if answer.status == ThreadStatus::Running => {
+            output.talk(&format!(
+                "thread {thread} is still at work; `waypost session tail {thread}` follows it"
+            ));
+        }
+        None => {
+            output.text(&printable(answer.response.as_deref().unwrap_or_default()))?;
+            output.talk(&format!("thread {thread}: say more with `--thread {thread}`"));
+        }
+    }
+    Ok(exit_of(answer.status))
+}
+
+/// The commands that answer this, each of them enough.
+pub(crate) fn commands(thread: &str, action: &PendingAction) -> Vec<String> {
+    let resume = format!("waypost resume {thread}");
+    match action {
+        PendingAction::Clarification { clarifications } => {
+            let answers: Vec<String> = clarifications
+                .iter()
+                .map(|asked| format!("--answer {}='your answer'", asked.call_id))
+                .collect();
+            vec![format!("{resume} {}", answers.join(" "))]
+        }
+        PendingAction::Confirmation { tool_calls } => {
+            let each = |option: &str| -> String {
+                let ids = tool_calls.iter().map(|call| format!("{option} {}", call.call_id));
+                ids.collect::<Vec<_>>().join(" ")
+            };
+            vec![
+                format!("{resume} {}", each("--approve")),
+                format!("{resume} {} --feedback 'why not'", each("--reject")),
+            ]
+        }
+        PendingAction::FormElicitation { elicitation_id, .. } => {
+            vec![
+                format!("{resume} --form {elicitation_id}='{{..}}'"),
+                format!("{resume} --decline {elicitation_id}"),
+            ]
+        }
+        PendingAction::OauthUrl { elicitation_id, url, .. } => {
+            vec![
+                format!("a login at {}: it goes on by itself then", printable(url)),
+                format!("{resume} --decline {elicitation_id}"),
+            ]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use wire::seed001::{ClarificationInfo, ToolCallInfo};
+
+    #[test]
+    fn every_call_has_its_option() {
+        let call = |id: &str| ToolCallInfo {
+            call_id: id.to_owned(),
+            tool_name: "create_event".to_owned(),
+            arguments: json!({}),
+        };
+        let action = PendingAction::Confirmation { tool_calls: vec![call("a"), call("b")] };
+        assert_eq!(
+            commands("t", &action),
+            [
+                "waypost resume t --approve a --approve b",
+                "waypost resume t --reject a --reject b --feedback 'why not'",
+            ]
+        );
+        let asked = ClarificationInfo {
+            call_id: "a".to_owned(),
+            question: "what?".to_owned(),
+            context: String::new(),
+        };
+        let action = PendingAction::Clarification { clarifications: vec![asked] };
+        assert_eq!(commands("t", &action), ["waypost resume t --answer a='your answer'"]);
+    }
+
+    #[test]
+    fn a_new_thread_has_a_name_of_its_own() {
+        let (one, two) = (new_id(), new_id());
+        assert_ne!(one, two);
+        assert!(one.starts_with("cli-") && one.len() == 16, "{one}");
+    }
+}

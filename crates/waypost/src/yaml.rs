@@ -1,0 +1,75 @@
+//! Agents as YAML: what is read comes first, and long texts stand as blocks.
+
+use crate::exit::{Exit, Failure};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+/// The keys that a reader looks for first, in this order; the others follow by name.
+const FIRST: &[&str] = &[
+    "refName",
+    "name",
+    "description",
+    "llmConfigRef",
+    "routerLlmConfigRef",
+    "router",
+    "promptSteps",
+    "context",
+    "enabledTools",
+    "tool_types",
+    "approve",
+    "limits",
+    "zone",
+];
+
+/// An agent as YAML, ended by a line break.
+pub(crate) fn agent(source: &Value) -> Result<String, Failure> {
+    serde_saphyr::to_string(&Ordered(source)).map_err(|error| {
+        let what = format!("the agent cannot be written as YAML: {error}");
+        Failure::new(Exit::Failed, "yaml", what).hint("`--json` shows it as it is")
+    })
+}
+
+/// A map whose keys stand in our order; anything else as it is.
+struct Ordered<'a>(&'a Value);
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Value::Object(fields) = self.0 else { return self.0.serialize(serializer) };
+        let mut map = serializer.serialize_map(Some(fields.len()))?;
+        for key in FIRST {
+            if let Some(value) = fields.get(*key) {
+                map.serialize_entry(key, value)?;
+            }
+        }
+        let is_other = |key: &&String| !FIRST.contains(&key.as_str());
+        let mut others: Vec<&String> = fields.keys().filter(is_other).collect();
+        others.sort();
+        for key in others {
+            map.serialize_entry(key, &fields[key.as_str()])?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::agent_read::read_text;
+    use kernel::limits::Limits;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let source = json!({
+            "zone": "UTC", "refName": "a", "llmConfigRef": "m", "name": "yes", "x-owner": "0x1",
+            "promptSteps": [{"order": 1, "content": "It is {{ now }}.\nBe brief: no lists.\n"}],
+            "limits": {"money": 0.25, "time": "5m"}, "approve": ["*"], "tool_types": {},
+        });
+        let text = agent(&source).unwrap();
+        assert!(text.starts_with("refName: a\n"), "{text}");
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with([' ', '-'])).collect();
+        assert!(lines.last().unwrap().starts_with("x-owner: "), "{text}");
+        let (again, _) = read_text(&text, "a.yaml", &Limits::default()).unwrap();
+        assert_eq!(*again.source, source, "{text}");
+    }
+}

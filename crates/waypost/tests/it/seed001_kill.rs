@@ -1,0 +1,151 @@
+//! The demo killed between a request and its approval, and in the middle of what was approved: the
+//! calendar has exactly the approved events, each once.
+
+use crate::seed001_said::{Asked, Event, House, LIMIT, Said, approvals, with};
+use jiff::{ToSpan, Zoned};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::harness::{processes_with, wait_for};
+
+/// How long after the approval was sent; from before it is read to after all is done.
+const DELAYS_MS: [u64; 12] = [0, 1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 50];
+/// How often the kill comes at the very moment when the event is in the calendar's file.
+const AT_THE_WRITE: usize = 4;
+
+/// When the demo is killed.
+#[derive(Debug, Clone, Copy)]
+enum When {
+    After(Duration),
+    Written,
+}
+
+/// A request for one event that nobody else asks for.
+fn asked(house: &mut House, thread: &str, name: &str) -> Asked {
+    let day = Zoned::now().date() + 60.days();
+    let request = format!("create an event called {name} on {day} at 10am");
+    house.run(thread, &request).call(thread)
+}
+
+/// Sends the approval, and kills the demo while it is on its way; whether it was answered.
+fn kill_amid(house: House, data: &Path, (thread, call): (&str, &Asked), when: When) -> bool {
+    let (mut client, body) = (house.client(), approvals(thread, &[(call.id.as_str(), None)]));
+    let (sender, sent) = mpsc::channel();
+    let approving = thread::spawn(move || {
+        sender.send(()).unwrap();
+        Said::of(client.post("/resume", &body)).is_ok_and(|said| said.status == 200)
+    });
+    sent.recv_timeout(LIMIT).unwrap();
+    match when {
+        When::After(delay) => thread::sleep(delay),
+        When::Written => {
+            let (file, name) = (data.join("calendar/calendars/primary.ics"), call.text("name"));
+            let begun = Instant::now();
+            // Without a pause: the kill is to come before anybody hears of it.
+            while !fs::read_to_string(&file).is_ok_and(|text| text.contains(name)) {
+                let file = file.display();
+                assert!(begun.elapsed() < LIMIT, "waited in vain for `{name}` in {file}");
+            }
+        }
+    }
+    drop(house);
+    approving.join().unwrap()
+}
+
+/// Waits until the thread's run is over; what is still asked is answered.
+fn settle(house: &mut House, thread: &str, call: &Asked) -> (&'static str, String) {
+    let mut asked = "went on by itself";
+    let what = format!("thread `{thread}` to be settled");
+    let response = wait_for(&what, LIMIT, || {
+        let shown = house.thread(thread);
+        if shown["status"] == "completed" {
+            return Some(shown["requestState"]["final_response"].as_str().unwrap().to_owned());
+        }
+        for ask in shown["asks"].as_array().unwrap() {
+            let path = format!("/api/v1/asks/{}", ask.as_str().unwrap());
+            let open = house.get(&path);
+            match open["kind"].as_str().unwrap() {
+                // The kill came before the approval was known.
+                "approve" => {
+                    house.decide(thread, &[(call, None)]);
+                    asked = "was approved again";
+                }
+                // Nobody knows whether it happened: the same call once more, under its key.
+                "fix" => {
+                    assert_eq!(open["how"], "unknown", "{open}");
+                    house.post(&path, &json!({"action": "retry"}));
+                    asked = "was asked about";
+                }
+                other => panic!("`{other}` is asked: {open}"),
+            }
+        }
+        None
+    });
+    (asked, response)
+}
+
+fn count(calendar: &[Event], name: &str) -> usize {
+    calendar.iter().filter(|event| event.2 == name).count()
+}
+
+#[test]
+fn an_approval_outlives_a_kill_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut house = House::start(&data);
+    let before = house.calendar();
+    let call = asked(&mut house, "kept", "Kept");
+    let question = house.run("open", "schedule something").questions("open").remove(0);
+    drop(house);
+
+    let mut house = House::start(&data);
+    let shown = house.thread("kept");
+    let pending: &Value = &shown["requestState"]["pending_action"]["tool_calls"][0];
+    assert_eq!((&pending["call_id"], shown["status"].as_str()), (&json!(call.id), Some("waiting")));
+    // At once: its tools may be on their way yet.
+    assert!(house.decide("kept", &[(&call, None)]).success().contains("Kept has been created"));
+    assert_eq!(house.calendar(), with(&before, [call.event()]));
+    drop(house);
+
+    let mut house = House::start(&data);
+    let day = Zoned::now().date() + 61.days();
+    let create = house.answer("open", &question, &format!("Zorvath on {day} at 9am")).call("open");
+    drop(house);
+    let mut house = House::start(&data);
+    house.decide("open", &[(&create, None)]).success();
+    assert_eq!(house.calendar(), with(&before, [call.event(), create.event()]));
+    house.stop();
+}
+
+#[test]
+fn an_approved_call_is_done_once_whenever_the_demo_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut house = House::start(&data);
+    let mut expected = house.calendar();
+    let delays = DELAYS_MS.iter().map(|ms| When::After(Duration::from_millis(*ms)));
+    let mut seen: BTreeMap<(bool, &str), usize> = BTreeMap::new();
+    for (number, when) in delays.chain([When::Written; AT_THE_WRITE]).enumerate() {
+        let (t, name) = (format!("killed-{number}"), format!("Killed{number}"));
+        let call = asked(&mut house, &t, &name);
+        let answered = kill_amid(house, &data, (&t, &call), when);
+        house = House::start(&data);
+        let (asked, response) = settle(&mut house, &t, &call);
+        let calendar = house.calendar();
+        println!("{when:?}: answered {answered}, {asked}, {}", count(&calendar, &name));
+        *seen.entry((answered, asked)).or_default() += 1;
+        expected = with(&expected, [call.event()]);
+        assert_eq!(calendar, expected, "{when:?}: {asked}");
+        assert!(response.contains(&format!("{name} has been created")), "{when:?}: {response}");
+    }
+    println!("{seen:?}");
+    let mark = data.join("calendar").to_str().unwrap().to_owned();
+    house.stop();
+    wait_for("the calendar servers to end", LIMIT, || {
+        processes_with(&mark).is_empty().then_some(())
+    });
+}
