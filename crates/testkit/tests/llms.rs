@@ -15,7 +15,7 @@ use std::time::Duration;
 use testkit::harness::wait_for;
 use testkit::llms::{Act, FakeModels, KEY};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A provider and the beginning of the names of its models.
 #[derive(Clone, Copy)]
