@@ -12,8 +12,12 @@ use crate::Result;
 pub const AXUM: &str = "baseline-axum";
 /// The mode that serves the bare MCP handlers.
 pub const MCP: &str = "baseline-mcp";
+/// The mode that proxies MCP requests and does nothing else.
+pub const PROXY: &str = "baseline-proxy";
 /// The mode that answers the requests of writing runs.
 pub const RECEIVER: &str = "receiver";
+/// The mode that takes spans and drops them.
+pub const COLLECTOR: &str = "collector";
 
 /// Such a process; it ends when this is dropped, or when the parent dies.
 #[derive(Debug)]

@@ -210,6 +210,7 @@ fn chunk_size(line: &[u8]) -> Result<usize> {
     Ok(usize::from_str_radix(size.trim(), 16)?)
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+/// Where these bytes begin in others.
+pub fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|window| window == wanted)
 }

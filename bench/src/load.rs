@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
@@ -24,12 +26,31 @@ pub type ByClients = BTreeMap<usize, Summary>;
 /// Refuses an answer that is not what the job is about.
 pub type Check = fn(&Answer<'_>) -> Result<()>;
 
-/// One request, sent over and over.
+/// One request, sent over and over; where it has a number, with another one each time.
 #[derive(Debug)]
 pub struct Job {
     address: SocketAddr,
     request: Vec<u8>,
+    number: Option<Number>,
     check: Check,
+}
+
+/// Where a request has its number, and which one is next. All have as many digits, so that nothing
+/// else of the request changes with it.
+#[derive(Debug)]
+struct Number {
+    at: Range<usize>,
+    next: AtomicU64,
+}
+
+impl Number {
+    fn write(&self, request: &mut [u8]) {
+        let mut left = self.next.fetch_add(1, Ordering::Relaxed);
+        for digit in request[self.at.clone()].iter_mut().rev() {
+            *digit = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
+    }
 }
 
 impl Job {
@@ -40,7 +61,20 @@ impl Job {
 
     /// Sends this request.
     pub fn of(address: SocketAddr, request: Vec<u8>, check: Check) -> Arc<Self> {
-        Arc::new(Self { address, request, check })
+        Arc::new(Self { address, request, number: None, check })
+    }
+
+    /// Sends this request with a new number in the place of the mark each time.
+    pub fn numbered(
+        address: SocketAddr,
+        request: Vec<u8>,
+        mark: &str,
+        check: Check,
+    ) -> Result<Arc<Self>> {
+        let found = http::find(&request, mark.as_bytes());
+        let start = found.ok_or_else(|| format!("the request has no `{mark}`"))?;
+        let number = Number { at: start..start + mark.len(), next: AtomicU64::new(1) };
+        Ok(Arc::new(Self { address, request, number: Some(number), check }))
     }
 }
 
@@ -75,6 +109,13 @@ impl Summary {
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     percentile(&times, 50)
+}
+
+/// The round in the middle by this measure.
+pub fn middle<T>(mut rounds: Vec<T>, by: impl Fn(&T) -> f64) -> Option<T> {
+    rounds.sort_by(|left, right| by(left).total_cmp(&by(right)));
+    let at = rounds.len() / 2;
+    (at < rounds.len()).then(|| rounds.swap_remove(at))
 }
 
 /// Loads for `span` after a warm-up.
@@ -142,10 +183,15 @@ async fn drive(job: &Arc<Job>, clients: usize, until: impl Fn(usize) -> Until) -
 }
 
 async fn repeat(mut client: Client, job: Arc<Job>, until: Until) -> Result<Vec<Duration>> {
+    // Its own copy: numbers are written into it.
+    let mut request = job.request.clone();
     let mut latencies = Vec::new();
     let mut before = Instant::now();
     while !until.is_over(before, latencies.len()) {
-        let answer = client.send(&job.request).await?;
+        if let Some(number) = &job.number {
+            number.write(&mut request);
+        }
+        let answer = client.send(&request).await?;
         (job.check)(&answer)?;
         let after = Instant::now();
         latencies.push(after - before);
@@ -159,7 +205,8 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     sorted.get(rank).copied().unwrap_or_default()
 }
 
-fn unexpected(wanted: &str, answer: &Answer<'_>) -> Box<dyn std::error::Error + Send + Sync> {
+/// The error of an answer that is not the wanted one.
+pub fn unexpected(wanted: &str, answer: &Answer<'_>) -> Box<dyn std::error::Error + Send + Sync> {
     let body = String::from_utf8_lossy(answer.body);
     let shown: String = body.chars().take(800).collect();
     format!("expected {wanted}, got {}: {shown}", answer.status).into()

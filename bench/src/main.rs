@@ -1,5 +1,5 @@
 //! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
-//! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`.
+//! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`, `cargo xtask bench pipeline`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
 //! and both are measured in one run, because the same disk is a different disk tomorrow.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -16,6 +16,7 @@ mod targets;
 mod mcp;
 mod gateway;
 mod agent;
+mod pipeline;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -44,9 +45,15 @@ fn main() -> ExitCode {
             let options = agent::Options::parse(arguments)?;
             agent::measure(&options).await
         }),
+        Some("pipeline") => block_on(async {
+            let options = pipeline::Options::parse(arguments)?;
+            pipeline::measure(&options).await
+        }),
         Some(child::MCP) => mcp::bare::serve(arguments.next()),
+        Some(child::PROXY) => gateway::bare::serve(arguments.next()),
         Some(child::AXUM) => baseline::axum::serve(),
-        Some(child::RECEIVER) => product::receiver::serve(),
+        Some(child::RECEIVER) => product::receiver::serve(product::receiver::DONE),
+        Some(child::COLLECTOR) => product::receiver::serve(product::receiver::TAKEN),
         Some(_) | None => Err(USAGE.into()),
     };
     match outcome {

@@ -10,6 +10,7 @@ pub const USAGE: &str =
     "usage: bench mcp [--seconds N] [--clients N] [--tools N] [--calls N] [--dir DIR]
        bench gateway [--seconds N] [--dir DIR]
        bench agent [--runs N] [--threads N] [--dir DIR]
+       bench pipeline [--seconds N] [--clients N] [--rounds N] [--dir DIR]
        bench durable [--seconds N] [--clients 1,64,256] \
     [--only SECTION,..] [--dir DIR] [--paused N]
 sections: fdatasync, axum, sqlite, read-only, writing, marginal, paused, start

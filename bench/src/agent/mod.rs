@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Result;
+use crate::load::middle;
 use crate::options::{USAGE, positive};
 use crate::product::server::Site;
 use crate::report::{self, Table};
@@ -128,13 +129,6 @@ async fn sections(options: &Options, bare: &mut Bare) -> Result<(Turns, Approval
     let waiting = waiting.map_err(|error| site.explain(&*error))?;
     report::section("Threads that wait for approval", waiting::NOTE, &waiting.table());
     Ok((turns, approval, waiting))
-}
-
-/// The round in the middle by this measure.
-fn middle<T>(mut rounds: Vec<T>, by: impl Fn(&T) -> f64) -> Option<T> {
-    rounds.sort_by(|left, right| by(left).total_cmp(&by(right)));
-    let at = rounds.len() / 2;
-    (at < rounds.len()).then(|| rounds.swap_remove(at))
 }
 
 fn targets(turns: &Turns, approval: &Approval, waiting: &Waiting) -> Table {

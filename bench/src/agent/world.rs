@@ -9,7 +9,7 @@ use std::time::Instant;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::schema::JsonSchemas;
 use engine::{
-    AgentFile, AllowAll, Engine, Model, Models, Parts, Refusal, RunReport, ToolSource, Utc,
+    AgentFile, AllowAll, Engine, Model, Models, Parts, Refusal, RunReport, Saying, ToolSource, Utc,
 };
 use futures::future::{BoxFuture, ready};
 use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
@@ -184,7 +184,10 @@ impl World {
 
     /// Says something in a thread and waits until the run ends or pauses.
     pub async fn say(&self, thread: &str) -> Result<RunReport> {
-        let said = self.engine.say(&Self::caller(), None, thread, "note it", WAIT_MS, None).await;
+        let said = self
+            .engine
+            .say(&Self::caller(), Saying { thread, text: "note it", ..Saying::default() }, WAIT_MS)
+            .await;
         Ok(said.map_err(refused)?)
     }
 
@@ -231,10 +234,12 @@ fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result<Par
         store: opened.store,
         definitions: opened.definitions,
         blobs: opened.blobs,
+        deliveries: opened.deliveries,
         tools: vec![ToolSource::new("the benchmark", tools)],
         rules: ToolRules::default(),
         awaited: Vec::new(),
         models,
+        observers: Vec::new(),
         policy: Arc::new(AllowAll),
         schemas: Arc::new(JsonSchemas::default()),
         clock: Arc::new(SystemClock),

@@ -1,8 +1,11 @@
 //! `bench gateway`: a tool of another server, called directly and through us. In turns, because the
 //! machine is not the same from minute to minute. The other server is one of ours, so that it is
-//! not what is measured; FastMCP as a proxy before the same server stands beside, where its Python
-//! is installed.
+//! not what is measured; a bare proxy says what it costs to stand between at all, and FastMCP as a
+//! proxy before the same server stands beside, where its Python is installed.
 
+pub mod bare;
+
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 use crate::Result;
-use crate::child::Child;
+use crate::child::{self, Child};
 use crate::http::{self, Client};
 use crate::load::{self, Job, Summary};
 use crate::mcp::wire;
@@ -121,7 +124,10 @@ async fn sections(options: &Options, upstream: SocketAddr, gateway: SocketAddr) 
         let job = Job::of(gateway, wire::call_of(gateway, &tool), wire::called);
         ways.push(Way { name: shown.to_owned(), job, has_target });
     }
-    // Held for its process.
+    // Both are held for their processes.
+    let floor = Child::start_with(child::PROXY, &[OsStr::new(&upstream.to_string())])?;
+    let job = Job::of(floor.address(), wire::call(floor.address()), wire::called);
+    ways.push(Way { name: "a bare proxy, the floor".to_owned(), job, has_target: false });
     let proxy = foreign(options, upstream)?;
     if let Some(proxy) = &proxy {
         let address = proxy.address();

@@ -1,6 +1,7 @@
 //! The real server as a process: started on a project and a data folder, and stopped whatever
 //! happens.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
@@ -24,6 +25,8 @@ const READY_PAUSE: Duration = Duration::from_millis(1);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 const STOP_PAUSE: Duration = Duration::from_millis(10);
 const LOG_TAIL_BYTES: usize = 2_000;
+/// How the variables begin that say what is exported, and where to.
+const TELEMETRY: [&str; 2] = ["OTEL_", "LANGFUSE_"];
 
 /// All that servers share in one benchmark run: the binary, the project and the receiver.
 #[derive(Debug)]
@@ -91,11 +94,21 @@ pub struct Server {
 impl Server {
     /// Starts the server and waits until it is ready.
     pub async fn start(site: &Site, data: &Path) -> Result<Self> {
+        Self::start_with(site, data, &[]).await
+    }
+
+    /// The same with these variables. No others of telemetry get there: what they cost would be
+    /// measured with everything else.
+    pub async fn start_with(site: &Site, data: &Path, variables: &[(&str, &str)]) -> Result<Self> {
         let log = File::create(site.log())?;
         let binary = site.binary.display();
         let mut command = Command::new(&site.binary);
         command.arg("up").arg(site.project()).arg("--data").arg(data);
         command.args(["--port", "0", "--log", "text"]);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_telemetry(name)) {
+            command.env_remove(name);
+        }
+        command.envs(variables.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::from(log));
         let begun = Instant::now();
         let spawned = command.spawn();
@@ -170,6 +183,11 @@ impl Drop for Process {
             eprintln!("bench: {error}");
         }
     }
+}
+
+fn is_of_telemetry(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    TELEMETRY.iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn temporary(dir: &Path, prefix: &str) -> Result<TempDir> {
