@@ -1,6 +1,6 @@
 //! What foreign programs run in: Node with the packages of `package-lock.json` in
 //! `crates/testkit/peers`, and Python environments with what each `requirements.txt` there, or in
-//! `crates/testkit/upstreams` or `crates/testkit/models`, pins. Made once, in the target folder; a
+//! `crates/testkit/upstreams`, `models` or `sinks`, pins. Made once, in the target folder; a
 //! marker holds the list that was installed, so a changed list is installed anew.
 
 use std::fs;
@@ -16,6 +16,8 @@ const PEERS: &str = "crates/testkit/peers";
 const UPSTREAMS: &str = "crates/testkit/upstreams";
 /// Where those of clients of models are.
 const MODELS: &str = "crates/testkit/models";
+/// Where those of receivers of events are.
+const SINKS: &str = "crates/testkit/sinks";
 /// The list that was installed, beside what was.
 const MARKER: &str = "installed";
 /// The suite does not run on an older one.
@@ -44,6 +46,11 @@ pub fn upstreams_folder(root: &Path) -> PathBuf {
 /// The folder of the models' clients.
 pub fn models_folder(root: &Path) -> PathBuf {
     root.join(MODELS)
+}
+
+/// The folder of the scripts of receivers of events.
+pub fn sinks_folder(root: &Path) -> PathBuf {
+    root.join(SINKS)
 }
 
 /// A script of Node beside the packages that it imports: Node looks for them there.

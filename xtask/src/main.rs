@@ -23,6 +23,7 @@ mod client_conformance;
 mod upstreams_rest;
 mod upstreams;
 mod models;
+mod sinks;
 mod live;
 mod test;
 mod bench;
@@ -43,6 +44,7 @@ usage: cargo xtask <command>
   client-conformance      run the official suite against our client
   upstreams               reach servers that others wrote through ours
   models                  let the model vendors' SDKs talk to our fakes of their wires
+  sinks                   let `standardwebhooks` verify the events that go out
   fixture-server [args..] serve what both of these call: `--port N` over HTTP, or `--stdio`
   bench <name> [args..]   run one benchmark of `bench/` in release mode, e.g. `bench durable`
   budget                  measure the CPU-seconds of a clean dev build
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         ["client-conformance"] => client_conformance::run_alone(&root),
         ["upstreams"] => upstreams::run_alone(&root),
         ["models"] => models::run_alone(&root),
+        ["sinks"] => sinks::run_alone(&root),
         ["fixture-server", rest @ ..] => fixtures::foreground(&root, rest),
         ["bench", name, rest @ ..] => bench::run(&root, name, rest),
         ["budget"] => budget::run(&root),

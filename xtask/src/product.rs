@@ -2,7 +2,7 @@
 //! those.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,6 +48,14 @@ pub fn start(
     settings: &str,
     servers: &str,
 ) -> Result<Server, Failure> {
+    let project = project(folder)?;
+    child::write(&project.join("waypost.toml"), settings)?;
+    child::write(&project.join(".mcp.json"), servers)?;
+    serve(target, folder)
+}
+
+/// An empty folder for a project, made anew.
+pub fn project(folder: &Path) -> Result<PathBuf, Failure> {
     let project = folder.join("project");
     if project.exists() {
         fs::remove_dir_all(&project).map_err(|error| {
@@ -55,10 +63,13 @@ pub fn start(
         })?;
     }
     child::create_folder(&project)?;
-    child::write(&project.join("waypost.toml"), settings)?;
-    child::write(&project.join(".mcp.json"), servers)?;
+    Ok(project)
+}
+
+/// Starts it on the project that was written into this folder.
+pub fn serve(target: &Path, folder: &Path) -> Result<Server, Failure> {
     let mut command = command(target, folder);
-    command.arg("--ephemeral").arg(&project);
+    command.arg("--ephemeral").arg(folder.join("project"));
     Server::start(&mut command, LISTENING, &folder.join("waypost.log"))
 }
 

@@ -16,6 +16,7 @@ use crate::models;
 use crate::peers;
 use crate::processes;
 use crate::shell::{self, Failure};
+use crate::sinks;
 use crate::tidy;
 use crate::upstreams;
 
@@ -39,6 +40,7 @@ const STEPS: &[Step] = &[
     Step { name: "client-conformance", run: mcp_client },
     Step { name: "upstreams", run: mcp_upstreams },
     Step { name: "models", run: model_fakes },
+    Step { name: "sinks", run: events_out },
     Step { name: "leftovers", run: leftovers },
     Step { name: "doc", run: doc },
 ];
@@ -192,6 +194,11 @@ fn mcp_upstreams(context: &Context) -> Result<(), Failure> {
 /// The vendors' SDKs understand the fakes that our adapters are tested with.
 fn model_fakes(context: &Context) -> Result<(), Failure> {
     models::run(&context.root, &context.target)
+}
+
+/// Receivers that others wrote verify the events that go out.
+fn events_out(context: &Context) -> Result<(), Failure> {
+    sinks::run(&context.root, &context.target)
 }
 
 /// The providers themselves do what their fakes do.

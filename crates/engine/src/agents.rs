@@ -1,7 +1,6 @@
 //! Agents as doors see them: brought by files, stored, listed, removed.
 
 use crate::catalog::AgentFile;
-use crate::models::Models;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::request::RegisteredAgent;
 use crate::roster::{KnownAgent, Talked};
@@ -13,7 +12,6 @@ use kernel::ids::{AgentName, RealmId};
 use kernel::plan::mistake::Mistake;
 use kernel::schema::Misfit;
 use serde_json::Value;
-use std::sync::Arc;
 
 const AGENT: &str = "agent";
 
@@ -41,13 +39,6 @@ impl Engine {
     /// Checks an agent without storing it. Gives warnings, or all mistakes.
     pub fn validate_agent(&self, source: &Value) -> Result<Vec<Mistake>, Vec<Mistake>> {
         self.read_agent(source).map(|(_, warnings)| warnings)
-    }
-
-    /// Warnings of agents whose models are not there, once all of both are loaded.
-    pub fn agents_without_models(&self, realm: &RealmId) -> Vec<Mistake> {
-        let models = self.shared.models();
-        let agents = self.shared.catalog.agents(realm);
-        agents.iter().flat_map(|known| without_models(known, &models)).collect()
     }
 
     /// Stores an agent and adds it to the catalog, if `expected` is the newest version now (0:
@@ -117,22 +108,6 @@ impl Engine {
 /// There is no such agent.
 pub(crate) fn no_agent(name: &AgentName) -> Refusal {
     Refusal::not_found("agent", name).hint("`waypost agent ls` lists the agents")
-}
-
-fn without_models(known: &KnownAgent, models: &Models) -> Vec<Mistake> {
-    let agent = &known.agent;
-    let names = std::iter::once(&agent.model).chain(agent.router_model.as_ref());
-    let missing = names.filter(|name| models.get(name).is_none());
-    let warning = |name: &Arc<str>| {
-        let message = format!("agent `{}` names model `{name}`, which is not there", agent.name);
-        let there: Vec<String> = models.names().map(|name| format!("`{name}`")).collect();
-        let hint = match there.is_empty() {
-            true => "no models are configured".to_owned(),
-            false => format!("the models are {}", there.join(", ")),
-        };
-        Mistake::warning(message).hint(hint)
-    };
-    missing.map(warning).collect()
 }
 
 /// Mistakes of an agent as a refusal that names each faulty value.

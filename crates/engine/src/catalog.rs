@@ -8,11 +8,11 @@ use kernel::agent::Agent;
 use kernel::call::{Reach, ToolSpec, Yields};
 use kernel::ids::{AgentName, PlanId, RealmId, ToolName};
 use kernel::limits::Limits;
+use kernel::pipeline::PIPELINES;
 use kernel::plan::check::Surroundings;
-use kernel::plan::flow::{load_text, load_value};
+use kernel::plan::flow::load_value;
 use kernel::plan::mistake::Mistake;
 use kernel::plan::read::Origin;
-use kernel::plan::source::Node;
 use kernel::plan::{Closure, Plan, Step, StepKind};
 use kernel::schema::{Misfit, Schemas};
 use serde_json::{Value, json};
@@ -21,8 +21,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
 mod agents;
+mod pipelines;
+mod files;
 
 pub use agents::AgentFile;
+pub use files::{Filed, ProjectFiles};
+pub use pipelines::PipelineFile;
 
 /// A plan's text and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +57,13 @@ impl Author<'_> {
     }
 }
 
+/// The plans and agents that a plan may name.
+struct Others<'a> {
+    plan: &'a dyn Fn(&PlanId) -> bool,
+    agent: &'a dyn Fn(&AgentName) -> bool,
+    agent_names: &'a dyn Fn() -> Vec<AgentName>,
+}
+
 /// Tools and plans.
 pub(crate) struct Catalog {
     pub(crate) registry: Registry,
@@ -66,12 +77,26 @@ pub(crate) struct Catalog {
 #[derive(Default)]
 struct RealmPlans {
     plans: BTreeMap<PlanId, Arc<Plan>>,
+    /// Which of them a project's files brought. What is stored goes before a file.
+    filed: BTreeSet<PlanId>,
     /// The plans as tools.
     specs: BTreeMap<PlanId, Arc<ToolSpec>>,
     /// Closures by their main plan, made when first asked for.
     closures: HashMap<PlanId, Arc<Closure>>,
     /// The agents, each with the plan by which it is talked to: it is neither listed nor a tool.
     agents: Roster,
+    /// The pipelines, each with its plan and its agent, which are as hidden.
+    pipelines: pipelines::Pipelines,
+    /// Grows with every change: a closure of what was there before it is not kept.
+    changes: u64,
+}
+
+impl RealmPlans {
+    /// Something changed that closures are made of.
+    fn changed(&mut self) {
+        self.closures.clear();
+        self.changes += 1;
+    }
 }
 
 impl Catalog {
@@ -133,43 +158,8 @@ impl Catalog {
     pub(crate) fn plan(&self, realm: &RealmId, id: &PlanId) -> Option<Arc<Plan>> {
         let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
         let known = realms.get(realm)?;
-        known.plans.get(id).cloned().or_else(|| known.agents.plan(id))
-    }
-
-    /// Adds plans together: they may name each other. All mistakes of all of them are told, and
-    /// none is added if one is wrong.
-    pub(crate) fn add_files(
-        &self,
-        realm: &RealmId,
-        files: &[PlanFile],
-    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
-        let ids: Vec<PlanId> = files.iter().map(named_id).collect();
-        let mut mistakes = Vec::new();
-        let mut plans = Vec::new();
-        for file in files {
-            let origin =
-                Origin { file: Some(file.file.clone()), default_id: Some(file.default_id.clone()) };
-            let loaded = self.around(realm, &ids, Author::Operator, |around| {
-                load_text(&file.text, &origin, &self.limits, around)
-            });
-            match loaded {
-                Ok((plan, warnings)) => {
-                    mistakes.extend(warnings);
-                    plans.push((file, plan));
-                }
-                Err(found) => mistakes.extend(found),
-            }
-        }
-        mistakes.extend(twice(&plans));
-        for (file, plan) in &plans {
-            let misnamed = self.misnamed(&plan.id, Author::Operator);
-            mistakes.extend(misnamed.map(|mistake| filed(mistake, file)));
-        }
-        if mistakes.iter().any(Mistake::is_error) {
-            return Err(mistakes);
-        }
-        self.insert(realm, plans.into_iter().map(|(_, plan)| plan));
-        Ok(mistakes)
+        let talk = || known.agents.plan(id);
+        known.plans.get(id).cloned().or_else(talk).or_else(|| known.pipelines.plan(id))
     }
 
     /// Reads a plan that came as JSON, without adding it. It may name those that are coming.
@@ -197,7 +187,11 @@ impl Catalog {
             let why = format!("what begins with `{TALKS}` is how agents are talked to");
             id.as_str().starts_with(TALKS).then_some(why)
         };
-        let why = bad_name(id.as_str()).or_else(taken).or_else(talks)?;
+        let cases = || {
+            let why = format!("what begins with `{PIPELINES}` takes the cases of pipelines");
+            id.as_str().starts_with(PIPELINES).then_some(why)
+        };
+        let why = bad_name(id.as_str()).or_else(taken).or_else(talks).or_else(cases)?;
         let message = format!("a plan cannot have the id `{id}`: {why}");
         Some(Mistake::error(message).hint("give it another planId").at((0, 0), "/planId"))
     }
@@ -205,8 +199,11 @@ impl Catalog {
     pub(crate) fn insert(&self, realm: &RealmId, plans: impl Iterator<Item = Plan>) {
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
         let known = realms.entry(realm.clone()).or_default();
-        known.plans.extend(plans.map(|plan| (plan.id.clone(), Arc::new(plan))));
-        known.closures.clear();
+        for plan in plans {
+            known.filed.remove(&plan.id);
+            known.plans.insert(plan.id.clone(), Arc::new(plan));
+        }
+        known.changed();
         // A plan's reach is that of all it can reach, so a new plan may change the others' too.
         known.specs = self.as_tools(&known.plans);
         drop(realms);
@@ -239,6 +236,8 @@ impl Catalog {
                     },
                     // What an agent will call nobody knows beforehand.
                     StepKind::Agent { .. } => reach = reach.max(Reach::Writes),
+                    // The world is told something.
+                    StepKind::Publish { .. } => reach = reach.max(Reach::Writes),
                     _ => {}
                 }
             }
@@ -267,6 +266,21 @@ impl Catalog {
         author: Author<'_>,
         work: impl FnOnce(&Surroundings<'_>) -> T,
     ) -> T {
+        let others = Others {
+            plan: &|id| coming.contains(id) || self.plan(realm, id).is_some(),
+            agent: &|name| self.agent(realm, name.as_str()).is_some(),
+            agent_names: &|| self.agent_names(realm),
+        };
+        self.among(&others, author, work)
+    }
+
+    /// The same among these plans and agents.
+    fn among<T>(
+        &self,
+        others: &Others<'_>,
+        author: Author<'_>,
+        work: impl FnOnce(&Surroundings<'_>) -> T,
+    ) -> T {
         let tool = |name: &ToolName| {
             let spec = self.registry.tool(name.as_str())?.tool.spec().clone();
             author.sees(&spec).then_some(spec)
@@ -275,7 +289,6 @@ impl Catalog {
             Author::Operator => self.registry.withholds(name.as_str()),
             Author::Caller(_) => false,
         };
-        let plan = |id: &PlanId| coming.contains(id) || self.plan(realm, id).is_some();
         let names = || {
             let seen = self.specs().into_iter().filter(|spec| author.sees(spec));
             seen.map(|spec| spec.name.clone()).collect()
@@ -284,9 +297,9 @@ impl Catalog {
             tools: &tool,
             withheld: &withheld,
             awaited: &|name| self.registry.awaits(name.as_str()),
-            plans: &plan,
-            agents: &|name: &AgentName| self.agent(realm, name.as_str()).is_some(),
-            agent_names: &|| self.agent_names(realm),
+            plans: others.plan,
+            agents: others.agent,
+            agent_names: others.agent_names,
             tool_names: &names,
             schemas: self.schemas.as_ref(),
         })
@@ -294,18 +307,21 @@ impl Catalog {
 
     /// The closure of a catalog plan.
     pub(crate) fn closure(&self, realm: &RealmId, id: &PlanId) -> Result<Arc<Closure>, Refusal> {
-        {
+        let changes = {
             let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(closure) = realms.get(realm).and_then(|known| known.closures.get(id)) {
+            let known = realms.get(realm);
+            if let Some(closure) = known.and_then(|known| known.closures.get(id)) {
                 return Ok(closure.clone());
             }
-        }
+            known.map(|known| known.changes)
+        };
         let main = self.plan(realm, id).ok_or_else(|| {
             Refusal::not_found("plan", id).hint("`waypost plan ls` lists the plans")
         })?;
         let closure = Arc::new(self.close_over(realm, main)?);
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = realms.get_mut(realm) {
+        let known = realms.get_mut(realm).filter(|known| Some(known.changes) == changes);
+        if let Some(known) = known {
             known.closures.insert(id.clone(), closure.clone());
         }
         Ok(closure)
@@ -353,39 +369,13 @@ impl Catalog {
         plan: &Plan,
         name: &AgentName,
     ) -> Result<Arc<Agent>, Refusal> {
-        let known = self.agent(realm, name.as_str()).ok_or_else(|| {
+        let known = self.agent(realm, name.as_str()).map(|known| known.agent);
+        known.or_else(|| self.pipeline_agent(realm, name)).ok_or_else(|| {
             let message = format!("plan `{}` names agent `{name}`, which is gone", plan.id);
             Refusal::new(RefusalKind::Conflict, "agent_missing", message)
                 .hint("`waypost agent ls` lists the agents")
-        })?;
-        Ok(known.agent)
+        })
     }
-}
-
-/// The id that a file's plan will have, as far as one can tell before it is checked.
-fn named_id(file: &PlanFile) -> PlanId {
-    Node::parse(&file.text, &Limits::default())
-        .ok()
-        .and_then(|node| node.to_value()["planId"].as_str().map(PlanId::from))
-        .unwrap_or_else(|| file.default_id.clone())
-}
-
-fn twice(plans: &[(&PlanFile, Plan)]) -> Vec<Mistake> {
-    let mut seen: HashMap<&PlanId, &str> = HashMap::new();
-    let mut mistakes = Vec::new();
-    for (file, plan) in plans {
-        if let Some(first) = seen.insert(&plan.id, &file.file) {
-            let message = format!("plan id `{}` is taken by {first}", plan.id);
-            let mistake = Mistake::error(message).hint("give one of them another planId");
-            mistakes.push(filed(mistake, file));
-        }
-    }
-    mistakes
-}
-
-fn filed(mut mistake: Mistake, file: &PlanFile) -> Mistake {
-    mistake.file = Some(file.file.clone());
-    mistake
 }
 
 /// The plans and agents that steps name, inner steps included.
@@ -409,6 +399,7 @@ impl Named {
                 | StepKind::Match { .. }
                 | StepKind::Conditional { .. }
                 | StepKind::Human { .. }
+                | StepKind::Publish { .. }
                 | StepKind::Final { .. } => {}
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::once::Claim;
 use crate::refusal::Refusal;
-use crate::request::{ReplyReport, Resume, RunReport};
+use crate::request::{ReplyReport, Resume, RunAbout, RunReport};
 use kernel::ask::Reply;
 use kernel::event::Event;
 use kernel::ids::{AskId, RunId, SessionId};
@@ -33,7 +33,7 @@ pub(crate) enum Command {
     /// Make the session out of these events.
     Adopt { id: SessionId, events: Vec<Event>, answer: Answer<SessionRow> },
     /// Start a run.
-    Run { start: StartRun, answer: Answer<RunReport> },
+    Run { start: Box<StartRun>, answer: Answer<RunReport> },
     /// A reply to one ask.
     Reply { ask: AskId, reply: Reply, by: Replier, answer: Answer<ReplyReport> },
     /// A reply that names the session.
@@ -46,12 +46,16 @@ pub(crate) enum Command {
     Continue { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// End it.
     Cancel { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
+    /// End it if it waits for nothing but logins; while one of them is looked at, only wait.
+    GiveUpLogin { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// The run as it is now, once that is durable.
     Report { run: RunId, answer: Answer<RunReport> },
     /// The run once it ended or paused.
     Await { run: RunId, answer: Answer<RunReport> },
     /// Drive what should move: recovery or a timer.
     Wake,
+    /// The page that this ask is about was opened, it is said: see whether its call can go on.
+    Look(AskId),
 }
 
 /// Who replies, and under which key.
@@ -82,6 +86,8 @@ pub(crate) struct StartRun {
     pub(crate) as_task: bool,
     /// Its one call was sent already, and goes on elsewhere under this state.
     pub(crate) sent: Option<Value>,
+    /// What else is to be remembered of it.
+    pub(crate) about: RunAbout,
 }
 
 impl Command {
@@ -98,9 +104,10 @@ impl Command {
             | Command::Pause { answer, .. }
             | Command::Continue { answer, .. }
             | Command::Cancel { answer, .. }
+            | Command::GiveUpLogin { answer, .. }
             | Command::Report { answer, .. }
             | Command::Await { answer, .. } => drop(answer.send(Err(refusal))),
-            Command::Wake => {}
+            Command::Wake | Command::Look(_) => {}
         }
     }
 }

@@ -23,6 +23,12 @@ pub(crate) struct Counters {
     pub(crate) tokens_read: AtomicU64,
     pub(crate) tokens_written: AtomicU64,
     pub(crate) cost_micros: AtomicU64,
+    pub(crate) events_delivered: AtomicU64,
+    pub(crate) events_failed: AtomicU64,
+    pub(crate) deliveries_retried: AtomicU64,
+    pub(crate) sessions_removed: AtomicU64,
+    pub(crate) runs_removed: AtomicU64,
+    pub(crate) blobs_removed: AtomicU64,
 }
 
 /// A reading of the counters.
@@ -56,8 +62,34 @@ pub struct Counts {
     pub tokens_written: u64,
     /// What that cost, in millionths of a dollar, as far as prices are known.
     pub cost_micros: u64,
+    /// Events that sinks took.
+    pub events_delivered: u64,
+    /// Events that a sink did not take, and that are not tried any more.
+    pub events_failed: u64,
+    /// Deliveries that failed and are tried again.
+    pub deliveries_retried: u64,
+    /// Whole sessions that retention removed.
+    pub sessions_removed: u64,
+    /// Runs that it removed of sessions that stay.
+    pub runs_removed: u64,
+    /// Blobs that it removed.
+    pub blobs_removed: u64,
     /// Sessions that are being driven now.
     pub sessions_active: u64,
+    /// Tool calls that are under way now.
+    pub calls_active: u64,
+    /// Turns of models that are under way now.
+    pub turns_active: u64,
+    /// Requests that wait now until their case is free.
+    pub cases_waiting: u64,
+}
+
+/// What goes on at one moment.
+pub(crate) struct Now {
+    pub(crate) sessions_active: u64,
+    pub(crate) calls_active: u64,
+    pub(crate) turns_active: u64,
+    pub(crate) cases_waiting: u64,
 }
 
 /// Adds one.
@@ -79,7 +111,7 @@ impl Counters {
         }
     }
 
-    pub(crate) fn read(&self, sessions_active: u64) -> Counts {
+    pub(crate) fn read(&self, now: Now) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             runs_started: read(&self.runs_started),
@@ -100,7 +132,16 @@ impl Counters {
             tokens_read: read(&self.tokens_read),
             tokens_written: read(&self.tokens_written),
             cost_micros: read(&self.cost_micros),
-            sessions_active,
+            events_delivered: read(&self.events_delivered),
+            events_failed: read(&self.events_failed),
+            deliveries_retried: read(&self.deliveries_retried),
+            sessions_removed: read(&self.sessions_removed),
+            runs_removed: read(&self.runs_removed),
+            blobs_removed: read(&self.blobs_removed),
+            sessions_active: now.sessions_active,
+            calls_active: now.calls_active,
+            turns_active: now.turns_active,
+            cases_waiting: now.cases_waiting,
         }
     }
 }

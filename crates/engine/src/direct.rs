@@ -6,10 +6,13 @@ use crate::command::{Command, Presence, StartRun};
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::once::{Claim, Turn};
 use crate::refusal::{CALLER_LACKS, Refusal, RefusalKind};
-use crate::request::{CallReport, CallRequest, Once, RunReport, RunRequest, RunSession, RunTarget};
+use crate::request::{
+    CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
+};
 use crate::shared::Engine;
+use crate::watched::Came;
 use kernel::call::{
-    Abilities, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
+    Abilities, CallPlace, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
 };
 use kernel::fault::Fault;
 use kernel::ids::{CallId, PlanId, SessionId, SessionKey, Space, ToolName};
@@ -91,7 +94,7 @@ impl Engine {
         };
         let slow = request.as_task && listed.tool.spec().pace != Pace::Quick;
         let unrecorded = listed.tool.spec().unrecorded;
-        match gate.admit(caller, tool, arguments) {
+        match gate.judge(caller, &listed, arguments) {
             Judgement::Refused(fault) => {
                 Err(Refusal::new(RefusalKind::WrongShape, "refused", fault.message))
             }
@@ -144,6 +147,7 @@ impl Engine {
             input: request.arguments,
             session: RunSession::New,
             once: request.once,
+            about: RunAbout { trace: request.trace, tally: None },
         };
         let id = request.run.unwrap_or_else(|| self.new_run_id());
         let wait_ms = if slow { 0 } else { request.wait_ms };
@@ -156,26 +160,32 @@ impl Engine {
         request: CallRequest,
         sent: Unrecorded,
     ) -> Result<CallReport, Refusal> {
-        let CallRequest { tool, arguments, given, teller, run, wait_ms, .. } = request;
+        let CallRequest { tool, arguments, given, teller, run, wait_ms, trace, .. } = request;
         let arguments = Arc::new(arguments);
         let later = request.as_task && !sent.for_good;
+        let call = self.unrecorded_id(caller, request.once.as_ref());
+        let watched = self.shared.watch_call(call, trace);
         let sending = Sending {
             caller: caller.clone(),
-            call: self.unrecorded_id(caller, request.once.as_ref()),
+            call,
             tool: tool.clone(),
             arguments: arguments.clone(),
             reach: sent.reach,
             given: Arc::new(given),
             can: Abilities { later, ..request.can },
             teller,
+            place: CallPlace { trace: watched.span, ..CallPlace::default() },
         };
         let Started { result, retry_ms, .. } = self.shared.gate.clone().start(sending).await;
+        let came = Came { realm: &caller.realm, tool: &tool, arguments: &arguments, call };
+        self.shared.call_ended(watched, came, sent.reach, &result);
         match (result, retry_ms) {
             (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),
             (Ok(ToolOutput::Wants(wants)), _) if later && wants.inputs.is_empty() => {
                 // It goes on elsewhere: from here on somebody must remember it.
                 let arguments = Arc::unwrap_or_clone(arguments);
-                let request = CallRequest { run, ..CallRequest::new(tool, arguments, wait_ms) };
+                let request =
+                    CallRequest { run, trace, ..CallRequest::new(tool, arguments, wait_ms) };
                 let direct = Direct { as_task: true, sent: Some(wants.state), ..Direct::default() };
                 self.call_as_run(caller, request, direct).await
             }
@@ -224,8 +234,9 @@ impl Engine {
             claim: direct.claim,
             as_task: direct.as_task,
             sent: direct.sent,
+            about: RunAbout { trace: request.trace, tally: None },
         };
-        let command = |answer| Command::Run { start, answer };
+        let command = |answer| Command::Run { start: Box::new(start), answer };
         self.wait_for(&key, run, request.wait_ms, command).await.and_then(called_alone)
     }
 

@@ -105,8 +105,10 @@ impl Engine {
             claim,
             as_task: false,
             sent: None,
+            about: request.about,
         };
-        self.wait_for(&key, run, wait_ms, |answer| Command::Run { start, answer }).await
+        self.wait_for(&key, run, wait_ms, |answer| Command::Run { start: Box::new(start), answer })
+            .await
     }
 
     /// Where a run happens.
@@ -124,6 +126,10 @@ impl Engine {
             RunSession::Thread(name) => {
                 let name = self.shared.client_key(name)?;
                 Ok((in_space(Space::thread(), name), Presence::MayExist, id))
+            }
+            RunSession::Case(pipeline, name) => {
+                let name = self.shared.client_key(name)?;
+                Ok((in_space(Space::case(&pipeline), name), Presence::MayExist, id))
             }
             // A `ses_` id names a session that is there; any other name may be new.
             RunSession::Named(name) => match name.parse::<SessionId>() {
@@ -359,10 +365,12 @@ impl Engine {
 
     /// Takes nothing new, lets what is under way finish for a moment, and closes the store.
     pub async fn stop(&self) {
+        self.shared.outboxes.stop();
         self.shared.stopping.store(true, Ordering::Release);
         let clock = self.shared.clock.clone();
         let deadline = clock.now().plus_ms(self.shared.limits.stop_wait_ms);
-        while !lock(&self.shared.driven).is_empty() && clock.now() < deadline {
+        let busy = || !lock(&self.shared.driven).is_empty() || self.shared.outboxes.are_sending();
+        while busy() && clock.now() < deadline {
             clock.sleep_until(clock.now().plus_ms(STOP_LOOK_MS)).await;
         }
         if let Err(error) = self.shared.store.close().await {
@@ -443,6 +451,7 @@ impl Shared {
                 let (plan, _) = read.map_err(|found| invalid_plan(&found))?;
                 self.catalog.close_over(&caller.realm, Arc::new(plan)).map(Arc::new)
             }
+            RunTarget::Pinned(closure) => Ok(closure),
         }
     }
 

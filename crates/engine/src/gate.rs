@@ -11,8 +11,8 @@ use crate::registry::Listed;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::call::{
-    Abilities, Call, Caller, Given, HowFar, Judgement, Pins, Reach, Teller, ToolError, ToolOutput,
-    ToolSpec, Verdict, Want, Wants, Yields,
+    Abilities, Call, CallPlace, Caller, Given, HowFar, Judgement, Pins, Reach, Teller, ToolError,
+    ToolOutput, ToolSpec, Verdict, Want, Wants, Yields,
 };
 use kernel::contracts::{Clock, Policy};
 use kernel::datum::larger_than;
@@ -70,6 +70,8 @@ pub(crate) struct Sending {
     pub(crate) can: Abilities,
     /// Whom it tells how far it is.
     pub(crate) teller: Teller,
+    /// Where it happens.
+    pub(crate) place: CallPlace,
 }
 
 /// What came of a call that was sent.
@@ -130,6 +132,11 @@ struct Pass {
 }
 
 impl Gate {
+    /// For how many more calls there is a place.
+    pub(crate) fn calls_free(&self) -> usize {
+        self.calls.available_permits()
+    }
+
     /// The tools that this caller sees.
     pub(crate) fn visible(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
         let mut specs = self.catalog.specs();
@@ -191,10 +198,14 @@ impl Gate {
 
     /// The first half: what policy says of a call that could run.
     pub(crate) fn admit(&self, caller: &Caller, tool: &ToolName, arguments: &Value) -> Judgement {
-        let listed = match self.well_formed(caller, tool, arguments) {
-            Ok(listed) => listed,
-            Err(misfit) => return Judgement::Refused(misfit.fault),
-        };
+        match self.well_formed(caller, tool, arguments) {
+            Ok(listed) => self.judge(caller, &listed, arguments),
+            Err(misfit) => Judgement::Refused(misfit.fault),
+        }
+    }
+
+    /// What policy says of a call that is well-formed.
+    pub(crate) fn judge(&self, caller: &Caller, listed: &Listed, arguments: &Value) -> Judgement {
         let (reach, idempotent) = listed.tool.reach(arguments);
         let pins = Pins { spec: listed.spec_hash.clone(), reach, idempotent };
         let verdict = self.policy.decide(caller, listed.tool.spec(), arguments);
@@ -347,6 +358,7 @@ impl Gate {
             given: sending.given.clone(),
             can: sending.can,
             teller: sending.teller.clone(),
+            place: sending.place.clone(),
         };
         match listed.tool.call(&sending.caller, &call).await? {
             ToolOutput::Value(value) => {

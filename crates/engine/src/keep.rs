@@ -1,6 +1,7 @@
 //! Sessions as a whole: forked, exported, and what retention removes of them.
 
 use crate::command::Command;
+use crate::counts::add;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::shared::{Engine, lock};
 use kernel::call::Caller;
@@ -173,6 +174,7 @@ impl Engine {
                 }
             }
         }
+        add(&self.shared.counters.blobs_removed, blobs);
         if blobs > 0 {
             tracing::info!(blobs, "blobs that nothing names removed");
         }
@@ -209,7 +211,9 @@ impl Engine {
             for key in &slice.removed {
                 drop(shared.rest.take(key));
             }
-            pruned.sessions += slice.removed.len() as u64;
+            let sessions = slice.removed.len() as u64;
+            add(&shared.counters.sessions_removed, sessions);
+            pruned.sessions += sessions;
             pruned.rows += slice.rows;
             match slice.next {
                 Some(next) => after = next,
@@ -219,6 +223,7 @@ impl Engine {
         let trimmed = self.trim_before(realms, before).await?;
         pruned.runs += trimmed.runs;
         pruned.rows += trimmed.rows;
+        add(&shared.counters.runs_removed, trimmed.runs);
         Ok(pruned)
     }
 }

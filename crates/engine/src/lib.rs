@@ -6,16 +6,21 @@ pub mod schema;
 pub mod refusal;
 pub mod request;
 mod once;
+mod line;
 pub mod counts;
 pub mod feed;
 pub mod models;
 pub mod zones;
 pub mod deltas;
+mod outboxes;
 pub mod registry;
 pub mod roster;
 pub mod catalog;
+mod observers;
+mod captured;
 mod rates;
 mod arrivals;
+mod pages;
 pub mod gate;
 mod command;
 mod rest;
@@ -28,13 +33,16 @@ mod say;
 mod lists;
 mod transcript;
 mod repeat;
+mod cases;
 mod retry;
 mod trim;
 mod keep;
 mod recover;
+mod watched;
 mod direct;
+mod outbox;
 
-pub use catalog::{AgentFile, PlanFile};
+pub use catalog::{AgentFile, Filed, PipelineFile, PlanFile, ProjectFiles};
 pub use clock::timeout;
 pub use counts::Counts;
 pub use deltas::{Deltas, Heard, TurnPlace};
@@ -42,11 +50,13 @@ pub use feed::Watch;
 pub use gate::AllowAll;
 pub use keep::Pruned;
 pub use models::{Model, Models, Price};
+pub use outboxes::{SinkLag, SinkRules, SinkState};
 pub use refusal::{Refusal, RefusalKind};
 pub use registry::ToolSource;
 pub use request::{
-    CallReport, CallRequest, Inspection, Once, RegisteredAgent, RegisteredPlan, ReplyReport,
-    Resume, RunReport, RunRequest, RunSession, RunTarget,
+    CallReport, CallRequest, CaseReport, Inspection, Once, RegisteredAgent, RegisteredPlan,
+    ReplyReport, Resume, RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying,
+    SubmitOptions,
 };
 pub use roster::KnownAgent;
 pub use shared::{Engine, Parts};

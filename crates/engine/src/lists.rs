@@ -7,10 +7,10 @@ use crate::shared::Engine;
 use kernel::ask::{Ask, Reply};
 use kernel::call::Caller;
 use kernel::contracts::{
-    AskFilter, FeedRow, HistoryFilter, Page, Paged, RETENTION, SessionAsk, SessionFilter,
-    SessionRef, SessionRun,
+    AskFilter, FeedRow, HistoryFilter, OpenAsks, Page, Paged, RETENTION, SINKS, SessionAsk,
+    SessionFilter, SessionRef, SessionRun,
 };
-use kernel::ids::{AskId, ContentHash, RunId};
+use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
 use kernel::projection::{HistoryItem, SessionRow};
 use kernel::reply::BadReply;
 use kernel::schema::Misfit;
@@ -103,6 +103,11 @@ impl Engine {
         Ok(self.shared.store.asks(&caller.realm, filter, page).await?)
     }
 
+    /// How many asks of the caller's realm are open, by kind.
+    pub async fn open_asks(&self, caller: &Caller) -> Result<Vec<OpenAsks>, Refusal> {
+        Ok(self.shared.store.open_asks(&caller.realm).await?)
+    }
+
     /// A session's history, newest first.
     pub async fn history(
         &self,
@@ -143,21 +148,50 @@ impl Engine {
         Ok((store.consumer(realm, RETENTION).await?, store.feed_end().await?))
     }
 
-    /// Removes a session that does not move, with all that belongs to it.
+    /// Removes a session that does not move, with all that belongs to it, once all sinks have
+    /// passed its events. That is waited for a moment; then it is refused, and nothing is removed.
     pub async fn remove_session(
         &self,
         caller: &Caller,
         session: &SessionRef,
     ) -> Result<(), Refusal> {
+        let (shared, clock) = (&self.shared, &self.shared.clock);
+        let mut looks = shared.limits.unsent_wait_ms / UNSENT_LOOK_MS;
+        loop {
+            let key = self.removable(caller, session).await?;
+            let Some(consumer) = shared.store.remove_sent(&key).await? else {
+                drop(shared.rest.take(&key));
+                return Ok(());
+            };
+            if looks == 0 {
+                return Err(unsent(&key, consumer.trim_start_matches(SINKS)));
+            }
+            looks -= 1;
+            clock.sleep_until(clock.now().plus_ms(UNSENT_LOOK_MS)).await;
+        }
+    }
+
+    /// The same at once, with events that were not sent.
+    pub async fn drop_session(&self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
+        let key = self.removable(caller, session).await?;
+        self.shared.store.remove(&key).await?;
+        drop(self.shared.rest.take(&key));
+        Ok(())
+    }
+
+    /// The key of a session that does not move.
+    async fn removable(
+        &self,
+        caller: &Caller,
+        session: &SessionRef,
+    ) -> Result<SessionKey, Refusal> {
         let row = self.session(caller, session).await?;
         if row.run.is_some() && !row.status.is_over() {
             let message = format!("session `{}` has an active run", row.key.id);
             return Err(Refusal::new(RefusalKind::Conflict, "run_active", message)
                 .hint("cancel the run first"));
         }
-        self.shared.store.remove(&row.key).await?;
-        drop(self.shared.rest.take(&row.key));
-        Ok(())
+        Ok(row.key)
     }
 
     /// How long a session of the caller's realm stays after its last change once it is over; none
@@ -184,4 +218,15 @@ impl Engine {
         let found = self.shared.blobs.get(&caller.realm, hash).await?;
         found.ok_or_else(|| Refusal::not_found("blob", hash))
     }
+}
+
+/// How often it is looked whether the sinks have passed a session that is to be removed.
+const UNSENT_LOOK_MS: u64 = 50;
+
+fn unsent(key: &SessionKey, sink: &str) -> Refusal {
+    let message = format!("session `{}` has events that sink `{sink}` has not passed yet", key.id);
+    Refusal::new(RefusalKind::Conflict, "events_unsent", message).hint(
+        "`waypost events sinks` says what keeps it; try again when it has caught up, or send \
+         `?unsent=drop` to remove them unsent",
+    )
 }

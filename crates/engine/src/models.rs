@@ -18,6 +18,10 @@ pub struct Model {
     pub timeout_ms: Option<u64>,
     /// What its turns cost, where that is known.
     pub price: Option<Price>,
+    /// Who provides it, in the words of the GenAI conventions: `openai`, `anthropic`.
+    pub provider: Option<Arc<str>>,
+    /// The model, by the name that its provider knows.
+    pub provider_model: Option<Arc<str>>,
 }
 
 /// All models, by name: an agent's `llmConfigRef`.
@@ -29,7 +33,7 @@ pub struct Models {
 impl Model {
     /// A model with the usual timeout and no known price.
     pub fn new(llm: Arc<dyn Llm>) -> Self {
-        Self { llm, timeout_ms: None, price: None }
+        Self { llm, timeout_ms: None, price: None, provider: None, provider_model: None }
     }
 }
 

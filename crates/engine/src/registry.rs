@@ -158,6 +158,11 @@ impl Registry {
         book.tool(name).cloned()
     }
 
+    /// Who brought a tool.
+    pub(crate) fn source(&self, name: &str) -> Option<Arc<str>> {
+        self.book().brought.get(name).cloned()
+    }
+
     /// Whether the rules keep a tool of this name out.
     pub(crate) fn withholds(&self, name: &str) -> bool {
         self.book().withheld.contains(name)

@@ -3,8 +3,13 @@
 use kernel::agent::Agent;
 use kernel::call::{Abilities, Given, Teller, Wants};
 use kernel::contracts::SessionAsk;
-use kernel::ids::{AskId, ContentHash, Millis, PlanId, RunId, StepId, ToolName};
+use kernel::ids::{
+    AgentName, AskId, ContentHash, Millis, PipelineName, PlanId, RunId, StepId, ToolName,
+};
+use kernel::pipeline::Tally;
+use kernel::plan::Closure;
 use kernel::projection::{RunRow, SessionRow};
+use kernel::trace::TraceParent;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -15,6 +20,8 @@ pub enum RunTarget {
     Plan(PlanId),
     /// A plan that came with the request; it is stored with the run.
     Inline(Value),
+    /// What was pinned before the run could begin, whatever the catalog has by then.
+    Pinned(Arc<Closure>),
 }
 
 /// In which session a run happens.
@@ -26,6 +33,8 @@ pub enum RunSession {
     Named(String),
     /// In the one that keeps this thread's conversation, made if there is none.
     Thread(String),
+    /// In the one that keeps this case of a pipeline, made if there is none.
+    Case(PipelineName, String),
     /// In this one, which must be there.
     Existing(kernel::contracts::SessionRef),
 }
@@ -52,6 +61,54 @@ pub struct RunRequest {
     pub session: RunSession,
     /// The request's key, if it has one.
     pub once: Option<Once>,
+    /// What else is to be remembered of it.
+    pub about: RunAbout,
+}
+
+/// What is remembered of a run beside what it does.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunAbout {
+    /// The caller's span.
+    pub trace: Option<TraceParent>,
+    /// The road that a case takes: it is counted with the run's start.
+    pub tally: Option<Tally>,
+}
+
+/// What a person says in a thread.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Saying<'a> {
+    /// To whom; the only agent of the realm where nobody is named.
+    pub agent: Option<&'a AgentName>,
+    /// The thread.
+    pub thread: &'a str,
+    /// In words.
+    pub text: &'a str,
+    /// The request's key, if it has one.
+    pub once: Option<Once>,
+    /// The caller's span.
+    pub trace: Option<TraceParent>,
+}
+
+/// How a case is taken.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SubmitOptions {
+    /// How long the caller waits, for its turn and for the run together.
+    pub wait_ms: u64,
+    /// The request's key, if it has one.
+    pub once: Option<Once>,
+    /// The caller's span.
+    pub trace: Option<TraceParent>,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CaseReport {
+    /// Its run ended, or waits for someone itself.
+    Ran(RunReport),
+    /// An earlier run of the case waits for someone, or is paused; nothing was begun.
+    Waits(RunReport),
+    /// Time is up. The run goes on, if there is one: without it nothing was begun, nor will be.
+    Late(Option<RunReport>),
 }
 
 /// A reply that names a session instead of an ask.
@@ -105,6 +162,8 @@ pub struct CallRequest {
     pub as_task: bool,
     /// How long the caller waits.
     pub wait_ms: u64,
+    /// The caller's span.
+    pub trace: Option<TraceParent>,
 }
 
 impl CallRequest {
@@ -120,6 +179,7 @@ impl CallRequest {
             run: None,
             as_task: false,
             wait_ms,
+            trace: None,
         }
     }
 }

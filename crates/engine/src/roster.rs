@@ -85,10 +85,22 @@ impl Roster {
         Some(plan.clone())
     }
 
-    /// The files bring these now, and no others.
-    pub(crate) fn set_filed(&mut self, agents: Vec<Talked>) {
+    /// The names of those that are there whatever the files bring.
+    pub(crate) fn unfiled(&self) -> Vec<AgentName> {
+        let all = self.all().into_iter().map(|known| known.agent.name.clone());
+        let stays =
+            |name: &AgentName| !self.filed.contains_key(name) || self.stored.contains_key(name);
+        all.filter(stays).collect()
+    }
+
+    /// The files bring these now, and no others. Says whether that is something else than before.
+    pub(crate) fn set_filed(&mut self, agents: Vec<Talked>) -> bool {
         let named = |talked: Talked| (talked.0.name.clone(), talked);
-        self.filed = agents.into_iter().map(named).collect();
+        let filed: BTreeMap<AgentName, Talked> = agents.into_iter().map(named).collect();
+        let before = std::mem::replace(&mut self.filed, filed);
+        // How they are talked to follows from who they are.
+        let agents = self.filed.values().map(|(agent, _)| agent);
+        !agents.eq(before.values().map(|(agent, _)| agent))
     }
 
     /// The store has this version now. Of two that come at once the newer one stays.
@@ -120,6 +132,7 @@ mod tests {
             description: String::new(),
             model: "m".into(),
             router_model: None,
+            commands: false,
             routed: false,
             prompt: Vec::new(),
             enabled: None,
@@ -142,15 +155,19 @@ mod tests {
     #[test]
     fn an_agent_of_the_files_goes_before_a_stored_one() {
         let mut roster = Roster::default();
-        roster.set_filed(vec![talked("a", "filed a"), talked("b", "filed b")]);
+        let filed = || vec![talked("a", "filed a"), talked("b", "filed b")];
+        assert!(roster.set_filed(filed()));
+        assert!(!roster.set_filed(filed()), "they are the same");
         roster.set_stored(2, talked("b", "stored b"));
         roster.set_stored(1, talked("b", "older b"));
         roster.set_stored(1, talked("c", "stored c"));
         let all = [("filed a", None), ("filed b", None), ("stored c", Some(1))];
         assert_eq!(shown(&roster), all.map(|(title, version)| (title.to_owned(), version)));
         assert_eq!(roster.plan(&"agent/b".into()).unwrap().id.as_str(), "agent/b");
+        let unfiled: Vec<String> = roster.unfiled().iter().map(ToString::to_string).collect();
+        assert_eq!(unfiled, ["b", "c"]);
         roster.remove_stored("c");
-        roster.set_filed(Vec::new());
+        assert!(roster.set_filed(Vec::new()));
         assert_eq!(shown(&roster), [("stored b".to_owned(), Some(2))]);
         assert!(roster.plan(&"agent/a".into()).is_none());
         assert!(roster.plan(&"agent/c".into()).is_none());

@@ -1,5 +1,6 @@
 //! What was said in a conversation: the facts that its lines name, and the blobs that these hold.
-//! What a driver has recorded or fetched stays at hand, up to a size; the rest is in the store.
+//! What a driver has recorded or fetched stays at hand, up to a size; the rest is in the store. Of
+//! a large result only what a model is shown of it is kept.
 
 use crate::refusal::{Refusal, RefusalKind};
 use crate::shared::Shared;
@@ -9,7 +10,7 @@ use kernel::event::{self, Fact};
 use kernel::ids::{ContentHash, RealmId, SessionKey};
 use kernel::session::{FrameKind, Session};
 use kernel::talk::Talk;
-use kernel::transcript::Journal;
+use kernel::transcript::{Journal, shown};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,9 +25,27 @@ const GAP_MAX: u64 = 64;
 #[derive(Default)]
 pub(crate) struct Said {
     facts: BTreeMap<u64, Option<Arc<Fact>>>,
-    blobs: BTreeMap<ContentHash, Option<Arc<Value>>>,
+    blobs: BTreeMap<(ContentHash, Use), Option<Kept>>,
     /// About how much that is.
     bytes: usize,
+}
+
+/// What a blob is needed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    /// As a part of a value: all of it.
+    Value,
+    /// As a call's output.
+    Result,
+}
+
+/// What is kept of a blob.
+#[derive(Debug, Clone, PartialEq)]
+enum Kept {
+    /// Its value.
+    Value(Arc<Value>),
+    /// What a model is shown of it.
+    Shown(Arc<str>),
 }
 
 /// What is not at hand of a conversation.
@@ -34,7 +53,7 @@ pub(crate) struct Said {
 pub(crate) struct Missing {
     sequences: BTreeSet<u64>,
     /// Those of facts that are at hand.
-    blobs: Vec<BlobRef>,
+    blobs: Vec<(BlobRef, Use)>,
 }
 
 impl Missing {
@@ -57,7 +76,7 @@ impl Said {
                 Some(None) => {}
             }
         }
-        missing.blobs.retain(|blob| !self.blobs.contains_key(&blob.hash));
+        missing.blobs.retain(|(blob, how)| !self.blobs.contains_key(&(blob.hash.clone(), *how)));
         missing
     }
 
@@ -86,11 +105,13 @@ impl Said {
         self.facts.retain(|seq, _| needed.contains(seq));
         let mut blobs = Vec::new();
         self.facts.values().flatten().for_each(|fact| blobs_of(fact, &mut blobs));
-        let needed: BTreeSet<&ContentHash> = blobs.iter().map(|blob| &blob.hash).collect();
-        self.blobs.retain(|hash, _| needed.contains(hash));
+        let bytes: BTreeMap<(ContentHash, Use), u64> =
+            blobs.into_iter().map(|(blob, how)| ((blob.hash, how), blob.bytes)).collect();
+        self.blobs.retain(|key, _| bytes.contains_key(key));
         let facts: usize = self.facts.values().flatten().map(|fact| weight(fact)).sum();
-        let blobs: u64 = blobs.iter().map(|blob| blob.bytes).sum();
-        self.bytes = facts.saturating_add(usize::try_from(blobs).unwrap_or(usize::MAX));
+        let whole = |key| bytes.get(key).copied().unwrap_or_default();
+        let blobs = self.blobs.iter().map(|(key, kept)| kept_bytes(whole(key), kept.as_ref()));
+        self.bytes = facts.saturating_add(blobs.sum());
     }
 }
 
@@ -102,9 +123,9 @@ impl Journal for Said {
     fn value(&self, datum: &Datum) -> Value {
         match &datum.held {
             Held::Value(value) => (**value).clone(),
-            Held::Blob(blob) => match self.blobs.get(&blob.hash) {
-                Some(Some(value)) => (**value).clone(),
-                Some(None) | None => Value::String(blob.uri()),
+            Held::Blob(blob) => match self.blobs.get(&(blob.hash.clone(), Use::Value)) {
+                Some(Some(Kept::Value(value))) => (**value).clone(),
+                Some(Some(Kept::Shown(_)) | None) | None => Value::String(blob.uri()),
             },
             Held::Object(fields) => {
                 let field = |(key, datum): (&String, &Arc<Datum>)| (key.clone(), self.value(datum));
@@ -112,6 +133,23 @@ impl Journal for Said {
             }
             Held::Array(items) => items.iter().map(|item| self.value(item)).collect(),
         }
+    }
+
+    fn result(&self, output: &Datum, bytes_max: usize) -> String {
+        if let Held::Blob(blob) = &output.held
+            && let Some(Some(Kept::Shown(text))) = self.blobs.get(&(blob.hash.clone(), Use::Result))
+        {
+            return text.to_string();
+        }
+        shown(&self.value(output), bytes_max)
+    }
+}
+
+/// What a blob of so many bytes takes as it is kept.
+fn kept_bytes(bytes: u64, kept: Option<&Kept>) -> usize {
+    match kept {
+        Some(Kept::Shown(text)) => text.len(),
+        Some(Kept::Value(_)) | None => usize::try_from(bytes).unwrap_or(usize::MAX),
     }
 }
 
@@ -134,19 +172,22 @@ fn weight(fact: &Fact) -> usize {
 }
 
 /// The blobs that a model has to be shown of a fact.
-fn blobs_of(fact: &Fact, found: &mut Vec<BlobRef>) {
+fn blobs_of(fact: &Fact, found: &mut Vec<(BlobRef, Use)>) {
     match fact {
         Fact::AgentEntered(entry) => blobs_in(&entry.input, found),
-        Fact::CallFinished { output, .. } => blobs_in(output, found),
+        Fact::CallFinished { output, .. } => match &output.held {
+            Held::Blob(blob) => found.push((blob.clone(), Use::Result)),
+            Held::Value(_) | Held::Object(_) | Held::Array(_) => blobs_in(output, found),
+        },
         Fact::BaseSet(base) => base.talk.iter().for_each(|talk| blobs_in(talk, found)),
         _ => {}
     }
 }
 
-fn blobs_in(datum: &Datum, found: &mut Vec<BlobRef>) {
+fn blobs_in(datum: &Datum, found: &mut Vec<(BlobRef, Use)>) {
     match &datum.held {
         Held::Value(_) => {}
-        Held::Blob(blob) => found.push(blob.clone()),
+        Held::Blob(blob) => found.push((blob.clone(), Use::Value)),
         Held::Object(fields) => fields.values().for_each(|field| blobs_in(field, found)),
         Held::Array(items) => items.iter().for_each(|item| blobs_in(item, found)),
     }
@@ -184,12 +225,16 @@ impl Shared {
         for seq in sequences {
             said.facts.entry(seq).or_insert(None);
         }
-        for blob in blobs {
-            if !said.blobs.contains_key(&blob.hash) {
-                let value = self.look_into_blob(&key.realm, &blob.hash).await?;
-                let bytes = usize::try_from(blob.bytes).unwrap_or(usize::MAX);
-                said.bytes = said.bytes.saturating_add(bytes);
-                said.blobs.insert(blob.hash, value.map(Arc::new));
+        let result_bytes_max = self.limits.turn_result_bytes_max;
+        for (BlobRef { hash, bytes }, how) in blobs {
+            if !said.blobs.contains_key(&(hash.clone(), how)) {
+                let value = self.look_into_blob(&key.realm, &hash).await?;
+                let kept = value.map(|value| match how {
+                    Use::Value => Kept::Value(Arc::new(value)),
+                    Use::Result => Kept::Shown(shown(&value, result_bytes_max).into()),
+                });
+                said.bytes = said.bytes.saturating_add(kept_bytes(bytes, kept.as_ref()));
+                said.blobs.insert((hash, how), kept);
             }
         }
         Ok(said)
@@ -241,7 +286,7 @@ mod tests {
     use super::*;
     use kernel::datum::Origin;
     use kernel::event::AgentEntry;
-    use kernel::ids::FrameId;
+    use kernel::ids::{CallId, FrameId};
     use kernel::talk::Line;
     use serde_json::json;
 
@@ -252,6 +297,7 @@ mod tests {
             agent: "a".into(),
             input: Arc::new(input),
             continues: true,
+            commands: false,
             save_as: "answer".into(),
             next: None,
         }))
@@ -285,12 +331,43 @@ mod tests {
         assert_eq!(said.value(&large), json!(blob.uri()));
         let fetched = Said {
             facts: BTreeMap::from([(7, None)]),
-            blobs: BTreeMap::from([(blob.hash, Some(Arc::new(json!([1]))))]),
+            blobs: BTreeMap::from([(
+                (blob.hash, Use::Value),
+                Some(Kept::Value(Arc::new(json!([1])))),
+            )]),
             bytes: 9,
         };
         said.take_in(fetched, &both, 10_000);
         assert!(said.missing(&both).is_nothing(), "what is gone is not looked for again");
         assert_eq!(said.value(&large), json!([1]));
+    }
+
+    #[test]
+    fn of_a_large_result_only_what_is_shown_counts() {
+        let blob = BlobRef { hash: ContentHash::of(b"large"), bytes: 1_000_000 };
+        let held = Held::Blob(blob.clone());
+        let output = Arc::new(Datum { held, from: Origin::Input, labels: Vec::new() });
+        let finished = Fact::CallFinished {
+            call: CallId(1),
+            output: output.clone(),
+            settled: None,
+            published: Vec::new(),
+        };
+        let mut said = Said::default();
+        said.note(3, finished, 10_000);
+        let talk = talk(&[3]);
+        let missing = said.missing(&talk);
+        assert_eq!(missing.blobs, [(blob.clone(), Use::Result)]);
+        let text: Arc<str> = shown(&json!("x".repeat(1_000_000)), 100).into();
+        let fetched = Said {
+            facts: BTreeMap::new(),
+            bytes: text.len(),
+            blobs: BTreeMap::from([((blob.hash, Use::Result), Some(Kept::Shown(text.clone())))]),
+        };
+        said.take_in(fetched, &talk, 10);
+        assert!(said.missing(&talk).is_nothing());
+        assert_eq!(said.result(&output, 100), *text);
+        assert!(said.bytes < 1_000, "{} bytes", said.bytes);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //! session that keeps the thread's conversation.
 
 use crate::agents::no_agent;
+use crate::command::Command;
+use crate::drive::NO_LOGIN;
 use crate::refusal::{Refusal, RefusalKind};
-use crate::request::{Once, RunReport, RunRequest, RunSession, RunTarget};
+use crate::request::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying};
 use crate::roster::talk_id;
 use crate::shared::Engine;
-use kernel::ask::AskBody;
 use kernel::call::Caller;
-use kernel::contracts::{SessionAsk, SessionRef};
+use kernel::contracts::SessionRef;
 use kernel::ids::{AgentName, SessionKey, Space};
 use kernel::session::RunStatus;
 use serde_json::json;
@@ -16,23 +17,21 @@ use serde_json::json;
 impl Engine {
     /// Says something to an agent in a thread and waits until its run ends or pauses, at most so
     /// long. A thread has one run at a time: while another one is open this is a conflict that
-    /// names its asks, unless it only waits for a login, which it then gives up. Without a name the
-    /// only agent of the realm is meant.
+    /// names its asks, unless it only waits for a login, which it then gives up.
     pub async fn say(
         &self,
         caller: &Caller,
-        agent: Option<&AgentName>,
-        thread: &str,
-        text: &str,
+        saying: Saying<'_>,
         wait_ms: u64,
-        once: Option<Once>,
     ) -> Result<RunReport, Refusal> {
+        let Saying { agent, thread, text, once, trace } = saying;
         let agent = self.spoken_to(caller, agent)?;
         let request = RunRequest {
             target: RunTarget::Plan(talk_id(&agent)),
             input: json!({"user_request": text}),
             session: RunSession::Thread(thread.to_owned()),
             once,
+            about: RunAbout { trace, ..RunAbout::default() },
         };
         self.run(caller, request, wait_ms).await
     }
@@ -40,6 +39,16 @@ impl Engine {
     /// The session that keeps a thread's conversation.
     pub fn thread_key(caller: &Caller, thread: &str) -> SessionKey {
         SessionKey { realm: caller.realm.clone(), space: Space::thread(), id: thread.into() }
+    }
+
+    /// A page was opened that a tool of this source wanted under this key: threads that wait for it
+    /// look at once. Whoever cannot be told now looks in their own time.
+    pub fn page_opened(&self, source: &str, page: &str) {
+        for (ask, key) in self.shared.pages.opened(source, page) {
+            if let Err(refusal) = self.shared.send(&key, Command::Look(ask)) {
+                tracing::debug!(%ask, code = refusal.code, "a login is looked at later");
+            }
+        }
     }
 
     fn spoken_to(&self, caller: &Caller, agent: Option<&AgentName>) -> Result<AgentName, Refusal> {
@@ -66,22 +75,27 @@ impl Engine {
     }
 
     /// A run of this thread that only waits for a login gives way to what is said now: it ends,
-    /// durably, before the next one begins.
+    /// durably, before the next one begins. Its driver decides, so that a login that is done
+    /// meanwhile is not given up.
     pub(crate) async fn give_up_login(&self, caller: &Caller, thread: &str) -> Result<(), Refusal> {
-        let thread = SessionRef::Key { key: thread.into(), space: Some(Space::thread()) };
-        let row = self.shared.store.session(&caller.realm, &thread).await?;
-        let waiting = row.filter(|row| row.status == RunStatus::Waiting);
-        let Some(run) = waiting.and_then(|row| row.run) else { return Ok(()) };
-        let report = self.run_report(caller, run).await?;
-        let login = |ask: &SessionAsk| matches!(ask.row.ask.body, AskBody::Authorize { .. });
-        if report.asks.is_empty() || !report.asks.iter().all(login) {
+        let named = SessionRef::Key { key: thread.into(), space: Some(Space::thread()) };
+        let row = self.shared.store.session(&caller.realm, &named).await?;
+        let open = [RunStatus::Waiting, RunStatus::Running];
+        let Some(run) = row.filter(|row| open.contains(&row.status)).and_then(|row| row.run) else {
             return Ok(());
-        }
-        match self.cancel(caller, run).await {
-            Ok(_) => Ok(()),
-            // It ended meanwhile, which is as good.
-            Err(refusal) if refusal.code == "run_over" => Ok(()),
-            Err(refusal) => Err(refusal),
+        };
+        let (key, wait_ms) = (Self::thread_key(caller, thread), self.shared.limits.run_wait_ms);
+        loop {
+            let by = caller.subject.clone();
+            let command = |answer| Command::GiveUpLogin { run, by, answer };
+            match self.wait_for(&key, run, wait_ms, command).await {
+                // It was being looked at, and is still not done.
+                Ok(report) if report.run.status == RunStatus::Waiting => {}
+                Ok(_) => return Ok(()),
+                // What it is then, the start of the next one tells.
+                Err(refusal) if refusal.code == NO_LOGIN => return Ok(()),
+                Err(refusal) => return Err(refusal),
+            }
         }
     }
 }

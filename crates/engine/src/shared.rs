@@ -1,26 +1,34 @@
 //! What all parts of the engine share, and how an engine is built.
 
 use crate::arrivals::Arrivals;
-use crate::catalog::{Catalog, PlanFile};
+use crate::catalog::{Catalog, Filed, PlanFile, ProjectFiles};
 use crate::command::Command;
-use crate::counts::{Counters, Counts};
+use crate::counts::{Counters, Counts, Now};
 use crate::deltas::{Deltas, Listeners};
 use crate::feed::{Feed, Watch};
 use crate::gate::Gate;
+use crate::line::Lines;
 use crate::models::Models;
+use crate::observers::Observers;
 use crate::once::Keys;
+use crate::outboxes::Outboxes;
+use crate::pages::Pages;
 use crate::rates::Rates;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::registry::{Registry, ToolSource};
 use crate::rest::Rest;
 use kernel::call::{Caller, ToolSpec, Wants};
-use kernel::contracts::{Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store, Zones};
+use kernel::contracts::{
+    Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store, StoreFigures, Zones,
+};
 use kernel::ids::{ContentHash, PlanId, RealmId, RunId, SessionKey, time_ordered_bits};
 use kernel::limits::Limits;
+use kernel::observe::Observer;
 use kernel::plan::mistake::Mistake;
 use kernel::plan::{Closure, Plan};
 use kernel::rules::ToolRules;
 use kernel::schema::Schemas;
+use kernel::sink::Deliveries;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +43,8 @@ pub struct Parts {
     pub definitions: Arc<dyn Definitions>,
     /// Large values.
     pub blobs: Arc<dyn Blobs>,
+    /// The log of deliveries of events.
+    pub deliveries: Arc<dyn Deliveries>,
     /// The tools from code.
     pub tools: Vec<ToolSource>,
     /// Which of them there are, and what they may cost.
@@ -43,6 +53,8 @@ pub struct Parts {
     pub awaited: Vec<String>,
     /// The models that agents name.
     pub models: Models,
+    /// Who sees what it does.
+    pub observers: Vec<Arc<dyn Observer>>,
     /// Who may call what.
     pub policy: Arc<dyn Policy>,
     /// The schema validator.
@@ -71,6 +83,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) definitions: Arc<dyn Definitions>,
     pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) deliveries: Arc<dyn Deliveries>,
     pub(crate) schemas: Arc<dyn Schemas>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) zones: Arc<dyn Zones>,
@@ -83,16 +96,24 @@ pub(crate) struct Shared {
     pub(crate) feed: Arc<Feed>,
     /// Who hears turns while they are made.
     pub(crate) listeners: Arc<Listeners>,
+    /// Who sees what is done.
+    pub(crate) observers: Observers,
     models: RwLock<Arc<Models>>,
     /// One permit for each turn of a model that runs.
     pub(crate) turns: Semaphore,
     pub(crate) counters: Counters,
+    /// The sinks that events go to.
+    pub(crate) outboxes: Arc<Outboxes>,
     /// Where to send commands for the sessions that are being driven.
     pub(crate) driven: Mutex<HashMap<SessionKey, mpsc::Sender<Command>>>,
     /// Sessions that nobody drives, a few of them.
     pub(crate) rest: Rest,
     /// Keyed requests that are under way.
     pub(crate) keys: Arc<Keys>,
+    /// Who waits for cases of pipelines.
+    pub(crate) lines: Arc<Lines>,
+    /// The pages that threads wait for.
+    pub(crate) pages: Pages,
     /// Closures of runs that came out of the store.
     pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
     /// Closures that are known to be in the store.
@@ -135,6 +156,7 @@ impl Engine {
                 store: parts.store,
                 definitions: parts.definitions,
                 blobs: parts.blobs,
+                deliveries: parts.deliveries,
                 schemas: parts.schemas,
                 clock: parts.clock,
                 zones: parts.zones,
@@ -145,11 +167,15 @@ impl Engine {
                 gate,
                 feed,
                 listeners: Arc::new(Listeners::new(limits.turn_deltas_max)),
+                observers: Observers::new(parts.observers),
                 models: RwLock::new(Arc::new(parts.models)),
                 turns: Semaphore::new(limits.turns_active_max.clamp(1, Semaphore::MAX_PERMITS)),
                 counters: Counters::default(),
+                outboxes: Arc::default(),
                 rest: Rest::new(limits.sessions_rested_max, limits.session_rested_bytes_max),
                 keys: Arc::default(),
+                lines: Arc::default(),
+                pages: Pages::default(),
                 driven: Mutex::default(),
                 closures: Mutex::default(),
                 stored_closures: Mutex::default(),
@@ -255,6 +281,23 @@ impl Engine {
         self.shared.catalog.add_files(realm, &files)
     }
 
+    /// Reads all agents, plans and pipelines of a project's files anew, without changing anything:
+    /// they are checked as if those that the files brought before were gone. Gives warnings beside
+    /// them, or all mistakes.
+    pub fn read_files(
+        &self,
+        realm: &RealmId,
+        files: &ProjectFiles,
+    ) -> Result<(Filed, Vec<Mistake>), Vec<Mistake>> {
+        self.shared.catalog.read_files(realm, files)
+    }
+
+    /// A project's files bring these now, in place of what they brought before: all at once. Runs
+    /// that began keep what they pin, and what is stored stays.
+    pub fn set_files(&self, realm: &RealmId, files: Filed) {
+        self.shared.catalog.set_files(realm, files);
+    }
+
     /// Checks a plan without adding it. Gives warnings, or all mistakes.
     pub fn validate_plan(
         &self,
@@ -291,6 +334,11 @@ impl Engine {
         *known = Arc::new(models);
     }
 
+    /// The models that agents name now.
+    pub fn models(&self) -> Arc<Models> {
+        self.shared.models()
+    }
+
     /// The models that agents can name, by name.
     pub fn model_names(&self) -> Vec<String> {
         self.shared.models().names().map(str::to_owned).collect()
@@ -304,10 +352,22 @@ impl Engine {
         self.shared.store.healthy().map_err(Refusal::from)
     }
 
-    /// What happened since the start.
+    /// What the store says of its own work; none where it says nothing.
+    pub fn store_figures(&self) -> Option<StoreFigures> {
+        self.shared.store.figures()
+    }
+
+    /// What happened since the start, and what goes on now.
     pub fn counts(&self) -> Counts {
-        let active = lock(&self.shared.driven).len() as u64;
-        self.shared.counters.read(active)
+        let shared = &self.shared;
+        let (calls, turns) = (shared.gate.calls_free(), shared.turns.available_permits());
+        let limits = &shared.limits;
+        shared.counters.read(Now {
+            sessions_active: lock(&shared.driven).len() as u64,
+            calls_active: limits.calls_active_max.saturating_sub(calls) as u64,
+            turns_active: limits.turns_active_max.saturating_sub(turns) as u64,
+            cases_waiting: shared.lines.waiting() as u64,
+        })
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Agent {
     pub model: Arc<str>,
     /// The model that routes, where it is another one.
     pub router_model: Option<Arc<str>>,
+    /// Whether its model speaks in commands, and the output of a call is its answer: `mode`.
+    pub commands: bool,
     /// Whether requests are routed first: where it has types of tools, unless told otherwise.
     pub routed: bool,
     /// What the model is told, in order.
@@ -78,7 +80,7 @@ pub struct ToolType {
 /// What an agent may spend in one run. A limit reached is an honest answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// How many turns of its model.
+    /// How many turns of its model; commands, where it speaks in them.
     pub steps: u32,
     /// How many tokens, read and written.
     pub tokens: Option<u64>,
@@ -105,6 +107,14 @@ impl Default for AgentLimits {
             compact_tokens: None,
             keep_turns: 4,
         }
+    }
+}
+
+impl AgentLimits {
+    /// What holds for an agent that speaks in commands: nobody but `steps` ends what goes in
+    /// circles.
+    pub fn of_commands() -> Self {
+        Self { repeats: u32::MAX, ..Self::default() }
     }
 }
 

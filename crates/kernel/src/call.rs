@@ -2,12 +2,14 @@
 //! far a call got.
 
 use crate::fault::Fault;
-use crate::ids::{CallId, ContentHash, RealmId, ToolName};
+use crate::ids::{CallId, ContentHash, RealmId, RunId, SessionKey, ToolName};
+use crate::trace::TraceParent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use crate::teller::{Listener, LogLevel, Teller, Told};
 
 /// What a tool does to the world. Declared, or assumed to be the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -99,6 +101,29 @@ pub struct ToolSpec {
     pub listed: Option<Arc<Value>>,
 }
 
+/// The server that a tool is of, where it is not ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    /// Its name in this project.
+    pub name: Arc<str>,
+    /// What is spoken with it.
+    pub speaks: Speaks,
+}
+
+/// What is spoken with an upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Speaks {
+    /// MCP.
+    Mcp {
+        /// Its version, once that is agreed on.
+        version: Option<Arc<str>>,
+    },
+    /// REST.
+    Rest,
+    /// JSON-RPC.
+    Rpc,
+}
+
 fn is_false(value: &bool) -> bool {
     !*value
 }
@@ -164,6 +189,51 @@ pub struct Call {
     pub can: Abilities,
     /// Whom it may tell how far it is.
     pub teller: Teller,
+    /// Where it happens.
+    pub place: CallPlace,
+}
+
+/// Where a call happens.
+#[derive(Debug, Clone, Default)]
+pub struct CallPlace {
+    /// The session, where it is part of a run.
+    pub session: Option<SessionKey>,
+    /// The run.
+    pub run: Option<RunId>,
+    /// The call's own span, for whoever is called next.
+    pub trace: Option<TraceParent>,
+    /// Where the events go that it publishes.
+    pub publisher: Publisher,
+}
+
+/// Takes what a call publishes. It counts once the call's result is recorded, and not before.
+#[derive(Debug, Clone, Default)]
+pub struct Publisher(Option<Arc<Mutex<Vec<Value>>>>);
+
+impl Publisher {
+    /// One for a call whose result is recorded.
+    pub fn recorded() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Publishes an event with the call's result: an object whose `type` is a text. A call that is
+    /// not recorded cannot.
+    pub fn publish(&self, event: Value) -> Result<(), ToolError> {
+        let Some(events) = &self.0 else {
+            let message = "a call that is not recorded cannot publish";
+            return Err(ToolError::not_sent("NotRecorded", message));
+        };
+        events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        Ok(())
+    }
+
+    /// What was published so far; it is taken out.
+    pub fn take(&self) -> Vec<Value> {
+        let take = |events: &Arc<Mutex<Vec<Value>>>| {
+            std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        self.0.as_ref().map(take).unwrap_or_default()
+    }
 }
 
 /// What whoever calls can do for a call. What it cannot do it is never asked for, so a tool that
@@ -219,96 +289,6 @@ impl Abilities {
             Want::Sample { .. } => Self { sample: true, ..self },
             Want::Roots => Self { roots: true, ..self },
         }
-    }
-}
-
-/// Whom a call tells how far it is, while it runs. What is told is not kept.
-#[derive(Clone, Default)]
-pub struct Teller(Option<Arc<dyn Listener>>);
-
-/// Hears what calls tell while they run. It must not block.
-pub trait Listener: Send + Sync {
-    /// This was told.
-    fn hear(&self, told: Told);
-
-    /// From which level on it wants to hear the log; not at all where there is none.
-    fn log_level(&self) -> Option<LogLevel> {
-        None
-    }
-}
-
-/// What a call tells while it runs.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    /// How far it is.
-    Progress {
-        /// Grows with every telling.
-        progress: f64,
-        /// Where it ends, if that is known.
-        total: Option<f64>,
-        /// In words.
-        message: Option<String>,
-    },
-    /// A line for a log.
-    Log {
-        /// How grave it is.
-        level: LogLevel,
-        /// Whose log.
-        logger: Option<String>,
-        /// What.
-        data: Value,
-    },
-}
-
-/// How grave a line of a log is, as in syslog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogLevel {
-    /// For whoever looks for a fault.
-    Debug,
-    /// Normal.
-    Info,
-    /// Normal, but worth knowing.
-    Notice,
-    /// Something may go wrong.
-    Warning,
-    /// Something went wrong.
-    Error,
-    /// A part does not work.
-    Critical,
-    /// Act now.
-    Alert,
-    /// Nothing works.
-    Emergency,
-}
-
-impl Teller {
-    /// Tells this listener.
-    pub fn new(listener: Arc<dyn Listener>) -> Self {
-        Self(Some(listener))
-    }
-
-    /// Whether anybody listens.
-    pub fn is_heard(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// From which level on whoever listens wants to hear the log.
-    pub fn log_level(&self) -> Option<LogLevel> {
-        self.0.as_ref().and_then(|listener| listener.log_level())
-    }
-
-    /// Tells it, if anybody listens.
-    pub fn tell(&self, told: Told) {
-        if let Some(listener) = &self.0 {
-            listener.hear(told);
-        }
-    }
-}
-
-impl fmt::Debug for Teller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Teller(heard)" } else { "Teller" })
     }
 }
 

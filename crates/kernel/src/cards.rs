@@ -80,6 +80,7 @@ mod tests {
             description: String::new(),
             model: "m".into(),
             router_model: None,
+            commands: false,
             routed: !types.is_empty(),
             prompt: Vec::new(),
             enabled: None,

@@ -1,13 +1,17 @@
 //! The contracts that everything outside plugs into. Boxed futures: all of them wait on disk or
 //! network anyway, and signatures stay short.
 
-use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
+use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream, Verdict};
 use crate::datum::BlobRef;
+pub use crate::figures::{CommitTimes, OpenAsks, StoreFigures};
 use crate::ids::{
-    AskId, ContentHash, Millis, PlanId, RealmId, RunId, SessionId, SessionKey, Space, StepId,
+    AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey, StepId,
 };
-use crate::projection::{Append, AskRow, HistoryItem, OnceRow, RunRow, SessionRow};
-use crate::session::RunStatus;
+pub use crate::lists::{
+    AskFilter, FeedRow, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
+};
+use crate::pipeline::TallyRow;
+use crate::projection::{Append, HistoryItem, OnceRow, SessionRow};
 use crate::trim::Trim;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -21,6 +25,11 @@ pub trait Tool: Send + Sync {
     /// Its own argument check, before policy: nobody is asked to approve a call that cannot run.
     fn check(&self, _arguments: &Value) -> Result<(), ToolError> {
         Ok(())
+    }
+
+    /// The server that it is of, where it is not ours. It is asked for every call that ended.
+    fn upstream(&self) -> Option<Upstream> {
+        None
     }
 
     /// What it wanted will not be given: whatever it holds for this state can go.
@@ -138,97 +147,6 @@ pub struct Stored {
     pub foreign: bool,
 }
 
-/// How a door names a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SessionRef {
-    /// By its own id.
-    Id(SessionId),
-    /// By the client's key.
-    Key {
-        /// The client's key.
-        key: Arc<str>,
-        /// The space; any where none is named, if only one has that key.
-        space: Option<Space>,
-    },
-}
-
-/// Which sessions to list, newest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SessionFilter {
-    /// Of this status.
-    pub status: Option<RunStatus>,
-    /// Whose latest run is of this plan.
-    pub plan: Option<PlanId>,
-    /// In this space.
-    pub space: Option<Space>,
-}
-
-/// Which asks to list, oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AskFilter {
-    /// Of this session.
-    pub session: Option<SessionId>,
-    /// Of this run.
-    pub run: Option<RunId>,
-    /// Of this kind, `approve`.
-    pub kind: Option<String>,
-    /// Of this status, `open`.
-    pub status: Option<String>,
-    /// Of this step.
-    pub step: Option<StepId>,
-}
-
-/// A page's start and size.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
-    /// Where the page before it ended: opaque.
-    pub cursor: Option<String>,
-    /// How many items.
-    pub limit: usize,
-}
-
-/// A page.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Paged<T> {
-    /// The items.
-    pub items: Vec<T>,
-    /// Where the next page begins, if there is one.
-    pub next_cursor: Option<String>,
-}
-
-/// An ask with the session it belongs to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionAsk {
-    /// The session.
-    pub session: SessionId,
-    /// The session's key.
-    pub key: SessionKey,
-    /// The ask.
-    pub row: AskRow,
-}
-
-/// A run with the session it belongs to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionRun {
-    /// The session.
-    pub session: SessionId,
-    /// The session's key.
-    pub key: SessionKey,
-    /// The run.
-    pub row: RunRow,
-}
-
-/// One row of the feed over all sessions of a realm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FeedRow {
-    /// Its place in the feed.
-    pub cursor: u64,
-    /// The session.
-    pub session: SessionId,
-    /// The events of one append, as a JSON array.
-    pub body: String,
-}
-
 /// What a non-owner hands to the owner of a session. The embedded store has one owner and takes
 /// none; the shape is here for stores with several nodes.
 #[derive(Debug, Clone, PartialEq)]
@@ -266,6 +184,11 @@ pub trait Store: Send + Sync {
     /// Queues an append, in call order. The ticket resolves once it is durable. A failed ticket
     /// fails all later ones of that session until it is loaded again.
     fn append(&self, append: Append) -> Ticket;
+
+    /// What it says of its own work; none where it says nothing.
+    fn figures(&self) -> Option<StoreFigures> {
+        None
+    }
 
     /// Keeps a snapshot. It is a cache: nobody waits for it, and losing it loses nothing.
     fn keep_snapshot(&self, key: &SessionKey, seq: u64, body: String);
@@ -319,6 +242,9 @@ pub trait Store: Send + Sync {
         page: &'a Page,
     ) -> Read<'a, Paged<SessionAsk>>;
 
+    /// How many asks are open, by kind.
+    fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>>;
+
     /// What came of a keyed request.
     fn once<'a>(
         &'a self,
@@ -345,7 +271,8 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Read<'a, Vec<(u64, String)>>;
 
-    /// The feed of a realm after a cursor.
+    /// The feed of a realm after a cursor: at most so many rows, fewer where they are large, and
+    /// none only at its end.
     fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>>;
 
     /// The feed's newest cursor, of any realm; 0 before the first. It never goes back.
@@ -354,17 +281,47 @@ pub trait Store: Send + Sync {
     /// How far a named consumer has read.
     fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64>;
 
+    /// The place of a named consumer. One that has none yet is given one; durable on return.
+    fn begin_consumer<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        consumer: &'a str,
+        start: FeedStart,
+    ) -> Read<'a, u64>;
+
+    /// Forgets the consumers of a realm whose names begin so, but not these; which, and where they
+    /// were. Durable on return.
+    fn forget_consumers<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        prefix: &'a str,
+        but: &'a [String],
+    ) -> Read<'a, Vec<(String, u64)>>;
+
     /// Moves a named consumer on; durable on return.
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()>;
+
+    /// How often cases of a pipeline took which road, the most frequent first. Removing sessions
+    /// leaves this as it is.
+    fn tallies<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        pipeline: &'a PipelineName,
+    ) -> Read<'a, Vec<TallyRow>>;
 
     /// Removes a session and all that belongs to it; durable on return.
     fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()>;
 
+    /// The same, unless a sink of its realm has not passed all its rows: then nothing is removed,
+    /// and the consumer that is furthest behind is named.
+    fn remove_sent<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<String>>;
+
     /// Removes one slice of the old sessions: those that are over, or never had a run, and were
-    /// last changed before this; those in `but` stay. The slice begins after a row's number (0 for
-    /// the first) and looks at so many. In the same commit `RETENTION` of each realm moves on to
-    /// the newest row of the feed that went. After the last slice, keys of requests that are as old
-    /// and whose runs are gone are removed as well. Durable on return.
+    /// last changed before this; those in `but` stay, and those with rows that a sink has not
+    /// passed. The slice begins after a row's number (0 for the first) and looks at so many. In
+    /// the same commit `RETENTION` of each realm moves on to the newest row of the feed that went.
+    /// After the last slice, keys of requests that are as old and whose runs are gone are removed
+    /// as well. Durable on return.
     fn prune<'a>(
         &'a self,
         realms: Realms<'a>,
@@ -383,8 +340,8 @@ pub trait Store: Send + Sync {
 
     /// Removes the beginning of a session's journal and the runs that it is of, and puts the base
     /// in its place, in one commit, in which `RETENTION` of its realm moves on to the base's row.
-    /// How many rows went; none if the session is not as the request says any more. Durable on
-    /// return.
+    /// How many rows went; none if the session is not as the request says any more, or if a sink
+    /// has not passed these rows. Durable on return.
     fn trim(&self, trim: Trim) -> Read<'_, Option<u64>>;
 
     /// Calls `woken` after every commit, with the sessions that it changed.
@@ -409,6 +366,19 @@ pub enum Realms<'a> {
 /// The consumer whose place says up to where `Store::prune` and `Store::trim` may have removed rows
 /// of the feed.
 pub const RETENTION: &str = "retention";
+
+/// What the names of consumers begin with that take events out of the house: rows of the feed that
+/// one of them has not passed stay.
+pub const SINKS: &str = "sink/";
+
+/// Where a consumer begins that has no place yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedStart {
+    /// Before the oldest row there is.
+    Oldest,
+    /// After the newest row there is.
+    Newest,
+}
 
 /// What one slice of a removal removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -42,7 +42,7 @@ pub fn fork(
             _ => {}
         }
         if copy.keeps(event) {
-            let mut fact = event.fact.clone();
+            let mut fact = untold(event.fact.clone());
             copy.note(&fact);
             copy.rename(&mut fact);
             facts.push((at, fact));
@@ -52,6 +52,17 @@ pub fn fork(
     facts.push((now, Fact::SessionForked { from, at: source.seq }));
     facts.extend(copy.unknown_calls(&source).map(|fact| (now, fact)));
     (1..).zip(facts).map(|(seq, (at, fact))| Event { seq, at, v: VERSION, fact }).collect()
+}
+
+/// The same fact without what it told the world: that was told once, under the other session's id.
+fn untold(fact: Fact) -> Fact {
+    match fact {
+        Fact::EventPublished { frame, step, next, .. } => Fact::StepChosen { frame, step, next },
+        Fact::CallFinished { call, output, settled, .. } => {
+            Fact::CallFinished { call, output, settled, published: Vec::new() }
+        }
+        other => other,
+    }
 }
 
 struct Copying<'a> {
@@ -236,6 +247,7 @@ impl<'a> Copying<'a> {
             }
             Fact::SessionForked { .. }
             | Fact::StepChosen { .. }
+            | Fact::EventPublished { .. }
             | Fact::StepFailed { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepDiverted { .. }
@@ -393,6 +405,7 @@ mod tests {
     use crate::ask::{AskedCall, CallDecision, Wanted};
     use crate::call::{Given, Pins, Reach, Verdict, Want};
     use crate::ids::{FrameId, RealmId, Space};
+    use crate::published::Published;
     use crate::session::Phase;
     use serde_json::json;
 
@@ -454,6 +467,7 @@ mod tests {
                 by: "ann".into(),
                 frame: FrameId(1),
                 start: "pay".into(),
+                trace: None,
             },
             Fact::CallRequested(Box::new(request())),
             Fact::CallJudged {
@@ -528,6 +542,37 @@ mod tests {
         // A value that looks like an id is a value.
         assert_eq!(open.request.arguments, request().arguments);
         assert!(!session.runs.contains_key(&RunId(2)));
+    }
+
+    #[test]
+    fn a_copy_tells_the_world_nothing_again() {
+        let published = Published { source: None, event: Arc::new(json!({"type": "Paid"})) };
+        let output = Arc::new(Datum::inline(json!(1), Origin::Call(CALL)));
+        let facts = [
+            Fact::CallFinished {
+                call: CALL,
+                output,
+                settled: None,
+                published: vec![published.clone()],
+            },
+            Fact::EventPublished {
+                frame: FrameId(1),
+                step: "tell".into(),
+                published,
+                next: Some("end".into()),
+            },
+        ];
+        let mut events = journal();
+        let first = events.len() as u64 + 1;
+        let event = |(seq, fact)| Event { seq, at: Millis(100), v: VERSION, fact };
+        events.extend((first..).zip(facts).map(event));
+        let (copied, _) = forked(&events);
+        assert!(!serde_json::to_string(&copied).unwrap().contains("Paid"));
+        let goes_on = |event: &Event| match &event.fact {
+            Fact::StepChosen { next: Some(next), .. } => next.as_str() == "end",
+            _ => false,
+        };
+        assert!(copied.iter().any(goes_on), "the copy goes another way: {copied:?}");
     }
 
     #[test]

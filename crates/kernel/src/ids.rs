@@ -201,6 +201,10 @@ name_type!(
     ContextKey
 );
 name_type!(
+    /// A pipeline's stable name.
+    PipelineName
+);
+name_type!(
     /// Hex sha256 of some content.
     ContentHash
 );
@@ -218,6 +222,9 @@ impl ContentHash {
     }
 }
 
+/// What the names of spaces begin with that keep cases.
+const CASES: &str = "case:";
+
 impl Space {
     /// Where `/sessions` and `/api/v1/runs` keep theirs.
     pub fn session() -> Self {
@@ -226,6 +233,18 @@ impl Space {
     /// Where conversations are kept.
     pub fn thread() -> Self {
         Self::from("thread")
+    }
+    /// Where a pipeline keeps its cases: no case of another one has its ids.
+    pub fn case(pipeline: &PipelineName) -> Self {
+        Self::from(format!("{CASES}{pipeline}"))
+    }
+    /// The pipeline whose cases are here, by its name.
+    pub fn pipeline(&self) -> Option<&str> {
+        self.as_str().strip_prefix(CASES)
+    }
+    /// Whether what is said here goes on from run to run.
+    pub fn keeps_talk(&self) -> bool {
+        *self == Self::thread() || self.as_str().starts_with(CASES)
     }
     /// Where direct calls keep their one-step runs.
     pub fn call() -> Self {

@@ -61,6 +61,8 @@ limits! {
     call_timeout_ms: u64 = 30_000;
     /// The size of a tool's output.
     call_output_bytes_max: usize = 8 * 1024 * 1024;
+    /// The size of an event that a step publishes.
+    event_bytes_max: usize = 64 * 1024;
     /// How often one call in a run may want something before it does what it is called for.
     call_wants_max: u32 = 16;
     /// How long after somebody was asked to log in for a thread it is looked whether that is done:
@@ -98,6 +100,12 @@ limits! {
     runs_active_max: usize = 4_096;
     /// How many commands wait for one session.
     session_queue_max: usize = 64;
+    /// How many requests wait for one case of a pipeline.
+    case_queue_max: usize = 256;
+    /// How many unknown reasons of one pipeline are counted, each by itself.
+    tally_reasons_max: usize = 1_000;
+    /// How many characters of a reason are kept where reasons are counted.
+    tally_reason_chars_max: usize = 200;
     /// How many appends wait for the store's writer.
     append_queue_max: usize = 16_384;
     /// A snapshot is written only when the journal's tail is larger than this.
@@ -132,11 +140,38 @@ limits! {
     prune_batch_max: usize = 64;
     /// How long a blob stays that nothing names any more, or nothing yet.
     blob_grace_ms: u64 = 24 * 60 * 60 * 1_000;
+    /// How many events that one sink has not taken yet are in memory.
+    outbox_window_max: usize = 1_024;
+    /// The size of the journal's rows that they are made of.
+    outbox_window_bytes_max: usize = 16 * 1024 * 1024;
+    /// How many events one sink is read ahead of the oldest that it has not taken yet: so many may
+    /// be sent twice after a crash.
+    outbox_ahead_max: usize = 65_536;
+    /// How long one delivery to a sink may take, whatever the sink itself allows.
+    delivery_timeout_ms: u64 = 120_000;
+    /// How often one event is tried that a sink refuses, or does not take while it takes others.
+    delivery_attempts_max: u32 = 12;
+    /// How long to wait before a failed delivery is tried again: twice as long each time.
+    delivery_backoff_ms: u64 = 1_000;
+    /// The longest of these waits, and the longest that a receiver may ask for.
+    delivery_backoff_ms_max: u64 = 300_000;
+    /// How many deliveries the log keeps of each sink; failed ones go last.
+    deliveries_kept_max: usize = 10_000;
+    /// How long the removal of a session waits for sinks that have not passed its events.
+    unsent_wait_ms: u64 = 5_000;
     /// How many event streams are open at the same time.
     streams_max: usize = 1_024;
     /// How many logins at upstream servers are begun in a minute, and how many people come back
     /// from one.
     logins_per_minute: u32 = 60;
+    /// How many traces of our own begin in a second, where no sampler is named.
+    traces_per_second_max: u32 = 100;
+    /// How many bytes each content of a span has, where content is wanted; the rest is cut off.
+    span_content_bytes_max: usize = 8 * 1024;
+    /// How many tools, models or upstreams the metrics tell apart; more are counted as `other`.
+    metric_names_max: usize = 200;
+    /// How long a stop waits until the last spans are exported.
+    telemetry_stop_ms: u64 = 3_000;
     /// How many items one answer to an MCP list has; more are paged, which many clients ignore.
     mcp_list_items_max: usize = 1_000;
     /// How many written `tools/list` answers are kept, one for each caller and shape of version.

@@ -2,6 +2,7 @@
 //! provider's wire looks like is its adapter's business.
 
 use crate::ids::Millis;
+use crate::trace::TraceParent;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,6 +59,9 @@ pub struct Prompt {
     pub now: Millis,
     /// The time zone of whoever talks to it: an IANA name.
     pub zone: String,
+    /// The turn's own span, for whoever answers it. It is no part of what is asked.
+    #[serde(skip)]
+    pub trace: Option<TraceParent>,
 }
 
 /// One message of a conversation.

@@ -1,9 +1,17 @@
 //! Names that other systems accept, made so that they can be turned back. Tools have names such as
 //! `math::add`, plans such as `trade/settle`; MCP and the model providers take fewer characters.
-//! A name never depends on what else there is, so it is stable for ever.
+//! A name never depends on what else there is, so it is stable for ever. Also: which names of ours
+//! are plain enough for a path.
 
 use crate::ids::ContentHash;
 use std::fmt::Write;
+
+/// Whether a text can name an agent or a pipeline. It stands in paths, where dots alone would lead
+/// elsewhere.
+pub(crate) fn is_plain_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    text.chars().all(fits) && text.chars().any(|c| c.is_ascii_alphanumeric())
+}
 
 /// Which characters a system accepts beside letters, digits, `_` and `-`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +49,9 @@ pub fn may_come(name: &str, prefix: &str) -> bool {
 /// two hex digits. A `_` or `-` that would be taken for the beginning of one of these is written
 /// so, too.
 pub fn outward(name: &str, alphabet: Alphabet) -> String {
+    if is_itself(name, alphabet) {
+        return name.to_owned();
+    }
     let mut parts: Vec<Part> = Vec::new();
     let mut rest = name.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
@@ -80,6 +91,13 @@ pub fn outward(name: &str, alphabet: Alphabet) -> String {
     written
 }
 
+/// Whether a name is written as it is, as most are.
+fn is_itself(name: &str, alphabet: Alphabet) -> bool {
+    let bytes = name.as_bytes();
+    let mark = |pair: &[u8]| matches!(pair, b"__" | b"--" | b"_-");
+    bytes.iter().all(|byte| alphabet.has(*byte)) && !bytes.windows(2).any(mark)
+}
+
 /// The name as every model provider takes it. One that is too long ends in digits of its hash;
 /// whoever shows it keeps what it stands for, since it cannot be turned back.
 pub fn for_models(name: &str) -> String {
@@ -113,6 +131,9 @@ impl Part {
 
 /// The name that was written so; none if nothing is written so.
 pub fn inward(written: &str, alphabet: Alphabet) -> Option<String> {
+    if is_itself(written, alphabet) {
+        return Some(written.to_owned());
+    }
     let mut bytes = Vec::with_capacity(written.len());
     let mut rest = written.as_bytes();
     while let Some((byte, after)) = rest.split_first() {

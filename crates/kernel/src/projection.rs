@@ -8,6 +8,7 @@ pub use crate::entry::HistoryRow;
 use crate::event::{Event, Fact};
 use crate::fault::Fault;
 use crate::ids::{AskId, ContentHash, Millis, PlanId, RunId, SessionId, SessionKey, StepId};
+use crate::pipeline::Tally;
 use crate::session::{Run, RunSpent, RunStatus, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,6 +124,8 @@ pub struct Append {
     pub closure: Option<Arc<StoredClosure>>,
     /// The keyed request that this append answers; a key that is taken is a conflict.
     pub once: Option<OnceRow>,
+    /// The road of the case whose run these events begin: it is counted with them.
+    pub tally: Option<Tally>,
     /// The blobs that the events name: they stay as long as these events do.
     pub blobs: BTreeSet<ContentHash>,
 }
@@ -186,6 +189,7 @@ impl Append {
             history,
             closure: None,
             once: None,
+            tally: None,
         })
     }
 }

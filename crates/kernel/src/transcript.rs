@@ -3,7 +3,7 @@
 
 use crate::agent::{Agent, CLARIFY, PromptRole};
 use crate::datum::Datum;
-use crate::event::{CallMade, Fact, TurnEnd, TurnKind};
+use crate::event::{AgentEntry, CallMade, Fact, TurnEnd, TurnKind};
 use crate::fault::Fault;
 use crate::ids::CallId;
 use crate::ids::Millis;
@@ -31,6 +31,15 @@ pub trait Journal {
     fn fact(&self, seq: u64) -> Option<Arc<Fact>>;
     /// A value with its blobs opened.
     fn value(&self, datum: &Datum) -> Value;
+    /// What a model reads of a call's output: at most so many bytes of it.
+    fn result(&self, output: &Datum, bytes_max: usize) -> String {
+        shown(&self.value(output), bytes_max)
+    }
+}
+
+/// A value as a model reads it, at most so many bytes of it.
+pub fn shown(value: &Value, bytes_max: usize) -> String {
+    cut(words(value), bytes_max)
 }
 
 /// What a turn is asked besides the conversation.
@@ -69,7 +78,8 @@ pub fn prompt(around: Around<'_>, talk: &Talk, journal: &dyn Journal) -> Result<
             messages.extend(before(&around)?);
             messages.extend(shown);
             tools = around.tools.clone();
-            tools.push(question());
+            // Whoever speaks in commands asks nobody.
+            tools.extend((!around.agent.commands).then(question));
             choice = ToolChoice::Auto;
         }
         TurnKind::Sum => {
@@ -81,7 +91,7 @@ pub fn prompt(around: Around<'_>, talk: &Talk, journal: &dyn Journal) -> Result<
         }
     }
     let (now, zone) = (around.now, around.zone.to_owned());
-    Ok(Prompt { messages, tools, choice, answer, now, zone })
+    Ok(Prompt { messages, tools, choice, answer, now, zone, trace: None })
 }
 
 const SUMMARY: &str = "Below is the older part of a conversation between a person and an assistant \
@@ -173,7 +183,8 @@ fn question() -> ToolCard {
 fn before(around: &Around<'_>) -> Result<Vec<Message>, Fault> {
     let agent = around.agent;
     if agent.prompt.is_empty() {
-        return Ok(vec![Message::System { text: plain(around) }]);
+        let text = if agent.commands { ordered(around) } else { plain(around) };
+        return Ok(vec![Message::System { text }]);
     }
     let names: Vec<&str> = around.tools.iter().map(|tool| tool.name.as_str()).collect();
     let root = Map::from_iter([
@@ -209,6 +220,32 @@ fn plain(around: &Around<'_>) -> String {
     )
 }
 
+/// The same for an agent that speaks in commands.
+fn ordered(around: &Around<'_>) -> String {
+    let Agent { title, description, .. } = around.agent;
+    format!(
+        "You are {title}. {description}\n\
+         It is {} now, in the time zone {}.\n\
+         What you get is JSON. Decide what is done about it, and answer with one command and \
+         nothing else:\n\
+         {{\"intent\": \"CALL_TOOL\", \"tool\": \"<name>\", \"args\": {{}}, \"stop\": true}}\n\
+         `tool` is one of your tools, `args` are its arguments. Say `\"stop\": false` where you \
+         need the result before you go on; then you are asked again.",
+        around.local, around.zone
+    )
+}
+
+/// What was asked, as a model reads it.
+fn asked(entry: &AgentEntry, journal: &dyn Journal) -> String {
+    let input = journal.value(&entry.input);
+    match input {
+        Value::String(text) => text,
+        // Whoever speaks in commands gets a value as it is, whatever it looks like.
+        input if entry.commands => input.to_string(),
+        input => words(&input),
+    }
+}
+
 /// The conversation as messages. Each call has exactly one result.
 pub fn render(talk: &Talk, journal: &dyn Journal, result_bytes_max: usize) -> Vec<Message> {
     let mut messages = Vec::new();
@@ -224,7 +261,7 @@ pub fn render(talk: &Talk, journal: &dyn Journal, result_bytes_max: usize) -> Ve
             }
             Line::User(seq) => {
                 let text = match journal.fact(*seq).as_deref() {
-                    Some(Fact::AgentEntered(entry)) => words(&journal.value(&entry.input)),
+                    Some(Fact::AgentEntered(entry)) => asked(entry, journal),
                     _ => LOST.to_owned(),
                 };
                 messages.push(Message::User { text });
@@ -301,22 +338,22 @@ impl Turned<'_> {
     }
 
     fn result(&self, (made, line): &Both<'_>, round: u32) -> Message {
+        let max = self.result_bytes_max;
         let (text, failed) = match &line.settled {
             Some(Settled::Output(seq)) => match self.journal.fact(*seq).as_deref() {
                 Some(Fact::CallFinished { output, .. }) => {
-                    (words(&self.journal.value(output)), false)
+                    (self.journal.result(output, max), false)
                 }
                 _ => (LOST.to_owned(), true),
             },
-            Some(Settled::Skipped(value)) => (words(value), false),
-            Some(Settled::Failed(fault)) => (failure(fault), true),
-            Some(Settled::Rejected(why)) => (format!("User rejected this action: {why}"), true),
-            Some(Settled::Answered(text)) => (format!("User clarification: {text}"), false),
-            Some(Settled::Declined(why)) => (format!("No clarification: {why}"), true),
-            Some(Settled::NotRun(why)) => (format!("Not executed: {why}"), true),
+            Some(Settled::Skipped(value)) => (shown(value, max), false),
+            Some(Settled::Failed(fault)) => (cut(failure(fault), max), true),
+            Some(Settled::Rejected(why)) => (said(max, "User rejected this action", why), true),
+            Some(Settled::Answered(text)) => (said(max, "User clarification", text), false),
+            Some(Settled::Declined(why)) => (said(max, "No clarification", why), true),
+            Some(Settled::NotRun(why)) => (said(max, "Not executed", why), true),
             None => ("Not executed yet.".to_owned(), true),
         };
-        let text = cut(text, self.result_bytes_max);
         Message::Result { id: id(line.call, round), tool: made.said.to_string(), text, failed }
     }
 }
@@ -358,6 +395,10 @@ fn id(call: CallId, round: u32) -> String {
     }
 }
 
+fn said(bytes_max: usize, what: &str, words: &str) -> String {
+    cut(format!("{what}: {words}"), bytes_max)
+}
+
 fn failure(fault: &Fault) -> String {
     let hint = fault.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
     format!("Error: {}{hint}", fault.message)
@@ -395,4 +436,81 @@ fn cut(mut text: String, bytes_max: usize) -> String {
     text.truncate(end);
     text.push_str(&format!("\n[{more} bytes more are not shown]"));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent_read::read_value;
+    use crate::datum::Origin;
+    use crate::ids::FrameId;
+
+    /// A journal of one entry.
+    struct Entered(AgentEntry);
+
+    impl Journal for Entered {
+        fn fact(&self, _: u64) -> Option<Arc<Fact>> {
+            Some(Arc::new(Fact::AgentEntered(Box::new(self.0.clone()))))
+        }
+
+        fn value(&self, datum: &Datum) -> Value {
+            datum.to_value()
+        }
+    }
+
+    fn asked_in(mode: &str, input: Value) -> Prompt {
+        let agent = json!({"refName": "a", "llmConfigRef": "m", "mode": mode});
+        let (agent, _) = read_value(&agent).unwrap();
+        let entry = AgentEntry {
+            frame: FrameId(1),
+            step: "work".into(),
+            agent: agent.name.clone(),
+            input: Arc::new(Datum::inline(input, Origin::Plan)),
+            continues: false,
+            commands: agent.commands,
+            save_as: "result".into(),
+            next: None,
+        };
+        let around = Around {
+            agent: &agent,
+            kind: TurnKind::Act,
+            tools: Vec::new(),
+            now: Millis(0),
+            zone: "UTC",
+            local: "Sunday",
+            result_bytes_max: 100,
+            lines: 0,
+        };
+        prompt(around, &Talk { lines: vec![Line::User(1)] }, &Entered(entry)).unwrap()
+    }
+
+    fn first(prompt: &Prompt) -> &str {
+        match &prompt.messages[0] {
+            Message::System { text } => text,
+            other => panic!("{other:?} comes first"),
+        }
+    }
+
+    #[test]
+    fn whoever_speaks_in_commands_is_told_how_and_asks_nobody() {
+        let talks = asked_in("talk", json!("hello"));
+        assert_eq!(talks.tools[0].name, CLARIFY);
+        assert!(!first(&talks).contains("CALL_TOOL"));
+        let orders = asked_in("commands", json!("hello"));
+        assert!(orders.tools.is_empty() && !first(&orders).contains(CLARIFY));
+        let command = r#"{"intent": "CALL_TOOL", "tool": "<name>", "args": {}, "stop": true}"#;
+        assert!(first(&orders).contains(command), "{}", first(&orders));
+    }
+
+    #[test]
+    fn a_case_is_read_as_it_came() {
+        let case = json!({"content": [{"type": "text", "text": "a note"}], "tradeId": "T-1"});
+        let text = |prompt: Prompt| match &prompt.messages[1] {
+            Message::User { text } => text.clone(),
+            other => panic!("{other:?} is no request"),
+        };
+        assert_eq!(text(asked_in("commands", case.clone())), case.to_string());
+        assert_eq!(text(asked_in("talk", case)), "a note");
+        assert_eq!(text(asked_in("commands", json!("in words"))), "in words");
+    }
 }

@@ -178,6 +178,7 @@ mod tests {
                 by: "ann".into(),
                 frame,
                 start: "call".into(),
+                trace: None,
             },
             Fact::CallRequested(Box::new(request)),
             Fact::CallJudged {
@@ -185,7 +186,12 @@ mod tests {
                 judgement: Judgement::Admitted { verdict: Verdict::Allow, pins },
             },
             Fact::CallStarted { call, grant: None },
-            Fact::CallFinished { call, output: datum(no, Origin::Call(call)), settled: None },
+            Fact::CallFinished {
+                call,
+                output: datum(no, Origin::Call(call)),
+                settled: None,
+                published: Vec::new(),
+            },
             Fact::AskOpened(Box::new(asked)),
             Fact::AskDecided { ask, decision },
             Fact::InputGiven {

@@ -46,6 +46,7 @@ pub(crate) fn card(name: &str) -> ToolCard {
 /// A prompt with these messages and tools.
 pub(crate) fn prompt(messages: &[Message], tools: &[ToolCard]) -> Prompt {
     Prompt {
+        trace: None,
         messages: messages.to_vec(),
         tools: tools.to_vec(),
         choice: ToolChoice::Auto,

@@ -6,6 +6,7 @@ use crate::refusal::{self, Refusal};
 use kernel::llm::{LlmError, LlmErrorKind};
 use kernel::plan::mistake::Mistake;
 use kernel::secret::Secret;
+use kernel::trace::TraceParent;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
@@ -14,6 +15,8 @@ use std::error::Error;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+/// The header that names a turn's span.
+const TRACEPARENT: &str = "traceparent";
 /// How much of an answer that refuses is read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// How much of what a provider says is told.
@@ -61,8 +64,13 @@ impl Endpoint {
         Ok(Self { client: OnceLock::new(), url, headers, timeout, secrets, name })
     }
 
-    /// Posts a request and gives its answer, whatever it is.
-    pub(crate) async fn post(&self, more: HeaderMap, body: &Value) -> Result<Response, LlmError> {
+    /// Posts a request of a turn with this span and gives its answer, whatever it is.
+    pub(crate) async fn post(
+        &self,
+        more: HeaderMap,
+        trace: Option<TraceParent>,
+        body: &Value,
+    ) -> Result<Response, LlmError> {
         let client = self.client.get_or_init(|| client(&self.url)).as_ref().map_err(|why| {
             let what = format!("cannot be talked to: there is no HTTP client: {why}");
             self.error(LlmErrorKind::Unreachable, &what)
@@ -70,6 +78,10 @@ impl Endpoint {
         let mut headers = self.headers.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.extend(more);
+        // Digits and dashes, which every header can hold.
+        if let Some(Ok(span)) = trace.map(|trace| HeaderValue::from_str(&trace.to_string())) {
+            headers.insert(TRACEPARENT, span);
+        }
         let request = client.post(self.url.clone()).headers(headers).timeout(self.timeout);
         request.body(body.to_string()).send().await.map_err(|error| self.unanswered(error))
     }

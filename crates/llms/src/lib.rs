@@ -27,6 +27,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 pub use defaults::default_models;
+pub use rules::stub_rules;
 
 /// The model that this configures, or all that is wrong with it. Nobody is talked to yet.
 pub fn open(config: &ModelConfig) -> Result<Arc<dyn Llm>, Vec<Mistake>> {

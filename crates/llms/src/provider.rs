@@ -31,7 +31,8 @@ impl<D: Dialect> Provider<D> {
 
     async fn ask(&self, prompt: &Prompt, sink: &dyn DeltaSink) -> Result<Turn, LlmError> {
         let request = self.dialect.request(prompt);
-        let response = self.endpoint.post(request.headers, &request.body).await?;
+        let posted = self.endpoint.post(request.headers, prompt.trace, &request.body);
+        let response = posted.await?;
         let status = response.status();
         if status.is_redirection() {
             return Err(self.endpoint.redirected(status, response.headers()));

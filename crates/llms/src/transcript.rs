@@ -4,13 +4,15 @@
 
 use crate::shape;
 use kernel::llm::{Message, ModelCall, Native};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 
 /// What all providers take as the length of a call's id.
 pub(crate) const ID_CHARS_MAX: usize = 40;
 /// Stands where a provider wants a word from a person and there is none.
 const GO_ON: &str = "Go on.";
+/// The role of whoever talks with the model.
+const USER: &str = "user";
 const NO_RESULT: &str = "No result is known.";
 /// What stands between two texts that become one.
 pub(crate) const GAP: &str = "\n\n";
@@ -82,7 +84,56 @@ impl<'a> Called<'a> {
     }
 }
 
+/// How a dialect writes a conversation in which the roles alternate and each message has pieces.
+pub(crate) struct Pieces<'d> {
+    /// The role of the model. People and results of calls are `user` in all of them.
+    pub(crate) model: &'static str,
+    /// The key of a message's pieces.
+    pub(crate) key: &'static str,
+    /// A text of a person's.
+    pub(crate) text: fn(&str) -> Value,
+    /// What the model said.
+    pub(crate) spoken: &'d dyn Fn(&Said<'_>) -> Vec<Value>,
+    /// What came of a call.
+    pub(crate) result: fn(&Called<'_>) -> Value,
+}
+
+impl Pieces<'_> {
+    /// What is said by the same role goes into one message.
+    fn push(&self, messages: &mut Vec<Value>, role: &str, pieces: Vec<Value>) {
+        if pieces.is_empty() {
+            return;
+        }
+        if let Some(last) = messages.last_mut()
+            && last["role"] == role
+            && let Some(known) = last[self.key].as_array_mut()
+        {
+            known.extend(pieces);
+            return;
+        }
+        messages.push(json!({"role": role, (self.key): pieces}));
+    }
+}
+
 impl<'a> Transcript<'a> {
+    /// Writes it with alternating roles; results stand first in the message after their calls.
+    pub(crate) fn alternating(&self, pieces: &Pieces<'_>) -> Vec<Value> {
+        let mut messages = Vec::new();
+        for entry in &self.entries {
+            match entry {
+                Entry::User(text) => {
+                    pieces.push(&mut messages, USER, vec![(pieces.text)(text)]);
+                }
+                Entry::Model(said) => {
+                    pieces.push(&mut messages, pieces.model, (pieces.spoken)(said));
+                    let results = said.calls.iter().map(pieces.result).collect();
+                    pieces.push(&mut messages, USER, results);
+                }
+            }
+        }
+        messages
+    }
+
     /// Puts a conversation in order.
     pub(crate) fn read(messages: &'a [Message]) -> Self {
         let mut transcript = Self { system: String::new(), entries: Vec::new() };
@@ -189,7 +240,6 @@ impl Ids {
 mod tests {
     use super::*;
     use crate::conversations::{assistant, call, result, system, user};
-    use serde_json::json;
 
     fn outline(messages: &[Message]) -> Vec<String> {
         let transcript = Transcript::read(messages);
@@ -241,6 +291,35 @@ mod tests {
             "user: Thanks",
         ];
         assert_eq!(outline(&messages), expected);
+    }
+
+    #[test]
+    fn roles_alternate_and_results_stand_before_what_is_said_next() {
+        let messages = [
+            user("x"),
+            assistant("Hm.", &[]),
+            assistant("", &[call("a", "t"), call("b", "t")]),
+            result("b", "t", "two", false),
+            result("a", "t", "one", false),
+            user("y"),
+        ];
+        let spoken = |said: &Said<'_>| -> Vec<Value> {
+            let calls = said.calls.iter().map(|called| json!(called.id));
+            [json!(said.text)].into_iter().filter(|text| text != "").chain(calls).collect()
+        };
+        let written = Transcript::read(&messages).alternating(&Pieces {
+            model: "model",
+            key: "parts",
+            text: |text| json!(text),
+            spoken: &spoken,
+            result: |called| json!(called.outcome().text),
+        });
+        let expected = json!([
+            {"role": "user", "parts": ["x"]},
+            {"role": "model", "parts": ["Hm.", "a", "b"]},
+            {"role": "user", "parts": ["one", "two", "y"]},
+        ]);
+        assert_eq!(Value::Array(written), expected);
     }
 
     #[test]

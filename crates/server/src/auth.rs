@@ -22,12 +22,14 @@ const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 #[derive(Debug)]
 pub(crate) struct Entrance {
     hosts: Vec<String>,
+    /// Names under which a proxy serves us; they are among the hosts.
+    names: Vec<String>,
     local: Caller,
     administrator: Caller,
     admin: Admin,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Admin {
     /// Whoever has the key of this hash; the key itself is not kept.
     Key(ContentHash),
@@ -46,11 +48,24 @@ impl Entrance {
             (None, AdminRule::Local) if address.ip().is_loopback() => Admin::Everybody,
             (None, AdminRule::Local | AdminRule::Key) => Admin::Nobody,
         };
+        let names = config.names();
         Self {
-            hosts: own_names(address, &config.names()),
+            hosts: own_names(address, &names),
+            names,
             local: caller(false),
             administrator: caller(true),
             admin,
+        }
+    }
+
+    /// The entrance of a further listener of the same server.
+    pub(crate) fn beside(&self, address: SocketAddr) -> Self {
+        Self {
+            hosts: own_names(address, &self.names),
+            names: self.names.clone(),
+            local: self.local.clone(),
+            administrator: self.administrator.clone(),
+            admin: self.admin.clone(),
         }
     }
 
@@ -81,6 +96,11 @@ impl Entrance {
     /// Who calls.
     pub(crate) fn caller(&self) -> &Caller {
         &self.local
+    }
+
+    /// Whether whoever calls may administer, too.
+    pub(crate) fn everybody_administers(&self) -> bool {
+        matches!(self.admin, Admin::Everybody)
     }
 
     /// Who administers, if these headers say so.
@@ -233,6 +253,17 @@ mod tests {
         let led = headers(&[(HOST, "localhost:8420"), (ORIGIN, "https://login.example.com")]);
         assert!(entrance.check(&uri, &led).is_err());
         assert!(entrance.check_names(&uri, &led).is_ok());
+    }
+
+    #[test]
+    fn a_further_listener_has_its_own_port_and_no_other() {
+        let beside = entrance(None, AdminRule::Local).beside("127.0.0.1:8080".parse().unwrap());
+        let uri = Uri::from_static("/");
+        for (host, is_ours) in
+            [("localhost:8080", true), ("wp.example.com", true), ("localhost:8420", false)]
+        {
+            assert_eq!(beside.check(&uri, &headers(&[(HOST, host)])).is_ok(), is_ours, "{host}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! with its line and the key that was most likely meant: a setting that is silently ignored is
 //! worse than none.
 
+use crate::event_sinks::{SinkEntry, WrittenSinks};
 use crate::layer::{Layer, merge};
 use crate::models::{ModelEntry, Models};
 use crate::upstreams::{Entry, Sections};
@@ -44,6 +45,8 @@ pub struct Config {
     pub models: Vec<ModelEntry>,
     /// `[agents]`.
     pub agents: AgentsConfig,
+    /// `[events.sinks.<name>]`.
+    pub sinks: Vec<SinkEntry>,
     /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
     pub session_ttls: BTreeMap<RealmId, u64>,
 }
@@ -122,12 +125,14 @@ impl Config {
     /// mistakes are told, each where it stands, also in what a later layer sets again.
     pub fn layered(layers: &[Layer]) -> Result<Self, Vec<Mistake>> {
         let (mut merged, mut sections) = (DeTable::new(), Sections::default());
-        let (mut models, mut mistakes) = (Models::default(), Vec::new());
+        let (mut models, mut sinks) = (Models::default(), WrittenSinks::default());
+        let mut mistakes = Vec::new();
         for layer in layers {
             match (Reader { layer }).table() {
-                Ok((table, of_layer, its_models)) => {
+                Ok((table, of_layer, its_models, its_sinks)) => {
                     sections.put_over(of_layer);
                     models.put_over(its_models);
+                    sinks.put_over(its_sinks);
                     merge(&mut merged, table);
                 }
                 Err(found) => mistakes.extend(found),
@@ -141,7 +146,7 @@ impl Config {
         let written = Written::deserialize(merged)
             .map_err(|error| vec![Mistake::error(error.message().to_owned())])?;
         let (upstreams, models) = (sections.entries()?, models.entries()?);
-        Ok(Self { upstreams, models, ..config(written)? })
+        Ok(Self { upstreams, models, sinks: sinks.entries()?, ..config(written)? })
     }
 }
 
@@ -198,15 +203,24 @@ struct WrittenHttp {
 /// The keys of each table, by its path.
 fn known_keys(table: &str) -> Option<&'static [&'static str]> {
     match table {
-        "" => {
-            Some(&["server", "limits", "tools", "mcp", "providers", "models", "agents", "realms"])
-        }
+        "" => Some(&[
+            "server",
+            "limits",
+            "tools",
+            "mcp",
+            "providers",
+            "models",
+            "agents",
+            "events",
+            "realms",
+        ]),
         "server" => Some(SERVER_KEYS),
         "limits" => Some(Limits::NAMES),
         "tools" => Some(&["allow", "deny", "limits", "http"]),
         "tools.http" => Some(&["allow"]),
         "mcp" => Some(&["lenient", "servers"]),
         "agents" => Some(&["default"]),
+        "events" => Some(&["sinks"]),
         _ => None,
     }
 }
@@ -220,14 +234,15 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The layer's table and what it says of upstreams and models, if nothing in it is wrong.
-    fn table(&self) -> Result<(DeTable<'a>, Sections, Models), Vec<Mistake>> {
+    /// The layer's table and what it says of upstreams, models and sinks, if all of it is right.
+    fn table(&self) -> Result<(DeTable<'a>, Sections, Models, WrittenSinks), Vec<Mistake>> {
         let text = self.layer.text.as_str();
         let table = DeTable::parse(text).map_err(|error| vec![self.unreadable(&error)])?;
         let mut mistakes = Vec::new();
         self.unknown_keys(table.get_ref(), "", &mut mistakes);
         let sections = Sections::of(self.layer, table.get_ref(), &mut mistakes);
         let models = Models::of(self.layer, table.get_ref(), &mut mistakes);
+        let sinks = WrittenSinks::of(self.layer, table.get_ref(), &mut mistakes);
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
@@ -237,7 +252,7 @@ impl<'a> Reader<'a> {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        Ok((table.into_inner(), sections, models))
+        Ok((table.into_inner(), sections, models, sinks))
     }
 
     fn unknown_keys(&self, table: &DeTable<'_>, path: &str, mistakes: &mut Vec<Mistake>) {
@@ -395,6 +410,7 @@ fn config(written: Written) -> Result<Config, Vec<Mistake>> {
         mcp,
         upstreams: Vec::new(),
         models: Vec::new(),
+        sinks: Vec::new(),
         agents: AgentsConfig { default: agents.default.map(|name| plain(name).into()) },
         session_ttls: realms.into_iter().filter_map(ttl).collect(),
     })
@@ -485,7 +501,7 @@ mod tests {
         let told = mistakes("[agents]\ndefalt = \"a\"\n[rooms]\n");
         assert!(told[0].contains("unknown key `defalt` in `[agents]`"), "{told:?}");
         assert!(
-            told[1].ends_with("server, limits, tools, mcp, providers, models, agents, realms"),
+            told[1].ends_with("tools, mcp, providers, models, agents, events, realms"),
             "{told:?}"
         );
     }

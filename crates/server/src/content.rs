@@ -1,8 +1,10 @@
 //! What a tool gave, as a tool result in MCP's shape: `content` and, where the tool promises a
 //! structure, `structuredContent`. It is written as the members of a JSON object, without the
-//! braces, so that a door adds its own and nothing is built twice.
+//! braces, so that a door adds its own and nothing is built twice. And what a run gave, as a whole.
 
-use kernel::call::{ToolSpec, Yields};
+use engine::Engine;
+use kernel::call::{Caller, ToolSpec, Yields};
+use kernel::ids::ContentHash;
 use serde_json::Value;
 
 /// Which structured outputs a client takes.
@@ -34,6 +36,15 @@ pub(crate) fn content(spec: &ToolSpec, output: &Value, takes: Structures) -> Str
         structure(&mut members, (schema.as_ref(), output), &json, takes);
     }
     members
+}
+
+/// An output as a whole: a run keeps a large one as a blob and names that.
+pub(crate) async fn whole(engine: &Engine, caller: &Caller, output: Value) -> Value {
+    let hash = output.as_str().and_then(|text| text.strip_prefix("blob://"));
+    let Some(hash) = hash.filter(|hash| hash.len() == 64) else { return output };
+    let blob = engine.blob(caller, &ContentHash::from(hash)).await;
+    let read = blob.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    read.unwrap_or(output)
 }
 
 /// A failure that the caller's model can read: `"content":[..],"isError":true`.

@@ -2,16 +2,20 @@
 //! doors share.
 
 use crate::auth::Entrance;
+use crate::counted::{Answers, Reloads};
 use crate::error::Failure;
 use crate::gateway::Gateway;
-use crate::rate::Rate;
+use crate::rate::SharedRate;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use engine::Engine;
 use kernel::call::Caller;
-use kernel::ids::AgentName;
+use kernel::ids::{AgentName, Millis};
 use kernel::limits::Limits;
+use kernel::pipeline::Pipeline;
+use kernel::rules::Pattern;
 use std::sync::Arc;
+use telemetry::Telemetry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// The doors of one server.
@@ -24,13 +28,36 @@ pub(crate) struct Doors {
     pub(crate) gateway: Gateway,
     /// The agent of requests that name none, where one is set.
     pub(crate) default_agent: Option<AgentName>,
+    /// Where events go, by name.
+    pub(crate) sinks: Vec<SinkFacts>,
     /// One permit for each event stream that is open.
     pub(crate) streams: Arc<Semaphore>,
     /// How many logins at upstreams are begun.
-    pub(crate) logins_begun: Rate,
+    pub(crate) logins_begun: SharedRate,
     /// How many people come back from one.
-    pub(crate) logins_returned: Rate,
+    pub(crate) logins_returned: SharedRate,
+    /// What is measured and traced; nothing where nobody asked for it.
+    pub(crate) telemetry: Option<Telemetry>,
+    /// What was answered, by status.
+    pub(crate) answers: Answers,
+    /// What became of files that changed.
+    pub(crate) reloads: Arc<Reloads>,
+    /// When it all began.
+    pub(crate) started: Millis,
     closing: watch::Sender<bool>,
+}
+
+/// What the settings say of a sink; how it is, the engine knows.
+#[derive(Debug, Clone)]
+pub(crate) struct SinkFacts {
+    /// Its name.
+    pub(crate) name: String,
+    /// What it is, in the word of the settings.
+    pub(crate) kind: &'static str,
+    /// Where it leads, without secrets.
+    pub(crate) target: Option<String>,
+    /// The types that go there; all where nothing is said.
+    pub(crate) types: Option<Vec<Pattern>>,
 }
 
 /// The doors as handlers get them.
@@ -40,17 +67,23 @@ impl Doors {
     /// Doors before this engine and these upstreams.
     pub(crate) fn new(engine: Engine, entrance: Entrance, gateway: Gateway) -> Self {
         let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
-        let logins = || Rate::per_minute(engine.limits().logins_per_minute);
+        let logins = || SharedRate::per_minute(engine.limits().logins_per_minute);
         let (logins_begun, logins_returned) = (logins(), logins());
         let (closing, default_agent) = (watch::Sender::new(false), None);
+        let (sinks, started) = (Vec::new(), engine.clock().now());
         Self {
             engine,
             entrance,
             gateway,
             default_agent,
+            sinks,
             streams,
             logins_begun,
             logins_returned,
+            telemetry: None,
+            answers: Answers::default(),
+            reloads: Arc::default(),
+            started,
             closing,
         }
     }
@@ -61,6 +94,18 @@ impl Doors {
         Self { default_agent, ..self }
     }
 
+    /// The same, with what is measured and traced.
+    #[must_use]
+    pub(crate) fn seen_by(self, telemetry: Telemetry) -> Self {
+        Self { telemetry: Some(telemetry), ..self }
+    }
+
+    /// The same, where events go there.
+    #[must_use]
+    pub(crate) fn sending_to(self, sinks: Vec<SinkFacts>) -> Self {
+        Self { sinks, ..self }
+    }
+
     /// Who calls.
     pub(crate) fn caller(&self) -> &Caller {
         self.entrance.caller()
@@ -69,6 +114,11 @@ impl Doors {
     /// The limits.
     pub(crate) fn limits(&self) -> &Limits {
         self.engine.limits()
+    }
+
+    /// The pipeline whose route this is. They can change while we serve, so they are asked for.
+    pub(crate) fn pipeline_at(&self, path: &str) -> Option<Arc<Pipeline>> {
+        self.engine.pipeline_at(self.caller(), path)
     }
 
     /// Room for one more stream, if there is any.

@@ -18,6 +18,10 @@ use wire::seed004::SeedError;
 pub(crate) struct Failure {
     status: StatusCode,
     refusal: Box<Refusal>,
+    /// The door's shape, where the path alone does not say it.
+    shape: Option<Shape>,
+    /// Where to look, or what is allowed instead.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// How a door tells its errors.
@@ -36,7 +40,25 @@ pub(crate) enum Shape {
 impl Failure {
     /// A refusal whose status is not one of the engine's kinds.
     pub(crate) fn with_status(status: StatusCode, refusal: Refusal) -> Self {
-        Self { status, refusal: Box::new(refusal) }
+        Self { status, refusal: Box::new(refusal), shape: None, headers: Vec::new() }
+    }
+
+    /// The same in this shape, whatever its path is.
+    #[must_use]
+    pub(crate) fn shaped(self, shape: Shape) -> Self {
+        Self { shape: Some(shape), ..self }
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The shape that it has of its own.
+    pub(crate) fn shape(&self) -> Option<Shape> {
+        self.shape
     }
 
     /// It cannot be parsed or contradicts itself.
@@ -97,8 +119,9 @@ impl Failure {
     }
 
     /// The whole answer in a door's shape.
-    pub(crate) fn render(self, shape: Shape, trace_id: String) -> Response {
+    pub(crate) fn render(mut self, shape: Shape, trace_id: String) -> Response {
         let (status, extra) = (self.status, self.extra_header());
+        let own = std::mem::take(&mut self.headers);
         let (kind, body) = match shape {
             Shape::Problem => (PROBLEM_TYPE, bytes(&self.problem(trace_id))),
             Shape::Seed => ("application/json", bytes(&self.seed(trace_id))),
@@ -114,9 +137,7 @@ impl Failure {
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        if let Some((name, value)) = extra {
-            headers.insert(name, value);
-        }
+        headers.extend(extra.into_iter().chain(own));
         response
     }
 

@@ -1,12 +1,16 @@
 //! The frame around every door: strangers are refused before a handler runs, and a failure gets
 //! the door's shape and a trace id on its way out.
 
+use crate::auth::Entrance;
 use crate::doors::{Doors, Shared};
 use crate::error::{Failure, Shape};
 use crate::public_url::CALLBACK_PATH;
+use crate::trace;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use kernel::trace::TraceParent;
+use std::sync::Arc;
 
 /// Doors that tell errors in the seed's own object.
 const SEED_DOORS: [&str; 4] = ["/sessions", "/capabilities", "/admin/", "/api/agent/"];
@@ -14,11 +18,33 @@ const SEED_DOORS: [&str; 4] = ["/sessions", "/capabilities", "/admin/", "/api/ag
 const THREAD_DOORS: [&str; 3] = ["/run", "/resume", "/health-check"];
 /// Doors that speak JSON-RPC.
 const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
+/// Where a pipeline's cases come in beside its own route: all of it tells errors like the route.
+const CASES: (&str, &str) = ("/api/v1/pipelines/", "/cases");
 
 /// Checks who comes in, lets the handler answer, and shapes a failure.
 pub(crate) async fn frame(State(doors): State<Shared>, request: Request, next: Next) -> Response {
+    framed(&doors, request, |request| next.run(request)).await
+}
+
+/// The same around a handler that stands alone.
+pub(crate) async fn framed<F: Future<Output = Response>>(
+    doors: &Shared,
+    request: Request,
+    handler: impl FnOnce(Request) -> F,
+) -> Response {
+    let response = checked(doors, request, handler).await;
+    doors.answers.add(response.status());
+    response
+}
+
+async fn checked<F: Future<Output = Response>>(
+    doors: &Shared,
+    request: Request,
+    handler: impl FnOnce(Request) -> F,
+) -> Response {
     let shape = shape_of(request.uri().path());
     let (uri, headers) = (request.uri(), request.headers());
+    let caller = trace::of(headers);
     let checked = if uri.path() == CALLBACK_PATH {
         // Whoever comes back from a login was sent by a foreign page, and has a proof with them.
         doors.entrance.check_names(uri, headers)
@@ -26,11 +52,44 @@ pub(crate) async fn frame(State(doors): State<Shared>, request: Request, next: N
         doors.entrance.check(uri, headers)
     };
     if let Err(failure) = checked {
-        return told(&doors, failure, shape);
+        // Looked for only here: a handler that answers a pipeline's route knows that it does.
+        let shape = if doors.pipeline_at(uri.path()).is_some() { Shape::Seed } else { shape };
+        return told(doors, failure, (shape, caller));
+    }
+    let mut response = handler(request).await;
+    match response.extensions_mut().remove::<Failure>() {
+        Some(failure) => told(doors, failure, (shape, caller)),
+        None => response,
+    }
+}
+
+/// What is around a port of a pipeline's own.
+pub(crate) struct OwnFrame {
+    /// The doors behind it.
+    pub(crate) doors: Shared,
+    /// Who may come in there: its names have its own port.
+    pub(crate) entrance: Entrance,
+}
+
+/// The same around a port of a pipeline's own: all that it tells has the seed's shape.
+pub(crate) async fn own_frame(
+    State(own): State<Arc<OwnFrame>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = own_framed(&own, request, next).await;
+    own.doors.answers.add(response.status());
+    response
+}
+
+async fn own_framed(own: &OwnFrame, request: Request, next: Next) -> Response {
+    let how = (Shape::Seed, trace::of(request.headers()));
+    if let Err(failure) = own.entrance.check(request.uri(), request.headers()) {
+        return told(&own.doors, failure, how);
     }
     let mut response = next.run(request).await;
     match response.extensions_mut().remove::<Failure>() {
-        Some(failure) => told(&doors, failure, shape),
+        Some(failure) => told(&own.doors, failure, how),
         None => response,
     }
 }
@@ -42,17 +101,27 @@ fn shape_of(path: &str) -> Shape {
     if THREAD_DOORS.contains(&path) {
         return Shape::Thread;
     }
-    if SEED_DOORS.iter().any(|door| path.starts_with(door)) { Shape::Seed } else { Shape::Problem }
+    let (cases, last) = CASES;
+    let is_cases = path.starts_with(cases) && path.ends_with(last);
+    let is_seed = is_cases || SEED_DOORS.iter().any(|door| path.starts_with(door));
+    if is_seed { Shape::Seed } else { Shape::Problem }
 }
 
-fn told(doors: &Shared, failure: Failure, shape: Shape) -> Response {
-    let trace_id = traced(doors, &failure);
+fn told(
+    doors: &Shared,
+    failure: Failure,
+    (shape, caller): (Shape, Option<TraceParent>),
+) -> Response {
+    let trace_id = traced(doors, &failure, caller);
+    let shape = failure.shape().unwrap_or(shape);
     failure.render(shape, trace_id)
 }
 
-/// Gives a failure its trace id and notes it in the log.
-pub(crate) fn traced(doors: &Doors, failure: &Failure) -> String {
-    let trace_id = format!("{:032x}", doors.engine.entropy().bits());
+/// Gives a failure its trace id and notes it in the log: that of its caller's trace, so that one
+/// search finds both, else a new one.
+pub(crate) fn traced(doors: &Doors, failure: &Failure, caller: Option<TraceParent>) -> String {
+    let trace = caller.map_or_else(|| doors.engine.entropy().bits(), |caller| caller.trace);
+    let trace_id = format!("{trace:032x}");
     if failure.status().is_server_error() {
         let (code, message) = (failure.code(), failure.message());
         tracing::error!(trace_id, code, status = failure.status().as_u16(), "{message}");

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, oneshot, watch};
 use tools::remote::{LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig};
 
 /// Looks a variable of the environment up.
@@ -273,9 +274,10 @@ fn follow(
 ) -> (oneshot::Receiver<()>, oneshot::Receiver<()>) {
     let (here, listed) = oneshot::channel::<()>();
     let (left, gone) = oneshot::channel();
+    let source = format!("upstream `{}`", upstream.name());
+    tell_opened(parts, source.clone(), upstream.opened_pages(), stop.clone());
     let engine = parts.engine.clone();
     let following = async move {
-        let source = format!("upstream `{}`", upstream.name());
         let mut changes = upstream.changes();
         let mut told: Vec<Mistake> = Vec::new();
         let mut here = Some(here);
@@ -303,6 +305,28 @@ fn follow(
     };
     parts.remote.spawn.task("upstream tools", Box::pin(following));
     (listed, gone)
+}
+
+/// Tells the engine which pages of an upstream were opened, until either ends.
+fn tell_opened(
+    parts: &GatewayParts,
+    source: String,
+    mut opened: broadcast::Receiver<String>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let engine = parts.engine.clone();
+    let telling = async move {
+        while let Either::Left((heard, _)) = select(pin!(opened.recv()), pin!(stop.changed())).await
+        {
+            match heard {
+                Ok(page) => engine.page_opened(&source, &page),
+                // Who waits for what was missed looks in their own time.
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
+    };
+    parts.remote.spawn.task("opened pages", Box::pin(telling));
 }
 
 /// The providers that are stored, and what is wrong with the others: a variable may be gone since,

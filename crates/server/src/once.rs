@@ -5,7 +5,7 @@ use crate::doors::Shared;
 use crate::error::Failure;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use engine::Once;
 use kernel::canonical;
@@ -56,6 +56,14 @@ pub(crate) fn replayed(mut response: Response, replayed: bool) -> Response {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
     response
+}
+
+/// The same of a failure.
+pub(crate) fn replayed_failure(failure: Failure, replayed: bool) -> Failure {
+    if !replayed {
+        return failure;
+    }
+    failure.header(HeaderName::from_static(REPLAYED), HeaderValue::from_static("true"))
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<String>, Failure> {

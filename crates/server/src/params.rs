@@ -63,6 +63,21 @@ impl Named {
     }
 }
 
+/// The two names in a path, percent-decoded.
+pub(crate) struct TwoNamed(pub(crate) String, pub(crate) String);
+
+impl FromRequestParts<Shared> for TwoNamed {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Failure> {
+        match Path::<(String, String)>::from_request_parts(parts, doors).await {
+            Ok(Path((first, second))) => Ok(Self(first, second)),
+            Err(rejection) => Err(Failure::bad_request("bad_path", rejection.body_text())
+                .hint("percent-encode the names as UTF-8")),
+        }
+    }
+}
+
 /// A session by `ses_..` or by its client's key.
 pub(crate) fn session_ref(name: &str, space: Option<&str>) -> SessionRef {
     match name.parse::<SessionId>() {

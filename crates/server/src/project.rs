@@ -1,11 +1,15 @@
-//! A project folder: `waypost.toml`, `.mcp.json`, `plans/<domain>/<name>.{yaml,yml,json}` and
-//! `agents/<name>.{yaml,yml,json}`. The demo is such a folder too, carried inside the binary.
+//! A project folder: `waypost.toml`, `.mcp.json`, `plans/<domain>/<name>.{yaml,yml,json}`,
+//! `agents/<name>.{yaml,yml,json}` and `pipelines/<name>.{yaml,yml,json}`. The demo is such a
+//! folder too, carried inside the binary.
 
 use crate::config::Config;
+use crate::event_sinks::{self, Sending};
 use crate::models::{self, ModelEntry};
-use crate::upstreams::{Upstreams, Variables, foreign};
-use engine::{AgentFile, PlanFile};
-use kernel::ids::PlanId;
+use crate::upstreams::{Upstreams, Variables, absolute, foreign};
+use engine::{AgentFile, PipelineFile, PlanFile};
+use kernel::ids::{PipelineName, PlanId};
+use kernel::pipeline::Pipeline;
+use kernel::pipeline_read;
 use kernel::plan::mistake::Mistake;
 use llms::config::ModelConfig;
 use std::collections::BTreeMap;
@@ -19,6 +23,7 @@ pub const CONFIG_FILE: &str = "waypost.toml";
 pub const CLIENTS_FILE: &str = ".mcp.json";
 const PLANS_FOLDER: &str = "plans";
 const AGENTS_FOLDER: &str = "agents";
+const PIPELINES_FOLDER: &str = "pipelines";
 
 /// The demo's plans, by their path in its project folder.
 pub const DEMO_PLANS: &[(&str, &str)] = &[
@@ -49,7 +54,14 @@ pub const DEMO_AGENTS: &[(&str, &str)] =
 pub const DEMO_RULES: &[(&str, &str)] =
     &[("rules/calendar.yaml", include_str!("../../../examples/calendar/rules/calendar.yaml"))];
 
-/// What a project folder holds. Its plans and agents are texts still: they are checked together.
+/// The demo's pipelines, by their path in its project folder: those of the trade-failures example.
+pub const DEMO_PIPELINES: &[(&str, &str)] = &[(
+    "pipelines/trade-failures.yaml",
+    include_str!("../../../examples/trade-failures/pipelines/trade-failures.yaml"),
+)];
+
+/// What a project folder holds. Its plans, agents and pipelines are texts still: they are checked
+/// together.
 #[derive(Debug, Default)]
 pub struct Project {
     /// The settings.
@@ -58,6 +70,8 @@ pub struct Project {
     pub plans: Vec<PlanFile>,
     /// The agents, in the order of their paths.
     pub agents: Vec<AgentFile>,
+    /// The pipelines, in the order of their paths, and then those that were named beside them.
+    pub pipelines: Vec<PipelineFile>,
     /// Texts that it has instead of files, by path: rules of models.
     pub texts: BTreeMap<String, String>,
     /// Its folder; empty for what is in none.
@@ -93,16 +107,22 @@ impl Project {
         Self { plans: plans.collect(), ..Self::default() }
     }
 
-    /// The same with these settings, and with the agents and rules that belong to them.
+    /// The same with these settings, with the agents and rules that belong to them, and with the
+    /// demo's pipelines.
     pub fn demo_with(config: Config) -> Self {
         let agent = |(file, text): &(&str, &str)| AgentFile {
             file: (*file).to_owned(),
             text: (*text).to_owned(),
         };
         let text = |(file, text): &(&str, &str)| ((*file).to_owned(), (*text).to_owned());
+        let pipeline = |pair: &(&str, &str)| {
+            let (file, text) = text(pair);
+            PipelineFile { default_name: default_name(Path::new(&file)), file, text }
+        };
         Self {
             config,
             agents: DEMO_AGENTS.iter().map(agent).collect(),
+            pipelines: DEMO_PIPELINES.iter().map(pipeline).collect(),
             texts: DEMO_RULES.iter().map(text).collect(),
             ..Self::demo()
         }
@@ -110,39 +130,102 @@ impl Project {
 
     /// The project in this folder, with these settings; without `plans` it has none.
     pub fn load(folder: &Path, config: Config) -> Result<Self, ProjectError> {
+        let project = Self::load_files(folder, config)?;
+        Ok(Self { clients: clients(folder)?, ..project })
+    }
+
+    /// The same without its `.mcp.json`: what can change while it is served.
+    pub(crate) fn load_files(folder: &Path, config: Config) -> Result<Self, ProjectError> {
         if !folder.is_dir() {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no such folder");
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
         }
         let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
-        let (plans, agents) = (loader.plans()?, loader.agents()?);
-        let clients = clients(folder)?;
+        let (plans, agents, pipelines) = (loader.plans()?, loader.agents()?, loader.pipelines()?);
         let folder = folder.to_owned();
-        Ok(Self { config, plans, agents, folder, clients, ..Self::default() })
+        Ok(Self { config, plans, agents, pipelines, folder, ..Self::default() })
     }
 
-    /// The models that its settings and the environment name, with everything looked up.
+    /// Adds the pipeline of a file that may be anywhere, and gives the name of that file here. One
+    /// that is there already is the same.
+    pub fn add_pipeline(&mut self, path: &Path) -> Result<String, ProjectError> {
+        let unreadable = |why| ProjectError::Unreadable { path: path.to_owned(), why };
+        let real = path.canonicalize().map_err(unreadable)?;
+        let is_real = |file: &PipelineFile| {
+            self.folder.join(&file.file).canonicalize().is_ok_and(|known| known == real)
+        };
+        if let Some(known) = self.pipelines.iter().find(|file| is_real(file)) {
+            return Ok(known.file.clone());
+        }
+        // Named as it was given, so that it can be found from where we are.
+        let loader = Loader { folder: Path::new(""), bytes_max: self.config.limits.plan_bytes_max };
+        let pipeline = loader.pipeline(path)?;
+        let name = pipeline.file.clone();
+        self.pipelines.push(pipeline);
+        Ok(name)
+    }
+
+    /// The models that its settings, its pipelines and the environment name, with everything looked
+    /// up.
     pub fn models(&self, variables: &Variables<'_>) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
+        self.configs(&self.config.models, &self.readable_pipelines(), variables)
+    }
+
+    /// Those of them that need nobody outside: the ones made of rules.
+    pub fn models_of_rules(&self) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
+        let is_rules = |entry: &&ModelEntry| entry.is_rules();
+        let rules: Vec<ModelEntry> = self.config.models.iter().filter(is_rules).cloned().collect();
+        let mut pipelines = self.readable_pipelines();
+        pipelines.retain(|(_, pipeline)| models::is_alone(&pipeline.llm));
+        self.configs(&rules, &pipelines, &|_| None)
+    }
+
+    fn configs(
+        &self,
+        entries: &[ModelEntry],
+        pipelines: &[(String, Pipeline)],
+        variables: &Variables<'_>,
+    ) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
         let around = models::Around {
             folder: &self.folder,
             texts: &self.texts,
             variables,
             bytes_max: self.config.limits.plan_bytes_max,
         };
-        models::configs(&self.config.models, &around)
+        let (of_settings, of_pipelines) =
+            (models::configs(entries, &around), models::of_pipelines(pipelines, &around));
+        match (of_settings, of_pipelines) {
+            (Ok(mut configs), Ok(more)) => {
+                configs.extend(more);
+                Ok(configs)
+            }
+            (of_settings, of_pipelines) => {
+                let mistakes = of_settings.err().into_iter().chain(of_pipelines.err());
+                Err(mistakes.flatten().collect())
+            }
+        }
     }
 
-    /// Those of them that need nobody outside: the ones made of rules.
-    pub fn models_of_rules(&self) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
-        let around = models::Around {
-            folder: &self.folder,
-            texts: &self.texts,
-            variables: &|_| None,
-            bytes_max: self.config.limits.plan_bytes_max,
+    /// Its pipelines, each with its file. What cannot be read is told by whoever takes it in.
+    pub(crate) fn readable_pipelines(&self) -> Vec<(String, Pipeline)> {
+        let read = |file: &PipelineFile| {
+            let (name, limits) = (file.default_name.as_str(), &self.config.limits);
+            let read = pipeline_read::read_text(&file.text, &file.file, name, limits);
+            read.ok().map(|(pipeline, _)| (file.file.clone(), pipeline))
         };
-        let is_rules = |entry: &&ModelEntry| entry.is_rules();
-        let rules: Vec<ModelEntry> = self.config.models.iter().filter(is_rules).cloned().collect();
-        models::configs(&rules, &around)
+        self.pipelines.iter().filter_map(read).collect()
+    }
+
+    /// The sinks that its settings name, with everything looked up; their files are in this data
+    /// folder unless they say otherwise.
+    pub fn sinks(
+        &self,
+        data: &Path,
+        variables: &Variables<'_>,
+    ) -> Result<Vec<Sending>, Vec<Mistake>> {
+        let (data, folder) = (absolute(data), absolute(&self.folder));
+        let around = event_sinks::Around { data: &data, folder: &folder, variables };
+        event_sinks::sendings(&self.config.sinks, &around)
     }
 
     /// The upstreams that its settings, its `.mcp.json` and the environment name together.
@@ -162,7 +245,7 @@ fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
     }
 }
 
-/// Walks `plans/<domain>/` and `agents/`.
+/// Walks `plans/<domain>/`, `agents/` and `pipelines/`.
 struct Loader<'a> {
     folder: &'a Path,
     bytes_max: usize,
@@ -192,20 +275,38 @@ impl Loader<'_> {
     }
 
     fn agents(&self) -> Result<Vec<AgentFile>, ProjectError> {
-        let root = self.folder.join(AGENTS_FOLDER);
+        let read = |path: &PathBuf| {
+            let (file, text) = self.text(path, "agent", "say it in fewer words")?;
+            Ok(AgentFile { file, text })
+        };
+        self.flat(AGENTS_FOLDER, "agent")?.iter().map(read).collect()
+    }
+
+    fn pipelines(&self) -> Result<Vec<PipelineFile>, ProjectError> {
+        let paths = self.flat(PIPELINES_FOLDER, "pipeline")?;
+        paths.iter().map(|path| self.pipeline(path)).collect()
+    }
+
+    fn pipeline(&self, path: &Path) -> Result<PipelineFile, ProjectError> {
+        let (file, text) = self.text(path, "pipeline", "say it in fewer words")?;
+        Ok(PipelineFile { file, text, default_name: default_name(path) })
+    }
+
+    /// The files of a folder that has no folders of its own; `what` each of them is.
+    fn flat(&self, folder: &str, what: &str) -> Result<Vec<PathBuf>, ProjectError> {
+        let root = self.folder.join(folder);
         if !root.is_dir() {
             return Ok(Vec::new());
         }
-        let mut agents = Vec::new();
+        let mut files = Vec::new();
         for path in children(&root)? {
             if path.is_dir() {
-                self.refuse_inner_agents(&path)?;
+                self.refuse_inner(&path, folder, what)?;
             } else if is_plan(&path) {
-                let (file, text) = self.text(&path, "agent", "say it in fewer words")?;
-                agents.push(AgentFile { file, text });
+                files.push(path);
             }
         }
-        Ok(agents)
+        Ok(files)
     }
 
     fn read(&self, path: &Path) -> Result<PlanFile, ProjectError> {
@@ -223,8 +324,14 @@ impl Loader<'_> {
             let message = format!("the {what} has {bytes} bytes, more than {}", self.bytes_max);
             return Err(mistake(file, message, hint));
         }
-        let text = fs::read_to_string(path).map_err(unreadable)?;
-        Ok((file, text))
+        match fs::read_to_string(path) {
+            Ok(text) => Ok((file, text)),
+            Err(why) if why.kind() == io::ErrorKind::InvalidData => {
+                let message = format!("the {what} is no text: it is not in UTF-8");
+                Err(mistake(file, message, "save it in UTF-8, or move it elsewhere"))
+            }
+            Err(why) => Err(unreadable(why)),
+        }
     }
 
     /// A plan where none is looked for would be missed in silence.
@@ -242,16 +349,19 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// So would an agent.
-    fn refuse_inner_agents(&self, folder: &Path) -> Result<(), ProjectError> {
-        let lost = children(folder)?.into_iter().find(|path| is_plan(path));
-        let message = "the agent is in a folder of its own".to_owned();
-        let refused = |path: PathBuf| mistake(self.name(&path), message, "move it to `agents/`");
-        lost.map_or(Ok(()), |path| Err(refused(path)))
+    /// So would an agent or a pipeline.
+    fn refuse_inner(&self, inner: &Path, folder: &str, what: &str) -> Result<(), ProjectError> {
+        let lost = children(inner)?.into_iter().find(|path| is_plan(path));
+        let message = format!("the {what} is in a folder of its own");
+        let hint = format!("move it to `{folder}/`");
+        lost.map_or(Ok(()), |path| Err(mistake(self.name(&path), message, &hint)))
     }
 
-    /// The path below the project folder, with forward slashes.
+    /// The path below the project folder, with forward slashes; as it is where there is no folder.
     fn name(&self, path: &Path) -> String {
+        if self.folder.as_os_str().is_empty() {
+            return path.display().to_string();
+        }
         let below = path.strip_prefix(self.folder).unwrap_or(path);
         let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
         parts.join("/")
@@ -272,7 +382,7 @@ fn children(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
     Ok(paths)
 }
 
-fn is_plan(path: &Path) -> bool {
+pub(crate) fn is_plan(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("yaml" | "yml" | "json"))
 }
@@ -282,6 +392,12 @@ fn default_id(file: &str) -> PlanId {
     let below = file.strip_prefix("plans/").unwrap_or(file);
     let stem = below.rsplit_once('.').map_or(below, |(stem, _)| stem);
     PlanId::from(stem.strip_suffix(".plan").unwrap_or(stem))
+}
+
+/// The name of a file without what says how it is written.
+fn default_name(path: &Path) -> PipelineName {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    PipelineName::from(stem.unwrap_or_default())
 }
 
 fn mistake(file: String, message: String, hint: &str) -> ProjectError {
@@ -297,143 +413,4 @@ pub(crate) fn told(mistakes: &[Mistake]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tools::remote::UpstreamKind;
-
-    fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        folder
-    }
-
-    fn load(folder: &Path) -> Result<Project, ProjectError> {
-        Project::load(folder, Config::default())
-    }
-
-    #[test]
-    fn plans_are_found_by_domain_and_named_after_their_file() {
-        let folder = project(&[
-            ("waypost.toml", ""),
-            ("plans/b/two.plan.json", "{}"),
-            ("plans/b/one.yaml", "a: 1"),
-            ("plans/a/x.y.yml", "b: 2"),
-            ("plans/a/.hidden.yaml", "no"),
-            ("plans/a/README.md", "no"),
-        ]);
-        let project = load(folder.path()).unwrap();
-        let found: Vec<(&str, &str)> = project
-            .plans
-            .iter()
-            .map(|plan| (plan.file.as_str(), plan.default_id.as_str()))
-            .collect();
-        assert_eq!(
-            found,
-            [
-                ("plans/a/x.y.yml", "a/x.y"),
-                ("plans/b/one.yaml", "b/one"),
-                ("plans/b/two.plan.json", "b/two"),
-            ]
-        );
-    }
-
-    #[test]
-    fn an_empty_folder_is_a_project_and_no_folder_is_none() {
-        let folder = project(&[]);
-        assert!(load(folder.path()).unwrap().plans.is_empty());
-        let missing = load(&folder.path().join("nowhere")).unwrap_err();
-        assert!(missing.to_string().contains("there is no such folder"), "{missing}");
-    }
-
-    #[test]
-    fn a_plan_in_the_wrong_place_is_not_missed_in_silence() {
-        for name in ["plans/lost.yaml", "plans/a/b/lost.json"] {
-            let folder = project(&[(name, "x: 1")]);
-            let error = load(folder.path()).unwrap_err().to_string();
-            assert!(error.contains(name) && error.contains("hint: "), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_settings_say_how_large_a_plan_may_be() {
-        let folder = project(&[("plans/a/big.yaml", "a: 12")]);
-        let config = Config::parse(CONFIG_FILE, "[limits]\nplan_bytes_max = 3\n").unwrap();
-        let error = Project::load(folder.path(), config).unwrap_err().to_string();
-        assert!(error.contains("plans/a/big.yaml") && error.contains("5 bytes"), "{error}");
-    }
-
-    #[test]
-    fn agents_are_found_and_one_in_the_wrong_place_is_told() {
-        let folder = project(&[
-            ("agents/b.yaml", "refName: b"),
-            ("agents/a.json", "{}"),
-            ("agents/README.md", "no"),
-            ("agents/notes/x.md", "no"),
-        ]);
-        let agents = load(folder.path()).unwrap().agents;
-        let files: Vec<&str> = agents.iter().map(|agent| agent.file.as_str()).collect();
-        assert_eq!(files, ["agents/a.json", "agents/b.yaml"]);
-        let folder = project(&[("agents/team/a.yaml", "x")]);
-        let error = load(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("agents/team/a.yaml") && error.contains("move it"), "{error}");
-    }
-
-    #[test]
-    fn models_are_opened_with_what_the_folder_holds() {
-        let folder = project(&[("rules/a.yaml", "version: 1")]);
-        let config = Config::parse(CONFIG_FILE, "[models.a]\nrules = \"rules/a.yaml\"\n").unwrap();
-        let project = Project::load(folder.path(), config).unwrap();
-        let models = project.models(&|_| None).unwrap();
-        assert_eq!(models.len(), 1);
-        assert_eq!(models[0].origin, "waypost.toml:1");
-    }
-
-    #[test]
-    fn servers_are_found_in_both_files() {
-        let json = r#"{"mcpServers": {"git": {"command": "git-mcp"}}}"#;
-        let folder = project(&[(".mcp.json", json)]);
-        let config = Config::parse(CONFIG_FILE, "[mcp.servers.web]\nurl = \"http://a.example\"\n");
-        let project = Project::load(folder.path(), config.unwrap()).unwrap();
-        let upstreams = project.upstreams(&|_| None).unwrap();
-        let names: Vec<&str> =
-            upstreams.entries().iter().map(|entry| entry.name.as_str()).collect();
-        assert_eq!(names, ["git", "web"]);
-        let folder = self::project(&[(".mcp.json", "{\n")]);
-        let error = load(folder.path()).unwrap_err().to_string();
-        assert!(error.starts_with(".mcp.json:"), "{error}");
-    }
-
-    #[test]
-    fn the_settings_of_the_demo_start_our_own_program() {
-        let (file, text) = DEMO_SETTINGS;
-        let config = Config::parse(file, text).unwrap();
-        let project = Project::demo_with(config);
-        let variables = |name: &str| match name {
-            "WAYPOST_BIN" => Some("/bin/waypost".to_owned()),
-            "WAYPOST_DATA" => Some("/data".to_owned()),
-            _ => None,
-        };
-        let configs = project.upstreams(&variables).unwrap().configs(&variables).unwrap();
-        let [calendar] = configs.as_slice() else { panic!("{configs:?}") };
-        assert_eq!((calendar.name.as_str(), calendar.prefix.as_str()), ("calendar", ""));
-        assert!(calendar.trusted && calendar.journal);
-        let UpstreamKind::Stdio { command, args, .. } = &calendar.kind else { panic!() };
-        assert_eq!(command, "/bin/waypost");
-        assert_eq!(args.join(" "), "example calendar-server --stdio --data /data/calendar");
-    }
-
-    #[test]
-    fn the_demo_is_a_project_folder_too() {
-        let folder = project(DEMO_PLANS);
-        let loaded = load(folder.path()).unwrap().plans;
-        let embedded = Project::demo().plans;
-        let names = |plans: &[PlanFile]| -> Vec<(String, PlanId)> {
-            plans.iter().map(|plan| (plan.file.clone(), plan.default_id.clone())).collect()
-        };
-        assert_eq!(names(&loaded), names(&embedded));
-    }
-}
+mod tests;

@@ -57,12 +57,14 @@ impl PublicUrl {
         &self.authority
     }
 
-    /// Where logins come back to. Who we are can be read from outside only by TLS.
-    pub(crate) fn places(&self) -> LoginPlaces {
+    /// Where logins come back to, and whether callers are led there. Who we are can be read from
+    /// outside only by TLS.
+    pub(crate) fn places(&self, shown_to_callers: bool) -> LoginPlaces {
         let is_safe = self.base.starts_with("https://");
         LoginPlaces {
             callback: format!("{}{CALLBACK_PATH}", self.base),
             client_metadata: is_safe.then(|| format!("{}{CLIENT_PATH}", self.base)),
+            shown_to_callers,
         }
     }
 }
@@ -78,7 +80,7 @@ mod tests {
 
     fn told(text: &str) -> (String, String, Option<String>) {
         let url = PublicUrl::parse(text).unwrap();
-        let LoginPlaces { callback, client_metadata } = url.places();
+        let LoginPlaces { callback, client_metadata, .. } = url.places(true);
         (url.authority().to_owned(), callback, client_metadata)
     }
 
@@ -97,7 +99,7 @@ mod tests {
         assert_eq!(authority, "[::1]:9000");
         assert_eq!((callback.as_str(), client), ("http://[::1]:9000/oauth/callback", None));
         let here = PublicUrl::of_address("127.0.0.1:8420".parse().unwrap());
-        assert_eq!(here.places().callback, "http://127.0.0.1:8420/oauth/callback");
+        assert_eq!(here.places(true).callback, "http://127.0.0.1:8420/oauth/callback");
     }
 
     #[test]

@@ -6,17 +6,18 @@ use crate::doors::Shared;
 use crate::error::Failure;
 use crate::frame::frame;
 use crate::http::{
-    agents, asks, blobs, events, feed, logins, ops, plans, providers, runs, seed001, seed002,
-    seed004, sessions, tools, upstreams,
+    agents, asks, blobs, events, feed, logins, ops, pipelines, plans, providers, runs, seed001,
+    seed002, seed004, sessions, sinks, tools, upstreams,
 };
 use crate::mcp;
 use crate::mcp::door::Door;
 use crate::params::short;
 use crate::rpc;
 use axum::Router;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
+use axum::response::Response;
 use axum::routing::{MethodRouter, any, delete, get, post, put};
 use engine::refusal::{Refusal, RefusalKind};
 use kernel::plan::mistake::meant;
@@ -54,6 +55,9 @@ const TABLE: &[Route] = &[
     route("POST", "/api/v1/sessions/{id}/fork", || post(sessions::fork)),
     route("GET", "/api/v1/sessions/{id}/export", || get(sessions::export)),
     route("GET", "/api/v1/events", || get(feed::follow)),
+    route("GET", "/api/v1/sinks", || get(sinks::list)),
+    route("GET", "/api/v1/sinks/{name}/deliveries", || get(sinks::deliveries)),
+    route("POST", "/api/v1/sinks/{name}/deliveries/{event}/resend", || post(sinks::resend)),
     route("GET", "/api/v1/asks", || get(asks::list)),
     route("GET", "/api/v1/asks/{id}", || get(asks::show)),
     route("POST", "/api/v1/asks/{id}", || post(asks::reply)),
@@ -65,6 +69,10 @@ const TABLE: &[Route] = &[
     route("GET", "/api/v1/agents/{refName}", || get(agents::show)),
     route("PUT", "/api/v1/agents/{refName}", || put(agents::store)),
     route("DELETE", "/api/v1/agents/{refName}", || delete(agents::remove)),
+    route("GET", "/api/v1/pipelines", || get(pipelines::list)),
+    route("GET", "/api/v1/pipelines/{name}", || get(pipelines::show)),
+    route("GET", "/api/v1/pipelines/{name}/stats", || get(pipelines::stats)),
+    route("POST", "/api/v1/pipelines/{name}/cases", || post(pipelines::submit)),
     route("GET", "/api/v1/tools", || get(tools::list)),
     route("GET", "/api/v1/tools/{name}", || get(tools::show)),
     route("POST", "/api/v1/tools/{name}/call", || post(tools::call)),
@@ -97,6 +105,7 @@ const TABLE: &[Route] = &[
     route("POST", "/admin/capabilities", || post(seed004::register)),
     route("GET", "/livez", || get(ops::livez)),
     route("GET", "/readyz", || get(ops::readyz)),
+    route("GET", "/health", || get(ops::health)),
     route("GET", "/metrics", || get(ops::metrics)),
     route("GET", "/openapi.json", || get(ops::openapi)),
 ];
@@ -107,6 +116,9 @@ const PROTOCOLS: &[(&str, &str)] = &[("POST", "/mcp"), ("POST", "/rpc")];
 /// Doors that are open with a slash at the end as well, as their clients write them.
 const WITH_SLASH: &str = "/api/agent/";
 
+/// Where everything is ours, also what is not there yet.
+const OURS: [&str; 5] = ["/api/", "/.well-known/", "/a2a", "/ui", "/docs"];
+
 /// Method and path of every route, as the table lists them.
 pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.iter().map(|route| (route.method, route.path))
@@ -114,10 +126,7 @@ pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// All doors in their frame, with those that code brings.
 pub(crate) fn router(doors: Shared, door: Arc<Door>, more: Router) -> Router {
-    let mut router = more
-        .with_state::<Shared>(())
-        .route("/mcp", any(mcp::http::serve).with_state(door))
-        .route("/rpc", post(rpc::serve));
+    let mut router = more.with_state::<Shared>(()).route("/rpc", post(rpc::serve));
     for route in TABLE {
         router = router.route(route.path, (route.handler)());
         if route.path.starts_with(WITH_SLASH) {
@@ -125,13 +134,49 @@ pub(crate) fn router(doors: Shared, door: Arc<Door>, more: Router) -> Router {
         }
     }
     router
-        .fallback(unknown_path)
+        .fallback(beside_the_table)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(doors.clone(), frame))
+        // It is in the same frame by itself: most requests come here, and a layer has its price.
+        .route("/mcp", any(mcp::http::serve).with_state(door))
         .with_state(doors)
 }
 
-async fn unknown_path(uri: Uri) -> Failure {
+/// Why a pipeline cannot have this path, if so: a door of ours is there, or would hide it.
+pub(crate) fn taken_by(path: &str) -> Option<String> {
+    let bare = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+    let doors = TABLE.iter().map(|route| (route.method, route.path));
+    let is_there = |(_, door): &(&str, &str)| is_like(door, bare);
+    if let Some((method, door)) = doors.chain(PROTOCOLS.iter().copied()).find(is_there) {
+        return Some(format!("it is `{method} {door}`"));
+    }
+    let under = |ours: &&&str| {
+        let rest = path.strip_prefix(ours.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    OURS.iter().find(under).map(|ours| format!("what is under `{ours}` is the server's own"))
+}
+
+/// Whether a request for this path comes to this door.
+fn is_like(door: &str, path: &str) -> bool {
+    let (door, path): (Vec<&str>, Vec<&str>) =
+        (door.split('/').collect(), path.split('/').collect());
+    let same = |(door, given): (&&str, &&str)| door.starts_with('{') || door == given;
+    door.len() == path.len() && door.iter().zip(&path).all(same)
+}
+
+/// A path that is not in the table may be a pipeline's.
+async fn beside_the_table(
+    State(doors): State<Shared>,
+    request: Request,
+) -> Result<Response, Failure> {
+    match doors.pipeline_at(request.uri().path()) {
+        Some(pipeline) => pipelines::serve(&doors, &pipeline, request).await,
+        None => Err(unknown_path(request.uri())),
+    }
+}
+
+fn unknown_path(uri: &Uri) -> Failure {
     let path = short(uri.path());
     let beside = PROTOCOLS.iter().map(|(_, path)| *path);
     let known = TABLE.iter().map(|route| route.path).chain(beside);
@@ -144,7 +189,8 @@ async fn unknown_path(uri: Uri) -> Failure {
     Failure::from(Refusal::not_found("route", &path)).maybe_hint(hint)
 }
 
-async fn wrong_method(request: Request) -> Failure {
+/// A path that is there, asked in a way that it does not know.
+pub(crate) async fn wrong_method(request: Request) -> Failure {
     let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let matched = matched.map(|path| path.trim_end_matches('/'));
     let known: Vec<&str> = TABLE
@@ -185,6 +231,25 @@ mod tests {
             TABLE.iter().filter_map(|route| like(route.path, given)).collect();
         let hint = meant(given, candidates.iter().map(String::as_str));
         assert_eq!(hint.unwrap(), "did you mean `/api/v1/sessions/a/history`?");
+    }
+
+    #[test]
+    fn no_pipeline_hides_a_door_of_ours() {
+        for (path, told) in [
+            ("/run", Some("it is `POST /run`")),
+            ("/run/", Some("it is `POST /run`")),
+            ("/sessions/x", Some("it is `GET /sessions/{id}`")),
+            ("/mcp", Some("it is `POST /mcp`")),
+            ("/health", Some("it is `GET /health`")),
+            ("/api/v1/trades", Some("what is under `/api/` is the server's own")),
+            ("/ui/x", Some("what is under `/ui` is the server's own")),
+            ("/trade/failures", None),
+            ("/uid", None),
+            ("/runs", None),
+            ("/", None),
+        ] {
+            assert_eq!(taken_by(path).as_deref(), told, "{path}");
+        }
     }
 
     #[test]

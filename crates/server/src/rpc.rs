@@ -9,6 +9,7 @@ use crate::doors::{Doors, Shared};
 use crate::once::{Key, replayed};
 use crate::params::short;
 use crate::shown;
+use crate::trace::Trace;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -21,6 +22,7 @@ use kernel::ids::ToolName;
 use kernel::names::{Alphabet, inward, outward};
 use kernel::plan::mistake::meant;
 use kernel::schema::{Misfit, sentence};
+use kernel::trace::TraceParent;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
@@ -102,8 +104,21 @@ impl Reply {
     }
 }
 
+/// What goes with a request beside its text.
+struct Aside {
+    /// The key under which it is done once.
+    key: Key,
+    /// The span of whoever sends it.
+    trace: Option<TraceParent>,
+}
+
 /// `POST /rpc`.
-pub(crate) async fn serve(State(doors): State<Shared>, key: Key, Raw(sent): Raw) -> Response {
+pub(crate) async fn serve(
+    State(doors): State<Shared>,
+    key: Key,
+    Trace(trace): Trace,
+    Raw(sent): Raw,
+) -> Response {
     let body = sent.trim_ascii();
     let depth_max = doors.limits().body_depth_max;
     if is_deeper(body, depth_max) {
@@ -111,9 +126,9 @@ pub(crate) async fn serve(State(doors): State<Shared>, key: Key, Raw(sent): Raw)
         return shown_as_json(error(None, &why));
     }
     if body.first() == Some(&b'[') {
-        return batch(&doors, &key, body).await;
+        return batch(&doors, &Aside { key, trace }, body).await;
     }
-    let reply = one(&doors, key, body).await;
+    let reply = one(&doors, Aside { key, trace }, body).await;
     match reply.text {
         Some(text) => replayed(shown_as_json(text), reply.replayed),
         None => StatusCode::NO_CONTENT.into_response(),
@@ -121,7 +136,7 @@ pub(crate) async fn serve(State(doors): State<Shared>, key: Key, Raw(sent): Raw)
 }
 
 /// Several requests, done side by side and answered in their order.
-async fn batch(doors: &Doors, key: &Key, body: &[u8]) -> Response {
+async fn batch(doors: &Doors, aside: &Aside, body: &[u8]) -> Response {
     let refused = |why: RpcError| shown_as_json(error(None, &why));
     let requests: Vec<&RawValue> = match serde_json::from_slice(body) {
         Ok(requests) => requests,
@@ -135,7 +150,10 @@ async fn batch(doors: &Doors, key: &Key, body: &[u8]) -> Response {
     let doing: Vec<_> = requests
         .iter()
         .enumerate()
-        .map(|(index, request)| one(doors, key.nth(index), request.get().as_bytes()))
+        .map(|(index, request)| {
+            let aside = Aside { key: aside.key.nth(index), trace: aside.trace };
+            one(doors, aside, request.get().as_bytes())
+        })
         .collect();
     let replies = join_all(doing).await;
     let texts: Vec<String> = replies.into_iter().filter_map(|reply| reply.text).collect();
@@ -146,7 +164,7 @@ async fn batch(doors: &Doors, key: &Key, body: &[u8]) -> Response {
 }
 
 /// Does one request.
-async fn one(doors: &Doors, key: Key, text: &[u8]) -> Reply {
+async fn one(doors: &Doors, aside: Aside, text: &[u8]) -> Reply {
     let sent = match read_frame(text) {
         Ok(sent) => sent,
         Err(why) => return Reply::error(None, &why),
@@ -163,7 +181,7 @@ async fn one(doors: &Doors, key: Key, text: &[u8]) -> Reply {
         (Some("2.0"), _) => return Reply::error(id.as_ref(), &invalid("`method` is missing")),
         _ => return Reply::error(id.as_ref(), &invalid("`jsonrpc` must be \"2.0\"")),
     };
-    let done = dispatch(doors, key, method, sent.params).await;
+    let done = dispatch(doors, aside, method, sent.params).await;
     // Whoever sends a notification does not want to hear of it, not even of what is wrong with it.
     let Some(id) = id else { return Reply { text: None, replayed: false } };
     match done {
@@ -185,7 +203,7 @@ fn read_frame(text: &[u8]) -> Result<Sent<'_>, RpcError> {
 
 async fn dispatch(
     doors: &Doors,
-    key: Key,
+    Aside { key, trace }: Aside,
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<Done, RpcError> {
@@ -203,6 +221,7 @@ async fn dispatch(
     let Some(spec) = find(doors, &name) else { return Err(unknown(doors, &name, dialect)) };
     let request = CallRequest {
         once: once(key, method, params),
+        trace,
         ..CallRequest::new(spec.name.clone(), arguments, doors.limits().run_wait_ms)
     };
     match doors.engine.call_with(doors.caller(), request).await {

@@ -4,12 +4,14 @@
 
 use crate::assemble::Assembled;
 use crate::mcp::stdio;
+use axum::Router;
 use engine::Engine;
-use futures::future::{Either, select};
+use futures::future::{join_all, select};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use kernel::contracts::Spawn;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -35,46 +37,62 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let stopper = assembled.stopper();
-    let Assembled { router, engine, doors, spawn, .. } = assembled;
-    let service = TowerToHyperService::new(router);
+    let Assembled { router, engine, doors, spawn, ports, .. } = assembled;
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let mut shutdown = pin!(shutdown);
-    loop {
-        let accepted = match select(pin!(accept(&listener, &places)), shutdown.as_mut()).await {
-            Either::Left((accepted, _)) => accepted,
-            Either::Right(((), _)) => break,
-        };
-        let (stream, place) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                pause(&engine).await;
-                continue;
-            }
-        };
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_WAIT)
-            .serve_connection(TokioIo::new(stream), service.clone());
-        let connection = graceful.watch(connection);
-        spawn.task(
-            "connection",
-            Box::pin(async move {
-                let _place = place;
-                if let Err(error) = connection.await {
-                    tracing::trace!(%error, "a connection broke");
-                }
-            }),
-        );
+    {
+        let floor = Floor { engine: &engine, spawn: spawn.as_ref(), graceful: &graceful, places };
+        let own = ports.into_iter().map(|port| (port.listener, port.router));
+        let entries = std::iter::once((listener, router)).chain(own);
+        let accepting = entries.map(|(listener, router)| floor.accept_all(listener, router));
+        // Listeners are closed with what accepts on them.
+        drop(select(Box::pin(join_all(accepting)), pin!(shutdown)).await);
     }
-    drop(listener);
     doors.close();
     let drained = engine::timeout(engine.clock().as_ref(), DRAIN_MS, graceful.shutdown()).await;
     if drained.is_none() {
         tracing::warn!(limit_ms = DRAIN_MS, "requests that were still open are cut off");
     }
     stopper.stop().await;
+}
+
+/// What connections of all listeners share.
+struct Floor<'a> {
+    engine: &'a Engine,
+    spawn: &'a dyn Spawn,
+    graceful: &'a GracefulShutdown,
+    places: Arc<Semaphore>,
+}
+
+impl Floor<'_> {
+    /// Takes connections in until it is dropped.
+    async fn accept_all(&self, listener: TcpListener, router: Router) {
+        let service = TowerToHyperService::new(router);
+        loop {
+            let (stream, place) = match accept(&listener, &self.places).await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    pause(self.engine).await;
+                    continue;
+                }
+            };
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_WAIT)
+                .serve_connection(TokioIo::new(stream), service.clone());
+            let connection = self.graceful.watch(connection);
+            self.spawn.task(
+                "connection",
+                Box::pin(async move {
+                    let _place = place;
+                    if let Err(error) = connection.await {
+                        tracing::trace!(%error, "a connection broke");
+                    }
+                }),
+            );
+        }
+    }
 }
 
 /// Serves MCP to the client at the other end of a pipe until it closes it, one message a line.

@@ -7,6 +7,7 @@ use kernel::call::{HowFar, Pace, Reach, ToolSpec};
 use kernel::contracts::SessionAsk;
 use kernel::entry::EntryResult;
 use kernel::fault::Fault;
+use kernel::pipeline::{Handler, Pipeline, TallyRow};
 use kernel::plan::Plan;
 use kernel::plan::mistake::Mistake;
 use kernel::projection::{HistoryItem, RunRow, SessionRow};
@@ -216,6 +217,103 @@ pub(crate) fn agent_summary(known: &KnownAgent, is_default: bool) -> rest::Agent
         default: is_default,
         hash: agent.hash.as_str().to_owned(),
     }
+}
+
+/// A pipeline in a list.
+pub(crate) fn pipeline(pipeline: &Pipeline) -> rest::PipelineSummary {
+    let handler = |handler: &Handler| rest::PipelineHandler {
+        reason: handler.reason.clone(),
+        kind: handler.kind.name().to_owned(),
+    };
+    rest::PipelineSummary {
+        name: pipeline.name.to_string(),
+        description: pipeline.description.clone(),
+        route: pipeline.route.clone(),
+        case_id_field: pipeline.schema.case_id_field.clone(),
+        handlers: pipeline.handlers.iter().map(handler).collect(),
+        tools: pipeline.tools.clone(),
+        llm: pipeline.llm.name().to_string(),
+    }
+}
+
+/// A pipeline with all that its file says, secrets left out.
+pub(crate) fn pipeline_answer(pipeline: &Pipeline) -> rest::PipelineAnswer {
+    let addresses = &pipeline.addresses;
+    rest::PipelineAnswer {
+        summary: self::pipeline(pipeline),
+        addresses: rest::PipelineAddresses {
+            inbound: addresses.inbound.clone(),
+            agent: addresses.agent.clone(),
+            events: addresses.events.clone(),
+        },
+        port: pipeline.port,
+        request_timeout_ms: pipeline.request_timeout_ms,
+        allowed_fields: pipeline.schema.allowed.clone(),
+        required_fields: pipeline.schema.required.clone(),
+        plan: pipeline.plan.to_string(),
+        agent: pipeline.agent.to_string(),
+    }
+}
+
+/// Which roads a pipeline's cases took, the busiest first. Longer reasons than this are counted by
+/// their beginning.
+pub(crate) fn pipeline_stats(
+    pipeline: &Pipeline,
+    rows: Vec<TallyRow>,
+    reason_chars_max: usize,
+) -> rest::PipelineStats {
+    let (handled, unknown): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.deterministic);
+    let count = |rows: &[TallyRow]| rows.iter().map(|row| row.count).sum::<u64>();
+    let (deterministic, agent) = (count(&handled), count(&unknown));
+    let total = deterministic + agent;
+    let mut handlers = handler_counts(pipeline, handled, reason_chars_max);
+    handlers.sort_by_key(|handler| std::cmp::Reverse(handler.count));
+    let reason = |row: TallyRow| rest::ReasonCount {
+        reason: row.reason,
+        count: row.count,
+        last_at: row.last_at.rfc3339(),
+    };
+    let mut unknown: Vec<rest::ReasonCount> = unknown.into_iter().map(reason).collect();
+    unknown.sort_by(|left, right| {
+        right.count.cmp(&left.count).then_with(|| left.reason.cmp(&right.reason))
+    });
+    rest::PipelineStats {
+        pipeline: pipeline.name.to_string(),
+        total,
+        deterministic,
+        agent,
+        share: (total > 0).then(|| deterministic as f64 / total as f64),
+        handlers,
+        unknown,
+    }
+}
+
+/// The handlers that there are, and those that cases were counted for before.
+fn handler_counts(
+    pipeline: &Pipeline,
+    mut rows: Vec<TallyRow>,
+    reason_chars_max: usize,
+) -> Vec<rest::HandlerCount> {
+    let mut counts = Vec::new();
+    for handler in &pipeline.handlers {
+        let counted: String = handler.reason.chars().take(reason_chars_max).collect();
+        let its = rows.iter().position(|row| row.reason == counted);
+        let row = its.map(|at| rows.remove(at));
+        counts.push(rest::HandlerCount {
+            reason: handler.reason.clone(),
+            kind: handler.kind.name().to_owned(),
+            count: row.as_ref().map_or(0, |row| row.count),
+            last_at: row.map(|row| row.last_at.rfc3339()),
+        });
+    }
+    let removed = rows.into_iter().map(|row| rest::HandlerCount {
+        reason: row.reason,
+        kind: "removed".to_owned(),
+        count: row.count,
+        last_at: Some(row.last_at.rfc3339()),
+    });
+    counts.extend(removed);
+    counts
 }
 
 /// A mistake in a plan that came as JSON.

@@ -1,4 +1,5 @@
-//! Stores behind the kernel's contracts: sessions, definitions and blobs. `open` chooses by place.
+//! Stores behind the kernel's contracts: sessions, definitions, blobs, deliveries. `open` chooses
+//! by place.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -12,6 +13,7 @@ pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
 use kernel::contracts::{Blobs, Definitions, Store};
 use kernel::ids::Millis;
+use kernel::sink::Deliveries;
 use sqlite::FolderLock;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +26,8 @@ pub struct Opened {
     pub definitions: Arc<dyn Definitions>,
     /// Large values.
     pub blobs: Arc<dyn Blobs>,
+    /// The log of deliveries of events.
+    pub deliveries: Arc<dyn Deliveries>,
 }
 
 /// Opens the store at a place and starts its threads. A new place is made ready; one that another
@@ -37,6 +41,7 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
                 store: Arc::new(database.store),
                 definitions: Arc::new(database.definitions),
                 blobs: Arc::new(blobs),
+                deliveries: Arc::new(database.deliveries),
             })
         }
     }

@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "the threads here are the test's `Spawn`")]
 
+mod deliveries;
+
 use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::contracts::{
-    AskFilter, Clock, Definition, HistoryFilter, Page, PrunedSlice, RETENTION, Realms,
+    AskFilter, Clock, Definition, HistoryFilter, OpenAsks, Page, PrunedSlice, RETENTION, Realms,
     SessionFilter, SessionRef, Spawn, Store, StoreError, Ticket,
 };
 use kernel::datum::{BlobRef, Datum, Held, Origin, blobs_named};
@@ -19,6 +21,7 @@ use kernel::ids::{
     SessionKey, Space, StepId, ToolName,
 };
 use kernel::limits::Limits;
+use kernel::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::projection::{
     Append, AskChange, HistoryRow, OnceRow, RunRow, SessionRow, StoredClosure,
 };
@@ -191,6 +194,7 @@ impl Driver {
             history: Vec::new(),
             closure: None,
             once: None,
+            tally: None,
         }
     }
 
@@ -488,7 +492,7 @@ fn call(a: &mut Driver, position: &[u8], step: &str) -> Append {
     let output = Arc::new(Datum::inline(json!(position), Origin::Call(call)));
     let mut append = a.append(vec![
         Fact::CallRequested(Box::new(request)),
-        Fact::CallFinished { call, output, settled: None },
+        Fact::CallFinished { call, output, settled: None, published: Vec::new() },
     ]);
     append.history = vec![HistoryRow {
         position: position.to_vec(),
@@ -667,6 +671,12 @@ fn asks_are_listed_oldest_first() {
         let kind = Some("approve".to_owned());
         assert_eq!(of(AskFilter { kind, ..Default::default() }), [""; 0]);
     }
+    let open = block_on(scene.store().open_asks(&realm())).unwrap();
+    let two = a.ask("two");
+    let expected = OpenAsks { kind: two.body.kind().to_owned(), count: 2, oldest: two.created_at };
+    assert_eq!(open, [expected], "all that are open, and no other");
+    let figures = scene.store().figures().unwrap();
+    assert!(figures.bytes > 0 && figures.commits.counts.iter().sum::<u64>() > 0, "{figures:?}");
 }
 
 #[test]
@@ -714,6 +724,7 @@ fn another_realm_sees_nothing() {
         let filter = AskFilter { session, ..Default::default() };
         assert!(block_on(store.asks(&other, &filter, &everything)).unwrap().items.is_empty());
     }
+    assert_eq!(block_on(store.open_asks(&other)), Ok(Vec::new()));
     assert_eq!(block_on(store.feed(&other, 0, 10)), Ok(Vec::new()));
     assert_eq!(block_on(store.load(Driver::new("other", "a").key())), Ok(None));
     // The same key there is another session.
@@ -840,10 +851,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 3, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 5, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 3, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 5, .. }));
 }
 
 #[test]
@@ -929,6 +940,63 @@ fn a_key_is_written_with_what_it_stands_for_and_only_once() {
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
     assert_eq!(block_on(scene.store().load(b.key())), Ok(None), "half of it was written");
     assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
+}
+
+/// An append that begins the run of a case with this reason.
+fn counted(a: &mut Driver, at: i64, deterministic: bool, reason: &str) -> Append {
+    a.row.updated_at = Millis(at);
+    let mut append = a.next();
+    let (pipeline, reason) = ("trades".into(), reason.into());
+    append.tally = Some(Tally { pipeline, deterministic, reason });
+    append
+}
+
+#[test]
+fn roads_are_counted_with_the_runs_that_take_them() {
+    let limits = Limits { tally_reasons_max: 2, ..Limits::default() };
+    let scene = Scene::with(Arc::new(Threads::default()), limits);
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let cases = [
+        (true, "b"),
+        (false, "x"),
+        (true, "b"),
+        (false, "y"),
+        (false, "z"),
+        (false, "x"),
+        (true, "c"),
+        (false, "w"),
+    ];
+    for (at, (deterministic, reason)) in (20..).zip(cases) {
+        done(scene.store().append(counted(&mut a, at, deterministic, reason)));
+    }
+    let listed = |scene: &Scene, realm: &str, pipeline: &str| {
+        block_on(scene.store().tallies(&realm.into(), &pipeline.into())).unwrap()
+    };
+    let row = |deterministic, reason: &str, count, at| TallyRow {
+        deterministic,
+        reason: reason.to_owned(),
+        count,
+        last_at: Millis(at),
+    };
+    let all = vec![
+        row(false, OTHER_REASONS, 2, 27),
+        row(true, "b", 2, 22),
+        row(false, "x", 2, 25),
+        row(true, "c", 1, 26),
+        row(false, "y", 1, 23),
+    ];
+    assert_eq!(listed(&scene, "r", "trades"), all);
+    assert_eq!(listed(&scene, "r", "other"), []);
+    assert_eq!(listed(&scene, "q", "trades"), []);
+
+    // What is refused is not counted, and what was counted outlives its session.
+    let mut wrong = a.clone();
+    wrong.row.seq = 99;
+    let refused = block_on(scene.store().append(counted(&mut wrong, 30, true, "b")));
+    assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!(listed(&scene.reopened(), "r", "trades"), all);
 }
 
 #[test]

@@ -160,6 +160,8 @@ pub struct Message {
     pub headers: Vec<(String, String)>,
     /// The whole body, without chunk marks.
     pub body: String,
+    /// The same as it came, for what is no text.
+    pub bytes: Vec<u8>,
     /// Whether the connection ends with this message.
     pub closes: bool,
 }
@@ -241,7 +243,7 @@ impl Reader<'_> {
                 .is_some_and(|value| value.to_ascii_lowercase().contains(word))
         };
         let closes = says("connection", "close");
-        let body = if says("transfer-encoding", "chunked") {
+        let bytes = if says("transfer-encoding", "chunked") {
             self.chunks()?
         } else if let Some(length) = find_header(&headers, "content-length") {
             let length = length
@@ -253,8 +255,8 @@ impl Reader<'_> {
         } else {
             Vec::new()
         };
-        let body = String::from_utf8_lossy(&body).into_owned();
-        Ok(Message { first_line, headers, body, closes })
+        let body = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Message { first_line, headers, body, bytes, closes })
     }
 
     fn chunks(&mut self) -> Result<Vec<u8>, NoAnswer> {

@@ -1,6 +1,6 @@
-//! For tests only: scenes, the process harness, the receiver that serves as oracle, the simulation,
-//! the fixtures that MCP peers call, the client that the official suite looks at, and the fakes of
-//! model providers.
+//! For tests only: scenes, the process harness, the receivers that serve as oracles, the
+//! simulation, the fixtures that MCP peers call, the client that the official suite looks at, the
+//! fakes of model providers, and a collector of spans.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -14,6 +14,7 @@ pub mod http;
 pub mod harness;
 pub mod caller;
 pub mod receiver;
+pub mod webhook;
 pub mod kill;
 pub mod sim;
 pub mod mcp;
@@ -21,3 +22,4 @@ pub mod fuzz;
 pub mod upstream;
 pub mod conformance_client;
 pub mod llms;
+pub mod otlp;

@@ -108,6 +108,7 @@ async fn turn(config: &ModelConfig, model: &dyn Llm, prompt: &Prompt) -> Turn {
 fn prompt(system: &str, request: &str) -> Prompt {
     let (system, request) = (system.to_owned(), request.to_owned());
     Prompt {
+        trace: None,
         messages: vec![Message::System { text: system }, Message::User { text: request }],
         tools: Vec::new(),
         choice: ToolChoice::Auto,

@@ -77,6 +77,7 @@ fn user(text: &str) -> Message {
 
 fn prompt(messages: Vec<Message>) -> Prompt {
     Prompt {
+        trace: None,
         messages,
         tools: Vec::new(),
         choice: ToolChoice::Auto,
@@ -348,6 +349,23 @@ async fn a_turn_that_is_dropped_is_cancelled() {
         }
         let gone = || (fake.left() == count + 1).then_some(());
         wait_for("the fake to see that its client is gone", LIMIT, gone);
+    }
+}
+
+#[tokio::test]
+async fn every_provider_learns_of_which_span_a_turn_is() {
+    let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for wire in WIRES {
+        let fake = FakeModels::start();
+        let mut config = config(wire, "says");
+        remote(&mut config).base_url = Some(fake.url());
+        let mut prompt = prompt(vec![user("Hi")]);
+        for traced in [Some(span), None] {
+            prompt.trace = traced.map(|span| span.parse().unwrap());
+            opened(&config).turn(&prompt, &Unheard).await.unwrap();
+            let seen = fake.requests().pop().unwrap();
+            assert_eq!(seen.header("traceparent"), traced, "{}", wire.name);
+        }
     }
 }
 

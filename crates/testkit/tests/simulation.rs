@@ -21,7 +21,11 @@ use testkit::sim::world::{Knobs, simulate};
 const SEEDS: u64 = 120;
 /// However slow the machine is, so many are run: they meet everything that is looked for.
 const SEEDS_MIN: u64 = 60;
+/// How many seeds with a sink.
+const SINK_SEEDS: u64 = 30;
 const BUDGET: Duration = Duration::from_secs(20);
+/// The same for plans that talk.
+const TALKING_SEEDS_MIN: u64 = 40;
 /// Within how many seeds a planted fault must be caught.
 const PLANTED_SEEDS: u64 = 150;
 
@@ -34,9 +38,8 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The knobs of a seed; `WAYPOST_SIM_KNOBS` is `plans,commands,crashes`.
-fn knobs(seed: u64) -> Knobs {
-    let usual = Knobs::new(seed);
+/// These knobs, unless `WAYPOST_SIM_KNOBS` says `plans,commands,crashes`.
+fn knobs(usual: Knobs) -> Knobs {
     let Ok(text) = std::env::var("WAYPOST_SIM_KNOBS") else { return usual };
     let numbers: Vec<u64> = text.split(',').filter_map(|part| part.trim().parse().ok()).collect();
     match numbers.as_slice() {
@@ -49,6 +52,16 @@ fn knobs(seed: u64) -> Knobs {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
+    hunt(Knobs::new, SEEDS_MIN, &Seen::ALL);
+}
+
+#[test]
+fn turns_are_begun_again_and_their_calls_have_one_result_each() {
+    hunt(|seed| Knobs::new(seed).talking(), TALKING_SEEDS_MIN, &Seen::TALK);
+}
+
+/// Simulates seed after seed, at least so many; all of these must be seen.
+fn hunt(knobs_of: fn(u64) -> Knobs, seeds_min: u64, demanded: &[Seen]) {
     let one = number("WAYPOST_SIM_SEED");
     let seconds = number("WAYPOST_SIM_SECONDS");
     let seeds = match (one, seconds) {
@@ -57,7 +70,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
         (None, None) => 0..SEEDS,
     };
     let budget = seconds.map_or(BUDGET, Duration::from_secs);
-    let least = if seconds.is_some() { 0 } else { SEEDS_MIN };
+    let least = if seconds.is_some() { 0 } else { seeds_min };
     let begin = Instant::now();
     let mut coverage = Coverage::default();
     let (mut ran, mut steps, mut runs) = (0u64, 0u64, 0usize);
@@ -65,7 +78,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
         if ran >= least && begin.elapsed() > budget {
             break;
         }
-        let outcome = simulate(knobs(seed));
+        let outcome = simulate(knobs(knobs_of(seed)));
         ran += 1;
         steps += outcome.steps;
         runs += outcome.runs;
@@ -82,20 +95,51 @@ fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
     ));
     tell(&coverage.table());
     tell(&coverage.counts());
-    if one.is_none() && ran >= SEEDS_MIN {
+    if one.is_none() && ran >= seeds_min {
         for point in Point::ALL {
             assert!(coverage.at(point) > 0, "no crash met a run at `{}`", point.name());
         }
-        for seen in Seen::ALL {
-            assert!(coverage.seen(seen) > 0, "never met: {}", seen.name());
+        for seen in demanded {
+            assert!(coverage.seen(*seen) > 0, "never met: {}", seen.name());
         }
     }
 }
 
 #[test]
+fn every_event_gets_out_at_least_once_and_in_order() {
+    let one = number("WAYPOST_SIM_SEED");
+    let seconds = number("WAYPOST_SIM_SECONDS");
+    let seeds = match (one, seconds) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, Some(_)) => 0..u64::MAX,
+        (None, None) => 0..SINK_SEEDS,
+    };
+    let begin = Instant::now();
+    let (mut ran, mut told, mut again) = (0u64, 0, 0);
+    for seed in seeds {
+        if seconds.is_some_and(|seconds| begin.elapsed() > Duration::from_secs(seconds)) {
+            break;
+        }
+        let outcome = simulate(Knobs { sink: true, ..knobs(Knobs::new(seed)) });
+        ran += 1;
+        told += outcome.events.0;
+        again += outcome.events.1;
+        if !outcome.wrong.is_empty() {
+            let first = story(&outcome);
+            panic!("{first}smallest: {}", story(&shrink(outcome)));
+        }
+    }
+    let took = begin.elapsed().as_secs_f64();
+    tell(&format!("events out: {ran} seeds, {told} events, {again} came again, {took:.1} s"));
+    if one.is_none() {
+        assert!(told > 0 && again > 0, "nothing was sent, or nothing twice");
+    }
+}
+
+#[test]
 fn a_seed_is_the_same_simulation_every_time() {
-    for seed in [3, 11] {
-        let (one, other) = (simulate(Knobs::new(seed)), simulate(Knobs::new(seed)));
+    for knobs in [Knobs::new(3), Knobs::new(11), Knobs::new(5).talking()] {
+        let (one, other) = (simulate(knobs), simulate(knobs));
         assert_eq!((one.steps, one.trace, one.runs), (other.steps, other.trace, other.runs));
         assert_eq!(one.coverage, other.coverage);
     }
@@ -146,6 +190,11 @@ fn a_feed_that_skips_is_caught() {
 #[test]
 fn a_snapshot_that_is_ahead_is_caught() {
     is_caught(Planted::SnapshotAhead);
+}
+
+#[test]
+fn a_sink_s_place_that_is_ahead_is_caught() {
+    is_caught(Planted::PlaceAhead);
 }
 
 #[test]

@@ -249,6 +249,7 @@ fn edited(call: &AskedCall) -> Value {
 
 fn prompt(messages: Vec<Message>) -> Prompt {
     Prompt {
+        trace: None,
         messages,
         tools: Vec::new(),
         choice: ToolChoice::Auto,

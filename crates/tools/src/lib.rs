@@ -3,9 +3,15 @@
 //! every door, the model's prompt and the docs read the catalog that this feeds.
 
 mod arguments;
+mod trace;
+mod published;
+#[cfg(test)]
+mod calls;
 mod math;
 mod validate;
 mod test;
+mod events;
+mod case;
 pub mod demo;
 pub mod http;
 pub mod remote;
@@ -20,6 +26,8 @@ pub fn builtin(http: HttpSettings) -> Vec<Arc<dyn Tool>> {
     let mut tools = math::all();
     tools.extend(validate::all());
     tools.extend(test::all());
+    tools.extend(events::all());
+    tools.extend(case::all());
     tools.extend(http::all(http));
     tools
 }
@@ -45,6 +53,8 @@ mod tests {
                 ("math::add", Reach::Reads, true),
                 ("validate::is_positive", Reach::Reads, true),
                 ("test::always_fail", Reach::Reads, true),
+                ("events.publish", Reach::Writes, true),
+                ("case.raiseTicket", Reach::Writes, true),
                 ("http::request", Reach::Writes, false),
             ]
         );

@@ -4,9 +4,9 @@ use crate::environment::{ADMIN_KEY, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure};
 use kernel::plan::mistake::Mistake;
 use server::project::Project;
-use server::{AssembleError, Assembled, Extra, Setup};
+use server::{AssembleError, Assembled, Extra, Lookup, Setup};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the environment may bring.
@@ -34,6 +34,12 @@ impl Keys {
         let (admin, secret) = (key(ADMIN_KEY), key(SECRET_KEY));
         Self { admin, secret, environment: environment.clone(), alone: false }
     }
+
+    /// What the settings of a server may name whose data is here.
+    pub(crate) fn variables(&self, data: &Path) -> Lookup {
+        let environment = self.environment.with_data(data);
+        Arc::new(move |name: &str| environment.any(name))
+    }
 }
 
 /// A server over this project and this data, for a socket of this address.
@@ -54,12 +60,12 @@ pub(crate) async fn try_assemble(
     keys: Keys,
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
-    let Keys { admin, secret, environment, alone } = keys;
-    let environment = environment.with_data(&data);
+    let variables = keys.variables(&data);
+    let Keys { admin, secret, alone, .. } = keys;
     let setup = Setup {
         admin_key: admin,
         secret_key: secret,
-        variables: Arc::new(move |name: &str| environment.any(name)),
+        variables,
         // Without it the children of upstreams are watched over by nobody but us.
         supervisor: std::env::current_exe().ok(),
         alone,
@@ -100,7 +106,13 @@ pub(crate) fn refused(error: AssembleError) -> Failure {
             let lines = mistakes.iter().map(Mistake::to_string).collect();
             Failure::new(Exit::Usage, "invalid_models", "there are mistakes in the models")
                 .lines(lines)
-                .hint("mend `[models.<name>]`, and set the variables that it names")
+                .hint("mend them, and set the variables that they name")
+        }
+        AssembleError::Sinks(mistakes) => {
+            let lines = mistakes.iter().map(Mistake::to_string).collect();
+            Failure::new(Exit::Usage, "invalid_sinks", "there are mistakes in the sinks of events")
+                .lines(lines)
+                .hint("mend `[events.sinks.<name>]`, and set the variables that it names")
         }
         AssembleError::Agents(mistakes) => {
             let errors = mistakes.iter().filter(|mistake| mistake.is_error());
@@ -121,6 +133,14 @@ pub(crate) fn refused(error: AssembleError) -> Failure {
             Failure::new(Exit::Usage, "invalid_plan", "there are mistakes in the project's plans")
                 .lines(lines)
                 .hint("mend them; `waypost plan validate` checks again")
+        }
+        AssembleError::Pipelines(mistakes) => {
+            let errors = mistakes.iter().filter(|mistake| mistake.is_error());
+            let lines = errors.map(Mistake::to_string).collect();
+            let what = "there are mistakes in the project's pipelines";
+            Failure::new(Exit::Usage, "invalid_pipeline", what)
+                .lines(lines)
+                .hint("mend them; `waypost pipeline test FILE` checks one again")
         }
         AssembleError::Stored(why) => Failure::new(Exit::Failed, "stored", why),
     }

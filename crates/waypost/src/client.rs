@@ -213,6 +213,32 @@ impl Client {
         Err(self.refused(response).await)
     }
 
+    /// Sends a request to a path of the server, and gives the answer as it is, whatever its status.
+    /// What is not JSON is a text.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<(u16, Value), Failure> {
+        let url = self.base.join(path).map_err(|error| {
+            Failure::usage(format!("`{path}` is not a path of a server: {error}"))
+        })?;
+        let mut builder = self.http.request(method, url).timeout(ANSWER_LIMIT);
+        for (name, value) in headers {
+            builder = builder.header(*name, *value);
+        }
+        if let Some(body) = body {
+            builder = builder.body(body.to_string());
+        }
+        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status().as_u16();
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());
+        Ok((status, serde_json::from_slice(&bytes).unwrap_or_else(|_| text())))
+    }
+
     fn posted(&self, url: Url, body: &Value) -> RequestBuilder {
         self.http.post(url).header(CONTENT_TYPE, "application/json").body(body.to_string())
     }

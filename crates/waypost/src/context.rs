@@ -42,6 +42,14 @@ impl Context {
         Client::new(&self.server)
     }
 
+    /// A command of ours, `waypost ..`, so that it reaches the same server as this one does.
+    pub(crate) fn command(&self, command: &str) -> String {
+        match (&self.server_origin, command.strip_prefix("waypost ")) {
+            (Origin::Flag(_), Some(rest)) => format!("waypost --server {} {rest}", self.server),
+            _ => command.to_owned(),
+        }
+    }
+
     /// The admin key to send to that server, where there is one.
     pub(crate) fn admin_key(&self) -> Result<Option<String>, Failure> {
         let Some(key) = self.environment.get(ADMIN_KEY) else { return Ok(None) };
@@ -95,6 +103,14 @@ mod tests {
         assert_eq!(told(context(None, &process, file)), "http://b environment WAYPOST_SERVER");
         assert_eq!(told(context(None, &[], file)), "http://c .env:1");
         assert_eq!(told(context(None, &[], "")), format!("{DEFAULT_SERVER} default"));
+    }
+
+    #[test]
+    fn a_command_reaches_the_server_that_was_named() {
+        let flagged = context(Some("http://a"), &[], "").command("waypost inbox ls");
+        assert_eq!(flagged, "waypost --server http://a inbox ls");
+        let variable = context(None, &[(SERVER, "http://b")], "");
+        assert_eq!(variable.command("waypost inbox ls"), "waypost inbox ls");
     }
 
     #[test]

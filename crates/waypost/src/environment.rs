@@ -1,6 +1,7 @@
 //! The variables that Waypost reads, and the only place that reads them: those of the process, and
 //! below them those of the `.env` beside the project's `waypost.toml`. Ours have names of ours; any
-//! other is read only where the settings of an upstream name it.
+//! other is read only where the settings of an upstream name it, or where it is a standard one that
+//! says where spans go.
 
 use crate::dotenv;
 use crate::exit::Failure;
@@ -85,6 +86,13 @@ impl Environment {
             environment.read(&folder.join(FILE))?;
         }
         Ok(environment)
+    }
+
+    /// No variables but those that we say ourselves.
+    pub(crate) fn bare() -> Self {
+        let mut environment = Self::default();
+        environment.say(BIN, std::env::current_exe().ok().as_deref());
+        environment
     }
 
     /// The same for a server whose data is here.

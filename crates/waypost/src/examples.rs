@@ -91,6 +91,7 @@ impl Stage {
             input,
             session: RunSession::New,
             once: None,
+            about: Default::default(),
         };
         let started = self.engine.run(&self.caller, request, WAIT_MS).await;
         let mut report = started.map_err(|refusal| told(&refusal))?;

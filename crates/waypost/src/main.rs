@@ -16,11 +16,11 @@ mod signals;
 mod folder;
 mod sse;
 mod client;
+mod settings;
+mod context;
 mod outcome;
 mod threads;
 mod stream;
-mod settings;
-mod context;
 mod near;
 mod unified;
 mod yaml;
@@ -36,8 +36,8 @@ mod commands;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    agent, chat, child, completions, config, docs_reference, doctor, events, example, inbox, init,
-    man, mcp, plan, resume, run, session, tool, up,
+    agent, chat, child, completions, config, demo, docs_reference, doctor, events, example, inbox,
+    init, man, mcp, pipeline, plan, resume, run, session, tool, up,
 };
 use context::Context;
 use exit::{Exit, Failure};
@@ -55,6 +55,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const EXAMPLES: &str = "\
 Examples:
+  waypost demo                                   # what it does, told and shown; nothing else needed
   waypost up --demo                              # a server with examples, nothing else needed
   waypost chat                                   # in another terminal: talk with an agent
   waypost plan run interaction::greeting         # a plan that asks for a name
@@ -95,6 +96,8 @@ enum Command {
     Up(up::UpArgs),
     /// Write a small project that runs as it is
     Init(init::InitArgs),
+    /// Tell a story with a server of its own: what runs, what asks, what is kept
+    Demo(demo::DemoArgs),
     /// Say something to an agent and print what came of it
     Run(run::RunArgs),
     /// Answer what a thread waits for
@@ -103,6 +106,8 @@ enum Command {
     Chat(chat::ChatArgs),
     /// List, check, draw, test and run plans
     Plan(plan::PlanArgs),
+    /// List and test pipelines, send cases, and see who decided them
+    Pipeline(pipeline::PipelineArgs),
     /// List, show, compare, store and remove agents
     Agent(agent::AgentArgs),
     /// List, show, follow, hold, mend, copy, cancel and remove sessions
@@ -113,7 +118,7 @@ enum Command {
     Tool(tool::ToolArgs),
     /// Connect MCP clients, and the servers behind this one
     Mcp(mcp::McpArgs),
-    /// Follow what happens in all sessions
+    /// Follow what happens in all sessions, and see where events go
     Events(events::EventsArgs),
     /// Show the settings that hold, and where each comes from
     Config(config::ConfigArgs),
@@ -157,7 +162,8 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli, output: Output) -> Result<Exit, Failure> {
-    let context = |project| Context::new(output, project, cli.server);
+    let context = |project| Context::new(output, project, cli.server.clone());
+    let here = || context(Some(project_folder(None)));
     match cli.command {
         Command::Help { topic } => help(&topic, output),
         Command::Init(args) => init::run(&args, output),
@@ -173,74 +179,82 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Config(args) => config::run(&args, &context(Some(args.project()))?),
         Command::Doctor(args) => {
             let context = context(Some(args.project()))?;
-            client_command(&context, doctor::run(args, &context))
+            client_command(context, async |context| doctor::run(args, context).await)
         }
         Command::Run(args) => {
-            let context = context(Some(project_folder(None)))?;
-            client_command(&context, run::run(args, &context))
+            client_command(here()?, async |context| run::run(args, context).await)
         }
         Command::Resume(args) => {
-            let context = context(Some(project_folder(None)))?;
-            client_command(&context, resume::run(args, &context))
+            client_command(here()?, async |context| resume::run(args, context).await)
         }
         Command::Chat(args) => {
             // Ctrl-C is for what the agent does: it ends nothing else.
-            let context = context(Some(project_folder(None)))?;
-            logs::start(&context.environment, logs::LogFormat::Text, "error")?;
-            on_runtime(chat::run(args, &context))
+            let context = here()?;
+            logging(&context, "error", chat::run(args, &context))
         }
         Command::Plan(args) => {
             let context = context(args.project())?;
-            client_command(&context, plan::run(args, &context))
+            client_command(context, async |context| plan::run(args, context).await)
+        }
+        Command::Pipeline(args) => {
+            let context = context(Some(args.project()))?;
+            client_command(context, async |context| pipeline::run(args, context).await)
         }
         Command::Agent(args) => {
-            let context = context(Some(project_folder(None)))?;
-            client_command(&context, agent::run(args, &context))
+            client_command(here()?, async |context| agent::run(args, context).await)
         }
         Command::Session(args) => {
-            let context = context(Some(project_folder(None)))?;
-            client_command(&context, session::run(args, &context))
+            client_command(here()?, async |context| session::run(args, context).await)
         }
         Command::Inbox(args) => {
-            let context = context(Some(project_folder(None)))?;
-            client_command(&context, inbox::run(args, &context))
+            client_command(here()?, async |context| inbox::run(args, context).await)
         }
         Command::Tool(args) => {
-            let context = context(Some(project_folder(None)))?;
-            client_command(&context, tool::run(args, &context))
+            client_command(here()?, async |context| tool::run(args, context).await)
         }
         Command::Mcp(args) => {
             let context = context(args.project())?;
-            logs::start(&context.environment, logs::LogFormat::Text, "warn")?;
-            on_runtime(mcp::run(args, &context))
+            logging(&context, "warn", mcp::run(args, &context))
         }
         Command::Events(args) => {
-            let context = context(Some(project_folder(None)))?;
-            client_command(&context, events::run(args, &context))
+            client_command(here()?, async |context| events::run(args, context).await)
+        }
+        Command::Demo(args) => {
+            let context = context(None)?;
+            logging(&context, "error", demo::run(args, output))
         }
         Command::Example(args) => {
             let context = context(None)?;
-            logs::start(&context.environment, logs::LogFormat::Text, "warn")?;
-            on_runtime(example::run(args, &context))
+            logging(&context, "warn", example::run(args, &context))
         }
     }
 }
 
 /// A command that says nothing but its result unless `LOG_LEVEL` asks for more.
 fn client_command(
-    context: &Context,
-    command: impl Future<Output = Result<Exit, Failure>>,
+    context: Context,
+    command: impl AsyncFnOnce(&Context) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    logs::start(&context.environment, logs::LogFormat::Text, "error")?;
-    on_runtime(async {
+    let unless_interrupted = async {
         tokio::select! {
             biased;
-            ended = command => ended,
+            ended = command(&context) => ended,
             Ok(()) = tokio::signal::ctrl_c() => {
                 Err(Failure::new(Exit::Interrupted, "interrupted", "interrupted"))
             }
         }
-    })
+    };
+    logging(&context, "error", unless_interrupted)
+}
+
+/// A command whose log lines begin at this level unless `LOG_LEVEL` asks for another.
+fn logging(
+    context: &Context,
+    level: &str,
+    command: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    logs::start(&context.environment, logs::LogFormat::Text, level)?;
+    on_runtime(command)
 }
 
 fn on_runtime(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {

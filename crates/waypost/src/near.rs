@@ -16,6 +16,10 @@ pub(crate) struct Names {
 pub(crate) const PLANS: Names = Names { list: "plans", member: "id" };
 /// The agents, by name.
 pub(crate) const AGENTS: Names = Names { list: "agents", member: "refName" };
+/// The sinks, by name.
+pub(crate) const SINKS: Names = Names { list: "sinks", member: "name" };
+/// The pipelines, by name.
+pub(crate) const PIPELINES: Names = Names { list: "pipelines", member: "name" };
 /// The sessions, by the client's own key: nobody types a `ses_..` by hand.
 pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key" };
 

@@ -1,7 +1,8 @@
 //! What came of a run: told to people with the command that goes on, to scripts by exit code.
 
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, Table, printable};
+use crate::output::{Table, printable};
 use serde_json::Value;
 use wire::rest::{Ask, AskKind, FixAction, Run, Status};
 
@@ -16,26 +17,31 @@ pub(crate) fn exit_of(status: Status) -> Exit {
 }
 
 /// Prints the answer or the open asks, and says what can be done now.
-pub(crate) fn tell(output: Output, run: &Run) -> Result<Exit, Failure> {
+pub(crate) fn tell(context: &Context, run: &Run) -> Result<Exit, Failure> {
+    let output = context.output;
     let Run { id, session, .. } = run;
+    let about = |what: &str| context.command(&format!("waypost session {what} {session}"));
     match run.status {
         Status::Completed => {
             output.text(&value_text(run.answer.as_ref().unwrap_or(&Value::Null)))?;
             output.talk(&format!("{id} completed in {session}"));
         }
-        Status::Failed | Status::Cancelled => return Err(failed(run)),
+        Status::Failed | Status::Cancelled => return Err(failed(run, &about("show"))),
         Status::Waiting | Status::Stuck => {
             output.text(&asks_table(&run.asks))?;
             output.talk(&format!("{id} waits for a person; answer with"));
             for ask in &run.asks {
-                output.talk(&format!("  {}", answer_command(ask)));
+                output.talk(&format!("  {}", context.command(&answer_command(ask))));
             }
         }
-        Status::Paused => output.talk(&format!(
-            "{id} was paused by someone; `waypost session show {session}` tells more"
-        )),
-        Status::Running => output
-            .talk(&format!("{id} is still running; `waypost session tail {session}` follows it")),
+        Status::Paused => {
+            let show = about("show");
+            output.talk(&format!("{id} was paused by someone; `{show}` tells more"));
+        }
+        Status::Running => {
+            let tail = about("tail");
+            output.talk(&format!("{id} is still running; `{tail}` follows it"));
+        }
     }
     Ok(exit_of(run.status))
 }
@@ -109,7 +115,8 @@ pub(crate) fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-fn failed(run: &Run) -> Failure {
+/// `show` is the command that shows the session.
+fn failed(run: &Run, show: &str) -> Failure {
     let Run { id, status, .. } = run;
     let status = status.name();
     let mut failure = match &run.last_error {
@@ -120,7 +127,7 @@ fn failed(run: &Run) -> Failure {
         None => Failure::new(Exit::Failed, status, format!("{id} {status}")),
     };
     let told = run.last_error.as_ref().and_then(|fault| fault.hint.clone());
-    let look = || format!("`waypost session show {}` shows what happened", run.session);
+    let look = || format!("`{show}` shows what happened");
     failure.hint = Some(told.unwrap_or_else(look));
     failure
 }

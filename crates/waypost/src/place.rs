@@ -17,10 +17,12 @@ pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(".").unwrap_or(path).display().to_string()
 }
 
+/// What makes a folder a project of its own, with or without settings.
+const OWN_FOLDERS: [&str; 3] = ["plans", "agents", "pipelines"];
+
 /// The search ends at the home folder and at the root of a git repository.
 fn nearest(here: &Path, home: Option<&Path>) -> PathBuf {
-    // A folder with plans is a project of its own, with or without settings.
-    if here.join("plans").is_dir() {
+    if OWN_FOLDERS.iter().any(|folder| here.join(folder).is_dir()) {
         return here.to_path_buf();
     }
     let absolute = std::path::absolute(here).unwrap_or_else(|_| here.to_path_buf());
@@ -94,6 +96,15 @@ mod tests {
         assert_eq!(nearest(&root.join("a"), None), root.join("a"));
         assert_eq!(nearest(&root.join("e"), None), root);
         assert_eq!(nearest(&root.join("d"), None), root.join("d"), "it has plans of its own");
+    }
+
+    #[test]
+    fn a_folder_with_agents_or_pipelines_is_a_project_too() {
+        let root = folder(&["waypost.toml", "a/agents/x", "b/pipelines/x"]);
+        for own in ["a", "b"] {
+            let own = root.path().join(own);
+            assert_eq!(nearest(&own, None), own);
+        }
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Selection {
             .map(|tool| (tool.spec().name.clone(), tool.spec().clone()))
             .partition(|(name, _)| rules.allows(name.as_str()));
         let agents = self.agents();
-        let ids: Vec<PlanId> = self.project.plans.iter().map(|plan| self.id_of(plan)).collect();
+        let ids = ids_of(&self.project);
         let schemas = JsonSchemas::default();
         let around = Surroundings {
             tools: &|name: &ToolName| tools.get(name).cloned(),
@@ -183,13 +183,61 @@ impl Selection {
             Err(mistakes) => Checked { file, plan: None, mistakes },
         }
     }
+}
 
-    /// The id that the file's plan will have, as far as one can tell before it is checked.
-    fn id_of(&self, plan: &PlanFile) -> PlanId {
-        let node = Node::parse(&plan.text, &self.project.config.limits).ok();
+/// What a pipeline of a project may name.
+#[derive(Debug)]
+pub(crate) struct Known {
+    tools: Vec<String>,
+    /// How the tools of upstreams begin: which there are is known only to a server.
+    awaited: Vec<String>,
+    plans: Vec<PlanId>,
+}
+
+impl Known {
+    /// What there is in this project.
+    pub(crate) fn of(project: &Project, environment: &Environment) -> Self {
+        let config = &project.config;
+        let builtin = tools::builtin(config.http.clone());
+        let names = builtin.iter().map(|tool| tool.spec().name.to_string());
+        let upstreams = project.upstreams(&|name: &str| environment.any(name));
+        Self {
+            tools: names.filter(|name| config.tools.allows(name)).collect(),
+            awaited: upstreams.map(|upstreams| upstreams.prefixes()).unwrap_or_default(),
+            plans: ids_of(project),
+        }
+    }
+
+    /// Whether there is such a tool, or may be once other servers are heard.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        let may_come = || self.awaited.iter().any(|beginning| may_come(name, beginning));
+        self.tools.iter().any(|tool| tool == name) || may_come()
+    }
+
+    /// Whether there is such a plan.
+    pub(crate) fn has_plan(&self, id: &PlanId) -> bool {
+        self.plans.contains(id)
+    }
+
+    /// The tools, for "did you mean".
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(String::as_str)
+    }
+
+    /// The plans, for the same.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &str> {
+        self.plans.iter().map(PlanId::as_str)
+    }
+}
+
+/// The ids that a project's plans will have, as far as one can tell before they are checked.
+fn ids_of(project: &Project) -> Vec<PlanId> {
+    let id = |plan: &PlanFile| {
+        let node = Node::parse(&plan.text, &project.config.limits).ok();
         let given = node.and_then(|node| node.get("planId")?.text().map(PlanId::from));
         given.unwrap_or_else(|| plan.default_id.clone())
-    }
+    };
+    project.plans.iter().map(id).collect()
 }
 
 /// Names the plans' files as they can be opened from where we are.

@@ -49,7 +49,8 @@ pub(crate) fn sources(context: &Context, kept: Kept<'_>) -> Result<(Project, Dat
             Project::demo_with(config)
         }
     };
-    let is_bare = project.plans.is_empty() && project.agents.is_empty();
+    let is_bare =
+        project.plans.is_empty() && project.agents.is_empty() && project.pipelines.is_empty();
     if let Some(folder) = context.project.as_ref().filter(|_| is_bare) {
         let hint = "`waypost init` writes one, `waypost up --demo` shows some";
         tracing::warn!(folder = %folder.display(), "the project has no plans; {hint}");

@@ -5,6 +5,7 @@ use crate::client::{Client, Request};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, printable};
 use crate::sse::{SseEvent, SseReader};
+use kernel::rules::Pattern;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -15,12 +16,29 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 const SILENCE_LIMIT: Duration = Duration::from_secs(45);
 
 /// How the events of a stream are printed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Look {
     /// For people: an event and its id in the stream.
     pub(crate) line: fn(Option<&str>, &Value) -> String,
     /// For programs: whether its id is told with each event, because nothing else in it says so.
     pub(crate) with_cursor: bool,
+    /// Which of them are printed; all where nothing is said.
+    pub(crate) only: Option<Only>,
+}
+
+/// Events by their names: one that fits is enough.
+#[derive(Debug, Clone)]
+pub(crate) struct Only {
+    /// What fits.
+    pub(crate) pattern: Pattern,
+    /// The names of an event.
+    pub(crate) names: fn(&Value) -> Vec<String>,
+}
+
+impl Only {
+    fn fits(&self, event: &Value) -> bool {
+        (self.names)(event).iter().any(|name| self.pattern.fits(name))
+    }
 }
 
 /// Where a tail stands.
@@ -108,7 +126,10 @@ impl Tail {
                 // Only now: a stream that is cut again and again before it brings anything is dead.
                 self.cuts = 0;
                 self.last = event.id.or(self.last.take());
-                self.print(data)
+                match &self.look.only {
+                    Some(only) if !only.fits(&data) => Ok(()),
+                    Some(_) | None => self.print(data),
+                }
             }
         }
     }

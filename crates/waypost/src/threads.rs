@@ -1,9 +1,10 @@
 //! Conversations for people and scripts: what a request came to, what it waits for, and the command
 //! that goes on.
 
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::outcome;
-use crate::output::{Output, printable};
+use crate::output::printable;
 use engine::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use wire::seed001::{PendingAction, ThreadAnswer, ThreadStatus};
@@ -28,20 +29,24 @@ pub(crate) fn exit_of(status: ThreadStatus) -> Exit {
 }
 
 /// Prints the answer, or what somebody has to do as JSON, and says what can be done now.
-pub(crate) fn tell(output: Output, thread: &str, answer: &ThreadAnswer) -> Result<Exit, Failure> {
+pub(crate) fn tell(
+    context: &Context,
+    thread: &str,
+    answer: &ThreadAnswer,
+) -> Result<Exit, Failure> {
+    let output = context.output;
     match &answer.pending_action {
         Some(action) => {
             let shown = serde_json::to_value(action).unwrap_or_default();
             output.text(&printable(&outcome::pretty(&shown)))?;
             output.talk(&format!("thread {thread} waits; go on with"));
             for command in commands(thread, action) {
-                output.talk(&format!("  {command}"));
+                output.talk(&format!("  {}", context.command(&command)));
             }
         }
         None if answer.status == ThreadStatus::Running => {
-            output.talk(&format!(
-                "thread {thread} is still at work; `waypost session tail {thread}` follows it"
-            ));
+            let tail = context.command(&format!("waypost session tail {thread}"));
+            output.talk(&format!("thread {thread} is still at work; `{tail}` follows it"));
         }
         None => {
             output.text(&printable(answer.response.as_deref().unwrap_or_default()))?;

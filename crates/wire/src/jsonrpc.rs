@@ -139,11 +139,18 @@ pub fn notification(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }
 
-/// A request of ours.
-pub fn request(id: &Id, method: &str, params: &Value) -> String {
+/// A request of ours, whose parameters are JSON text.
+pub fn request(id: &Id, method: &str, params: &str) -> String {
     let id = id.as_json();
-    let method = Value::from(method);
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}")
+    let mut text = String::with_capacity(params.len() + id.len() + method.len() + 52);
+    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
+    text.push_str(id);
+    text.push_str(",\"method\":");
+    text.push_str(&Value::from(method).to_string());
+    text.push_str(",\"params\":");
+    text.push_str(params);
+    text.push('}');
+    text
 }
 
 #[cfg(test)]
@@ -187,6 +194,8 @@ mod tests {
         let id = Id::number(7);
         let answer = result(&id, "{\"a\":1}");
         assert_eq!(answer, r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#);
+        let asked = request(&id, "a/\"b\"", "{}");
+        assert_eq!(asked, r#"{"jsonrpc":"2.0","id":7,"method":"a/\"b\"","params":{}}"#);
         let failed = error(None, &RpcError::new(PARSE_ERROR, "no \"JSON\""));
         let read: Value = serde_json::from_str(&failed).unwrap();
         assert_eq!(read["error"]["message"], "no \"JSON\"");

@@ -43,6 +43,18 @@ impl Catalog {
         realm: &RealmId,
         files: &[AgentFile],
     ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        let (agents, mistakes) = self.read_agents(files);
+        if mistakes.iter().any(Mistake::is_error) {
+            return Err(mistakes);
+        }
+        self.change_agents(realm, |roster| {
+            roster.set_filed(agents);
+        });
+        Ok(mistakes)
+    }
+
+    /// Reads agents that came as files, without adding them, and says all that is wrong with them.
+    pub(super) fn read_agents(&self, files: &[AgentFile]) -> (Vec<Talked>, Vec<Mistake>) {
         let mut mistakes = Vec::new();
         let mut read: BTreeMap<AgentName, (Talked, &str)> = BTreeMap::new();
         for file in files {
@@ -60,12 +72,7 @@ impl Catalog {
                 Err(found) => mistakes.extend(found),
             }
         }
-        if mistakes.iter().any(Mistake::is_error) {
-            return Err(mistakes);
-        }
-        let agents = read.into_values().map(|(talked, _)| talked).collect();
-        self.change_agents(realm, |roster| roster.set_filed(agents));
-        Ok(mistakes)
+        (read.into_values().map(|(talked, _)| talked).collect(), mistakes)
     }
 
     fn read_filed(&self, file: &AgentFile) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {
@@ -97,7 +104,10 @@ impl Catalog {
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
         let known = realms.entry(realm.clone()).or_default();
         change(&mut known.agents);
-        known.closures.clear();
+        known.changed();
+        drop(realms);
+        // Agents are prompts of MCP clients, who are told when there are others.
+        self.version.send_modify(|version| *version += 1);
     }
 }
 

@@ -22,15 +22,9 @@ impl Driver {
     pub(super) async fn obey(&mut self, command: Command) -> Result<(), Refusal> {
         let fresh = matches!(
             &command,
-            Command::Run { start: StartRun { presence: Presence::Fresh, .. }, .. }
+            Command::Run { start, .. } if start.presence == Presence::Fresh
         );
-        self.fresh = fresh;
-        if !fresh && let Err(refusal) = self.load().await {
-            command.refuse(refusal.clone());
-            return Err(refusal);
-        }
-        // Before the command: a reply that comes after its ask's end must find it expired.
-        if let Err(refusal) = self.keep_time().await {
+        if let Err(refusal) = self.prepare(fresh).await {
             command.refuse(refusal.clone());
             return Err(refusal);
         }
@@ -46,7 +40,7 @@ impl Driver {
                 };
                 told(answer, made)
             }
-            Command::Run { start, answer } => self.run(start, answer).await,
+            Command::Run { start, answer } => self.run(*start, answer).await,
             Command::Reply { ask, reply, by, answer } => {
                 match self.decide_ask(ask, reply, by).await {
                     Ok(Ok((ask, decision))) => {
@@ -77,6 +71,10 @@ impl Driver {
                 let why = Closing::Cancelled(by);
                 self.change_run(run, Fact::RunClosing { run, why }, answer).await
             }
+            Command::GiveUpLogin { run, by, answer } => {
+                let given_up = self.give_up_login(run, by).await;
+                self.await_run(given_up, answer)
+            }
             Command::Report { run, answer } => {
                 let durable = self.durable().await;
                 let report = durable.map(|()| self.report(run));
@@ -87,7 +85,18 @@ impl Driver {
                 Ok(())
             }
             Command::Wake => Ok(()),
+            Command::Look(ask) => self.look_now(ask).await,
         }
+    }
+
+    /// What comes before every command: the session is there, and as old as the clock says.
+    async fn prepare(&mut self, fresh: bool) -> Result<(), Refusal> {
+        self.fresh = fresh;
+        if !fresh {
+            self.load().await?;
+        }
+        // A reply that comes after its ask's end must find it expired.
+        self.keep_time().await
     }
 
     /// Whoever moved a run waits until it ended or paused.
@@ -153,6 +162,8 @@ impl Driver {
             false => Waiter::Run(start.run, answer),
         });
         self.keep_key(start.claim, start.run, None);
+        // Right before the start is recorded: what is written next holds both.
+        self.new_tally = start.about.tally;
         self.record(Fact::RunStarted {
             run: start.run,
             plan: main.id.clone(),
@@ -161,6 +172,7 @@ impl Driver {
             by: start.by,
             frame: FrameId(frame),
             start: main.start.clone(),
+            trace: self.shared.observers.trace_of_run(start.run, start.about.trace),
         })
         .await
     }

@@ -5,10 +5,14 @@ use super::record::no_session;
 use super::state::{Done, Driver, Effect, Sight};
 use crate::counts::count;
 use crate::gate::{Sending, Started};
+use crate::observers::call_span;
 use crate::refusal::{Refusal, RefusalKind};
 use futures::FutureExt;
 use futures::future::{abortable, ready};
-use kernel::call::{Abilities, Caller, HowFar, Reach, Teller, ToolError, ToolOutput, Wants};
+use kernel::call::{
+    Abilities, CallPlace, Caller, HowFar, Publisher, Reach, Teller, ToolError, ToolOutput, Wants,
+};
+use kernel::cloud::Published;
 use kernel::datum::{Datum, Origin};
 use kernel::event::Fact;
 use kernel::fault::Fault;
@@ -78,15 +82,30 @@ impl Driver {
             self.in_flight.push(ready(Done::Call(id, Some(started))).boxed());
             return;
         }
+        let reach = open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach);
         let sending = Sending {
             caller: self.caller(&run.by),
             call: id,
             tool: open.request.tool.clone(),
             arguments: open.request.arguments.clone(),
-            reach: open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach),
+            reach,
             given: open.given.clone(),
             can: Abilities::RUN,
             teller: Teller::default(),
+            place: CallPlace {
+                session: Some(self.key.clone()),
+                run: Some(open.run),
+                trace: run.trace.map(|trace| {
+                    self.shared.observers.outward(trace, || call_span(id, open.requested_seq))
+                }),
+                publisher: if reach == Reach::Reads {
+                    Publisher::default()
+                } else {
+                    let publisher = Publisher::recorded();
+                    self.publishers.insert(id, publisher.clone());
+                    publisher
+                },
+            },
         };
         let ticket = if sending.reach == Reach::Reads {
             None
@@ -218,7 +237,8 @@ impl Driver {
         let datum = |output| Arc::new(Datum::inline(output, Origin::Call(call)));
         let fact = match (result, expected) {
             (Ok(ToolOutput::Value(output)), Some(_)) => {
-                Fact::CallFinished { call, output: datum(output), settled: None }
+                let published = self.published(call);
+                Fact::CallFinished { call, output: datum(output), settled: None, published }
             }
             (Ok(ToolOutput::Wants(wants)), Some(_)) => {
                 let Wants { inputs, state } = *wants;
@@ -238,6 +258,21 @@ impl Driver {
             }
         };
         self.record(fact).await
+    }
+
+    /// What a call published, now that its result counts.
+    pub(super) fn published(&mut self, call: CallId) -> Vec<Published> {
+        let Some(publisher) = self.publishers.remove(&call) else { return Vec::new() };
+        let events = publisher.take();
+        if events.is_empty() {
+            return Vec::new();
+        }
+        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
+        let run = open.and_then(|open| self.session.as_ref()?.runs.get(&open.run));
+        let closure = run.and_then(|run| self.closures.get(&run.closure));
+        let source = closure.and_then(|closure| closure.main.event_source.clone());
+        let published = |event| Published { source: source.clone(), event: Arc::new(event) };
+        events.into_iter().map(published).collect()
     }
 
     /// Fetches what a frame's decision needs.

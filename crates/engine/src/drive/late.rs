@@ -35,15 +35,17 @@ impl Driver {
         let output = |output: Value| Arc::new(Datum::inline(output, Origin::Call(call)));
         match (value_of(result), self.open_fix(call)) {
             (Ok(came), None) if is_on(Switch::LateResultApplied) => {
-                let settled = None;
-                self.record(Fact::CallFinished { call, output: output(came), settled }).await
+                let (settled, published) = (None, self.published(call));
+                let output = output(came);
+                self.record(Fact::CallFinished { call, output, settled, published }).await
             }
             (Ok(came), Some(ask)) => {
                 // Both in one append: an ask that is withdrawn alone would leave its frame waiting.
                 self.flush();
                 self.record(Fact::AskWithdrawn { ask }).await?;
-                let settled = Some(ask);
-                self.record(Fact::CallFinished { call, output: output(came), settled }).await
+                let (settled, published) = (Some(ask), self.published(call));
+                let output = output(came);
+                self.record(Fact::CallFinished { call, output, settled, published }).await
             }
             (result, _) => {
                 let result = result.map(output).map_err(|error| error.fault);

@@ -1,16 +1,31 @@
 //! Logins that a thread waits for. While somebody is asked to open a page for a call, that call is
 //! sent again now and then, as if for the first time: once it wants the page no more, the run goes
 //! on by itself. The ask stays open meanwhile, so nobody is asked twice. The times are timers, so
-//! that looking goes on after a restart and costs nothing in between.
+//! that looking goes on after a restart and costs nothing in between. Where the page's own server
+//! says that it was opened, that is a look between two of them.
 
 use super::state::Driver;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RefusalKind};
+use kernel::ask::{Ask, AskBody};
 use kernel::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
-use kernel::event::Fact;
-use kernel::ids::{AskId, CallId, Space};
+use kernel::event::{Closing, Fact};
+use kernel::ids::{AskId, CallId, RunId, Space};
 use kernel::limits::Limits;
-use kernel::session::{CallState, login_timer};
+use kernel::session::{CallState, OpenCall, RunStatus, login_timer};
 use std::sync::Arc;
+
+/// Says of a run that it waits for something else than logins.
+pub(crate) const NO_LOGIN: &str = "no_login";
+
+/// What a run waits for.
+enum Wait {
+    /// For logins, and for nothing else.
+    Login,
+    /// For what comes of looking at them.
+    Look,
+    /// For something else, or for nothing.
+    Else,
+}
 
 impl Driver {
     /// Looks whether a login is done, and says when to look again. Number 0 is the moment at which
@@ -23,13 +38,34 @@ impl Driver {
             let timer = login_timer(ask, look + 1);
             self.record(Fact::TimerSet { timer, at }).await?;
         }
-        match wants {
-            Some(wants) if look > 0 => {
-                self.looking.insert(call, wants);
-                let given = Arc::new(Given::default());
-                self.record(Fact::CallResumed { call, given }).await
-            }
+        let Some(wants) = wants else { return Ok(()) };
+        self.expect_pages((ask, call), &wants);
+        match look {
+            0 => Ok(()),
+            _ => self.send_for_a_look(call, wants).await,
+        }
+    }
+
+    /// Looks at once. The times at which it is looked at anyway stay as they are.
+    pub(super) async fn look_now(&mut self, ask: AskId) -> Result<(), Refusal> {
+        match self.awaited(ask) {
+            Some((call, Some(wants))) => self.send_for_a_look(call, wants).await,
             _ => Ok(()),
+        }
+    }
+
+    async fn send_for_a_look(&mut self, call: CallId, wants: Wants) -> Result<(), Refusal> {
+        self.looking.insert(call, wants);
+        let given = Arc::new(Given::default());
+        self.record(Fact::CallResumed { call, given }).await
+    }
+
+    /// Whoever hears that one of these pages was opened finds this session.
+    fn expect_pages(&self, (ask, call): (AskId, CallId), wants: &Wants) {
+        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
+        let Some(tool) = open.map(|open| &open.request.tool) else { return };
+        if let Some(source) = self.shared.catalog.registry.source(tool.as_str()) {
+            self.shared.pages.await_opening(&source, wants.inputs.keys(), (&self.key, ask));
         }
     }
 
@@ -81,6 +117,51 @@ impl Driver {
         }
         self.withdraw_login(call).await?;
         Ok(Some(result))
+    }
+
+    /// Ends a run that waits for nothing but logins; the inner error says that it does not. Nothing
+    /// is decided while one of them is looked at: it may just be done.
+    pub(super) async fn give_up_login(
+        &mut self,
+        run: RunId,
+        by: Arc<str>,
+    ) -> Result<Result<RunId, Refusal>, Refusal> {
+        match self.wait_of(run) {
+            Wait::Login => {
+                self.record(Fact::RunClosing { run, why: Closing::Cancelled(by) }).await?;
+                Ok(Ok(run))
+            }
+            Wait::Look => Ok(Ok(run)),
+            Wait::Else => {
+                self.durable().await?;
+                let message = format!("run `{run}` waits for more than a login, or is over");
+                Ok(Err(Refusal::new(RefusalKind::Conflict, NO_LOGIN, message)))
+            }
+        }
+    }
+
+    fn wait_of(&self, run: RunId) -> Wait {
+        let Some(session) = &self.session else { return Wait::Else };
+        let open = session.runs.get(&run).filter(|open| open.closing.is_none());
+        let is_login = |ask: &Ask| matches!(ask.body, AskBody::Authorize { .. });
+        let mut asks = session.open_asks(run).peekable();
+        let Some(open) = open.filter(|_| asks.peek().is_some() && asks.all(is_login)) else {
+            return Wait::Else;
+        };
+        let mut calls = session.calls.iter().filter(|(_, call)| call.run == run);
+        let is_look =
+            |(id, call): (&CallId, &OpenCall)| !call.in_flight() || self.looking.contains_key(id);
+        let only_looks = open.ready == 0 && calls.all(is_look);
+        match open.status() {
+            RunStatus::Waiting => Wait::Login,
+            RunStatus::Running if only_looks => Wait::Look,
+            RunStatus::Running
+            | RunStatus::Stuck
+            | RunStatus::Paused
+            | RunStatus::Completed
+            | RunStatus::Failed
+            | RunStatus::Cancelled => Wait::Else,
+        }
     }
 
     /// Nobody need open a page for this call any more.

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 mod state;
 mod key;
+mod observed;
 mod record;
 mod time;
 mod late;
@@ -30,6 +31,8 @@ mod commands;
 mod replies;
 
 use state::{Done, Driver};
+
+pub(crate) use login::NO_LOGIN;
 
 /// How many decisions are taken before other tasks get their turn.
 const DECISIONS_PER_TURN: u32 = 64;

@@ -20,8 +20,10 @@ impl Driver {
     /// Records a fact and performs the effect that it names.
     pub(super) async fn record(&mut self, fact: Fact) -> Result<(), Refusal> {
         let fact = self.spilled(fact).await?;
+        let seq = self.session.as_ref().ok_or_else(no_session)?.seq + 1;
+        let event = Event { seq, at: self.shared.clock.now(), v: VERSION, fact };
+        let seen = self.ended(&event);
         let Some(session) = &mut self.session else { return Err(no_session()) };
-        let event = Event { seq: session.seq + 1, at: self.shared.clock.now(), v: VERSION, fact };
         // Before it is applied: an agent's call that finished is gone after that.
         let said = is_said(session, &event.fact).then(|| event.fact.clone());
         self.history.extend(session.apply(&event));
@@ -29,6 +31,7 @@ impl Driver {
             self.said.note(event.seq, fact, self.shared.limits.talk_cached_bytes_max);
         }
         self.note(&event.fact);
+        seen.iter().for_each(|seen| self.shared.observers.see(seen));
         let effect = Effect::of(&event.fact);
         self.pending.push(event);
         if self.pending.len() >= EVENTS_PER_APPEND {
@@ -91,6 +94,7 @@ impl Driver {
         };
         let mut append = self.with_closure(append);
         let claim = self.with_key(&mut append);
+        append.tally = self.new_tally.take();
         if self.asleep {
             append.session.wake_at = None;
         }

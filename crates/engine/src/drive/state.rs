@@ -1,5 +1,6 @@
 //! What a driver holds between two turns.
 
+use crate::captured::Contents;
 use crate::command::Answer;
 use crate::gate::Started;
 use crate::once::Claim;
@@ -11,12 +12,13 @@ use crate::shared::Shared;
 use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
 use futures::stream::FuturesUnordered;
 use kernel::ask::{Ask, AskBody};
-use kernel::call::{ToolError, ToolOutput, Wants};
+use kernel::call::{Publisher, ToolError, ToolOutput, Wants};
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
 use kernel::entry::{FramePath, HistoryRow};
-use kernel::event::{Event, Fact};
+use kernel::event::{Event, Fact, TurnKind};
 use kernel::ids::{AskId, CallId, ContentHash, FrameId, Millis, RunId, SessionKey, ToolName};
 use kernel::llm::{LlmError, Turn};
+use kernel::pipeline::Tally;
 use kernel::plan::Closure;
 use kernel::pointer::Want;
 use kernel::projection::OnceRow;
@@ -97,6 +99,24 @@ pub(super) struct Asked {
     pub(super) result: Result<Turn, LlmError>,
     /// What it cost, where the price is known.
     pub(super) cost_micros: Option<u64>,
+    /// When the first piece of its answer came.
+    pub(super) first_at: Option<Millis>,
+}
+
+/// A turn as it began, for whoever observes.
+pub(super) struct TurnBegun {
+    pub(super) at: Millis,
+    pub(super) number: (u32, u32),
+    pub(super) kind: TurnKind,
+    /// The model, by its name in this project.
+    pub(super) model: Arc<str>,
+    /// Who provides it, and under which name.
+    pub(super) provider: Option<Arc<str>>,
+    pub(super) provider_model: Option<Arc<str>>,
+    /// When the first piece of its answer came.
+    pub(super) first_at: Option<Millis>,
+    /// What it is asked, where content is wanted.
+    pub(super) asked: Contents,
 }
 
 /// A turn on its way.
@@ -166,6 +186,8 @@ pub(super) struct Driver {
     pub(super) new_closure: Option<Arc<Closure>>,
     /// A request's key that the next append has to write down.
     pub(super) new_key: Option<(OnceRow, Claim)>,
+    /// The road of a case that the next append has to count.
+    pub(super) new_tally: Option<Tally>,
     /// What was fetched for decisions, and for which frames more is on its way.
     pub(super) fetched: Fetched,
     pub(super) fetching: BTreeSet<FrameId>,
@@ -180,8 +202,12 @@ pub(super) struct Driver {
     /// Calls, fetches and timers on their way.
     pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     pub(super) aborts: BTreeMap<CallId, AbortHandle>,
+    /// What calls on their way publish, once their results count.
+    pub(super) publishers: BTreeMap<CallId, Publisher>,
     /// Turns on their way, each of its frame's agent.
     pub(super) turns: BTreeMap<FrameId, Flying>,
+    /// What is to be told of these turns once they end, where somebody observes.
+    pub(super) begun: BTreeMap<FrameId, TurnBegun>,
     /// What was said, as far as it is at hand.
     pub(super) said: Said,
     /// The session's next deadline. It keeps nobody here: recovery wakes whoever sleeps.
@@ -208,6 +234,7 @@ impl Driver {
             closures: HashMap::new(),
             new_closure: None,
             new_key: None,
+            new_tally: None,
             fetched: Fetched::default(),
             fetching: BTreeSet::new(),
             to_judge: Vec::new(),
@@ -217,7 +244,9 @@ impl Driver {
             looking: BTreeMap::new(),
             in_flight: FuturesUnordered::new(),
             aborts: BTreeMap::new(),
+            publishers: BTreeMap::new(),
             turns: BTreeMap::new(),
+            begun: BTreeMap::new(),
             said: Said::default(),
             alarm: None,
             ticket: None,

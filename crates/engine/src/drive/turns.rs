@@ -13,15 +13,17 @@ use futures::FutureExt;
 use futures::future::abortable;
 use kernel::canonical;
 use kernel::cards::Cards;
+use kernel::contracts::Clock;
 use kernel::event::{Fact, TurnKind, TurnStart};
 use kernel::fault::Fault;
-use kernel::ids::{FrameId, RunId, ToolName};
-use kernel::llm::{DeltaSink, LlmError, LlmErrorKind, Prompt};
+use kernel::ids::{FrameId, Millis, RunId, ToolName};
+use kernel::llm::{Delta, DeltaSink, LlmError, LlmErrorKind, Prompt};
 use kernel::next::{Turned, turn_failed, turn_to_start, turned};
 use kernel::session::AgentPhase;
 use kernel::transcript::{Around, RENDERER, prompt};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// A turn that is ready to be asked.
 struct Asking {
@@ -108,7 +110,7 @@ impl Driver {
         };
         let (turn, attempt) = turn_to_start(state);
         let prompt = match prompt(around, &state.talk, &self.said) {
-            Ok(prompt) => prompt,
+            Ok(prompt) => Prompt { trace: self.turn_trace(frame, (turn, attempt)), ..prompt },
             Err(fault) => {
                 return Some(Err(Fact::TurnFailed { frame, turn, attempt, fault, again_at: None }));
             }
@@ -135,6 +137,7 @@ impl Driver {
         let Asking { run, start, prompt, tools } = asking;
         let TurnStart { frame, turn, attempt, kind, .. } = start;
         let model = start.model.clone();
+        self.turn_begins(&start, &prompt);
         self.record(Fact::TurnStarted(Box::new(start))).await?;
         self.flush();
         let (shared, ticket) = (self.shared.clone(), self.ticket.clone());
@@ -173,8 +176,11 @@ impl Driver {
             return Ok(());
         }
         self.turns.remove(&frame);
-        let session = self.session.as_ref().ok_or_else(no_session)?;
         let Answered { asked, tools } = answered;
+        if let Some(begun) = self.begun.get_mut(&frame) {
+            begun.first_at = asked.first_at;
+        }
+        let session = self.session.as_ref().ok_or_else(no_session)?;
         let env = self.env();
         let fact = match asked.result {
             Ok(turn) => {
@@ -284,18 +290,33 @@ impl Shared {
     async fn one_turn(&self, name: &str, prompt: &Prompt, sink: &dyn DeltaSink) -> Asked {
         let models = self.models();
         let Some(model) = models.get(name) else {
-            return Asked { result: Err(no_such_model(name)), cost_micros: None };
+            return Asked { result: Err(no_such_model(name)), cost_micros: None, first_at: None };
         };
         let Ok(_place) = self.turns.acquire().await else {
             let error = LlmError::new(LlmErrorKind::Unreachable, "the server is stopping");
-            return Asked { result: Err(error), cost_micros: None };
+            return Asked { result: Err(error), cost_micros: None, first_at: None };
         };
         let timeout_ms = model.timeout_ms.unwrap_or(self.limits.turn_timeout_ms);
-        let turn = timeout(self.clock.as_ref(), timeout_ms, model.llm.turn(prompt, sink)).await;
+        let sink = Timed { sink, clock: self.clock.as_ref(), first: OnceLock::new() };
+        let turn = timeout(self.clock.as_ref(), timeout_ms, model.llm.turn(prompt, &sink)).await;
         let result = turn.unwrap_or_else(|| Err(timed_out(name, timeout_ms)));
         let price = model.price.as_ref().zip(result.as_ref().ok());
         let cost_micros = price.and_then(|(price, turn)| price(&turn.usage));
-        Asked { result, cost_micros }
+        Asked { result, cost_micros, first_at: sink.first.get().copied() }
+    }
+}
+
+/// Notes when the first piece of a turn comes.
+struct Timed<'a> {
+    sink: &'a dyn DeltaSink,
+    clock: &'a dyn Clock,
+    first: OnceLock<Millis>,
+}
+
+impl DeltaSink for Timed<'_> {
+    fn delta(&self, delta: Delta) {
+        self.first.get_or_init(|| self.clock.now());
+        self.sink.delta(delta);
     }
 }
 

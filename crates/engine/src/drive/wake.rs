@@ -5,7 +5,7 @@ use super::state::{Driver, Sight};
 use crate::refusal::Refusal;
 use crate::rest::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
-use kernel::agent_read::read_value;
+use kernel::agent_read::read_pinned;
 use kernel::call::HowFar;
 use kernel::contracts::{HistoryFilter, Page, StoreError};
 use kernel::event::{self, Event, Fact};
@@ -245,7 +245,7 @@ impl Shared {
         }
         let mut agents = BTreeMap::new();
         for source in &text.agents {
-            let (agent, _) = read_value(source).map_err(|_| broken())?;
+            let (agent, _) = read_pinned(source).map_err(|_| broken())?;
             agents.insert(agent.name.clone(), Arc::new(agent));
         }
         let main: &PlanId = &text.main;

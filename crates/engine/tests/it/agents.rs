@@ -3,7 +3,7 @@
 
 use crate::model::{Says, Scripted, calls, text, told};
 use crate::world::{World, caller};
-use engine::{Engine, Heard, Models, RunReport};
+use engine::{Engine, Heard, Models, RunReport, Saying};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::call::HowFar;
 use kernel::contracts::SessionRef;
@@ -27,13 +27,17 @@ async fn world(folder: &Path, model: &Arc<Scripted>) -> World {
     World::talking(folder, (&[], &[HELPER]), quick(), model.models()).await
 }
 
+fn saying(text: &str) -> Saying<'_> {
+    Saying { thread: "t", text, ..Saying::default() }
+}
+
 async fn say(world: &World, text: &str) -> RunReport {
-    world.engine.say(&caller(), None, "t", text, 20_000, None).await.unwrap()
+    world.engine.say(&caller(), saying(text), 20_000).await.unwrap()
 }
 
 /// Says something and does not wait.
 async fn begin(world: &World, text: &str) -> RunReport {
-    world.engine.say(&caller(), None, "t", text, 0, None).await.unwrap()
+    world.engine.say(&caller(), saying(text), 0).await.unwrap()
 }
 
 fn thread() -> SessionRef {
@@ -237,7 +241,7 @@ async fn a_cancelled_run_gives_its_turn_up() {
     let world = world(folder.path(), &model).await;
     let run = begin(&world, "hello").await.run.id;
     world.until("the model to be asked", |_| model.asked() == 1).await;
-    let busy = world.engine.say(&caller(), None, "t", "and?", 100, None).await.unwrap_err();
+    let busy = world.engine.say(&caller(), saying("and?"), 100).await.unwrap_err();
     assert_eq!(busy.code, "run_active");
     let report = world.engine.cancel(&caller(), run).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
@@ -299,8 +303,6 @@ async fn a_model_that_is_not_there_can_be_brought() {
     let folder = tempfile::tempdir().unwrap();
     let none = Models::default();
     let world = World::talking(folder.path(), (&[], &[HELPER]), quick(), none).await;
-    let warnings = world.engine.agents_without_models(&"default".into());
-    assert!(warnings[0].to_string().contains("`fast`"), "{warnings:?}");
     let stuck = say(&world, "hello").await;
     assert_eq!(stuck.run.last_error.as_ref().unwrap().name, "NoSuchModel");
     let model = Scripted::new([text("Here I am.")]);
@@ -376,7 +378,8 @@ async fn a_run_keeps_the_version_of_its_agent() {
     );
     world.engine.remove_agent(&caller(), &name).await.unwrap();
     assert_eq!(world.engine.remove_agent(&caller(), &name).await.unwrap_err().code, "not_found");
-    let gone = world.engine.say(&caller(), Some(&name), "t", "hello?", 100, None).await;
+    let saying = Saying { agent: Some(&name), ..saying("hello?") };
+    let gone = world.engine.say(&caller(), saying, 100).await;
     assert_eq!(gone.unwrap_err().code, "not_found");
 }
 

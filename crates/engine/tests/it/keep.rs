@@ -125,6 +125,7 @@ async fn old_sessions_are_removed_unless_they_wait_for_someone() {
     let pruned = world.engine.prune(&caller(), 0).await.unwrap();
     assert_eq!(pruned.sessions, 6);
     assert!(pruned.rows > 6, "{pruned:?}");
+    assert_eq!(world.engine.counts().sessions_removed, 6);
     let page = Page { cursor: None, limit: 50 };
     let left = world.engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
     let left: Vec<_> = left.items.iter().map(|row| row.id).collect();

@@ -20,7 +20,13 @@ fn once(route: &str, body: &Value) -> Option<Once> {
 
 fn run(plan: &str, input: Value) -> RunRequest {
     let once = once("POST /runs", &input);
-    RunRequest { target: RunTarget::Plan(plan.into()), input, session: RunSession::New, once }
+    RunRequest {
+        target: RunTarget::Plan(plan.into()),
+        input,
+        session: RunSession::New,
+        once,
+        about: Default::default(),
+    }
 }
 
 async fn sessions(world: &World) -> usize {

@@ -25,6 +25,8 @@ const PLAN: &str = "planId: book\nsteps: [{id: call, type: tool_call, toolId: 'r
 #[derive(Default)]
 struct Door {
     open: AtomicBool,
+    /// Whoever knocks has to wait.
+    held: AtomicBool,
     knocks: AtomicUsize,
     entered: AtomicUsize,
 }
@@ -42,6 +44,9 @@ impl Tool for Room {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let knocks = self.1.knocks.fetch_add(1, Ordering::SeqCst);
+            while self.1.held.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             let given = call.given.inputs.get("login");
             if self.1.open.load(Ordering::SeqCst) || given.is_some() {
                 self.1.entered.fetch_add(1, Ordering::SeqCst);
@@ -57,7 +62,12 @@ impl Tool for Room {
     }
 }
 
+/// An engine that looks at logins every few milliseconds.
 fn engine(folder: &Path, door: &Arc<Door>) -> Engine {
+    engine_that_looks(folder, door, 20)
+}
+
+fn engine_that_looks(folder: &Path, door: &Arc<Door>, every_ms: u64) -> Engine {
     let spec = ToolSpec {
         name: "room::book".into(),
         title: "room::book".into(),
@@ -75,8 +85,8 @@ fn engine(folder: &Path, door: &Arc<Door>) -> Engine {
     };
     let tool: Arc<dyn Tool> = Arc::new(Room(Arc::new(spec), door.clone()));
     let limits = Limits {
-        authorize_poll_ms: 20,
-        authorize_poll_ms_max: 20,
+        authorize_poll_ms: every_ms,
+        authorize_poll_ms_max: every_ms,
         recover_interval_ms: 20,
         ..Limits::default()
     };
@@ -89,7 +99,8 @@ fn engine(folder: &Path, door: &Arc<Door>) -> Engine {
 
 async fn booked(engine: &Engine, session: RunSession) -> RunReport {
     let target = RunTarget::Plan("book".into());
-    let request = RunRequest { target, input: json!({}), session, once: None };
+    let request =
+        RunRequest { target, input: json!({}), session, once: None, about: Default::default() };
     engine.run(&caller(), request, 10_000).await.unwrap()
 }
 
@@ -167,5 +178,55 @@ async fn outside_of_threads_nobody_looks() {
     assert_eq!((waiting.run.status.name(), waiting.session.wake_at), ("waiting", None));
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(door.knocks.load(Ordering::SeqCst), 1);
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_said_to_be_opened_is_looked_at_at_once() {
+    const HOUR_MS: u64 = 3_600_000;
+    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let engine = engine_that_looks(folder.path(), &door, HOUR_MS);
+    let waiting = booked(&engine, thread()).await;
+    let knocks = || door.knocks.load(Ordering::SeqCst);
+    assert_eq!((waiting.run.status.name(), knocks()), ("waiting", 1));
+    engine.page_opened("another source", "login");
+    engine.page_opened("the test", "another page");
+    // It is not open yet, whatever is said: all stays as it was, and nobody looks for every word.
+    engine.page_opened("the test", "login");
+    until("a look", async || count(&engine, "\"call.wants\"").await == 2).await;
+    engine.page_opened("the test", "login");
+    let report = engine.run_report(&caller(), waiting.run.id).await.unwrap();
+    assert_eq!((report.asks.len(), knocks()), (1, 2));
+    assert!(report.session.wake_at.is_some(), "it is still looked at in its own time");
+
+    let other = RunSession::Thread("u".to_owned());
+    let waiting = booked(&engine, other).await;
+    door.open.store(true, Ordering::SeqCst);
+    engine.page_opened("the test", "login");
+    until("the run to go on", async || is_completed(&engine, waiting.run.id).await).await;
+    assert_eq!((door.entered.load(Ordering::SeqCst), knocks()), (1, 4));
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_that_is_done_meanwhile_is_not_given_up() {
+    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let engine = engine(folder.path(), &door);
+    let waiting = booked(&engine, thread()).await;
+    door.held.store(true, Ordering::SeqCst);
+    let seen = door.knocks.load(Ordering::SeqCst);
+    until("a look that is held", async || door.knocks.load(Ordering::SeqCst) > seen).await;
+    let next = tokio::spawn({
+        let engine = engine.clone();
+        async move { booked(&engine, thread()).await }
+    });
+    // So that it comes while the look is under way; if it is later, all is the same.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    door.open.store(true, Ordering::SeqCst);
+    door.held.store(false, Ordering::SeqCst);
+    let next = next.await.unwrap();
+    let first = engine.run_report(&caller(), waiting.run.id).await.unwrap();
+    assert_eq!((first.run.status.name(), next.run.status.name()), ("completed", "completed"));
+    assert_eq!((next.run.no, door.entered.load(Ordering::SeqCst)), (2, 2));
     engine.stop().await;
 }

@@ -3,13 +3,19 @@
 
 mod agents;
 mod callable;
+mod cases;
 mod gate;
 mod registry;
 mod rules;
 mod expiry;
+mod files;
 mod keep;
 mod keys;
 mod model;
+mod outbox;
+mod outbox_scripted;
+mod outbox_trouble;
+mod observed;
 mod threads;
 mod logins;
 mod replies;

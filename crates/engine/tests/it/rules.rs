@@ -36,7 +36,13 @@ fn inline(tool: &str) -> Value {
 
 fn run_of(plan: Value) -> RunRequest {
     let target = RunTarget::Inline(plan);
-    RunRequest { target, input: json!({}), session: RunSession::New, once: None }
+    RunRequest {
+        target,
+        input: json!({}),
+        session: RunSession::New,
+        once: None,
+        about: Default::default(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

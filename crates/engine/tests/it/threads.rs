@@ -3,7 +3,7 @@
 
 use crate::model::{Scripted, calls, text, told};
 use crate::world::{World, caller};
-use engine::{Once, RunReport};
+use engine::{Once, RunReport, Saying};
 use kernel::ask::{AskBody, CallDecision, Reply};
 use kernel::ids::{AgentName, ContentHash};
 use kernel::limits::Limits;
@@ -19,8 +19,16 @@ async fn world(folder: &Path, agents: &[&str], model: &Arc<Scripted>) -> World {
     World::talking(folder, (&[], agents), Limits::default(), model.models()).await
 }
 
+fn saying(text: &str) -> Saying<'_> {
+    Saying { thread: "t", text, ..Saying::default() }
+}
+
+fn hello(agent: &AgentName) -> Saying<'_> {
+    Saying { agent: Some(agent), ..saying("hello") }
+}
+
 async fn say(world: &World, text: &str) -> Result<RunReport, engine::Refusal> {
-    world.engine.say(&caller(), None, "t", text, 20_000, None).await
+    world.engine.say(&caller(), saying(text), 20_000).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,7 +83,7 @@ async fn a_request_that_comes_twice_is_said_once() {
         Some(Once { route, key, digest: ContentHash::of(b"body") })
     };
     let me = caller();
-    let say = || world.engine.say(&me, None, "t", "put it", 20_000, once());
+    let say = || world.engine.say(&me, Saying { once: once(), ..saying("put it") }, 20_000);
     let first = say().await.unwrap();
     // Its own login does not give way to itself.
     let again = say().await.unwrap();
@@ -92,16 +100,17 @@ async fn an_agent_is_named_where_there_are_several() {
     assert_eq!(refusal.code, "agent_needed");
     assert_eq!(refusal.detail.unwrap()["agents"], json!(["helper", "other"]));
     let other = AgentName::from("other");
-    let said = world.engine.say(&caller(), Some(&other), "t", "hello", 20_000, None).await;
+    let said = world.engine.say(&caller(), hello(&other), 20_000).await;
     assert_eq!(said.unwrap().run.answer, Some(json!("I am the other one.")));
     // It sees no tools, and can ask all the same.
     let names: Vec<String> = model.last().tools.into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["request_clarification"]);
     let nobody = AgentName::from("nobody");
-    let gone = world.engine.say(&caller(), Some(&nobody), "t", "hello", 100, None).await;
+    let gone = world.engine.say(&caller(), hello(&nobody), 100).await;
     assert_eq!(gone.unwrap_err().code, "not_found");
     let long = "x".repeat(300);
-    let refusal = world.engine.say(&caller(), Some(&other), &long, "hello", 100, None).await;
+    let long = Saying { thread: &long, ..hello(&other) };
+    let refusal = world.engine.say(&caller(), long, 100).await;
     assert_eq!(refusal.unwrap_err().code, "bad_session_id");
 }
 

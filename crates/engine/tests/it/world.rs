@@ -12,7 +12,9 @@ use kernel::call::{
 use kernel::contracts::{Policy, Store, Tool};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
+use kernel::observe::Observer;
 use kernel::rules::ToolRules;
+use kernel::trace::TraceParent;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,9 +29,9 @@ pub const LOOK: Duration = Duration::from_millis(10);
 /// How often it looks; each look takes its time, too.
 pub const LOOKS_MAX: usize = 6_000;
 
-/// What tools were sent, in order.
+/// What tools were sent, in order, and the spans that came with it.
 #[derive(Default)]
-pub struct Ledger(pub Mutex<Vec<(String, Value)>>);
+pub struct Ledger(pub Mutex<Vec<(String, Value)>>, pub Mutex<Vec<Option<TraceParent>>>);
 
 /// A tool that notes its calls and then waits for a permit.
 struct Held {
@@ -50,7 +52,11 @@ impl Tool for Held {
         Box::pin(async move {
             let sent = (call.id.to_string(), (*call.arguments).clone());
             self.ledger.0.lock().unwrap().push(sent);
+            self.ledger.1.lock().unwrap().push(call.place.trace);
             self.permits.acquire().await.unwrap().forget();
+            if let Some(event) = call.arguments.get("publish") {
+                call.place.publisher.publish(event.clone())?;
+            }
             if call.arguments["fail"] == json!(true) {
                 return Err(ToolError::failed("Boom", "as told"));
             }
@@ -150,10 +156,12 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         store: opened.store,
         definitions: opened.definitions,
         blobs: opened.blobs,
+        deliveries: opened.deliveries,
         tools,
         rules: ToolRules::default(),
         awaited: Vec::new(),
         models: Models::default(),
+        observers: Vec::new(),
         policy: Arc::new(Secretive),
         schemas: Arc::new(JsonSchemas::default()),
         clock: Arc::new(SystemClock),
@@ -210,6 +218,20 @@ impl World {
         models: Models,
     ) -> Self {
         Self::brought(folder, (plans, agents), limits, |parts| Parts { models, ..parts })
+    }
+
+    /// The same, before somebody's eyes.
+    pub async fn observed(
+        folder: &Path,
+        (plans, agents): (&[&str], &[&str]),
+        models: Models,
+        observer: Arc<dyn Observer>,
+    ) -> Self {
+        Self::brought(folder, (plans, agents), Limits::default(), |parts| Parts {
+            models,
+            observers: vec![observer],
+            ..parts
+        })
     }
 
     /// The same, while tools whose names begin so may still come.
@@ -275,6 +297,7 @@ impl World {
             input,
             session: RunSession::Named(session.to_owned()),
             once: None,
+            about: Default::default(),
         }
     }
 

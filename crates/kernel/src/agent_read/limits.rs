@@ -21,8 +21,7 @@ const KEYS: &[&str] = &[
 const MICROS: u64 = 1_000_000;
 
 impl Form<'_> {
-    pub(super) fn limits(&mut self, spot: &Spot<'_>) -> AgentLimits {
-        let defaults = AgentLimits::default();
+    pub(super) fn limits(&mut self, spot: &Spot<'_>, defaults: AgentLimits) -> AgentLimits {
         let Some(field) = self.field(spot, "limits") else { return defaults };
         if !self.reader.object(&field, "`limits`", KEYS) {
             return defaults;

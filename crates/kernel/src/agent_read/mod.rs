@@ -4,12 +4,14 @@
 
 mod limits;
 
-use crate::agent::{Agent, PromptRole, PromptStep, ToolType};
+use crate::agent::{Agent, AgentLimits, PromptRole, PromptStep, ToolType};
 use crate::ids::{AgentName, ContentHash};
 use crate::limits::Limits;
+use crate::names::is_plain_name;
+use crate::pipeline::PIPELINES;
 use crate::plan::mistake::{Mistake, meant};
 use crate::plan::read::{Origin, Reader, Spot, listed, quoted};
-use crate::plan::source::{DEPTH_MAX, Node, NodeKind, child_pointer, is_deeper, too_deep};
+use crate::plan::source::{DEPTH_MAX, Node, NodeKind, Subject, child_pointer, is_deeper};
 use crate::rules::Pattern;
 use crate::template::{fill, names};
 use serde_json::{Map, Value, json};
@@ -26,6 +28,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("refName", &["ref_name"]),
     ("name", &[]),
     ("description", &[]),
+    ("mode", &[]),
     ("llmConfigRef", &["llm_config_ref"]),
     ("routerLlmConfigRef", &["router_llm_config_ref"]),
     ("router", &[]),
@@ -51,18 +54,21 @@ const ROLES: &[(&str, PromptRole)] = &[
     ("assistant", PromptRole::Assistant),
 ];
 
+/// How its model speaks; whether that is in commands.
+const MODES: &[(&str, bool)] = &[("talk", false), ("commands", true)];
+
+/// How mistakes of an agent's text are told.
+const AGENT: Subject = Subject {
+    noun: "agent",
+    if_empty: "an agent has at least `refName` and `llmConfigRef`",
+    if_large: "say it in fewer words",
+    if_deep: "an agent is not that deep",
+};
+
 /// Reads an agent's file: its text, and how mistakes name it.
 pub fn read_text(text: &str, file: &str, limits: &Limits) -> ReadAgent {
     let origin = Origin { file: Some(file.to_owned()), default_id: None };
-    let refused = |mistake: Mistake| Err(vec![origin.filed(mistake)]);
-    if text.trim().is_empty() {
-        let hint = "an agent has at least `refName` and `llmConfigRef`";
-        return refused(Mistake::error("the text holds no agent").hint(hint));
-    }
-    if text.len() > limits.plan_bytes_max {
-        return refused(too_large(text.len(), limits));
-    }
-    match Node::parse(text, limits) {
+    match Node::parse_as(&AGENT, text, limits) {
         Ok(node) => read_agent(&node, &origin, limits),
         Err(found) => Err(found.into_iter().map(|mistake| origin.filed(mistake)).collect()),
     }
@@ -76,21 +82,25 @@ pub fn read_agent(node: &Node, origin: &Origin, limits: &Limits) -> ReadAgent {
 /// Reads an agent that comes as a value: in a request, or out of the store. Keys that are not ours
 /// are kept, unless they look like ours misspelt.
 pub fn read_value(value: &Value) -> ReadAgent {
+    read_given(value, Strangers::Kept)
+}
+
+/// Reads an agent that a run pins, or will: one of a pipeline may be among them, whose name no
+/// other agent can have.
+pub fn read_pinned(value: &Value) -> ReadAgent {
+    read_given(value, Strangers::Pinned)
+}
+
+fn read_given(value: &Value, strangers: Strangers) -> ReadAgent {
     let limits = Limits::default();
     if is_deeper(value, DEPTH_MAX) {
-        return Err(vec![too_deep().hint("an agent is not that deep")]);
+        return Err(vec![AGENT.too_deep()]);
     }
     let bytes = value.to_string().len();
     if bytes > limits.plan_bytes_max {
-        return Err(vec![too_large(bytes, &limits)]);
+        return Err(vec![AGENT.too_large(bytes, &limits)]);
     }
-    read(&Node::from_value(value), &Origin::default(), &limits, Strangers::Kept)
-}
-
-fn too_large(bytes: usize, limits: &Limits) -> Mistake {
-    let most = limits.plan_bytes_max;
-    Mistake::error(format!("the agent has {bytes} bytes, more than `plan_bytes_max` = {most}"))
-        .hint("say it in fewer words")
+    read(&Node::from_value(value), &Origin::default(), &limits, strangers)
 }
 
 /// What happens to keys that are not ours.
@@ -98,6 +108,8 @@ fn too_large(bytes: usize, limits: &Limits) -> Mistake {
 enum Strangers {
     Refused,
     Kept,
+    /// The same, and its name may be a pipeline's.
+    Pinned,
 }
 
 fn read(node: &Node, origin: &Origin, limits: &Limits, strangers: Strangers) -> ReadAgent {
@@ -122,9 +134,10 @@ impl Form<'_> {
         if !self.keys(spot, strangers) {
             return None;
         }
-        let name = self.ref_name(spot);
+        let name = self.ref_name(spot, strangers);
         let title = self.words(spot, "name");
         let description = self.words(spot, "description").unwrap_or_default();
+        let commands = self.reader.one_of(spot, &["mode"], MODES).unwrap_or(false);
         let model = self.need(spot, "llmConfigRef").and_then(|field| self.model(&field));
         let router = self.field(spot, "routerLlmConfigRef");
         let router_model = router.as_ref().and_then(|field| self.model(field));
@@ -133,7 +146,8 @@ impl Form<'_> {
         let types = self.types(spot);
         let approve = self.field(spot, "approve").map(|field| self.patterns(&field));
         let routed = self.routed(spot, !types.is_empty(), router.as_ref());
-        let limits = self.limits(spot);
+        let defaults = if commands { AgentLimits::of_commands() } else { AgentLimits::default() };
+        let limits = self.limits(spot, defaults);
         let zone = self.zone(spot);
         let name = name?;
         let source = source(spot.node);
@@ -143,6 +157,7 @@ impl Form<'_> {
             description,
             model: model?,
             router_model,
+            commands,
             routed,
             prompt,
             enabled,
@@ -178,7 +193,7 @@ impl Form<'_> {
                     let hint = format!("the keys are {}", quoted(&known));
                     self.reader.note_key(spot, key, Mistake::error(what).hint(hint));
                 }
-                (None, Strangers::Kept) => {}
+                (None, Strangers::Kept | Strangers::Pinned) => {}
             }
         }
         true
@@ -207,12 +222,14 @@ impl Form<'_> {
         field
     }
 
-    fn ref_name(&mut self, spot: &Spot<'_>) -> Option<AgentName> {
+    fn ref_name(&mut self, spot: &Spot<'_>, strangers: Strangers) -> Option<AgentName> {
         let field = self.need(spot, "refName")?;
         let text = self.reader.name(&field)?;
-        let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-        // It stands in paths, where dots alone would lead elsewhere.
-        if text.chars().all(fits) && text.chars().any(|c| c.is_ascii_alphanumeric()) {
+        let own = match strangers {
+            Strangers::Pinned => text.strip_prefix(PIPELINES).unwrap_or(text),
+            Strangers::Refused | Strangers::Kept => text,
+        };
+        if is_plain_name(own) {
             return Some(AgentName::from(text));
         }
         let mistake = Mistake::error(format!("`{text}` cannot be the name of an agent"));

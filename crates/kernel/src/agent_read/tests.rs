@@ -2,7 +2,6 @@
 //! must be shown.
 
 use super::*;
-use crate::agent::AgentLimits;
 use crate::ids::ToolName;
 
 const FULL: &str = r#"refName: calendar-assistant
@@ -101,6 +100,18 @@ fn what_is_left_out_has_defaults() {
 }
 
 #[test]
+fn an_agent_speaks_in_commands_where_it_says_so() {
+    assert!(!good(&with("mode: talk\n")).0.commands);
+    let (agent, _) = good(&with("mode: commands\nlimits: {steps: 5}\n"));
+    assert!(agent.commands);
+    // The steps end what goes in circles, unless somebody wants it otherwise.
+    assert_eq!((agent.limits.steps, agent.limits.repeats), (5, u32::MAX));
+    let (agent, _) = good(&with("mode: commands\nlimits: {repeats: 2}\n"));
+    assert_eq!((agent.limits.steps, agent.limits.repeats), (20, 2));
+    bad(&with("mode: «command\n"), "`mode` cannot be `command`; hint: write `talk` or `commands`");
+}
+
+#[test]
 fn json_and_the_other_spellings_are_the_same_agent() {
     let value = good(FULL).0.source;
     let (again, _) = read_value(&value).unwrap();
@@ -158,7 +169,10 @@ fn what_must_be_there_is_missed() {
     bad("«just text", "expected a map for an agent, found a text");
     bad(&with("promptSteps: [«{role: user}]\n"), "`content` is missing");
     let told = load("  \n").unwrap_err()[0].to_string();
-    assert!(told.starts_with("agents/a.yaml: error: the text holds no agent"), "{told}");
+    assert!(
+        told.starts_with("agents/a.yaml:") && told.contains("the text holds no agent"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -9,7 +9,9 @@ use crate::ids::{
     AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
     StepId,
 };
+use crate::published::Published;
 use crate::talk::Settled;
+use crate::trace::TraceParent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -78,6 +80,10 @@ pub enum Fact {
         frame: FrameId,
         /// The first step.
         start: StepId,
+        /// The span that the run is a part of, with whether its trace is recorded: the caller's,
+        /// or the run's own where its trace begins with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<TraceParent>,
     },
     /// A process took the run over after a crash.
     #[serde(rename = "run.claimed")]
@@ -138,6 +144,18 @@ pub enum Fact {
         step: StepId,
         /// Why.
         fault: Fault,
+    },
+    /// A step told the world something.
+    #[serde(rename = "event.published")]
+    EventPublished {
+        /// The frame.
+        frame: FrameId,
+        /// The step.
+        step: StepId,
+        /// What.
+        published: Published,
+        /// Where it goes.
+        next: Option<StepId>,
     },
     /// A person skipped the step.
     #[serde(rename = "step.skipped")]
@@ -218,6 +236,9 @@ pub enum Fact {
         /// The ask by which a person, or a late result, settled it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settled: Option<AskId>,
+        /// What it published.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        published: Vec<Published>,
     },
     /// The call failed.
     #[serde(rename = "call.failed")]

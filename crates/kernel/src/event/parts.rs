@@ -153,6 +153,9 @@ pub struct AgentEntry {
     pub input: Arc<Datum>,
     /// Whether it goes on with the session's conversation.
     pub continues: bool,
+    /// Whether its model speaks in commands.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub commands: bool,
     /// The context key for its answer.
     pub save_as: ContextKey,
     /// Where the frame goes then.
@@ -214,6 +217,9 @@ pub struct TurnEnd {
     /// Where the router leads, where it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
+    /// Whether the agent is done once these calls are: a command said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stops: bool,
     /// Why it stopped.
     #[serde(default)]
     pub stop: Stop,

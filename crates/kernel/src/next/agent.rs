@@ -51,18 +51,19 @@ impl<'e> At<'e> {
         input: &Expr,
         (save_as, next): (&ContextKey, Option<&StepId>),
     ) -> Decided {
-        if !self.closure.agents.contains_key(agent) {
+        let Some(entered) = self.closure.agents.get(agent) else {
             let message = format!("agent `{agent}` is not pinned by this run");
             return Err(Stop::Fault(Fault::new("PlanError", message)));
-        }
+        };
         let input = self.view().value(input, &mut Notes::default())?.unwrap_or_default();
-        let is_thread = self.session.key.space == crate::ids::Space::thread();
+        let keeps_talk = self.session.key.space.keeps_talk();
         Ok(Some(Fact::AgentEntered(Box::new(AgentEntry {
             frame: self.frame.id,
             step: step.id.clone(),
             agent: agent.clone(),
             input: Arc::new(Datum::inline(input, Origin::Plan)),
-            continues: is_thread && self.frame.kind == FrameKind::Root,
+            continues: keeps_talk && self.frame.kind == FrameKind::Root,
+            commands: entered.commands,
             save_as: save_as.clone(),
             next: self.after(&step.id, next),
         }))))
@@ -88,7 +89,13 @@ impl<'e> At<'e> {
                     Ended::Length => Some("length"),
                     Ended::Refused => Some("refused"),
                 };
-                AgentNext::Fact(self.answer(text, stopped))
+                AgentNext::Fact(match &state.output {
+                    // Words after a command are no result.
+                    Some(output) if state.commands && stopped.is_none() => {
+                        self.answers(output.clone(), None)
+                    }
+                    _ => self.answer(text, stopped),
+                })
             }
             AgentPhase::Failed(fault) => match self.stuck(fault, HowFar::NotSent, None) {
                 Ok(fact) => AgentNext::Fact(fact),
@@ -136,8 +143,12 @@ impl<'e> At<'e> {
         agent: &Agent,
     ) -> Option<(&'static str, String)> {
         let (spent, limits) = (&state.spent, &agent.limits);
-        if spent.steps >= limits.steps {
-            return Some(("steps", format!("{} turns of its model", limits.steps)));
+        let (steps, unit) = match state.commands {
+            true => (state.calls, "commands"),
+            false => (spent.steps, "turns of its model"),
+        };
+        if steps >= limits.steps {
+            return Some(("steps", format!("{} {unit}", limits.steps)));
         }
         let tokens = spent.input.saturating_add(spent.output);
         if let Some(max) = limits.tokens.filter(|max| tokens >= *max) {
@@ -159,14 +170,15 @@ impl<'e> At<'e> {
         None
     }
 
-    pub(super) fn answer(&self, text: &str, stopped: Option<&str>) -> Fact {
+    fn answer(&self, text: &str, stopped: Option<&str>) -> Fact {
         let turn = self.frame.agent.as_ref().map_or(0, |agent| agent.turns);
-        Fact::AgentAnswered {
-            frame: self.frame.id,
-            step: self.frame.step.clone().unwrap_or_else(|| StepId::from("")),
-            answer: Arc::new(Datum::inline(Value::from(text), Origin::Turn(turn))),
-            stopped: stopped.map(str::to_owned),
-        }
+        self.answers(Arc::new(Datum::inline(Value::from(text), Origin::Turn(turn))), stopped)
+    }
+
+    /// The agent is done, with this.
+    pub(super) fn answers(&self, answer: Arc<Datum>, stopped: Option<&str>) -> Fact {
+        let stopped = stopped.map(str::to_owned);
+        Fact::AgentAnswered { frame: self.frame.id, step: self.here(), answer, stopped }
     }
 
     /// An honest answer: why it ends here, and what was done so far.

@@ -8,6 +8,7 @@ use super::{At, Decided};
 use crate::agent::Agent;
 use crate::ask::{AskBody, CallDecision, Question, Reply};
 use crate::call::{HowFar, Judgement, Verdict};
+use crate::datum::Datum;
 use crate::event::{CallRequest, Fact};
 use crate::fault::Fault;
 use crate::ids::{AskId, CallId, ContextKey, FrameId};
@@ -23,7 +24,10 @@ impl<'e> At<'e> {
         let calls = state.talk.last_calls();
         let open: Vec<&CallLine> = calls.iter().filter(|line| line.settled.is_none()).collect();
         if open.is_empty() {
-            return self.next_turn(state, agent);
+            return match done_with(state) {
+                Some(output) => AgentNext::Fact(self.answers(output, None)),
+                None => self.next_turn(state, agent),
+            };
         }
         if state.made.values().any(|times| *times > agent.limits.repeats)
             && let Some(fact) = self.not_run(&open)
@@ -200,13 +204,25 @@ impl<'e> At<'e> {
         let parent = self.frame.parent?;
         let lines = self.session.turn_calls(parent);
         let line = lines.iter().find(|line| line.frame == Some(self.frame.id))?;
+        let commands = self.session.agent(parent).is_some_and(|agent| agent.commands);
         let settled = match output {
             Some(output) => Settled::Skipped(Arc::new(output.clone())),
+            // A command's output is what the agent answers: without it that is nothing.
+            None if commands => Settled::Skipped(Arc::new(Value::Null)),
             None => Settled::NotRun("a person skipped it".into()),
         };
         let results = BTreeMap::from([(line.call, settled)]);
         Some(Fact::ResultsGiven { frame: parent, results })
     }
+}
+
+/// What an agent answers whose last turn said that its call is the last one. What a person refused
+/// gave nothing: the model hears of that, and goes on.
+fn done_with(state: &AgentState) -> Option<Arc<Datum>> {
+    let gave =
+        |line: &CallLine| matches!(line.settled, Some(Settled::Output(_) | Settled::Skipped(_)));
+    let is_done = state.stops && state.talk.last_calls().iter().all(gave);
+    state.output.clone().filter(|_| is_done)
 }
 
 /// Why the gate does not let a call through, if it does not.

@@ -191,6 +191,7 @@ impl At<'_> {
                     call: call.request.call,
                     output: Arc::new(Datum::inline(value, Origin::Reply(ask.id))),
                     settled: Some(ask.id),
+                    published: Vec::new(),
                 }
             }
             (FixAction::Abort, _) => {
@@ -267,6 +268,7 @@ fn where_to(step: &Step) -> (Option<ContextKey>, Option<StepId>) {
         StepKind::Human { next, .. } => (Some("human_input".into()), next.clone()),
         StepKind::Match { default, .. } => (None, default.clone()),
         StepKind::Conditional { on_false, .. } => (None, on_false.clone()),
+        StepKind::Publish { next, .. } => (None, next.clone()),
         StepKind::Final { .. } => (None, None),
     }
 }

@@ -18,6 +18,7 @@ mod wind_down;
 mod fix;
 mod tool_call;
 mod choose;
+mod publish;
 mod branches;
 mod human;
 mod wants;
@@ -189,6 +190,7 @@ impl<'e> At<'e> {
             StepKind::Agent { agent, input, save_as, next, .. } => {
                 self.enter_agent(step, agent, input, (save_as, next.as_ref()))
             }
+            StepKind::Publish { event, next } => self.publish(step, event, next.as_ref()),
             StepKind::Final { message } => {
                 let answer = self.view().text(message)?;
                 let answer = Datum::inline(answer, crate::datum::Origin::Plan);

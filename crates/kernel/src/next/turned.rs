@@ -2,12 +2,12 @@
 
 use super::{At, Env};
 use crate::agent::{Agent, CLARIFY};
-use crate::command::read_command;
+use crate::command::{Command, NoCommand, must_command, read_command};
 use crate::entry::{Mode, PathSegment};
 use crate::event::{CallMade, Fact, Route, TurnEnd, TurnKind};
 use crate::fault::Fault;
 use crate::ids::{CallId, FrameId, ToolName};
-use crate::llm::{LlmError, ModelCall, Turn};
+use crate::llm::{LlmError, ModelCall, Stop, Turn};
 use crate::session::{AgentPhase, AgentState, Frame, Session};
 use crate::talk::Asked;
 use serde_json::Value;
@@ -45,6 +45,7 @@ pub fn turned(
         text: text.into(),
         calls,
         route,
+        stops: false,
         stop: answer.stop,
         usage: answer.usage,
         cost_micros,
@@ -64,9 +65,19 @@ pub fn turned(
             Fact::TalkCompacted { lines, turn: Box::new(end(&answer.text, Vec::new(), None)) }
         }
         TurnKind::Act => {
-            let (text, calls) = said(&answer, cards);
-            let calls = at.calls_made(state, agent, calls, cards);
-            Fact::TurnFinished(Box::new(end(&text, calls, None)))
+            let said = match state.commands {
+                true => commanded(state, &answer, cards),
+                false => Ok(said(&answer, cards)),
+            };
+            match said {
+                Ok(Said { text, calls, stops }) => {
+                    let calls = at.calls_made(state, agent, calls, cards);
+                    let end = TurnEnd { stops, ..end(&text, calls, None) };
+                    Fact::TurnFinished(Box::new(end))
+                }
+                // Whoever speaks only in commands is not asked again by itself what it meant.
+                Err(fault) => at.turn_failed(state, fault, (false, None)),
+            }
         }
     })
 }
@@ -85,20 +96,90 @@ pub fn turn_failed(
     Some(at.turn_failed(state, fault, (error.kind.may_pass(), error.retry_after_ms)))
 }
 
-/// What a model said and called. A text that is a command as a whole is a call.
-fn said(answer: &Turn, cards: &BTreeMap<String, ToolName>) -> (String, Vec<ModelCall>) {
-    if !answer.calls.is_empty() {
-        return (answer.text.clone(), answer.calls.clone());
-    }
-    let Some(command) = read_command(&answer.text) else {
-        return (answer.text.clone(), Vec::new());
+/// How much of a name that a model made up is shown.
+const NAME_CHARS_MAX: usize = 100;
+
+/// What a model said and called.
+struct Said {
+    text: String,
+    calls: Vec<ModelCall>,
+    /// Whether these calls are the last.
+    stops: bool,
+}
+
+/// A text that is a command as a whole is a call; only a `stop` that is written counts.
+fn said(answer: &Turn, cards: &BTreeMap<String, ToolName>) -> Said {
+    let command = if answer.calls.is_empty() { read_command(&answer.text) } else { None };
+    let Some(command) = command else {
+        return Said { text: answer.text.clone(), calls: answer.calls.clone(), stops: false };
     };
-    let tool = command.tool;
-    // A command names a tool as we do; the model saw it under a name of its own alphabet.
-    let seen = cards.iter().find(|(_, own)| own.as_str() == tool).map(|(seen, _)| seen.clone());
-    let arguments = Arc::new(Value::Object(command.args));
-    let call = ModelCall { id: String::new(), tool: seen.unwrap_or(tool), arguments };
-    (String::new(), vec![call])
+    let stops = command.stop == Some(true);
+    Said { text: String::new(), calls: vec![as_call(command, cards)], stops }
+}
+
+/// The same in command mode, in which nothing else is taken. The command stays in the conversation
+/// as it was said, so that a model that goes on sees how it spoke. Calls of the provider's own kind
+/// say nothing about an end; words after them do.
+fn commanded(
+    state: &AgentState,
+    answer: &Turn,
+    cards: &BTreeMap<String, ToolName>,
+) -> Result<Said, Fault> {
+    let text = answer.text.clone();
+    let (calls, stops) = match must_command(&answer.text) {
+        _ if !answer.calls.is_empty() => (answer.calls.clone(), false),
+        Ok(command) => {
+            let stops = command.stop.unwrap_or(true);
+            (vec![as_call(command, cards)], stops)
+        }
+        // It has done something and is done, or it was cut off, or it refuses.
+        Err(NoCommand::Text) if state.calls > 0 || answer.stop != Stop::Done => (Vec::new(), false),
+        Err(why) => return Err(no_command(why)),
+    };
+    calls.iter().try_for_each(|call| may_call(call, cards))?;
+    Ok(Said { text, calls, stops })
+}
+
+/// A command as a call. It names a tool as we do; the model saw it under a name of its own
+/// alphabet.
+fn as_call(command: Command, cards: &BTreeMap<String, ToolName>) -> ModelCall {
+    let own = |(_, own): &(&String, &ToolName)| own.as_str() == command.tool;
+    let seen = cards.iter().find(own).map(|(seen, _)| seen.clone());
+    let tool = seen.unwrap_or(command.tool);
+    ModelCall { id: String::new(), tool, arguments: Arc::new(Value::Object(command.args)) }
+}
+
+fn no_command(why: NoCommand) -> Fault {
+    let unsupported = |intent: &str| {
+        let message = format!("Unsupported intent: {}", shown(intent));
+        Fault::new("UnsupportedIntent", message)
+            .hint("the only intent is `CALL_TOOL`; look at the agent's prompt, then retry")
+    };
+    match why {
+        NoCommand::Text | NoCommand::Intent(None) => unsupported("none"),
+        NoCommand::Intent(Some(intent)) => unsupported(&intent),
+        NoCommand::Malformed(why) => {
+            Fault::new("InvalidCommand", format!("the command cannot be used: {why}"))
+                .hint("it is `{intent, tool, args, stop}`; look at the agent's prompt, then retry")
+        }
+    }
+}
+
+fn may_call(call: &ModelCall, cards: &BTreeMap<String, ToolName>) -> Result<(), Fault> {
+    if !cards.contains_key(&call.tool) {
+        let message = format!("Tool not allowlisted: {}", shown(&call.tool));
+        let hint = "let the agent's tools have it, or retry for another command";
+        return Err(Fault::new("ToolNotAllowlisted", message).hint(hint));
+    }
+    if !call.arguments.is_object() {
+        let message = format!("the arguments of `{}` are not a JSON object", call.tool);
+        return Err(Fault::new("InvalidArguments", message).hint("retry asks the model again"));
+    }
+    Ok(())
+}
+
+fn shown(name: &str) -> String {
+    name.chars().take(NAME_CHARS_MAX).collect()
 }
 
 fn read_route(text: &str, agent: &Agent) -> Result<Route, String> {
@@ -129,7 +210,11 @@ impl At<'_> {
         calls: Vec<ModelCall>,
         cards: &BTreeMap<String, ToolName>,
     ) -> Vec<CallMade> {
-        let max = self.env.limits.turn_calls_max;
+        let mut max = self.env.limits.turn_calls_max;
+        if state.commands {
+            // Each counts as a step, and there are only so many left.
+            max = max.min(agent.limits.steps.saturating_sub(state.calls) as usize);
+        }
         let names = || cards.keys().map(String::as_str).collect::<Vec<&str>>().join(", ");
         let mut frames = 0;
         let mut made = Vec::new();

@@ -81,6 +81,7 @@ pub fn type_name(kind: &StepKind) -> &'static str {
         StepKind::Human { .. } => "human_in_the_loop",
         StepKind::Plan { .. } => "plan",
         StepKind::Agent { .. } => "agent",
+        StepKind::Publish { .. } => "publish_event",
         StepKind::Final { .. } => "final_response",
     }
 }
@@ -125,6 +126,7 @@ pub(crate) fn reads(step: &Step) -> Vec<Read<'_>> {
         }
         StepKind::Plan { arguments, .. } => read_expr(arguments, "/arguments", &mut reads),
         StepKind::Agent { input, .. } => read_expr(input, "/input", &mut reads),
+        StepKind::Publish { event, .. } => read_expr(event, "/event", &mut reads),
         StepKind::Parallel { .. } => {}
     }
     reads
@@ -188,6 +190,7 @@ impl Checker<'_> {
             StepKind::Match { .. }
             | StepKind::Parallel { .. }
             | StepKind::Loop(_)
+            | StepKind::Publish { .. }
             | StepKind::Final { .. } => {}
         }
     }

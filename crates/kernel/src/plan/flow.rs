@@ -5,7 +5,7 @@
 use super::check::{Surroundings, What, check_plan, reads, step_pointer, type_name};
 use super::mistake::{Mistake, meant_step};
 use super::read::Origin;
-use super::source::{DEPTH_MAX, Node, is_deeper, too_deep, too_large};
+use super::source::{DEPTH_MAX, Node, Subject, is_deeper};
 use super::steps::read_plan;
 use super::{Loop, Plan, Step, StepKind};
 use crate::ids::StepId;
@@ -35,11 +35,11 @@ pub fn load_value(
     around: &Surroundings<'_>,
 ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
     if is_deeper(value, DEPTH_MAX) {
-        return Err(vec![origin.filed(too_deep())]);
+        return Err(vec![origin.filed(Subject::PLAN.too_deep())]);
     }
     let bytes = value.to_string().len();
     if bytes > limits.plan_bytes_max {
-        return Err(vec![origin.filed(too_large(bytes, limits))]);
+        return Err(vec![origin.filed(Subject::PLAN.too_large(bytes, limits))]);
     }
     load_node(&Node::from_value(value), origin, limits, around)
 }
@@ -48,7 +48,7 @@ pub fn load_value(
 /// gone by now, so it is only read.
 pub fn reload(source: &Value, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
     if is_deeper(source, DEPTH_MAX) {
-        return Err(vec![too_deep()]);
+        return Err(vec![Subject::PLAN.too_deep()]);
     }
     read_plan(&Node::from_value(source), &Origin::default(), limits).map(|(plan, _)| plan)
 }
@@ -79,7 +79,8 @@ pub fn ways(plan: &Plan, step: &Step) -> Vec<(Way, Option<StepId>)> {
         StepKind::Conditional { on_true, on_false, .. } => vec![on(on_true), on(on_false)],
         StepKind::Parallel { next, .. }
         | StepKind::Plan { next, .. }
-        | StepKind::Agent { next, .. } => vec![on(next)],
+        | StepKind::Agent { next, .. }
+        | StepKind::Publish { next, .. } => vec![on(next)],
         StepKind::Loop(looping) => vec![on(&looping.next)],
         StepKind::Final { .. } => Vec::new(),
     }
@@ -226,6 +227,7 @@ fn bodies(step: &Step) -> Vec<&[Step]> {
         | StepKind::Human { .. }
         | StepKind::Plan { .. }
         | StepKind::Agent { .. }
+        | StepKind::Publish { .. }
         | StepKind::Final { .. } => Vec::new(),
     }
 }
@@ -280,9 +282,10 @@ fn writes(step: &Step) -> Vec<&str> {
         StepKind::Human { .. } => vec!["human_input", "inputs"],
         StepKind::Plan { save_as, .. } | StepKind::Agent { save_as, .. } => vec![save_as.as_str()],
         StepKind::Parallel { .. } | StepKind::Loop(_) => vec![step.id.as_str()],
-        StepKind::Match { .. } | StepKind::Conditional { .. } | StepKind::Final { .. } => {
-            Vec::new()
-        }
+        StepKind::Match { .. }
+        | StepKind::Conditional { .. }
+        | StepKind::Publish { .. }
+        | StepKind::Final { .. } => Vec::new(),
     }
 }
 
@@ -425,6 +428,7 @@ impl<'p> Turn<'_, 'p> {
                 | StepKind::Human { .. }
                 | StepKind::Plan { .. }
                 | StepKind::Agent { .. }
+                | StepKind::Publish { .. }
                 | StepKind::Final { .. } => written |= self.list(*body),
             }
         }

@@ -63,6 +63,7 @@ impl Drawing<'_> {
                 | StepKind::Human { .. }
                 | StepKind::Plan { .. }
                 | StepKind::Agent { .. }
+                | StepKind::Publish { .. }
                 | StepKind::Final { .. } => self.node(step, depth),
             }
         }
@@ -79,6 +80,7 @@ impl Drawing<'_> {
             StepKind::Human { message, .. } => ("[/", words(message), "\\]"),
             StepKind::Plan { plan, .. } => ("[[", plan.to_string(), "]]"),
             StepKind::Agent { agent, .. } => ("{{", agent.to_string(), "}}"),
+            StepKind::Publish { event, .. } => (">", format!("publishes {}", kind(event)), "]"),
             StepKind::Final { message } => ("([", words(message), "])"),
             // Drawn as subgraphs.
             StepKind::Parallel { .. } | StepKind::Loop(_) => return,
@@ -118,6 +120,7 @@ impl Drawing<'_> {
                 | StepKind::Human { .. }
                 | StepKind::Plan { .. }
                 | StepKind::Agent { .. }
+                | StepKind::Publish { .. }
                 | StepKind::Final { .. } => {}
             }
         }
@@ -165,7 +168,8 @@ fn exits(plan: &Plan, step: &Step) -> Vec<Exit> {
         }
         StepKind::Parallel { next, .. }
         | StepKind::Plan { next, .. }
-        | StepKind::Agent { next, .. } => vec![on(None, next)],
+        | StepKind::Agent { next, .. }
+        | StepKind::Publish { next, .. } => vec![on(None, next)],
         StepKind::Loop(looping) => vec![on(None, &looping.next)],
         StepKind::Final { .. } => Vec::new(),
     }
@@ -205,6 +209,18 @@ fn words(message: &Text) -> String {
     match message {
         Text::Template(template) => template.source().to_owned(),
         Text::Expr(expr) => short(expr),
+    }
+}
+
+/// What an event is called, as far as the plan says it.
+fn kind(event: &Expr) -> String {
+    match event {
+        Expr::Literal(event) => event["type"].as_str().unwrap_or_default().to_owned(),
+        Expr::Object(fields) => {
+            let found = fields.iter().find(|(name, _)| name == "type");
+            found.map(|(_, kind)| short(kind)).unwrap_or_default()
+        }
+        Expr::Pointer(_) | Expr::Array(_) => short(event),
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Plan {
     pub output_schema: Option<Arc<Value>>,
     /// How long it takes, for whoever calls it as a tool.
     pub pace: Pace,
+    /// The source under which its runs publish; the realm's own where there is none.
+    pub event_source: Option<Arc<str>>,
     /// Where it begins.
     pub start: StepId,
     /// Its steps, in the order of the text.
@@ -147,6 +149,13 @@ pub enum StepKind {
         next: Option<StepId>,
         /// How long an ask of it stays open.
         expires_ms: Option<u64>,
+    },
+    /// Tells the world something; nobody is called.
+    Publish {
+        /// The event: an object whose `type` is a text.
+        event: Expr,
+        /// Where to go then.
+        next: Option<StepId>,
     },
     /// Ends the run (or the sub-plan) with an answer.
     Final {
@@ -363,6 +372,39 @@ impl Closure {
             main: self.main.id.clone(),
             plans: self.plans.values().map(|plan| plan.source.clone()).collect(),
             agents: self.agents.values().map(|agent| agent.source.clone()).collect(),
+        }
+    }
+}
+
+/// Two that have one hash pin the same.
+impl PartialEq for Closure {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+    }
+}
+
+/// Notes where each step stands, inner ones included.
+fn index_steps(steps: &[Step], list: &ListPlace, index: &mut BTreeMap<StepId, Place>) {
+    for (position, step) in steps.iter().enumerate() {
+        index.insert(step.id.clone(), Place { list: list.clone(), position });
+        match &step.kind {
+            StepKind::Parallel { branches, .. } => {
+                for (number, branch) in branches.iter().enumerate() {
+                    let place = ListPlace::Branch(step.id.clone(), number);
+                    index_steps(&branch.steps, &place, index);
+                }
+            }
+            StepKind::Loop(looping) => {
+                index_steps(&looping.body, &ListPlace::Body(step.id.clone()), index);
+            }
+            StepKind::ToolCall(_)
+            | StepKind::Match { .. }
+            | StepKind::Conditional { .. }
+            | StepKind::Human { .. }
+            | StepKind::Plan { .. }
+            | StepKind::Agent { .. }
+            | StepKind::Publish { .. }
+            | StepKind::Final { .. } => {}
         }
     }
 }

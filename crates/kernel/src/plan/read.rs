@@ -253,6 +253,32 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What is published: a map whose `type` says what happened, or a pointer to one.
+    pub(crate) fn event(&mut self, spot: &Spot<'_>) -> Option<Expr> {
+        let expr = self.expr(spot)?;
+        let says_what = match &expr {
+            Expr::Pointer(_) => true,
+            Expr::Literal(value) if value.is_object() => value.get("type").is_some_and(is_word),
+            Expr::Object(fields) => {
+                let kind = fields.iter().find(|(name, _)| name == "type");
+                match kind.map(|(_, kind)| kind) {
+                    Some(Expr::Pointer(_)) => true,
+                    Some(Expr::Literal(kind)) => is_word(kind),
+                    Some(Expr::Object(_) | Expr::Array(_)) | None => false,
+                }
+            }
+            Expr::Literal(_) | Expr::Array(_) => {
+                self.wrong(spot, "a map with `type`, or a pointer to one");
+                return None;
+            }
+        };
+        if !says_what {
+            let mistake = Mistake::error("`type` of the event is missing, or no text");
+            self.note(spot, mistake.hint("say what happened: `type: TradeRepaired`"));
+        }
+        says_what.then_some(expr)
+    }
+
     /// A text with `{{ }}`, a pointer, or a tree of literals and pointers.
     pub(crate) fn message(&mut self, spot: &Spot<'_>) -> Option<Text> {
         let Some(text) = spot.node.text() else {
@@ -435,6 +461,10 @@ pub(crate) fn listed(names: &[&str], word: &str) -> String {
     }
 }
 
+fn is_word(value: &Value) -> bool {
+    value.as_str().is_some_and(|word| !word.is_empty())
+}
+
 fn holds_pointer(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Null | NodeKind::Bool(_) | NodeKind::Number(_) | NodeKind::Text(_) => false,
@@ -445,20 +475,21 @@ fn holds_pointer(node: &Node) -> bool {
     }
 }
 
-/// `90s`, `30m`, `2h` or `7d` in milliseconds; at most 100 years.
+/// The longest time that can be written: 100 years.
+pub const DURATION_MS_MAX: u64 = 100 * 365 * 86_400_000;
+
+/// `90s`, `30m`, `2h` or `7d` in milliseconds, or `1500ms`, as programs write it.
 pub fn duration_ms(text: &str) -> Option<u64> {
-    const MAX_MS: u64 = 100 * 365 * 86_400_000;
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number = &text[..text.len() - unit.len()];
     let unit_ms = match unit {
+        "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
         _ => return None,
     };
-    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
     let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
-    (1..=MAX_MS).contains(&ms).then_some(ms)
+    (1..=DURATION_MS_MAX).contains(&ms).then_some(ms)
 }

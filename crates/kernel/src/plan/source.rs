@@ -51,17 +51,63 @@ pub struct Key {
     pub column: u32,
 }
 
+/// What a text is meant to be, for the words of its mistakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// What it is, in one word or two.
+    pub noun: &'static str,
+    /// What to do where there is none.
+    pub if_empty: &'static str,
+    /// What to do where it is too large.
+    pub if_large: &'static str,
+    /// What to do where it is too deep.
+    pub if_deep: &'static str,
+}
+
+impl Subject {
+    /// A plan.
+    pub const PLAN: Self = Self {
+        noun: "plan",
+        if_empty: "a plan has `steps`; `waypost init` writes one",
+        if_large: "split it into sub-plans, or raise the limit in waypost.toml",
+        if_deep: "move inner steps into a plan of their own",
+    };
+
+    /// The mistake of being too large.
+    pub fn too_large(&self, bytes: usize, limits: &Limits) -> Mistake {
+        let (noun, most) = (self.noun, limits.plan_bytes_max);
+        Mistake::error(format!("the {noun} has {bytes} bytes, more than `plan_bytes_max` = {most}"))
+            .hint(self.if_large)
+    }
+
+    /// The mistake of nesting too deep.
+    pub fn too_deep(&self) -> Mistake {
+        Mistake::error(format!("lists and maps stand more than {DEPTH_MAX} deep in each other"))
+            .hint(self.if_deep)
+    }
+
+    fn missing(&self) -> Mistake {
+        Mistake::error(format!("the text holds no {}", self.noun)).hint(self.if_empty)
+    }
+}
+
 impl Node {
-    /// Reads a YAML or JSON text. The mistakes have no file yet.
+    /// Reads a plan's YAML or JSON text. The mistakes have no file yet.
     pub fn parse(text: &str, limits: &Limits) -> Result<Self, Vec<Mistake>> {
+        Self::parse_as(&Subject::PLAN, text, limits)
+    }
+
+    /// Reads the text of something else.
+    pub fn parse_as(subject: &Subject, text: &str, limits: &Limits) -> Result<Self, Vec<Mistake>> {
         if text.len() > limits.plan_bytes_max {
-            return Err(vec![too_large(text.len(), limits)]);
+            return Err(vec![subject.too_large(text.len(), limits)]);
         }
         let options = serde_saphyr::granit_parser::options! {
             emit_comments: false,
             emit_unresolved_aliases: true,
         };
         let mut builder = Builder {
+            subject,
             events: Parser::new_from_str_with_options(text, options),
             path: Vec::new(),
             mistakes: Vec::new(),
@@ -200,19 +246,6 @@ pub fn is_deeper(value: &Value, depth_max: usize) -> bool {
     }
 }
 
-/// The mistake of being too large.
-pub fn too_large(bytes: usize, limits: &Limits) -> Mistake {
-    let most = limits.plan_bytes_max;
-    Mistake::error(format!("the plan has {bytes} bytes, more than `plan_bytes_max` = {most}"))
-        .hint("split it into sub-plans, or raise the limit in waypost.toml")
-}
-
-/// The mistake of nesting too deep.
-pub fn too_deep() -> Mistake {
-    Mistake::error(format!("lists and maps stand more than {DEPTH_MAX} deep in each other"))
-        .hint("move inner steps into a plan of their own")
-}
-
 fn unescaped(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
@@ -220,6 +253,7 @@ fn unescaped(token: &str) -> String {
 /// Builds the tree. Its functions give nothing when it is pointless to go on; the reason is then
 /// among the mistakes.
 struct Builder<'t> {
+    subject: &'t Subject,
     events: Parser<'t, StrInput<'t>>,
     /// Keys and indexes from the root to the node at hand.
     path: Vec<String>,
@@ -236,18 +270,14 @@ impl<'t> Builder<'t> {
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
                 Event::StreamEnd => {
                     if found.is_none() {
-                        let mistake = Mistake::error("the text holds no plan");
-                        self.note(
-                            &span,
-                            mistake.hint("a plan has `steps`; `waypost init` writes one"),
-                        );
+                        self.note(&span, self.subject.missing());
                     }
                     return found;
                 }
                 event if found.is_none() => found = Some(self.node(event, span)?),
                 _ => {
                     let mistake = Mistake::error("the text holds more than one document")
-                        .hint("write one plan or agent per file and no second `---`");
+                        .hint("write one document per file and no second `---`");
                     self.note(&span, mistake);
                     return None;
                 }
@@ -384,7 +414,7 @@ impl<'t> Builder<'t> {
 
     fn check_depth(&mut self, span: &Span) -> Option<()> {
         if self.path.len() >= DEPTH_MAX {
-            self.note(span, too_deep());
+            self.note(span, self.subject.too_deep());
             return None;
         }
         Some(())

@@ -4,7 +4,8 @@ use super::mistake::{Mistake, meant, meant_step};
 use super::read::{Origin, Reader, Spot, quoted};
 use super::source::Node;
 use super::{
-    Branch, Case, Expr, ListPlace, Loop, Place, Plan, Step, StepKind, ToolCall, hash_of, source_of,
+    Branch, Case, Expr, ListPlace, Loop, Plan, Step, StepKind, ToolCall, hash_of, index_steps,
+    source_of,
 };
 use crate::call::Pace;
 use crate::ids::{AgentName, ContextKey, PlanId, StepId, ToolName};
@@ -19,6 +20,7 @@ const PLAN_KEYS: &[&str] = &[
     "parameters",
     "outputSchema",
     "pace",
+    "eventSource",
     "startStepId",
     "steps",
     "examples",
@@ -69,6 +71,7 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
     ),
     ("plan", &["planId", "arguments", "saveAs", "nextStepId"]),
     ("agent", &["agent", "input", "saveAs", "expiresIn", "nextStepId"]),
+    ("publish_event", &["event", "nextStepId"]),
     ("final_response", &["message"]),
 ];
 
@@ -126,6 +129,8 @@ impl Steps<'_> {
         let parameters = self.schema(spot, "parameters");
         let output_schema = self.schema(spot, "outputSchema");
         let pace = self.reader.one_of(spot, &["pace"], &Pace::NAMES);
+        let event_source = spot.field("eventSource");
+        let event_source = event_source.and_then(|field| self.reader.text(&field)).map(Arc::from);
         let list = self.reader.need(spot, "steps").and_then(|field| self.reader.filled(&field));
         let examples = self.examples(spot);
         let list = list?;
@@ -147,6 +152,7 @@ impl Steps<'_> {
             parameters,
             output_schema,
             pace: pace.unwrap_or_default(),
+            event_source,
             start: start?,
             steps,
             examples,
@@ -253,6 +259,7 @@ impl Steps<'_> {
                 Some(StepKind::Final { message: self.reader.message(&message)? })
             }
             "agent" => self.agent(spot, scope),
+            "publish_event" => self.publish(spot, scope),
             other => {
                 let names: Vec<&str> = STEP_TYPES.iter().map(|(known, _)| *known).collect();
                 let near = meant(other, names.iter().copied()).map(|near| near + " ");
@@ -417,6 +424,12 @@ impl Steps<'_> {
         })
     }
 
+    fn publish(&mut self, spot: &Spot<'_>, scope: &Scope<'_>) -> Option<StepKind> {
+        let event = self.reader.need(spot, "event").and_then(|field| self.reader.event(&field));
+        let next = self.next(spot, "nextStepId", scope);
+        Some(StepKind::Publish { event: event?, next })
+    }
+
     fn arguments(&mut self, spot: &Spot<'_>) -> Option<Expr> {
         let Some(field) = spot.field("arguments") else {
             return Some(Expr::Literal(Arc::new(Value::Object(Map::new()))));
@@ -458,29 +471,5 @@ impl Steps<'_> {
         };
         self.reader.note(spot, mistake);
         None
-    }
-}
-
-fn index_steps(steps: &[Step], list: &ListPlace, index: &mut BTreeMap<StepId, Place>) {
-    for (position, step) in steps.iter().enumerate() {
-        index.insert(step.id.clone(), Place { list: list.clone(), position });
-        match &step.kind {
-            StepKind::Parallel { branches, .. } => {
-                for (number, branch) in branches.iter().enumerate() {
-                    let place = ListPlace::Branch(step.id.clone(), number);
-                    index_steps(&branch.steps, &place, index);
-                }
-            }
-            StepKind::Loop(looping) => {
-                index_steps(&looping.body, &ListPlace::Body(step.id.clone()), index);
-            }
-            StepKind::ToolCall(_)
-            | StepKind::Match { .. }
-            | StepKind::Conditional { .. }
-            | StepKind::Human { .. }
-            | StepKind::Plan { .. }
-            | StepKind::Agent { .. }
-            | StepKind::Final { .. } => {}
-        }
     }
 }

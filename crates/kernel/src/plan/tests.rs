@@ -166,7 +166,8 @@ fn bad_call(keys: &str, expected: &str) {
 }
 
 const TYPES: &str = "`tool_call`, `match`, `conditional_branch`, `parallel_branch`, \
-                     `loop_over_items`, `human_in_the_loop`, `plan`, `agent`, `final_response`";
+                     `loop_over_items`, `human_in_the_loop`, `plan`, `agent`, `publish_event`, \
+                     `final_response`";
 
 fn value(text: &str) -> Value {
     Node::parse(text, &Limits::default()).unwrap().to_value()
@@ -773,6 +774,50 @@ fn a_plan_can_be_drawn() {
     s_sub --> s_end
 "#;
     assert_eq!(mermaid(&good(EXAMPLE).0), expected);
+}
+
+#[test]
+fn a_wrong_event_is_refused() {
+    let publishing = |keys: &str, expected: &str| {
+        bad_steps(&format!("  - {{id: a, type: publish_event, {keys}}}"), expected);
+    };
+    let untyped = "`type` of the event is missing, or no text; \
+                   hint: say what happened: `type: TradeRepaired`";
+    publishing("event: «{tradeId: x}", untyped);
+    publishing("event: «{type: ''}", untyped);
+    publishing("event: «{type: 1, id: {jsonPath: $.promptInput.id}}", untyped);
+    publishing("event: «{type: [{jsonPath: $.promptInput.id}]}", untyped);
+    publishing(
+        "event: «TradeRepaired",
+        "expected a map with `type`, or a pointer to one, found a text",
+    );
+    publishing("event: {type: T}, «saveAs: x", "unknown key `saveAs` in a publish_event step");
+    publishing(
+        "event: {type: T, sum: «{jsonPath: \"$.history[?(@.planStepId=='b')]\"}}",
+        "there is no step `b`",
+    );
+}
+
+#[test]
+fn a_published_event_is_drawn_by_its_type() {
+    let text = with_steps(
+        "  - {id: a, type: publish_event, event: {type: Told, of: {jsonPath: $.promptInput.x}}, \
+         nextStepId: b}\n  \
+         - {id: b, type: publish_event, event: {jsonPath: $.promptInput.event}, nextStepId: c}\n  \
+         - {id: c, type: publish_event, event: {type: Ended}}",
+    );
+    let (plan, warnings) = good(&text);
+    assert!(warnings.is_empty());
+    let drawn = mermaid(&plan);
+    for line in [
+        "s_a>\"a<br/>publishes Told\"]",
+        "s_b>\"b<br/>publishes $.promptInput.event\"]",
+        "s_c>\"c<br/>publishes Ended\"]",
+        "s_a --> s_b",
+        "s_c --> finish((\"end\"))",
+    ] {
+        assert!(drawn.contains(line), "{line}\n{drawn}");
+    }
 }
 
 #[test]

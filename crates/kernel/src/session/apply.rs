@@ -54,6 +54,7 @@ impl Session {
             | Fact::TalkCompacted { .. }
             | Fact::AgentAnswered { .. } => self.apply_agent(event),
             Fact::StepChosen { .. }
+            | Fact::EventPublished { .. }
             | Fact::StepFailed { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepDiverted { .. }
@@ -91,7 +92,7 @@ impl Session {
 
     fn apply_run(&mut self, event: &Event) {
         match &event.fact {
-            Fact::RunStarted { run, plan, closure, input, by, frame, start } => {
+            Fact::RunStarted { run, plan, closure, input, by, frame, start, trace } => {
                 self.runs_made += 1;
                 let started = Run {
                     id: *run,
@@ -117,6 +118,7 @@ impl Session {
                     open_fixes: 0,
                     spent: RunSpent::default(),
                     stopped: None,
+                    trace: *trace,
                 };
                 self.runs.insert(*run, started);
                 self.add_frame(new_frame(*frame, *run, plan, FrameKind::Root));
@@ -172,7 +174,9 @@ impl Session {
 
     fn apply_step(&mut self, fact: &Fact) {
         match fact {
-            Fact::StepChosen { frame, next, .. } => self.enter(*frame, next.clone()),
+            Fact::StepChosen { frame, next, .. } | Fact::EventPublished { frame, next, .. } => {
+                self.enter(*frame, next.clone());
+            }
             Fact::StepFailed { frame, fault, .. } => {
                 self.with_frame(*frame, |frame| frame.state = FrameState::Faulted(fault.clone()));
                 self.set_ready(*frame);

@@ -1,14 +1,12 @@
-//! How an agent goes on: its turns, the calls that they make, its conversation.
+//! How an agent goes on: its turns, its conversation, its time.
 
 use super::frame::{AgentPhase, AgentState};
-use super::{CallState, FrameKind, FrameState, Session};
+use super::{FrameKind, FrameState, Session};
 use crate::agent::CLARIFY;
-use crate::call::{HowFar, Judgement, Reach, Verdict};
 use crate::datum::Datum;
-use crate::entry::Mode;
-use crate::event::{AgentEntry, CallRequest, Event, Fact, TurnEnd, TurnKind, TurnStart};
+use crate::event::{AgentEntry, CallMade, Event, Fact, TurnEnd, TurnKind, TurnStart};
 use crate::fault::Fault;
-use crate::ids::{CallId, FrameId, Millis, StepId};
+use crate::ids::{FrameId, Millis};
 use crate::talk::{CallLine, Guard, Line, Settled, Spent, Talk, made_digest};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,6 +46,7 @@ impl Session {
             agent: entry.agent.clone(),
             input: entry.input.clone(),
             continues: entry.continues,
+            commands: entry.commands,
             save_as: entry.save_as.clone(),
             next: entry.next.clone(),
             talk,
@@ -55,9 +54,12 @@ impl Session {
             route: None,
             turns: 0,
             calls: 0,
+            stops: false,
+            output: None,
             spent: Spent::default(),
             last_input: 0,
             made: BTreeMap::new(),
+            entered_at: Some(at),
             working_since: Some(at),
         };
         self.with_frame(entry.frame, |frame| {
@@ -151,7 +153,7 @@ impl Session {
             });
             return;
         }
-        let line = |made: &crate::event::CallMade| CallLine {
+        let line = |made: &CallMade| CallLine {
             call: made.call,
             said: made.said.clone(),
             tool: made.tool.clone(),
@@ -172,6 +174,7 @@ impl Session {
                 true => AgentPhase::Said(end.text.clone(), end.stop),
                 false => AgentPhase::Calls,
             };
+            agent.stops = end.stops;
             agent.talk.lines.push(Line::Turn { seq, calls });
             for made in &end.calls {
                 let digest = made_digest(&made.said, &made.arguments);
@@ -180,26 +183,6 @@ impl Session {
         });
         self.open_calls(end, step.as_ref());
         self.look_at_calls(end.frame);
-    }
-
-    /// A frame for each call that goes out.
-    fn open_calls(&mut self, end: &TurnEnd, step: Option<&StepId>) {
-        for made in &end.calls {
-            let mut index = 0;
-            self.with_agent(end.frame, |agent| {
-                index = agent.calls;
-                agent.calls += 1;
-            });
-            let (Some(child), Some(tool)) = (made.frame, &made.tool) else { continue };
-            let kind = FrameKind::Call {
-                index,
-                tool: tool.clone(),
-                arguments: made.arguments.clone(),
-                approve: made.approve,
-            };
-            self.add_child(end.frame, child, kind, Mode::Apart);
-            self.enter(child, step.cloned());
-        }
     }
 
     fn spend(&mut self, end: &TurnEnd) {
@@ -230,170 +213,9 @@ impl Session {
         });
     }
 
-    fn give_results(&mut self, frame: FrameId, results: &BTreeMap<CallId, Settled>) {
-        for (call, settled) in results {
-            let child = self.turn_calls(frame).iter().find(|line| line.call == *call);
-            match child.and_then(|line| line.frame) {
-                Some(child) => self.settle_call(child, settled.clone()),
-                None => self.settle_line(frame, *call, settled),
-            }
-        }
-        if self.asked_of(frame).is_some_and(|kind| kind == "clarify") {
-            self.forget_ask_of(frame);
-            self.with_frame(frame, |frame| frame.state = FrameState::Agent);
-        }
-        self.close_approval(frame);
-        self.look_at_calls(frame);
-    }
-
-    fn settle_line(&mut self, frame: FrameId, call: CallId, settled: &Settled) {
-        self.with_agent(frame, |agent| {
-            let line = agent.talk.last_calls_mut().iter_mut().find(|line| line.call == call);
-            if let Some(line) = line.filter(|line| line.settled.is_none()) {
-                line.settled = Some(settled.clone());
-            }
-        });
-    }
-
-    /// Ends the frame of a call: its one result is known.
-    pub(super) fn settle_call(&mut self, child: FrameId, settled: Settled) {
-        self.forget_call_of(child);
-        self.forget_ask_of(child);
-        self.clear_ready(child);
-        self.wake_above(child);
-        let Some(frame) = self.frames.remove(&child) else { return };
-        let Some(parent) = frame.parent else { return };
-        self.with_frame(parent, |above| {
-            frame.recent.iter().for_each(|entry| above.remember(entry.clone()));
-            above.last_output = frame.last_output.clone().or(above.last_output.take());
-            let Some(agent) = &mut above.agent else { return };
-            let calls = agent.talk.last_calls_mut();
-            if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(child)) {
-                line.frame = None;
-                line.settled = Some(settled);
-            }
-        });
-        self.close_approval(parent);
-        self.look_at_calls(parent);
-    }
-
-    /// An agent's call is requested: with the model's arguments, or with a person's.
-    pub(super) fn note_arguments(&mut self, request: &CallRequest) {
-        let Some(frame) = self.frames.get(&request.frame) else { return };
-        let (FrameKind::Call { arguments, .. }, Some(parent)) = (&frame.kind, frame.parent) else {
-            return;
-        };
-        let edited = (*arguments != request.arguments).then(|| request.arguments.clone());
-        self.with_agent(parent, |agent| {
-            let calls = agent.talk.last_calls_mut();
-            if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(request.frame)) {
-                line.edited = edited;
-            }
-        });
-    }
-
-    /// Whether this frame is one call of an agent's turn.
-    pub(super) fn is_agents_call(&self, frame: FrameId) -> bool {
-        let frame = self.frames.get(&frame);
-        frame.is_some_and(|frame| matches!(frame.kind, FrameKind::Call { .. }))
-    }
-
-    /// The gate spoke about an agent's call: its agent decides what comes of it.
-    pub(super) fn call_judged(&mut self, child: FrameId, judgement: &Judgement) {
-        self.clear_ready(child);
-        let Some(parent) = self.frames.get(&child).and_then(|frame| frame.parent) else { return };
-        if let Judgement::Admitted { verdict: Verdict::Ask(_), .. } = judgement {
-            self.with_agent(parent, |agent| {
-                let calls = agent.talk.last_calls_mut();
-                if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(child)) {
-                    line.guard = Guard::Approve;
-                }
-            });
-        }
-        self.look_at_calls(parent);
-    }
-
-    /// Whether what came of a call is for the model. A write of which nobody knows whether it
-    /// happened is for a person, also one that may be repeated under its key: the model would make
-    /// a call with another.
-    pub(super) fn is_for_the_model(&self, call: CallId, how: HowFar) -> bool {
-        let Some(open) = self.calls.get(&call) else { return false };
-        let only_reads = || open.pins.as_ref().is_none_or(|pins| pins.reach == Reach::Reads);
-        self.is_agents_call(open.request.frame) && (how != HowFar::Unknown || only_reads())
-    }
-
-    /// An approval of which every call was started or settled has done its work.
-    pub(super) fn close_approval(&mut self, frame: FrameId) {
-        let state = self.frames.get(&frame).map(|frame| &frame.state);
-        let Some(FrameState::Asking(ask)) = state else { return };
-        let Some(open) = self.asks.get(ask).filter(|open| !open.is_open()) else { return };
-        let crate::ask::AskBody::Approve { calls } = &open.ask.body else { return };
-        let waits = |call: &crate::ask::AskedCall| {
-            let open = self.calls.get(&call.call_id);
-            open.is_some_and(|open| matches!(open.state, CallState::Judged(_)))
-        };
-        if calls.iter().any(waits) || self.agent(frame).is_none() {
-            return;
-        }
-        self.forget_ask_of(frame);
-        self.with_frame(frame, |frame| frame.state = FrameState::Agent);
-        self.look_at_calls(frame);
-    }
-
-    /// An agent that waits for its calls is ready when it can do something about them, and only
-    /// then: a run whose calls all wait for people must count as waiting.
-    pub(super) fn look_at_calls(&mut self, frame: FrameId) {
-        let Some(agent) = self.agent(frame) else { return };
-        if agent.phase != AgentPhase::Calls {
-            return;
-        }
-        let state = self.frames.get(&frame).map(|frame| &frame.state);
-        match state {
-            Some(FrameState::Agent) => {}
-            _ => return,
-        }
-        if self.calls_can_go_on(frame) {
-            self.set_ready(frame);
-        } else {
-            self.clear_ready(frame);
-        }
-    }
-
-    fn calls_can_go_on(&self, frame: FrameId) -> bool {
-        let open = || self.turn_calls(frame).iter().filter(|line| line.settled.is_none());
-        if open().next().is_none() || open().any(|line| line.frame.is_none()) {
-            return true;
-        }
-        let states = || open().map(|line| line.frame.and_then(|child| self.call_state(child)));
-        let refused = |judgement: &Judgement| match judgement {
-            Judgement::Refused(_) => true,
-            Judgement::Admitted { verdict, .. } => matches!(verdict, Verdict::Deny(_)),
-        };
-        let is_refused =
-            |state: Option<&CallState>| matches!(state, Some(CallState::Judged(j)) if refused(j));
-        let judged = |state: Option<&CallState>| matches!(state, Some(CallState::Judged(_)));
-        let unjudged =
-            |state: Option<&CallState>| matches!(state, None | Some(CallState::Requested));
-        states().any(is_refused) || (states().any(judged) && !states().any(unjudged))
-    }
-
-    /// The calls of a frame's last turn.
-    pub fn turn_calls(&self, frame: FrameId) -> &[CallLine] {
-        self.agent(frame).map_or(&[], |agent| agent.talk.last_calls())
-    }
-
     /// The agent of a frame.
     pub fn agent(&self, frame: FrameId) -> Option<&AgentState> {
         self.frames.get(&frame)?.agent.as_deref()
-    }
-
-    fn call_state(&self, child: FrameId) -> Option<&CallState> {
-        self.calls.get(&self.call_of(child)?).map(|open| &open.state)
-    }
-
-    fn asked_of(&self, frame: FrameId) -> Option<&'static str> {
-        let FrameState::Asking(ask) = self.frames.get(&frame)?.state else { return None };
-        self.asks.get(&ask).map(|open| open.ask.body.kind())
     }
 
     /// A run whose agent did not come to its end says so.

@@ -36,6 +36,7 @@ impl Session {
             Fact::CallStarted { call, grant } => {
                 let open = self.calls.get_mut(call)?;
                 open.state = CallState::Started;
+                open.started_at = Some(event.at);
                 if is_on(Switch::ApprovalUsedTwice) {
                     open.request.grant = *grant;
                 }
@@ -80,6 +81,7 @@ impl Session {
             run,
             requested_seq: seq,
             state: CallState::Requested,
+            started_at: None,
             pins: None,
             given: Arc::default(),
             rounds: 0,
@@ -216,6 +218,8 @@ impl Session {
         }
         self.set_ready(open.request.frame);
         self.wake_above(open.request.frame);
+        // A command that the gate refused: its agent has nothing to decide while a person looks.
+        self.look_above_call(open.request.frame);
         row
     }
 }

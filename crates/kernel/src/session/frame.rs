@@ -142,6 +142,8 @@ pub struct AgentState {
     pub input: Arc<Datum>,
     /// Whether its conversation is the session's.
     pub continues: bool,
+    /// Whether its model speaks in commands.
+    pub commands: bool,
     /// The context key for its answer.
     pub save_as: ContextKey,
     /// Where the frame goes then.
@@ -156,12 +158,19 @@ pub struct AgentState {
     pub turns: u32,
     /// How many calls were made.
     pub calls: u32,
+    /// Whether it is done once the calls of the last turn gave their outputs.
+    pub stops: bool,
+    /// What the last of its calls gave.
+    pub output: Option<Arc<Datum>>,
     /// What it has spent.
     pub spent: Spent,
     /// How many tokens the last turn read: how long the conversation is.
     pub last_input: u64,
     /// How often it made each call, by a digest of tool and arguments.
     pub made: BTreeMap<ContentHash, u32>,
+    /// When its step began.
+    #[serde(default)]
+    pub entered_at: Option<Millis>,
     /// Since when it works, while it does.
     pub working_since: Option<Millis>,
 }

@@ -11,6 +11,7 @@ use crate::ids::{
     StepId,
 };
 use crate::talk::Talk;
+use crate::trace::TraceParent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ mod apply_calls;
 mod apply_wants;
 mod apply_frames;
 mod apply_agent;
+mod apply_agent_calls;
 mod snapshot;
 
 pub use apply_agent::turn_timer;
@@ -193,6 +195,10 @@ pub struct Run {
     /// What stopped an agent of it before it was done: a limit, if one did.
     #[serde(default)]
     pub stopped: Option<Arc<str>>,
+    /// The span that it is a part of, with whether its trace is recorded: the caller's, or its own
+    /// where its trace begins with it.
+    #[serde(default)]
+    pub trace: Option<TraceParent>,
 }
 
 impl Run {
@@ -227,6 +233,9 @@ pub struct OpenCall {
     pub requested_seq: u64,
     /// How far it is.
     pub state: CallState,
+    /// When it was sent first.
+    #[serde(default)]
+    pub started_at: Option<Millis>,
     /// What it pins of its tool, once admitted.
     pub pins: Option<Pins>,
     /// What came of all that it wanted, once it was sent again with it.

@@ -3,7 +3,7 @@
 use super::{BETA_HEADER, PROVIDER};
 use crate::dialect::Request;
 use crate::shape;
-use crate::transcript::{Called, Entry, Said, Transcript};
+use crate::transcript::{Called, Entry, Pieces, Said, Transcript};
 use kernel::llm::{Prompt, ToolCard, ToolChoice};
 use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
@@ -128,32 +128,13 @@ fn generation(model: &str) -> (u32, u32) {
 }
 
 fn messages(model: &str, transcript: &Transcript<'_>) -> Vec<Value> {
-    let mut messages = Vec::new();
-    for entry in &transcript.entries {
-        match entry {
-            Entry::User(text) => push(&mut messages, "user", vec![text_block(text)]),
-            Entry::Model(said) => {
-                push(&mut messages, "assistant", spoken(model, said));
-                push(&mut messages, "user", said.calls.iter().map(result).collect());
-            }
-        }
-    }
-    messages
-}
-
-/// The roles alternate; results stand first in the message after their calls.
-fn push(messages: &mut Vec<Value>, role: &str, blocks: Vec<Value>) {
-    if blocks.is_empty() {
-        return;
-    }
-    if let Some(last) = messages.last_mut()
-        && last["role"] == role
-        && let Some(content) = last["content"].as_array_mut()
-    {
-        content.extend(blocks);
-        return;
-    }
-    messages.push(json!({"role": role, "content": blocks}));
+    transcript.alternating(&Pieces {
+        model: "assistant",
+        key: "content",
+        text: text_block,
+        spoken: &|said| spoken(model, said),
+        result,
+    })
 }
 
 fn spoken(model: &str, said: &Said<'_>) -> Vec<Value> {
@@ -311,6 +292,29 @@ mod tests {
         let native = json!({"model": model, "blocks": blocks});
         let said = signed("Well.", &[call("a", "t")], PROVIDER, native);
         vec![user("x"), said, result("a", "t", "ok", false)]
+    }
+
+    #[test]
+    fn a_command_is_shown_with_the_call_that_it_is() {
+        let model = "claude-sonnet-5-5";
+        let command = "{\"intent\": \"CALL_TOOL\", \"tool\": \"t\"}";
+        // It said a text and called nothing: its thoughts do not fit what it counts as.
+        let blocks = json!([
+            {"type": "thinking", "thinking": "Hm.", "signature": "s1"},
+            {"type": "text", "text": command},
+        ]);
+        let native = json!({"model": model, "blocks": blocks});
+        let said = signed(command, &[call("a", "t")], PROVIDER, native);
+        let messages = [user("x"), said, result("a", "t", "ok", false), user("and?")];
+        let body = request(&settings(model), &prompt(&messages, &[card("t")])).body;
+        let kinds: Vec<&str> = body["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|message| message["content"].as_array().into_iter().flatten())
+            .filter_map(|block| block["type"].as_str())
+            .collect();
+        assert_eq!(kinds, ["text", "text", "tool_use", "tool_result", "text"], "{body:#}");
     }
 
     #[test]

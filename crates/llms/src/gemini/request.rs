@@ -2,7 +2,7 @@
 
 use super::PROVIDER;
 use crate::shape;
-use crate::transcript::{Called, Entry, Said, Transcript};
+use crate::transcript::{Called, Pieces, Said, Transcript};
 use kernel::llm::{Prompt, ToolCard, ToolChoice};
 use serde_json::{Map, Value, json};
 
@@ -67,32 +67,13 @@ fn tool(card: &ToolCard) -> Value {
 }
 
 fn contents(model: &str, transcript: &Transcript<'_>) -> Vec<Value> {
-    let mut contents = Vec::new();
-    for entry in &transcript.entries {
-        match entry {
-            Entry::User(text) => push(&mut contents, "user", vec![json!({"text": text})]),
-            Entry::Model(said) => {
-                push(&mut contents, "model", spoken(model, said));
-                push(&mut contents, "user", said.calls.iter().map(result).collect());
-            }
-        }
-    }
-    contents
-}
-
-/// The roles alternate; results stand first in the content after their calls.
-fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
-    if parts.is_empty() {
-        return;
-    }
-    if let Some(last) = contents.last_mut()
-        && last["role"] == role
-        && let Some(known) = last["parts"].as_array_mut()
-    {
-        known.extend(parts);
-        return;
-    }
-    contents.push(json!({"role": role, "parts": parts}));
+    transcript.alternating(&Pieces {
+        model: "model",
+        key: "parts",
+        text: text_part,
+        spoken: &|said| spoken(model, said),
+        result,
+    })
 }
 
 fn spoken(model: &str, said: &Said<'_>) -> Vec<Value> {
@@ -102,7 +83,7 @@ fn spoken(model: &str, said: &Said<'_>) -> Vec<Value> {
     }
     let mut parts = Vec::new();
     if !said.text.trim().is_empty() {
-        parts.push(json!({"text": said.text}));
+        parts.push(text_part(said.text));
     }
     for (index, called) in said.calls.iter().enumerate() {
         let mut part = call(called);
@@ -125,7 +106,7 @@ fn as_it_was(parts: &[Value], said: &Said<'_>) -> Option<Vec<Value>> {
         let mut back = match (part["text"].as_str(), part["functionCall"].as_str()) {
             (Some(said), None) => {
                 text.push_str(said);
-                json!({"text": said})
+                text_part(said)
             }
             (None, Some(tool)) => call(calls.next().filter(|called| called.tool == tool)?),
             _ => return None,
@@ -136,6 +117,10 @@ fn as_it_was(parts: &[Value], said: &Said<'_>) -> Option<Vec<Value>> {
         written.push(back);
     }
     (calls.next().is_none() && text == said.text).then_some(written)
+}
+
+fn text_part(text: &str) -> Value {
+    json!({"text": text})
 }
 
 fn call(called: &Called<'_>) -> Value {

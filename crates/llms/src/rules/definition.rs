@@ -129,6 +129,17 @@ pub(super) enum Reply {
     /// JSON, where a form is asked for.
     Answer(Tree),
     Calls(Vec<CallRule>),
+    /// A command, as text.
+    Command(CommandRule),
+}
+
+/// A command that a rule writes, for an agent that speaks in commands.
+pub(super) struct CommandRule {
+    pub(super) tool: Tree,
+    pub(super) arguments: Tree,
+    pub(super) stop: bool,
+    /// What stands beside these, by its key.
+    pub(super) beside: Vec<(&'static str, Tree)>,
 }
 
 /// Calls that a rule makes: one, or one for each item of a list.

@@ -1,14 +1,14 @@
 //! A rules file, section by section.
 
 use super::definition::{
-    AnswerRule, CallRule, Choice, Conditions, Definition, Fallback, Is, Kind, Let, Reply,
-    ResultTest, Rule, TaskRules, Tree, TurnKind,
+    AnswerRule, CallRule, Choice, CommandRule, Conditions, Definition, Fallback, Is, Kind, Let,
+    Reply, ResultTest, Rule, TaskRules, Tree, TurnKind,
 };
 use super::reading::{Names, Reader, quoted};
 use super::scope::Texts;
 use kernel::limits::Limits;
 use kernel::plan::mistake::{Mistake, meant};
-use kernel::plan::source::{Node, NodeKind};
+use kernel::plan::source::{Node, NodeKind, Subject};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -19,13 +19,16 @@ const SECTIONS: &[&str] = &[
 ];
 /// What every expression of a turn may look at.
 const TURN_NAMES: &[&str] =
-    &["text", "now", "now_minute", "today", "zone", "tools", "form", "turn"];
+    &["text", "event", "now", "now_minute", "today", "zone", "tools", "form", "turn"];
 const CALL_NAMES: &[&str] = &[
     "tool", "args", "status", "ok", "failed", "rejected", "answered", "feedback", "answer",
     "outcome", "result", "calls", "past",
 ];
 const TALK_NAMES: &[&str] = &["calls", "past", "fresh", "looked"];
 const TASK_NAMES: &[&str] = &["kind", "type", "part", "head", "inherited", "before", "m"];
+
+/// What a command may say beside what it does.
+const BESIDE: &[&str] = &["reasoning", "expected"];
 
 /// Where a request may be cut: commas and the like, ends of sentences and lines, "and".
 const JOINTS: &str = concat!(
@@ -36,10 +39,19 @@ const JOINTS: &str = concat!(
 /// What is never cut.
 const QUOTES: &str = "[\"“][^\"“”]*[\"”]";
 
+/// How mistakes of the text are told.
+const RULES: Subject = Subject {
+    noun: "rules file",
+    if_empty: "it has `version`, `rules` and `fallback`",
+    if_large: "make two files of it, each for a model of its own",
+    if_deep: "rules are not that deep",
+};
+
 /// Reads a file. All mistakes are told at once, in the order of the text.
 pub(super) fn read(text: &str, file: &str) -> Result<Definition, Vec<Mistake>> {
-    let root = Node::parse(text, &Limits::default()).map_err(|mistakes| {
-        mistakes.into_iter().map(|mistake| of_rules(mistake, file)).collect::<Vec<_>>()
+    let root = Node::parse_as(&RULES, text, &Limits::default()).map_err(|mistakes| {
+        let filed = |mistake: Mistake| Mistake { file: Some(file.to_owned()), ..mistake };
+        mistakes.into_iter().map(filed).collect::<Vec<_>>()
     })?;
     let mut reader = Reader::new(file.to_owned());
     let definition = definition(&mut reader, &root);
@@ -54,22 +66,6 @@ pub(super) fn read(text: &str, file: &str) -> Result<Definition, Vec<Mistake>> {
             Err(reader.mistakes)
         }
     }
-}
-
-fn reworded(text: &str) -> String {
-    text.replace("in a plan", "in a rules file")
-        .replace("holds no plan", "holds no rules")
-        .replace("a plan has `steps`; `waypost init` writes one", "it has `rules` and `fallback`")
-        .replace("one plan per file", "one file of rules")
-        .replace("the plan has", "the file has")
-}
-
-/// The loader is that of plans, and says so.
-fn of_rules(mut mistake: Mistake, file: &str) -> Mistake {
-    mistake.message = reworded(&mistake.message);
-    mistake.hint = mistake.hint.as_deref().map(reworded);
-    mistake.file = Some(file.to_owned());
-    mistake
 }
 
 fn definition(reader: &mut Reader, root: &Node) -> Option<Definition> {
@@ -219,7 +215,8 @@ fn rules(reader: &mut Reader, node: &Node, names: &Names) -> Vec<Rule> {
 }
 
 fn rule(reader: &mut Reader, node: &Node, names: &Names) -> Option<Rule> {
-    if !reader.map(node, "a rule", &["rule", "when", "let", "say", "answer", "calls"]) {
+    let known = ["rule", "when", "let", "say", "answer", "calls", "command"];
+    if !reader.map(node, "a rule", &known) {
         return None;
     }
     let name = reader.need(node, "rule").and_then(|node| reader.text(node));
@@ -313,19 +310,54 @@ fn result_test(reader: &mut Reader, node: &Node) -> Option<ResultTest> {
 }
 
 fn reply(reader: &mut Reader, node: &Node, names: &Names) -> Option<Reply> {
-    match (node.get("say"), node.get("answer"), node.get("calls")) {
-        (Some(say), None, None) => reader.template(say, names).map(Reply::Say),
-        (None, Some(answer), None) => reader.tree(answer, names).map(Reply::Answer),
-        (None, None, Some(calls)) => {
+    let ways = ["say", "answer", "calls", "command"].map(|way| node.get(way));
+    match ways {
+        [Some(say), None, None, None] => reader.template(say, names).map(Reply::Say),
+        [None, Some(answer), None, None] => reader.tree(answer, names).map(Reply::Answer),
+        [None, None, None, Some(command)] => {
+            command_rule(reader, command, names).map(Reply::Command)
+        }
+        [None, None, Some(calls), None] => {
             let nodes = reader.list(calls);
             let calls: Vec<_> = nodes.iter().map(|node| call_rule(reader, node, names)).collect();
             calls.into_iter().collect::<Option<Vec<_>>>().map(Reply::Calls)
         }
         _ => {
             let mistake = Mistake::error("a rule replies in one way");
-            reader.note(node, mistake.hint("give it one of `say`, `answer` and `calls`"));
+            let hint = "give it one of `say`, `answer`, `calls` and `command`";
+            reader.note(node, mistake.hint(hint));
             None
         }
+    }
+}
+
+fn command_rule(reader: &mut Reader, node: &Node, names: &Names) -> Option<CommandRule> {
+    let known = ["tool", "args", "stop", "reasoning", "expected"];
+    if !reader.map(node, "a command", &known) {
+        return None;
+    }
+    let tool = reader.need(node, "tool").and_then(|node| reader.tree(node, names));
+    let arguments = arguments(reader, node, names);
+    let stop = node.get("stop").map(|node| reader.flag(node));
+    let mut beside = Vec::new();
+    for key in BESIDE {
+        let value = node.get(key).map(|node| reader.tree(node, names));
+        if let Some(value) = value {
+            beside.push((*key, value?));
+        }
+    }
+    let stop = match stop {
+        Some(stop) => stop?,
+        None => true,
+    };
+    Some(CommandRule { tool: tool?, arguments: arguments?, stop, beside })
+}
+
+/// `args`, which may be left out.
+fn arguments(reader: &mut Reader, node: &Node, names: &Names) -> Option<Tree> {
+    match node.get("args") {
+        Some(arguments) => reader.tree(arguments, names),
+        None => Some(Tree::Literal(Value::Object(Map::new()))),
     }
 }
 
@@ -362,10 +394,7 @@ fn call_rule(reader: &mut Reader, node: &Node, names: &Names) -> Option<CallRule
 fn choice(reader: &mut Reader, node: &Node, names: &Names) -> Option<Choice> {
     let test = node.get("if").map(|node| reader.expression(node, names));
     let tool = reader.need(node, "tool").and_then(|node| reader.tree(node, names));
-    let arguments = match node.get("args") {
-        Some(arguments) => reader.tree(arguments, names),
-        None => Some(Tree::Literal(Value::Object(Map::new()))),
-    };
+    let arguments = arguments(reader, node, names);
     let test = match test {
         Some(test) => Some(test?),
         None => None,

@@ -1,6 +1,6 @@
 //! Rules files with mistakes, and small ones that show what each key does.
 
-use super::Rules;
+use super::{Rules, stub_rules};
 use kernel::ids::Millis;
 use kernel::llm::{
     AnswerForm, Llm, Message, ModelCall, Prompt, ToolCard, ToolChoice, Turn, Unheard,
@@ -29,6 +29,7 @@ fn prompt(messages: Vec<Message>, tools: &[&str]) -> Prompt {
         input_schema: Arc::new(json!({})),
     };
     Prompt {
+        trace: None,
         messages,
         tools: tools.iter().map(card).collect(),
         choice: ToolChoice::Auto,
@@ -68,7 +69,12 @@ fn a_file_needs_rules_and_a_fallback() {
         ["r.yaml:1:1: error: `fallback` is missing: what is said where no rule holds; hint: add \
              `fallback: {say: I cannot help with that.}`"]
     );
-    assert!(mistakes("").join("\n").contains("holds no rules"));
+    assert!(mistakes("").join("\n").contains("holds no rules file; hint: it has `version`"));
+    assert!(
+        mistakes(&["[".repeat(100), "]".repeat(100)].concat())
+            .join("\n")
+            .contains("rules are not that deep")
+    );
     assert!(mistakes("version: 2\nrules: []\nfallback: {say: x}")[0].contains("r.yaml:1:10"));
     assert!(mistakes("a: [").join("\n").starts_with("r.yaml:"));
 }
@@ -106,7 +112,10 @@ fallback: {say: '{{ txet }}'}
         ("r.yaml:7:18: error: `turn` cannot be `robot`", "`router` or `executor`"),
         ("r.yaml:7:25: error: unknown key `sayd` in `when`", "did you mean `said`?"),
         ("r.yaml:8:10: error: `nmae` is not known here", "the names here are"),
-        ("r.yaml:9:5: error: a rule replies in one way", "one of `say`, `answer` and `calls`"),
+        (
+            "r.yaml:9:5: error: a rule replies in one way",
+            "one of `say`, `answer`, `calls` and `command`",
+        ),
         ("r.yaml:10:17: error: there is no pattern `helo`", "the patterns are"),
         ("r.yaml:13:17: error: `txet` is not known here", "did you mean `text`?"),
     ];
@@ -274,4 +283,125 @@ fn a_turn_is_the_same_every_time() {
     let turn = || futures::executor::block_on(rules.turn(&prompt, &Unheard)).unwrap();
     assert_eq!(turn().text, "2026-11-15T10:30:00 2026-11-16T15:00:00");
     assert_eq!(turn(), turn());
+}
+
+/// The command that a text is.
+fn command(turn: &Turn) -> Value {
+    assert!(turn.calls.is_empty());
+    serde_json::from_str(&turn.text).unwrap_or_else(|error| panic!("{error}: {}", turn.text))
+}
+
+#[test]
+fn an_event_is_answered_with_a_command() {
+    let rules = rules(
+        "
+version: 1
+rules:
+  - rule: look
+    when: {if: event and not calls}
+    command:
+      tool: find
+      args: {order: '{{ event.order }}', as: 'order {{ event.order }}', none: '{{ event.none }}'}
+      reasoning: It must be {{ text|length }} letters long.
+      stop: false
+  - rule: send
+    when: {after: find, if: event}
+    command: {tool: 'send.{{ (calls|last).result.way }}'}
+fallback: {say: 'no event in {{ text }}'}
+",
+    );
+    let asked = || user("{\"order\": 7}");
+    let looked = json!({
+        "intent": "CALL_TOOL", "tool": "find", "args": {"order": 7, "as": "order 7"},
+        "stop": false, "reasoning": "It must be 12 letters long.",
+    });
+    assert_eq!(command(&answer(&rules, vec![asked()])), looked);
+    // A command may name what cannot be called: whoever reads it says so.
+    let sent = json!({"intent": "CALL_TOOL", "tool": "send.mail", "args": {}, "stop": true});
+    let found = [call("1", "find", json!({})), result("1", "{\"way\": \"mail\"}", false)];
+    let messages = [vec![asked()], found.to_vec()].concat();
+    assert_eq!(command(&answer(&rules, messages)), sent);
+    for text in ["hello", "[1]", "{order: 7}", ""] {
+        let said = format!("no event in {text}");
+        assert_eq!(answer(&rules, vec![user(text)]).text, said.trim());
+    }
+    // An event may be longer than a request in words.
+    let long = json!({"order": "x".repeat(10_000)}).to_string();
+    assert_eq!(command(&answer(&rules, vec![user(&long)]))["tool"], "find");
+    assert!(answer(&rules, vec![user(&"x".repeat(10_000))]).text.starts_with("no event in x"));
+}
+
+#[test]
+fn a_wrong_command_is_told() {
+    let text = "\
+version: 1
+rules:
+  - rule: both
+    say: a
+    command: {tool: t}
+  - rule: slips
+    command: {args: {}, stopp: true, stop: 1}
+fallback: {say: x}
+";
+    let told = mistakes(text);
+    let expected = [
+        ("r.yaml:3:5: error: a rule replies in one way", "`calls` and `command`"),
+        ("r.yaml:7:14: error: `tool` is missing", "add `tool: ..` here"),
+        ("r.yaml:7:25: error: unknown key `stopp` in a command", "did you mean `stop`?"),
+        ("r.yaml:7:44: error: expected true or false", "write true or false here"),
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, (message, hint)) in told.iter().zip(expected) {
+        assert!(told.starts_with(message) && told.contains(hint), "{told}\n{message}");
+    }
+}
+
+#[test]
+fn a_command_is_no_answer_in_a_form() {
+    let rules =
+        rules("version: 1\nrules:\n  - {rule: any, command: {tool: t}}\nfallback: {say: no}");
+    let mut asked = prompt(vec![user("{}")], &[]);
+    assert_eq!(command(&rules.answer(&asked).unwrap())["tool"], "t");
+    asked.answer = Some(AnswerForm { name: "route".to_owned(), schema: Arc::new(json!({})) });
+    assert!(rules.answer(&asked).unwrap().text.contains("refuse"));
+}
+
+#[test]
+fn the_stub_raises_a_ticket_or_escalates() {
+    let rules = rules(stub_rules());
+    let decided = |event: Value| command(&answer(&rules, vec![user(&event.to_string())]));
+    for reason in ["LEI not found in registry", "no lei", "Leidos is gone"] {
+        let args = json!({
+            "tradeId": "T-200", "category": "ReferenceData", "summary": "Counterparty LEI issue",
+            "detail": format!("Failure reason: {reason}"),
+        });
+        let ticket =
+            json!({"intent": "CALL_TOOL", "tool": "case.raiseTicket", "args": args, "stop": true});
+        assert_eq!(decided(json!({"tradeId": "T-200", "reason": reason})), ticket);
+    }
+    let escalated = |event: Value| {
+        let command = decided(event);
+        assert_eq!((&command["tool"], &command["stop"]), (&json!("events.publish"), &json!(true)));
+        assert!(command["expected"].is_string());
+        command["args"].clone()
+    };
+    let told = |field: &str, id: Value, reason: &str| {
+        let kind = "TradeEscalated";
+        json!({"type": kind, field: id, "by": "agent", "reason": reason})
+    };
+    let event = json!({"tradeId": "T-300", "altIds": [1], "reason": "Something else"});
+    assert_eq!(escalated(event), told("tradeId", json!("T-300"), "Something else"));
+    // A case may be named by another field, and by a number.
+    let event = json!({"altIds": [1], "orderId": 7, "reason": "late"});
+    assert_eq!(escalated(event), told("orderId", json!(7), "late"));
+    let event = json!({"amount": 1, "order_id": "o-1"});
+    assert_eq!(escalated(event), told("order_id", json!("o-1"), ""));
+    let ticket = decided(json!({"orderId": 7, "reason": "LEI"}));
+    assert_eq!(ticket["args"]["tradeId"], "7");
+    // What was done for an earlier request of the case changes nothing.
+    let first = [user("{\"tradeId\": \"T-1\", \"reason\": \"LEI\"}")];
+    let done = [call("1", "case_-2eraiseTicket", json!({})), result("1", "{}", false)];
+    let messages = [first.to_vec(), done.to_vec(), first.to_vec()].concat();
+    assert_eq!(command(&answer(&rules, messages))["tool"], "case.raiseTicket");
+    assert!(answer(&rules, vec![user("hello")]).text.starts_with("There is nothing"));
 }

@@ -6,7 +6,8 @@
 use super::conversation::{Call, Run, Status, runs};
 use super::dates::{Here, show};
 use super::definition::{
-    CallRule, Choice, Conditions, Definition, Is, Let, Reply, ResultTest, Rule, Tree, TurnKind,
+    CallRule, Choice, CommandRule, Conditions, Definition, Is, Let, Reply, ResultTest, Rule, Tree,
+    TurnKind,
 };
 use super::functions;
 use super::patterns::captures;
@@ -21,6 +22,8 @@ const CALLS_MAX: usize = 64;
 /// The longest text that is read as tasks. Reading takes time that grows with the square of the
 /// length, and nothing else runs on its thread meanwhile.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
+/// The longest text that is read as an event.
+const EVENT_BYTES_MAX: usize = 256 * 1024;
 
 /// The answer to a prompt.
 pub(super) fn answer(definition: &Definition, prompt: &Prompt) -> Result<Turn, LlmError> {
@@ -29,7 +32,7 @@ pub(super) fn answer(definition: &Definition, prompt: &Prompt) -> Result<Turn, L
         LlmError::new(LlmErrorKind::BadRequest, message).hint("write an IANA name: `Europe/Berlin`")
     })?;
     let stage = Stage::new(definition, prompt, here);
-    if stage.run.text.len() > TEXT_BYTES_MAX {
+    if !stage.has_event && stage.run.text.len() > TEXT_BYTES_MAX {
         tracing::warn!(bytes = stage.run.text.len(), "a request is too long for the rules");
         return Ok(stage.fall_back());
     }
@@ -42,6 +45,8 @@ struct Stage<'a> {
     definition: &'a Definition,
     prompt: &'a Prompt,
     run: Run,
+    /// What is asked is an event, and no request in words.
+    has_event: bool,
     /// The calls since the last turn that acted, that turn's own included.
     recent: Vec<Call>,
     /// The calls of that turn.
@@ -62,8 +67,13 @@ impl<'a> Stage<'a> {
         let mut scope = Scope::default();
         scope.set_json("turn", &json!(run.turns));
         scope.set_json("text", &json!(run.text));
+        let event = event(&run.text);
+        let has_event = event.is_some();
+        if let Some(event) = event {
+            scope.set_json("event", &event);
+        }
         let past: Vec<Call> = runs.into_iter().flat_map(|run| run.calls).collect();
-        let mut stage = Self { definition, prompt, run, recent, fresh, scope };
+        let mut stage = Self { definition, prompt, run, has_event, recent, fresh, scope };
         stage.set_the_scene(here);
         stage.set_calls(&past, acted);
         stage.set_tasks();
@@ -154,9 +164,9 @@ impl<'a> Stage<'a> {
         list(open.into_iter())
     }
 
-    /// The tasks of a text; none where it is too long to be read.
+    /// The tasks of a text; none where it is too long to be read, or an event is asked about.
     fn tasks(&self, text: &str, given: Option<usize>) -> Value {
-        if text.len() > TEXT_BYTES_MAX {
+        if self.has_event || text.len() > TEXT_BYTES_MAX {
             return list(std::iter::empty());
         }
         let rules = &self.definition.tasks;
@@ -226,6 +236,7 @@ impl<'a> Stage<'a> {
             },
             Reply::Answer(tree) => said(&self.grown(tree, &scope).to_string()),
             Reply::Calls(rules) => self.calls(rules, &scope),
+            Reply::Command(rule) => self.command(rule, &scope),
         }?;
         tracing::debug!(rule = rule.name, line = rule.line, "a rule replies");
         Some(turn)
@@ -310,6 +321,23 @@ impl<'a> Stage<'a> {
         Some(Turn { calls, ..Turn::default() })
     }
 
+    /// A command, where no form is asked for. Whether its tool can be called is for whoever reads
+    /// it to say, and its `stop` ends what would go in circles.
+    fn command(&self, rule: &CommandRule, scope: &Scope) -> Option<Turn> {
+        if self.prompt.answer.is_some() {
+            return None;
+        }
+        let mut command = Map::new();
+        command.insert("intent".to_owned(), json!("CALL_TOOL"));
+        command.insert("tool".to_owned(), self.grown(&rule.tool, scope));
+        command.insert("args".to_owned(), self.grown(&rule.arguments, scope));
+        command.insert("stop".to_owned(), json!(rule.stop));
+        for (key, tree) in &rule.beside {
+            command.insert((*key).to_owned(), self.grown(tree, scope));
+        }
+        said(&Json::Object(command).to_string())
+    }
+
     /// What a call is made for: the items of a list, or once for nothing.
     fn items(&self, rule: &CallRule, scope: &Scope) -> Vec<Option<Value>> {
         let Some((list, _)) = &rule.for_each else { return vec![None] };
@@ -385,6 +413,12 @@ impl ResultTest {
             }),
         }
     }
+}
+
+/// The event that a text is: one JSON object.
+fn event(text: &str) -> Option<Json> {
+    let is_object = text.len() <= EVENT_BYTES_MAX && text.trim_start().starts_with('{');
+    is_object.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 fn is_empty(value: &Json) -> bool {

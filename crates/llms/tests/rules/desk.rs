@@ -210,6 +210,7 @@ impl Desk {
             input_schema: Arc::new(json!({"type": "object"})),
         };
         Prompt {
+            trace: None,
             messages: self.messages.clone(),
             tools: tools.iter().map(card).collect(),
             choice: ToolChoice::Auto,

@@ -101,6 +101,12 @@ impl fmt::Display for Place {
     }
 }
 
+/// A place as clients are told it, where everything up to this row is behind it: what comes after
+/// is asked for with it.
+pub(super) fn after_row(row: u64) -> String {
+    Place { row: row.saturating_add(1), sent: 0 }.to_string()
+}
+
 fn number(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if plain { u64::from_str_radix(text, 16).ok() } else { None }
@@ -122,7 +128,7 @@ impl Source for Feed {
     async fn first(&mut self, doors: &Doors) -> Result<Event, Failure> {
         let asks = open_asks(doors).await?;
         let realm = doors.caller().realm.as_str().to_owned();
-        let cursor = Place { row: self.end.saturating_add(1), sent: 0 }.to_string();
+        let cursor = after_row(self.end);
         Ok(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY))
     }
 

@@ -234,6 +234,7 @@ mod tests {
         let places = LoginPlaces {
             callback: "https://wp.test/oauth/callback".to_owned(),
             client_metadata: Some("https://wp.test/oauth/client.json".to_owned()),
+            shown_to_callers: false,
         };
         let document = client_document(&places).unwrap();
         assert_eq!(document["client_id"], "https://wp.test/oauth/client.json");

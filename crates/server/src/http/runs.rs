@@ -6,13 +6,14 @@ use crate::error::Failure;
 use crate::once::{Key, replayed};
 use crate::params::{Named, Params, Wait, short};
 use crate::shown;
+use crate::trace::Trace;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
-use engine::{RunReport, RunRequest, RunSession, RunTarget};
+use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget};
 use kernel::ids::{AgentName, PlanId, RunId, SessionId};
 use kernel::plan::mistake::meant;
 use serde_json::{Map, Value, json};
@@ -27,6 +28,7 @@ pub(crate) async fn start(
     State(doors): State<Shared>,
     Params(wait): Params<Wait>,
     key: Key,
+    Trace(trace): Trace,
     Raw(sent): Raw,
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
@@ -39,9 +41,11 @@ pub(crate) async fn start(
             input: input(body.input),
             session: body.session.map_or(RunSession::New, RunSession::Named),
             once: None,
+            about: RunAbout::default(),
         },
     };
-    let request = RunRequest { once, ..request };
+    let about = RunAbout { trace, ..RunAbout::default() };
+    let request = RunRequest { once, about, ..request };
     let report = doors.engine.run(doors.caller(), request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
     Ok(settled_or_not(report))
@@ -133,7 +137,7 @@ fn to_agent(doors: &Doors, agent: String, body: RunBody) -> Result<RunRequest, F
         Some(thread) => RunSession::Thread(thread),
     };
     let (target, input) = (RunTarget::Plan(talk(&name)), json!({"user_request": text}));
-    Ok(RunRequest { target, input, session, once: None })
+    Ok(RunRequest { target, input, session, once: None, about: RunAbout::default() })
 }
 
 /// The plan by which an agent is talked to.

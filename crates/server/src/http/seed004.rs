@@ -8,11 +8,12 @@ use crate::error::Failure;
 use crate::once::{Key, replayed};
 use crate::params::{Named, Params, page};
 use crate::shown;
+use crate::trace::Trace;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use engine::{Resume, RunReport, RunRequest, RunSession};
+use engine::{Resume, RunAbout, RunReport, RunRequest, RunSession};
 use kernel::call::ToolSpec;
 use kernel::contracts::SessionRef;
 use kernel::ids::{AskId, BadId, Space, StepId};
@@ -79,6 +80,7 @@ pub(crate) async fn execute(
     State(doors): State<Shared>,
     Named(name): Named,
     key: Key,
+    Trace(trace): Trace,
     Raw(sent): Raw,
 ) -> Result<Response, Failure> {
     let body: ExecutePlan = parse(&sent, doors.limits().body_depth_max)?;
@@ -87,6 +89,7 @@ pub(crate) async fn execute(
         input: input(body.initial_args),
         session: RunSession::Existing(named(&name)),
         once: key.once(&sent),
+        about: RunAbout { trace, ..RunAbout::default() },
     };
     let wait_ms = doors.limits().execute_wait_ms;
     let report = doors.engine.run(doors.caller(), request, wait_ms).await;

@@ -5,7 +5,7 @@ use super::runs::talk;
 use crate::body::{Maybe, Posted};
 use crate::doors::{Administrator, Doors, Shared};
 use crate::error::Failure;
-use crate::params::{InSpace, Named, Params, page, session_ref};
+use crate::params::{InSpace, Named, Params, page, session_ref, short};
 use crate::shown;
 use crate::threads;
 use axum::Json;
@@ -130,14 +130,30 @@ pub(crate) async fn context(
     Ok(Json(rest::ContextAnswer { context: inspection.context }))
 }
 
+/// `?space=&unsent=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RemoveQuery {
+    space: Option<String>,
+    unsent: Option<String>,
+}
+
 /// `DELETE /sessions/{id}`.
 pub(crate) async fn remove(
     State(doors): State<Shared>,
     Named(name): Named,
-    Params(query): Params<InSpace>,
+    Params(query): Params<RemoveQuery>,
 ) -> Result<StatusCode, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    doors.engine.remove_session(doors.caller(), &wanted).await?;
+    match query.unsent.as_deref() {
+        None => doors.engine.remove_session(doors.caller(), &wanted).await?,
+        Some("drop") => doors.engine.drop_session(doors.caller(), &wanted).await?,
+        Some(other) => {
+            let message = format!("`unsent` cannot be `{}`", short(other));
+            let hint = "it is `drop`, to remove events that were not sent; leave it out to wait";
+            return Err(Failure::bad_request("bad_query", message).hint(hint));
+        }
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

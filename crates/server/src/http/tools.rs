@@ -7,13 +7,14 @@ use crate::error::Failure;
 use crate::once::{Key, replayed};
 use crate::params::{Named, Params, Wait, page, short};
 use crate::shown;
+use crate::trace::Trace;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalKind};
-use engine::{CallReport, RunReport};
+use engine::{CallReport, CallRequest, RunReport};
 use kernel::call::{ToolSpec, Wants};
 use kernel::contracts::Paged;
 use kernel::ids::ToolName;
@@ -65,6 +66,7 @@ pub(crate) async fn call(
     Named(name): Named,
     Params(wait): Params<Wait>,
     key: Key,
+    Trace(trace): Trace,
     Raw(sent): Raw,
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
@@ -75,7 +77,9 @@ pub(crate) async fn call(
     let tool = ToolName::from(name);
     let arguments = input(body.arguments);
     let once = key.once(&sent);
-    let report = doors.engine.call_once(doors.caller(), &tool, arguments, once, wait_ms).await;
+    let request = CallRequest::new(tool.clone(), arguments, wait_ms);
+    let request = CallRequest { once, trace, ..request };
+    let report = doors.engine.call_with(doors.caller(), request).await;
     match report.map_err(|refusal| Failure::placed(refusal, PLACES))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
         CallReport::Wants(wants) => {

@@ -55,9 +55,13 @@ impl Outcome {
     /// A result of this kind and these members, which must be an object.
     pub(crate) fn of(kind: Kind, result: &impl Serialize) -> Self {
         // These are plain data; writing them as JSON cannot fail.
-        let text = serde_json::to_string(result).unwrap_or_default();
-        let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-        Self::written(kind, inside.unwrap_or_default().to_owned())
+        let mut text = serde_json::to_string(result).unwrap_or_default();
+        // Without the braces, in the same place.
+        match (text.pop(), text.starts_with('{')) {
+            (Some('}'), true) => drop(text.drain(..1)),
+            _ => text.clear(),
+        }
+        Self::written(kind, text)
     }
 
     /// A result whose members are written already, without the braces.

@@ -25,7 +25,7 @@ pub(crate) async fn call(exchange: Exchange) -> Answered {
     if spec.pace == Pace::Task && !takes_tasks(&exchange.client) {
         return Err(tasks_needed());
     }
-    let calling = Calling::new(&exchange, &spec, params.key()?);
+    let calling = Calling::new(&exchange, &spec, &mut params)?;
     let (arguments, retry) = params.split();
     let (waiting, given) = before(&calling, &retry)?;
     let run = match &waiting {

@@ -9,6 +9,7 @@ use super::exchange::Exchange;
 use super::result::{self, TaskStatus};
 use super::seal::Bound;
 use super::wanting::{Retry, abilities, missing_capability, what};
+use crate::content::whole;
 use engine::refusal::{Refusal, RefusalKind};
 use engine::{CallRequest, Engine, Once, RunReport};
 use futures::future::{Either, select};
@@ -16,7 +17,8 @@ use kernel::call::{Caller, Given, Pace, Reach, Told, ToolSpec};
 use kernel::canonical;
 use kernel::ids::{Millis, RunId, StepId};
 use kernel::limits::Limits;
-use serde::Deserialize;
+use kernel::trace::TraceParent;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use std::pin::pin;
 use std::sync::Arc;
@@ -56,11 +58,19 @@ pub(crate) struct Params {
 struct Meta {
     #[serde(default, rename = "waypost/idempotencyKey")]
     key: Option<String>,
+    #[serde(default, deserialize_with = "span")]
+    traceparent: Option<TraceParent>,
+}
+
+/// A span, if it is one: what it is not is no reason to refuse a call.
+fn span<'de, D: Deserializer<'de>>(said: D) -> Result<Option<TraceParent>, D::Error> {
+    let said = Value::deserialize(said)?;
+    Ok(said.as_str().and_then(|said| said.parse().ok()))
 }
 
 impl Params {
     /// The key under which the call is done once, if it has one.
-    pub(crate) fn key(&mut self) -> Result<Option<String>, RpcError> {
+    fn key(&mut self) -> Result<Option<String>, RpcError> {
         let key = self.meta.take().and_then(|meta| meta.key);
         let fits = |key: &String| {
             (1..=KEY_CHARS_MAX).contains(&key.len())
@@ -72,6 +82,11 @@ impl Params {
         Err(RpcError::invalid_params(format!(
             "`{META_IDEMPOTENCY_KEY}` is one word of 1 to {KEY_CHARS_MAX} visible characters"
         )))
+    }
+
+    /// The span of whoever calls, as the call itself names it.
+    fn trace(&self) -> Option<TraceParent> {
+        self.meta.as_ref().and_then(|meta| meta.traceparent)
     }
 
     /// The arguments, and what a client adds when it calls again.
@@ -90,6 +105,8 @@ pub(crate) struct Calling<'a> {
     pub(crate) spec: &'a ToolSpec,
     /// The key under which it is done once.
     key: Option<String>,
+    /// The span of whoever calls.
+    trace: Option<TraceParent>,
     /// Until when its run is waited for.
     until: Millis,
     /// How many steps were told as progress.
@@ -108,7 +125,14 @@ pub(crate) fn tasks_needed() -> RpcError {
 
 impl<'a> Calling<'a> {
     /// A call that begins now, under a key if it has one.
-    pub(crate) fn new(exchange: &'a Exchange, spec: &'a ToolSpec, key: Option<String>) -> Self {
+    pub(crate) fn new(
+        exchange: &'a Exchange,
+        spec: &'a ToolSpec,
+        params: &mut Params,
+    ) -> Result<Self, RpcError> {
+        // What the call says of itself goes before what came with it.
+        let trace = params.trace().or(exchange.trace);
+        let key = params.key()?;
         let engine = &exchange.door.doors.engine;
         let wait_ms = if takes_tasks(&exchange.client) {
             engine.limits().mcp_task_after_ms
@@ -116,7 +140,7 @@ impl<'a> Calling<'a> {
             engine.limits().mcp_call_wait_ms
         };
         let until = engine.clock().now().plus_ms(wait_ms);
-        Self { exchange, spec, key, until, told: AtomicU64::new(0) }
+        Ok(Self { exchange, spec, key, trace, until, told: AtomicU64::new(0) })
     }
 
     /// The engine.
@@ -180,6 +204,7 @@ impl<'a> Calling<'a> {
             once,
             run: Some(run),
             as_task: takes_tasks(&self.exchange.client),
+            trace: self.trace,
             ..CallRequest::new(self.spec.name.clone(), arguments, self.first_ms())
         }
     }
@@ -188,7 +213,7 @@ impl<'a> Calling<'a> {
     pub(crate) async fn done(&self, output: Value) -> Outcome {
         let named = output.as_str().is_some_and(|text| text.starts_with("blob://"));
         let output = if named && self.is_recorded() {
-            result::whole(self.engine(), self.caller(), output).await
+            whole(self.engine(), self.caller(), output).await
         } else {
             output
         };

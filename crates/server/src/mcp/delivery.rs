@@ -13,7 +13,7 @@ use super::sessions::{self, Session};
 use crate::doors::{Closing, Shared};
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::future::{BoxFuture, Either, ready, select};
 use futures::{Stream, StreamExt, stream};
@@ -81,8 +81,7 @@ impl Accept {
         match answered {
             Ok(outcome) if self.json => {
                 let pieces = outcome.pieces(&handling.id, handling.version);
-                let body = Body::new(Pieces(pieces.into()));
-                (status, [(CONTENT_TYPE, JSON)], body).into_response()
+                as_json(status, Body::new(Pieces(pieces.into())))
             }
             _ => self.whole(status, handling.written(answered)),
         }
@@ -106,7 +105,14 @@ pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
 
 /// A message as JSON.
 pub(crate) fn json(status: StatusCode, message: String) -> Response {
-    (status, [(CONTENT_TYPE, JSON)], message).into_response()
+    as_json(status, message.into())
+}
+
+fn as_json(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    response
 }
 
 /// The response to a request.

@@ -4,6 +4,7 @@ use super::client::Client;
 use super::door::Door;
 use super::outbox::Outbox;
 use kernel::call::{Caller, Listener, LogLevel, Teller, Told};
+use kernel::trace::TraceParent;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ pub(crate) struct Exchange {
     pub(crate) params: Option<Box<RawValue>>,
     /// A way to its sender.
     pub(crate) outbox: Outbox,
+    /// The sender's span, where it came with the request and not in it.
+    pub(crate) trace: Option<TraceParent>,
 }
 
 impl Exchange {

@@ -1,12 +1,13 @@
 //! `/mcp`: MCP over HTTP, both eras at one address. The stateless version only posts; a session
 //! opens a stream with GET, takes a lost one up again, and ends with DELETE. Pages of our own
-//! names may call us from a browser; the frame has refused all others.
+//! names may call us from a browser; the frame refuses all others.
 
 use super::delivery::{self, wants_events};
 use super::door::Door;
 use super::headers::header;
 use super::post::{Refused, no_session, post, session, session_id};
 use super::replay::{Place, STANDALONE};
+use crate::frame::framed;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -22,8 +23,12 @@ const METHODS: &str = "POST, GET, DELETE, OPTIONS";
 /// What a client that comes back saw last.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Answers whatever comes to `/mcp`.
+/// Answers whatever comes to `/mcp`, in the frame of all doors.
 pub(crate) async fn serve(State(door): State<Arc<Door>>, request: Request) -> Response {
+    framed(&door.doors, request, |request| answer(door.clone(), request)).await
+}
+
+async fn answer(door: Arc<Door>, request: Request) -> Response {
     let origin = request.headers().get(ORIGIN).cloned();
     let method = request.method().clone();
     let mut response = match method {

@@ -14,6 +14,7 @@ use super::outbox::Outbox;
 use super::sessions::Session;
 use super::{hello, lists};
 use crate::body::{self, is_deeper};
+use crate::trace;
 use axum::extract::Request;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -266,6 +267,7 @@ impl Arrival<'_> {
             id: asked.id.clone(),
             params: asked.what.params.map(RawValue::to_owned),
             outbox,
+            trace: trace::of(self.headers),
         }
     }
 

@@ -8,7 +8,7 @@ use engine::refusal::{CALLER_LACKS, Refusal, RefusalKind};
 use engine::{Engine, RunReport};
 use kernel::call::{Abilities, Caller, ToolSpec, Yields};
 use kernel::fault::Fault;
-use kernel::ids::{ContentHash, Space};
+use kernel::ids::Space;
 use kernel::schema::sentence;
 use kernel::session::RunStatus;
 use serde::{Deserialize, Serialize};
@@ -255,15 +255,6 @@ pub(crate) fn trouble(refusal: Refusal) -> RpcError {
         data["hint"] = Value::String(hint);
     }
     RpcError::new(code, refusal.message).data(data)
-}
-
-/// An output as a whole: a run keeps a large one as a blob and names that.
-pub(crate) async fn whole(engine: &Engine, caller: &Caller, output: Value) -> Value {
-    let hash = output.as_str().and_then(|text| text.strip_prefix("blob://"));
-    let Some(hash) = hash.filter(|hash| hash.len() == 64) else { return output };
-    let blob = engine.blob(caller, &ContentHash::from(hash)).await;
-    let read = blob.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    read.unwrap_or(output)
 }
 
 /// What a run called: a tool directly, or a plan.

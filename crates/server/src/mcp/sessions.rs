@@ -308,7 +308,7 @@ pub(crate) async fn ask(
     }
     let _asked = Asked { session: session.clone(), number };
     let gone = || RpcError::new(INTERNAL_ERROR, format!("the client left before `{method}`"));
-    if !way.send(request(&Id::number(number), method, &params)).await {
+    if !way.send(request(&Id::number(number), method, &params.to_string())).await {
         return Err(gone());
     }
     let wait_ms = session.limits.mcp_ask_wait_ms;

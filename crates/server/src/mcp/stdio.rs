@@ -166,6 +166,7 @@ impl Pipe {
             id: asked.id.clone(),
             params: asked.what.params.map(RawValue::to_owned),
             outbox: Outbox::new(Arc::new(self.way(session))),
+            trace: None,
         }
     }
 

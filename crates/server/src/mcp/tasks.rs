@@ -8,6 +8,7 @@ use super::elicit::{self, Said, Unfit};
 use super::exchange::Exchange;
 use super::result::{self, TaskStatus, trouble};
 use super::wanting::{Retry, responses};
+use crate::content::whole;
 use engine::refusal::RefusalKind;
 use engine::{Engine, RunReport};
 use kernel::ask::{Ask, AskStatus, Reply};
@@ -126,7 +127,7 @@ async fn outcome(exchange: &Exchange, report: RunReport) -> Outcome {
     }
     let spec = result::called(engine, &exchange.caller, &report);
     let output = report.run.answer.unwrap_or_default();
-    let output = result::whole(engine, &exchange.caller, output).await;
+    let output = whole(engine, &exchange.caller, output).await;
     result::done(spec.as_deref(), output, exchange.client.version)
 }
 

@@ -44,8 +44,9 @@ enum Way {
     },
 }
 
+/// Who answers behind a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Provider {
+pub(super) enum Provider {
     OpenAi,
     Anthropic,
     Gemini,
@@ -53,7 +54,7 @@ enum Provider {
 
 impl Provider {
     /// The variable that a key is in where the entry names none.
-    fn variable(self) -> &'static str {
+    pub(super) fn variable(self) -> &'static str {
         match self {
             Provider::OpenAi => "OPENAI_API_KEY",
             Provider::Anthropic => "ANTHROPIC_API_KEY",
@@ -61,7 +62,8 @@ impl Provider {
         }
     }
 
-    fn kind(self, remote: Remote) -> ModelKind {
+    /// The model that it serves.
+    pub(super) fn kind(self, remote: Remote) -> ModelKind {
         match self {
             Provider::OpenAi => ModelKind::OpenAi(remote),
             Provider::Anthropic => ModelKind::Anthropic(remote),
@@ -71,7 +73,7 @@ impl Provider {
 }
 
 /// What `provider` may say; nothing is rules.
-const PROVIDERS: &[(&str, Option<Provider>)] = &[
+pub(super) const PROVIDERS: &[(&str, Option<Provider>)] = &[
     ("rules", None),
     ("openai", Some(Provider::OpenAi)),
     ("anthropic", Some(Provider::Anthropic)),
@@ -158,20 +160,22 @@ impl ModelEntry {
             let hint = "the path begins at the project's folder";
             rules.mistake(Mistake::error(what).hint(hint))
         };
-        let text = match around.texts.get(&path) {
-            Some(text) => text.clone(),
-            None => {
-                let file = around.folder.join(&path);
-                let bytes = fs::metadata(&file).map_err(|error| refused(error.to_string()))?.len();
-                if bytes > around.bytes_max as u64 {
-                    let most = around.bytes_max;
-                    return Err(refused(format!("{bytes} bytes are more than {most}")));
-                }
-                fs::read_to_string(&file).map_err(|error| refused(error.to_string()))?
-            }
-        };
+        let text = rules_text(&path, around).map_err(refused)?;
         Ok(ModelKind::Rules { text, file: PathBuf::from(path) })
     }
+}
+
+/// The text of a project's file of rules, or why there is none.
+pub(super) fn rules_text(path: &str, around: &Around<'_>) -> Result<String, String> {
+    if let Some(text) = around.texts.get(path) {
+        return Ok(text.clone());
+    }
+    let file = around.folder.join(path);
+    let bytes = fs::metadata(&file).map_err(|error| error.to_string())?.len();
+    if bytes > around.bytes_max as u64 {
+        return Err(format!("{bytes} bytes are more than {}", around.bytes_max));
+    }
+    fs::read_to_string(&file).map_err(|error| error.to_string())
 }
 
 fn way(keys: Keys) -> Result<Way, Mistake> {

@@ -1,9 +1,10 @@
-//! The models that agents may name: `[models.<name>]` of our settings, and those whose provider's
-//! key is in the environment. Keys and files are looked up only when a server starts, so settings
-//! can be read, shown and checked without them.
+//! The models that agents may name: `[models.<name>]` of our settings, those whose provider's key
+//! is in the environment, and those that pipelines bring themselves. Keys and files are looked up
+//! only when a server starts, so settings can be read, shown and checked without them.
 
 mod keys;
 mod entry;
+mod of_pipelines;
 
 use crate::layer::Layer;
 use crate::upstreams::Variables;
@@ -17,6 +18,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 pub use entry::ModelEntry;
+pub(crate) use of_pipelines::{is_alone, of_pipelines};
 
 const MODELS: &str = "models";
 

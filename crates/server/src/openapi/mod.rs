@@ -8,9 +8,12 @@ mod operation;
 mod rest;
 mod upstreams;
 mod agents;
+mod pipelines;
+mod sinks;
 mod seed;
 mod spec;
 
+pub(crate) use pipelines::with_pipelines;
 pub use spec::document;
 #[cfg(test)]
 pub(crate) use spec::operations;

@@ -15,7 +15,10 @@ fn paths() -> Vec<(&'static str, Value)> {
         ("sessionId", path("id", "`ses_..`, or the client's own key.", "order-7")),
         ("planId", path("id", "The plan's id; `/` in it is `%2F`.", "math::conditional_add")),
         ("toolName", path("name", "The tool's name; `/` in it is `%2F`.", "math::add")),
+        ("pipelineName", path("name", "The pipeline's name.", "trade-failures")),
         ("upstreamName", path("name", "The upstream's name.", "github")),
+        ("sinkName", path("name", "The sink's name.", "events")),
+        ("eventId", path("event", "The event's id.", "ses_01a1dd49285d71d2a6fbc5ee6e127904.5")),
         ("refName", path("refName", "The provider's name.", "crm")),
         ("agentName", path("refName", "The agent's name.", "diary")),
         ("agentId", path("id", "The agent's id.", "6571a1f0c2a4d5e6f7081920")),
@@ -53,6 +56,15 @@ fn filters() -> Vec<(&'static str, Value)> {
         ("realm", realm),
         ("wait", query("wait", "Seconds to wait for the run, 30 if absent.", seconds)),
         ("space", query("space", "Where several spaces have the same key, which.", text())),
+        (
+            "unsent",
+            query(
+                "unsent",
+                "`drop` removes events with it that a sink has not passed; else that is waited \
+                 for a moment, and then refused.",
+                json!({"type": "string", "enum": ["drop"]}),
+            ),
+        ),
         ("ofSpace", query("space", "Only of this space.", text())),
         ("ofStatus", query("status", "Only of this status.", run_status)),
         ("ofPlan", query("plan", "Only whose latest run is of this plan.", text())),
@@ -65,6 +77,14 @@ fn filters() -> Vec<(&'static str, Value)> {
             query("kind", "Only of this kind.", json!({"$ref": "#/components/schemas/AskKind"})),
         ),
         ("askStatus", query("status", "Only of this status.", ask_status)),
+        (
+            "deliveryStatus",
+            query(
+                "status",
+                "Only of this status.",
+                json!({"$ref": "#/components/schemas/DeliveryStatus"}),
+            ),
+        ),
     ]
 }
 

@@ -179,7 +179,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         path: "/api/v1/sessions/{id}",
         id: "removeSession",
         summary: "Removes a session that does not move, with all that belongs to it",
-        parameters: &["sessionId", "space"],
+        parameters: &["sessionId", "space", "unsent"],
         body: Body::None,
         answers: &[Answer {
             status: 204,
@@ -409,6 +409,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: Body::None,
         answers: &[json_answer(200, "Health", "it can")],
         refusals: &[&[503]],
+    },
+    Operation {
+        method: "GET",
+        path: "/health",
+        id: "health",
+        summary: "Whether the process answers, as clients of pipelines ask it",
+        parameters: &[],
+        body: Body::None,
+        answers: &[json_answer(200, "Health", "`UP`")],
+        refusals: &[],
     },
     Operation {
         method: "GET",

@@ -1,7 +1,7 @@
 //! The whole document.
 
 use super::operation::{Operation, PROBLEM, Refusals, SEED, THREAD};
-use super::{agents, parameters, rest, schemas, seed, upstreams};
+use super::{agents, parameters, pipelines, rest, schemas, seed, sinks, upstreams};
 use serde_json::{Map, Value, json};
 
 /// What the doors are, as OpenAPI 3.1.
@@ -40,8 +40,9 @@ pub(crate) fn operations() -> impl Iterator<Item = (&'static str, &'static str)>
 
 fn table() -> impl Iterator<Item = (&'static Operation, Refusals)> {
     let rest = rest::RUNS.iter().chain(rest::SESSIONS).chain(rest::CATALOG).chain(rest::OPERATIONS);
-    let rest = rest.chain(upstreams::UPSTREAMS).chain(agents::AGENTS);
-    let seeds = seed::SESSIONS.iter().chain(agents::ENTITIES);
+    let rest = rest.chain(upstreams::UPSTREAMS).chain(agents::AGENTS).chain(pipelines::PIPELINES);
+    let rest = rest.chain(sinks::SINKS);
+    let seeds = seed::SESSIONS.iter().chain(agents::ENTITIES).chain(pipelines::CASE_DOORS);
     let rest = rest.map(|operation| (operation, PROBLEM));
     let rest = rest.chain(seeds.map(|operation| (operation, SEED)));
     rest.chain(seed::THREADS.iter().map(|operation| (operation, THREAD)))

@@ -65,7 +65,7 @@ pub(super) fn env_of(env: &Named, around: &Around<'_>) -> Result<Vec<(String, Se
 }
 
 /// An address without what may be a secret: password, query and fragment.
-pub(super) fn shown_url(url: &str) -> String {
+pub(crate) fn shown_url(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let url = &url[..end];
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };

@@ -3,7 +3,7 @@
 
 use super::entry::Facts;
 use serde_json::Value;
-use tools::remote::{Secret, UpstreamConfig, UpstreamKind, UpstreamStatus};
+use tools::remote::{Document, RestAuth, Secret, UpstreamConfig, UpstreamKind, UpstreamStatus};
 use wire::mcp::MODERN;
 use wire::rest::{Fault, Upstream, UpstreamServer};
 
@@ -59,15 +59,33 @@ fn without_secrets(text: String, config: &UpstreamConfig) -> String {
         UpstreamKind::Stdio { env, .. } => values(env),
         UpstreamKind::Rest(rest) => {
             let url = rest.base_url.as_deref().map(of_url).unwrap_or_default();
-            [values(&rest.headers), url].concat()
+            let document = match &rest.document {
+                Document::Url(url) => of_url(url),
+                Document::File(_) => Vec::new(),
+            };
+            let auth = rest.auth.as_ref().map(of_auth);
+            [values(&rest.headers), url, document, auth.into_iter().collect()].concat()
         }
     };
     secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
+    // One may be the beginning of another.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets.iter().fold(text, |text, secret| text.replace(secret, "***"))
 }
 
+/// The values, and what follows the scheme of those that have one: `Bearer ..`.
 fn values(named: &[(String, Secret)]) -> Vec<&str> {
-    named.iter().map(|(_, secret)| secret.expose()).collect()
+    let whole = named.iter().map(|(_, secret)| secret.expose());
+    let tokens = whole.clone().filter_map(|value| Some(value.split_once(' ')?.1));
+    whole.chain(tokens).collect()
+}
+
+fn of_auth(auth: &RestAuth) -> &str {
+    match auth {
+        RestAuth::ApiKey { value, .. } => value.expose(),
+        RestAuth::Bearer(token) => token.expose(),
+        RestAuth::Basic { password, .. } => password.expose(),
+    }
 }
 
 /// The password and the query of an address.
@@ -115,27 +133,51 @@ fn server(said: &Value) -> Option<UpstreamServer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tools::remote::OauthConfig;
+    use tools::remote::{KeyPlace, OauthConfig, RestConfig};
 
-    #[test]
-    fn what_an_upstream_was_given_is_taken_out_of_its_errors() {
-        let config = UpstreamConfig {
+    fn config(kind: UpstreamKind) -> UpstreamConfig {
+        UpstreamConfig {
             name: "a".to_owned(),
             prefix: "a.".to_owned(),
-            kind: UpstreamKind::Http {
-                url: "http://u:hunter2@a.example/mcp?key=hunter3".to_owned(),
-                headers: vec![("X".to_owned(), Secret::new("hunter4"))],
-                oauth: OauthConfig {
-                    client_id: Some("client".to_owned()),
-                    client_secret: Some("hunter5".into()),
-                    ..OauthConfig::default()
-                },
-            },
+            kind,
             trusted: false,
             journal: true,
             timeout_ms: None,
             origin: "waypost.toml:1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_a_rest_server_was_given_is_taken_out_of_its_errors() {
+        let given = |auth: RestAuth| {
+            let document = Document::Url("http://a.example/doc?key=hunter1".to_owned());
+            let headers = vec![("X".to_owned(), Secret::new("Token hunter2"))];
+            let rest = RestConfig { auth: Some(auth), headers, ..RestConfig::new(document) };
+            let text = "?key=hunter1, hunter2, hunter2-and-more".to_owned();
+            without_secrets(text, &config(UpstreamKind::Rest(rest)))
         };
+        let secret = || Secret::new("hunter2-and-more");
+        let (name, place) = ("key".to_owned(), KeyPlace::Query);
+        for auth in [
+            RestAuth::ApiKey { name, place, value: secret() },
+            RestAuth::Bearer(secret()),
+            RestAuth::Basic { user: "me".to_owned(), password: secret() },
+        ] {
+            assert_eq!(given(auth), "?***, ***, ***");
+        }
+    }
+
+    #[test]
+    fn what_an_upstream_was_given_is_taken_out_of_its_errors() {
+        let config = config(UpstreamKind::Http {
+            url: "http://u:hunter2@a.example/mcp?key=hunter3".to_owned(),
+            headers: vec![("X".to_owned(), Secret::new("hunter4"))],
+            oauth: OauthConfig {
+                client_id: Some("client".to_owned()),
+                client_secret: Some("hunter5".into()),
+                ..OauthConfig::default()
+            },
+        });
         let text = "no answer at http://u:hunter2@a.example/mcp?key=hunter3 (hunter4): hunter5";
         assert_eq!(
             without_secrets(text.to_owned(), &config),

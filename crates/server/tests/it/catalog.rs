@@ -66,6 +66,8 @@ async fn tools_are_listed_shown_and_called() {
     let names: Vec<String> =
         all["items"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect();
     let known = [
+        "case.raiseTicket",
+        "events.publish",
         "http::request",
         "interaction::greeting",
         "math::add",

@@ -5,6 +5,8 @@ use crate::house::{Answer, House, request};
 use crate::login_server::LoginServer;
 use axum::body::Body;
 use axum::http::{Method, Uri};
+use engine::{RunAbout, RunRequest, RunSession, RunTarget};
+use kernel::call::Caller;
 use serde_json::{Value, json};
 use server::config::Config;
 use server::project::Project;
@@ -278,4 +280,53 @@ async fn who_we_are_can_be_read_where_it_can_be_reached() {
     assert_eq!(document.body["client_id"], "https://wp.test/oauth/client.json");
     assert_eq!(document.body["redirect_uris"], json!(["https://wp.test/oauth/callback"]));
     assert_eq!(document.body["token_endpoint_auth_method"], "none");
+}
+
+#[tokio::test]
+async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
+    let login = LoginServer::start().await;
+    let url = format!("{}/mcp", login.base);
+    // Nobody lives to see it looked at in its own time.
+    let house = House::build(
+        project(&format!(
+            "[limits]\nauthorize_poll_ms = 3600000\nauthorize_poll_ms_max = 3600000\n\
+             [mcp.servers.hub]\nurl = \"{url}\"\ntrusted = true\n"
+        )),
+        None,
+    )
+    .await;
+    until(&house, "login").await;
+    let back = login.agree(&begun(&house).await).await;
+    assert_eq!(comes_back(&house, &back).await.status, 200);
+    until(&house, "ready").await;
+    assert_eq!(house.delete(LOGIN).await.status, 204);
+    until(&house, "login").await;
+    let page = begun(&house).await;
+
+    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: true };
+    let plan = json!({"planId": "sum", "steps": [
+        {"id": "add", "type": "tool_call", "toolId": "hub.math__add",
+            "arguments": {"a": 2, "b": 3}, "saveAs": "sum", "nextStepId": "end"},
+        {"id": "end", "type": "final_response", "message": {"jsonPath": "$.context.sum"}}]});
+    let request = RunRequest {
+        target: RunTarget::Inline(plan),
+        input: json!({}),
+        session: RunSession::Thread("t".to_owned()),
+        once: None,
+        about: RunAbout::default(),
+    };
+    let waiting = house.engine.run(&caller, request, 10_000).await.unwrap();
+    let asks: Vec<Value> = waiting.asks.iter().map(|ask| json!(ask.row.ask)).collect();
+    assert!(asks.len() == 1 && json!(asks).to_string().contains(&page), "{page}: {asks:?}");
+    assert_eq!(comes_back(&house, &login.agree(&page).await).await.status, 200);
+    let mut status = String::new();
+    for _ in 0..2_000 {
+        let report = house.engine.run_report(&caller, waiting.run.id).await.unwrap();
+        report.run.status.name().clone_into(&mut status);
+        if status != "waiting" && status != "running" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(status, "completed", "the run does not go on after the login");
 }

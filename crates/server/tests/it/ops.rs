@@ -30,6 +30,10 @@ async fn metrics_count_what_happened() {
         "waypost_runs_ended_total{status=\"completed\"} 1",
         "waypost_calls_started_total 2",
         "waypost_asks_opened_total 1",
+        "waypost_asks_open{kind=\"fill\"} 1",
+        "waypost_run_duration_seconds_count{kind=\"plan\",status=\"completed\"} 1",
+        "waypost_ready 1",
+        "waypost_disk_full 0",
         "# EOF",
     ] {
         assert!(metrics.text.lines().any(|told| told == line), "{line}\n{}", metrics.text);

@@ -3,7 +3,9 @@
 use crate::house::{assembled, text};
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::schema::JsonSchemas;
-use kernel::call::{Abilities, Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
+use kernel::call::{
+    Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
+};
 use kernel::contracts::Tool;
 use kernel::ids::CallId;
 use kernel::limits::Limits;
@@ -63,6 +65,7 @@ async fn call(
         given: Arc::default(),
         can: Abilities::PERSON,
         teller: Teller::default(),
+        place: CallPlace::default(),
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),

@@ -4,6 +4,7 @@
 use super::columns::{integer, to_json};
 use super::keys;
 use super::refs;
+use super::tallies;
 use super::trouble::Trouble;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
@@ -56,6 +57,7 @@ pub(crate) fn write_append(
     connection: &Connection,
     append: &Append,
     epoch: u64,
+    tally_reasons_max: usize,
 ) -> Result<(), Trouble> {
     let row = &append.session;
     if row.seq < append.first_seq {
@@ -102,6 +104,10 @@ pub(crate) fn write_append(
     }
     if let Some(once) = &append.once {
         keys::write(connection, &row.key.realm, once)?;
+    }
+    if let Some(tally) = &append.tally {
+        let counted = (tally, row.updated_at);
+        tallies::add(connection, &row.key.realm, counted, tally_reasons_max)?;
     }
     Ok(())
 }

@@ -2,12 +2,28 @@
 
 use super::columns::integer;
 use super::trouble::Trouble;
+use kernel::contracts::{FeedStart, SINKS};
 use kernel::ids::RealmId;
 use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::json;
 
 /// Only ever on: a consumer never goes back.
 const ADVANCE: &str = "INSERT INTO consumers (realm, name, cursor) VALUES (?1, ?2, ?3) \
      ON CONFLICT (realm, name) DO UPDATE SET cursor = max(cursor, excluded.cursor)";
+
+/// Behind the newest row that there ever was, unless it is to begin with the oldest.
+const BEGIN: &str = "INSERT INTO consumers (realm, name, cursor) VALUES (?1, ?2, CASE WHEN ?3 \
+     THEN 0 ELSE coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'journal'), 0) END) \
+     ON CONFLICT (realm, name) DO NOTHING";
+
+const FORGET: &str = "DELETE FROM consumers WHERE realm = ?1 AND substr(name, 1, length(?2)) = ?2 \
+     AND name NOT IN (SELECT value FROM json_each(?3)) RETURNING name, cursor";
+
+const PASSED: &str = "SELECT min(cursor) FROM consumers WHERE realm = ?1 \
+     AND substr(name, 1, length(?2)) = ?2";
+
+const BEHIND: &str = "SELECT name FROM consumers WHERE realm = ?1 \
+     AND substr(name, 1, length(?2)) = ?2 AND cursor < ?3 ORDER BY cursor, name LIMIT 1";
 
 /// How far a named consumer is; 0 before its first step.
 pub(crate) fn place(connection: &Connection, realm: &RealmId, name: &str) -> Result<u64, Trouble> {
@@ -28,4 +44,50 @@ pub(crate) fn advance(
     let params = params![realm.as_str(), name, integer(cursor)];
     connection.prepare_cached(ADVANCE)?.execute(params)?;
     Ok(())
+}
+
+/// The place of a named consumer, which is given one if it has none.
+pub(crate) fn begin(
+    connection: &Connection,
+    realm: &RealmId,
+    name: &str,
+    start: FeedStart,
+) -> Result<u64, Trouble> {
+    let params = params![realm.as_str(), name, start == FeedStart::Oldest];
+    connection.prepare_cached(BEGIN)?.execute(params)?;
+    place(connection, realm, name)
+}
+
+/// Forgets those whose names begin so, but not these; which, and where they were.
+pub(crate) fn forget(
+    connection: &Connection,
+    realm: &RealmId,
+    prefix: &str,
+    but: &[String],
+) -> Result<Vec<(String, u64)>, Trouble> {
+    let mut statement = connection.prepare_cached(FORGET)?;
+    let params = params![realm.as_str(), prefix, json!(but).to_string()];
+    let rows = statement.query_and_then(params, |row| {
+        Ok::<_, Trouble>((row.get(0)?, row.get::<_, i64>(1)? as u64))
+    })?;
+    rows.collect()
+}
+
+/// The sink of a realm that is furthest behind this row; none where all have passed it.
+pub(crate) fn behind(
+    connection: &Connection,
+    realm: &RealmId,
+    row: u64,
+) -> Result<Option<String>, Trouble> {
+    let mut statement = connection.prepare_cached(BEHIND)?;
+    let params = params![realm.as_str(), SINKS, integer(row)];
+    Ok(statement.query_row(params, |row| row.get(0)).optional()?)
+}
+
+/// The row up to which all sinks of a realm have read; the last one there can be where it has none.
+pub(crate) fn passed(connection: &Connection, realm: &RealmId) -> Result<u64, Trouble> {
+    let mut statement = connection.prepare_cached(PASSED)?;
+    let params = params![realm.as_str(), SINKS];
+    let cursor: Option<i64> = statement.query_row(params, |row| row.get(0))?;
+    Ok(cursor.unwrap_or(i64::MAX) as u64)
 }

@@ -9,6 +9,7 @@ mod refs;
 mod schema;
 mod keys;
 mod consumers;
+mod tallies;
 mod append;
 mod poison;
 mod queue;
@@ -19,6 +20,7 @@ mod read;
 mod prune;
 mod trim;
 mod definitions;
+mod deliveries;
 mod loose;
 
 pub(crate) use lock::FolderLock;
@@ -29,19 +31,21 @@ use crate::files::{make_folder, sync_folder};
 use crate::parts::{OpenError, Parts};
 use columns::integer;
 use definitions::SqliteDefinitions;
+use deliveries::SqliteDeliveries;
 use kernel::contracts::{
-    AskFilter, Clock, Delivery, FeedRow, HistoryFilter, Lease, Page, Paged, PrunedSlice, Read,
-    Realms, SessionAsk, SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
-    Trimmable,
+    AskFilter, Clock, Delivery, FeedRow, FeedStart, HistoryFilter, Lease, OpenAsks, Page, Paged,
+    PrunedSlice, Read, Realms, SessionAsk, SessionFilter, SessionRef, SessionRun, Store,
+    StoreError, StoreFigures, Stored, Ticket, Trimmable,
 };
-use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
+use kernel::ids::{AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionKey};
+use kernel::pipeline::TallyRow;
 use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
 use kernel::trim::Trim;
 use prune::Scope;
 use queue::{Shared, Writes};
 use readers::Readers;
 use rusqlite::Connection;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use writer::Writer;
 
@@ -54,6 +58,8 @@ pub(crate) struct Database {
     pub(crate) store: SqliteStore,
     /// Stored configuration.
     pub(crate) definitions: SqliteDefinitions,
+    /// The log of deliveries.
+    pub(crate) deliveries: SqliteDeliveries,
     /// What the blobs' files need of it.
     pub(crate) loose: LooseBlobs,
 }
@@ -72,17 +78,20 @@ pub(crate) fn open(folder: &Path, parts: &Parts) -> Result<Database, OpenError> 
     sync_folder(folder).map_err(unusable)?;
     let connections: Vec<_> =
         (0..READERS).map(|_| connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
-    let shared = Arc::new(Shared::new(epoch, parts.fatal.clone()));
+    let reasons_max = parts.limits.tally_reasons_max;
+    let shared = Arc::new(Shared::new(epoch, parts.fatal.clone(), reasons_max));
     let (writes, jobs) = Writes::new(shared.clone(), parts.limits.append_queue_max);
-    let writer = Writer::new(connection, shared, lock);
+    let writer = Writer::new(connection, (shared, parts.clock.clone()), lock);
     parts.spawn.thread("store-writer", Box::pin(writer.run(jobs)));
     let readers = Readers::start(&*parts.spawn, connections);
     tracing::info!(folder = %folder.display(), epoch, "the store is open");
     let clock = parts.clock.clone();
+    let kept_max = parts.limits.deliveries_kept_max;
     Ok(Database {
         definitions: SqliteDefinitions::new(writes.clone(), readers.clone(), clock.clone()),
+        deliveries: SqliteDeliveries::new(writes.clone(), readers.clone(), kept_max),
         loose: LooseBlobs::new(writes.clone(), readers.clone(), clock.clone()),
-        store: SqliteStore { writes, readers, clock },
+        store: SqliteStore { writes, readers, clock, path },
     })
 }
 
@@ -91,9 +100,18 @@ pub(crate) struct SqliteStore {
     writes: Writes,
     readers: Readers,
     clock: Arc<dyn Clock>,
+    path: PathBuf,
 }
 
 impl SqliteStore {
+    /// How many bytes the database and its log have on the disk.
+    fn bytes(&self) -> u64 {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        bytes(&self.path).saturating_add(bytes(Path::new(&log)))
+    }
+
     /// Removes old keys whose runs are gone, slice by slice; how many.
     async fn prune_keys(
         &self,
@@ -205,6 +223,11 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| read::asks(connection, &realm, &filter, &page))
     }
 
+    fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>> {
+        let realm = realm.clone();
+        self.readers.read(move |connection| read::open_asks(connection, &realm))
+    }
+
     fn once<'a>(
         &'a self,
         realm: &'a RealmId,
@@ -255,21 +278,60 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| consumers::place(connection, &realm, &consumer))
     }
 
+    fn begin_consumer<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        consumer: &'a str,
+        start: FeedStart,
+    ) -> Read<'a, u64> {
+        let (realm, consumer) = (realm.clone(), consumer.to_owned());
+        self.writes
+            .perform(move |connection| consumers::begin(connection, &realm, &consumer, start))
+    }
+
+    fn forget_consumers<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        prefix: &'a str,
+        but: &'a [String],
+    ) -> Read<'a, Vec<(String, u64)>> {
+        let (realm, prefix, but) = (realm.clone(), prefix.to_owned(), but.to_vec());
+        self.writes.perform(move |connection| consumers::forget(connection, &realm, &prefix, &but))
+    }
+
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {
         let (realm, consumer) = (realm.clone(), consumer.to_owned());
         self.writes
             .perform(move |connection| consumers::advance(connection, &realm, &consumer, cursor))
     }
 
+    fn tallies<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        pipeline: &'a PipelineName,
+    ) -> Read<'a, Vec<TallyRow>> {
+        let (realm, pipeline) = (realm.clone(), pipeline.clone());
+        self.readers.read(move |connection| tallies::list(connection, &realm, &pipeline))
+    }
+
     fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()> {
         let (key, now) = (key.clone(), self.clock.now());
         self.writes.perform(move |connection: &Connection| {
             let Some(session) = read::session_number(connection, &key)? else { return Ok(()) };
-            refs::loosen(connection, session, now)?;
-            // All that belongs to it goes with it: every other table refers to this row.
-            let sql = "DELETE FROM sessions WHERE pk = ?1";
-            connection.prepare_cached(sql)?.execute([session])?;
-            Ok(())
+            prune::remove_session(connection, session, now)
+        })
+    }
+
+    fn remove_sent<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<String>> {
+        let (key, now) = (key.clone(), self.clock.now());
+        self.writes.perform(move |connection: &Connection| {
+            let Some(session) = read::session_number(connection, &key)? else { return Ok(None) };
+            let newest = prune::newest_row(connection, session)?;
+            let behind = consumers::behind(connection, &key.realm, newest)?;
+            if behind.is_none() {
+                prune::remove_session(connection, session, now)?;
+            }
+            Ok(behind)
         })
     }
 
@@ -322,6 +384,10 @@ impl Store for SqliteStore {
 
     fn on_commit(&self, woken: Arc<dyn Fn(&[SessionKey]) + Send + Sync>) {
         self.writes.on_commit(woken);
+    }
+
+    fn figures(&self) -> Option<StoreFigures> {
+        Some(StoreFigures { bytes: self.bytes(), ..self.writes.figures() })
     }
 
     fn healthy(&self) -> Result<(), StoreError> {

@@ -9,6 +9,7 @@ use kernel::ids::{Millis, RealmId, SessionKey, Space};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Over, or never had a run; ?1 is the time before which nobody must have touched it.
 const OLD: &str = "updated_at < ?1 AND created_at < ?1 \
@@ -73,8 +74,9 @@ fn found(row: &Row<'_>) -> Result<Found, Trouble> {
     Ok((row.get(0)?, key))
 }
 
-/// Removes those of them that are still old, with all that belongs to them; how many rows. What
-/// went from the feed is noted with it: a reader that is not past it has missed something.
+/// Removes those of them that are still old, with all that belongs to them; how many rows. What a
+/// sink has not passed stays. What went from the feed is noted with it: any other reader that is
+/// not past it has missed something.
 pub(crate) fn remove_sessions(
     connection: &Connection,
     sessions: &[Found],
@@ -86,9 +88,17 @@ pub(crate) fn remove_sessions(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut removed = Vec::new();
     let mut gone: BTreeMap<&RealmId, u64> = BTreeMap::new();
+    let mut passed: BTreeMap<&RealmId, u64> = BTreeMap::new();
     let mut loosened = 0;
     for (number, key) in sessions {
         let newest = newest_row(connection, *number)?;
+        let passed = match passed.entry(&key.realm) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => *unknown.insert(consumers::passed(connection, &key.realm)?),
+        };
+        if newest > passed {
+            continue;
+        }
         loosened += refs::loosen(connection, *number, now)?;
         if statement.execute(params![before.0, number])? > 0 {
             removed.push(key.clone());
@@ -104,8 +114,20 @@ pub(crate) fn remove_sessions(
     Ok((removed, rows))
 }
 
+/// Removes one session, with all that belongs to it: every other table refers to its row.
+pub(crate) fn remove_session(
+    connection: &Connection,
+    session: i64,
+    now: Millis,
+) -> Result<(), Trouble> {
+    refs::loosen(connection, session, now)?;
+    let sql = "DELETE FROM sessions WHERE pk = ?1";
+    connection.prepare_cached(sql)?.execute([session])?;
+    Ok(())
+}
+
 /// The last row that a session has in the feed; 0 if it has none.
-fn newest_row(connection: &Connection, session: i64) -> Result<u64, Trouble> {
+pub(crate) fn newest_row(connection: &Connection, session: i64) -> Result<u64, Trouble> {
     let sql = "SELECT row FROM journal WHERE session = ?1 ORDER BY seq DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
     let row: Option<i64> = statement.query_row([session], |row| row.get(0)).optional()?;

@@ -4,7 +4,7 @@
 use super::poison::Poison;
 use super::trouble::Trouble;
 use crate::parts::Fatal;
-use kernel::contracts::{Read, StoreError, Ticket};
+use kernel::contracts::{CommitTimes, Read, StoreError, StoreFigures, Ticket};
 use kernel::ids::SessionKey;
 use kernel::projection::Append;
 use rusqlite::Connection;
@@ -79,22 +79,33 @@ pub(crate) struct Shared {
     pub(crate) epoch: u64,
     /// Ends the process.
     pub(crate) fatal: Fatal,
+    /// How many unknown reasons of one pipeline are counted, each by itself.
+    pub(crate) tally_reasons_max: usize,
     poison: Mutex<Poison>,
     /// Why the last commit failed; none if it did not.
     broken: Mutex<Option<StoreError>>,
     woken: Mutex<Option<Woken>>,
+    /// How long commits took.
+    commits: Mutex<CommitTimes>,
 }
 
 impl Shared {
     /// Of a store that was just opened.
-    pub(crate) fn new(epoch: u64, fatal: Fatal) -> Self {
+    pub(crate) fn new(epoch: u64, fatal: Fatal, tally_reasons_max: usize) -> Self {
         Self {
             epoch,
             fatal,
+            tally_reasons_max,
             poison: Mutex::default(),
             broken: Mutex::default(),
             woken: Mutex::default(),
+            commits: Mutex::default(),
         }
+    }
+
+    /// A commit was made, and took so long.
+    pub(crate) fn committed(&self, took_ms: u64) {
+        held(&self.commits).add(took_ms);
     }
 
     /// Which appends are to be refused.
@@ -137,6 +148,12 @@ impl Writes {
     pub(crate) fn new(shared: Arc<Shared>, jobs_max: usize) -> (Self, mpsc::Receiver<Job>) {
         let (queue, jobs) = mpsc::channel(jobs_max.max(1));
         (Self { queue, shared }, jobs)
+    }
+
+    /// How many jobs wait, and how long commits took; how large all of it is, others know.
+    pub(crate) fn figures(&self) -> StoreFigures {
+        let queued = self.queue.max_capacity() - self.queue.capacity();
+        StoreFigures { queued, commits: held(&self.shared.commits).clone(), bytes: 0 }
     }
 
     /// What the store shares with its writer.

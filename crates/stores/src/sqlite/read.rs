@@ -7,8 +7,8 @@ use super::columns::{
 };
 use super::trouble::Trouble;
 use kernel::contracts::{
-    AskFilter, FeedRow, Lease, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
-    StoreError, Stored,
+    AskFilter, FeedRow, Lease, OpenAsks, Page, Paged, SessionAsk, SessionFilter, SessionRef,
+    SessionRun, StoreError, Stored,
 };
 use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionId, SessionKey, Space};
 use kernel::projection::SessionRow;
@@ -29,9 +29,12 @@ const DUE: &str = "SELECT realm, space, key FROM sessions WHERE wake_at <= ?1 \
      LIMIT ?3";
 
 /// The journal leads: the feed's order is the journal's.
-const FEED: &str = "SELECT j.row, s.id, j.body FROM journal AS j \
+const FEED: &str = "SELECT j.row, s.id, j.body, s.realm, s.space, s.key FROM journal AS j \
      CROSS JOIN sessions AS s ON s.pk = j.session \
      WHERE j.row > ?1 AND s.realm = ?2 ORDER BY j.row LIMIT ?3";
+
+/// A read of the feed ends with the row that reaches this: rows may be large.
+const FEED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// No limit, where SQL wants one.
 const ALL: i64 = -1;
@@ -228,6 +231,19 @@ pub(crate) fn asks(
     Ok(paged(rows, page, i64::to_string))
 }
 
+/// How many asks are open, by kind.
+pub(crate) fn open_asks(
+    connection: &Connection,
+    realm: &RealmId,
+) -> Result<Vec<OpenAsks>, Trouble> {
+    let sql = "SELECT kind, count(*), min(created_at) FROM asks \
+         WHERE realm = ?1 AND status = 'open' GROUP BY kind ORDER BY kind";
+    many(connection, sql, params![realm.as_str()], |row| {
+        let oldest = Millis(row.get(2)?);
+        Ok(OpenAsks { kind: row.get(0)?, count: count(row, 1)?, oldest })
+    })
+}
+
 /// A session's events after a sequence, one by one as they were written.
 pub(crate) fn events(
     connection: &Connection,
@@ -258,17 +274,27 @@ pub(crate) fn events(
     Ok(events)
 }
 
-/// The feed of a realm after a cursor.
+/// The feed of a realm after a cursor; fewer rows where they are large, but at least one.
 pub(crate) fn feed(
     connection: &Connection,
     realm: &RealmId,
     after: u64,
     limit: usize,
 ) -> Result<Vec<FeedRow>, Trouble> {
-    let params = params![integer(after), realm.as_str(), limit_of(limit)];
-    many(connection, FEED, params, |row| {
-        Ok(FeedRow { cursor: count(row, 0)?, session: SessionId(bits(row, 1)?), body: row.get(2)? })
-    })
+    let mut statement = connection.prepare_cached(FEED)?;
+    let mut rows = statement.query(params![integer(after), realm.as_str(), limit_of(limit)])?;
+    let (mut feed, mut bytes) = (Vec::new(), 0);
+    while bytes < FEED_BYTES_MAX
+        && let Some(row) = rows.next()?
+    {
+        let key =
+            SessionKey { realm: RealmId(row.get(3)?), space: Space(row.get(4)?), id: row.get(5)? };
+        let session = SessionId(bits(row, 1)?);
+        let body: String = row.get(2)?;
+        bytes += body.len();
+        feed.push(FeedRow { cursor: count(row, 0)?, session, key, body });
+    }
+    Ok(feed)
 }
 
 /// The newest cursor that was ever given: a removed row's number counts too.

@@ -35,6 +35,18 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("migrations/0003_spent.sql"),
         fill: None,
     },
+    Migration {
+        version: 4,
+        name: "tallies",
+        sql: include_str!("migrations/0004_tallies.sql"),
+        fill: None,
+    },
+    Migration {
+        version: 5,
+        name: "deliveries",
+        sql: include_str!("migrations/0005_deliveries.sql"),
+        fill: None,
+    },
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (

@@ -86,6 +86,9 @@ pub(crate) fn trim(
     let session: Option<i64> = statement.query_row(stands, |row| row.get(0)).optional()?;
     let Some(session) = session else { return Ok(None) };
     let Some(row) = row_of(connection, session, trim.seq)? else { return Ok(None) };
+    if row.number as u64 > consumers::passed(connection, realm)? {
+        return Ok(None);
+    }
     let body = with_base(&row.body, trim)?;
     let mut rows = refs::loosen_until(connection, session, row.last_seq, now)?;
     refs::name(connection, session, &blobs_named(&body), row.last_seq as u64)?;

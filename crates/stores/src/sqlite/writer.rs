@@ -5,7 +5,7 @@ use super::append::{write_append, write_snapshot};
 use super::lock::FolderLock;
 use super::queue::{Job, Shared};
 use super::trouble::{Trouble, is_failed_sync, is_local, store_error};
-use kernel::contracts::StoreError;
+use kernel::contracts::{Clock, StoreError};
 use kernel::projection::Append;
 use rusqlite::{Connection, TransactionBehavior};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ type Answer = Result<(), StoreError>;
 pub(crate) struct Writer {
     connection: Connection,
     shared: Arc<Shared>,
+    clock: Arc<dyn Clock>,
     /// Let go of only when the connection is closed.
     lock: FolderLock,
     closers: Vec<oneshot::Sender<()>>,
@@ -53,8 +54,12 @@ impl From<rusqlite::Error> for Stop {
 
 impl Writer {
     /// A writer on this connection; it keeps the folder's lock until it ends.
-    pub(crate) fn new(connection: Connection, shared: Arc<Shared>, lock: FolderLock) -> Self {
-        Self { connection, shared, lock, closers: Vec::new(), over: false }
+    pub(crate) fn new(
+        connection: Connection,
+        (shared, clock): (Arc<Shared>, Arc<dyn Clock>),
+        lock: FolderLock,
+    ) -> Self {
+        Self { connection, shared, clock, lock, closers: Vec::new(), over: false }
     }
 
     /// Works until it is told to close, until nobody can send any more, or until a sync fails.
@@ -74,13 +79,19 @@ impl Writer {
     }
 
     fn process(&mut self, jobs: &mut Vec<Job>) {
+        let began = self.clock.now();
         let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
         let mut result = self.attempt(jobs, &mut answers, Isolation::ChecksFirst);
         if let Err(Stop::Mixed) = result {
             result = self.attempt(jobs, &mut answers, Isolation::Savepoints);
         }
         match result {
-            Ok(()) => self.shared.set_broken(None),
+            Ok(()) => {
+                // A clock that is set back makes it zero.
+                let took_ms = self.clock.now().0.saturating_sub(began.0).max(0);
+                self.shared.committed(took_ms.unsigned_abs());
+                self.shared.set_broken(None);
+            }
             Err(stop) => {
                 let error = self.give_up(stop, jobs);
                 answers.fill(Err(error));
@@ -186,7 +197,7 @@ fn perform(
             if shared.poison().refuses(key, number) {
                 return Ok(Err(StoreError::Poisoned(key.to_string())));
             }
-            let write = || write_append(connection, append, shared.epoch);
+            let write = || write_append(connection, append, shared.epoch, shared.tally_reasons_max);
             let answer = apart(connection, isolation, write)?;
             if answer.is_err() {
                 shared.poison().failed(key, number);
@@ -245,11 +256,27 @@ mod tests {
     use super::*;
     use crate::parts::Fatal;
     use futures::FutureExt;
+    use futures::future::BoxFuture;
     use kernel::contracts::Read;
     use kernel::ids::Millis;
     use rusqlite::{ffi, params};
     use std::path::Path;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+    /// Each look at it is so many milliseconds later.
+    struct Ticking(AtomicI64);
+
+    impl Clock for Ticking {
+        fn now(&self) -> Millis {
+            Millis(self.0.fetch_add(TICK_MS, Ordering::SeqCst))
+        }
+
+        fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    const TICK_MS: i64 = 4;
 
     struct Bench {
         writer: Writer,
@@ -262,10 +289,11 @@ mod tests {
             let path = folder.join("waypost.db");
             let mut connection = connect::writer(&path, None).unwrap();
             let epoch = schema::prepare(&mut connection, &path, Millis(0)).unwrap();
-            let shared = Arc::new(Shared::new(epoch, fatal));
+            let shared = Arc::new(Shared::new(epoch, fatal, 8));
             let lock = FolderLock::take(folder, Millis(0)).unwrap();
             let (writes, jobs) = Writes::new(shared.clone(), 8);
-            Self { writer: Writer::new(connection, shared, lock), writes, jobs }
+            let around = (shared, Arc::new(Ticking(AtomicI64::new(0))) as Arc<dyn Clock>);
+            Self { writer: Writer::new(connection, around, lock), writes, jobs }
         }
 
         /// Queues a row of this size; its answer comes with the next batch.
@@ -321,6 +349,22 @@ mod tests {
         assert_eq!(first, Some(Ok(())));
         assert!(matches!(same, Some(Err(StoreError::Failed(_)))), "{same:?}");
         assert_eq!(other, Some(Ok(())));
+    }
+
+    #[test]
+    fn commits_are_timed_and_those_that_fail_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        let first = bench.insert("a", 1);
+        bench.batch();
+        assert_eq!(first.now_or_never(), Some(Ok(())));
+        bench.pages_max(1);
+        let full = bench.insert("large", 1_000_000);
+        bench.batch();
+        assert_eq!(full.now_or_never(), Some(Err(StoreError::Full)));
+        let figures = bench.writes.figures();
+        assert_eq!(figures.commits.counts[..4], [0, 0, 1, 0], "one, of four milliseconds");
+        assert_eq!((figures.commits.total_ms, figures.queued), (4, 0));
     }
 
     #[test]

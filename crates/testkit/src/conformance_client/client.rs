@@ -4,7 +4,7 @@
 use super::asked::Asked;
 use super::person;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use kernel::call::{Abilities, Call, Caller, Given, Teller, ToolOutput, Want, Wants};
+use kernel::call::{Abilities, Call, CallPlace, Caller, Given, Teller, ToolOutput, Want, Wants};
 use kernel::contracts::{Clock, Entropy, Page, Tool};
 use kernel::fault::Fault;
 use kernel::ids::CallId;
@@ -79,6 +79,7 @@ impl Client {
             login: Some(LoginPlaces {
                 callback: person::CALLBACK.to_owned(),
                 client_metadata: (!registers).then(|| CLIENT_METADATA.to_owned()),
+                shown_to_callers: true,
             }),
         };
         let remote = Remote::start(vec![config], parts);
@@ -215,6 +216,7 @@ impl Client {
             output_bytes_max: Limits::default().call_output_bytes_max,
             given: Arc::new(given),
             teller: Teller::default(),
+            place: CallPlace::default(),
             can: Abilities::PERSON,
         };
         let called = tool.call(&self.caller, &call).await;

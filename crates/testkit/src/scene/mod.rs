@@ -38,7 +38,8 @@ pub struct Scene {
     /// Replies in order of asking; `step: reply` answers that step's ask.
     pub replies: Vec<String>,
     /// `finish: last` lets the call that started last come back first; `cancel: N` cancels after N
-    /// events; `tick_ms: N` is how long an event takes; `step_visits_max: N` and other limits.
+    /// events; `tick_ms: N` is how long an event takes; `space: case:trades` is where it plays;
+    /// `step_visits_max: N` and other limits.
     pub options: BTreeMap<String, String>,
     /// What must come of it.
     pub expect: String,

@@ -46,6 +46,10 @@ pub(super) fn outline(fact: &Fact) -> String {
         Fact::StepFailed { fault, .. }
         | Fact::ItemFailing { fault, .. }
         | Fact::ItemFailed { fault, .. } => words.push(fault.to_string()),
+        Fact::EventPublished { published, .. } => {
+            words.extend(published.source.iter().map(|source| format!("as {source}")));
+            words.push(published.event.to_string());
+        }
         Fact::InputGiven { value, .. } => words.push(value.to_value().to_string()),
         Fact::AnswerGiven { answer, .. } | Fact::PlanReturned { answer, .. } => {
             words.push(answer.to_value().to_string());
@@ -119,6 +123,7 @@ fn turn(end: &TurnEnd) -> Vec<String> {
         format!("| {} {}{approve}{}", made.said, made.arguments, refused.unwrap_or_default())
     };
     words.extend(end.calls.iter().map(call));
+    words.extend(end.stops.then(|| "and stops".to_owned()));
     words
 }
 

@@ -88,6 +88,7 @@ impl Stage {
             by: "ann".into(),
             frame: FrameId(self.session.frames_made + 1),
             start: main.start.clone(),
+            trace: None,
         });
         true
     }
@@ -230,6 +231,7 @@ impl Stage {
             Ok(ToolOutput::Value(value)) => Fact::CallFinished {
                 call,
                 output: Arc::new(Datum::inline(value, Origin::Call(call))),
+                published: Vec::new(),
                 settled: None,
             },
             Ok(ToolOutput::Wants(wants)) => {
@@ -379,9 +381,13 @@ impl Stage {
     }
 }
 
-/// An agent alone is talked to in a thread; a plan runs as plans do.
+/// An agent alone is talked to in a thread; a plan runs as plans do, unless the scene says where.
 fn space(scene: &Scene) -> Space {
-    if scene.plans.is_empty() { Space::thread() } else { Space::session() }
+    match scene.options.get("space") {
+        Some(space) => Space::from(space.as_str()),
+        None if scene.plans.is_empty() => Space::thread(),
+        None => Space::session(),
+    }
 }
 
 fn closure(scene: &Scene) -> Arc<Closure> {
@@ -410,6 +416,7 @@ fn limits(scene: &Scene) -> Limits {
             "loop_items_max" => limits.loop_items_max = value.parse().expect("a number"),
             "plan_depth_max" => limits.plan_depth_max = value.parse().expect("a number"),
             "context_keys_max" => limits.context_keys_max = value.parse().expect("a number"),
+            "event_bytes_max" => limits.event_bytes_max = value.parse().expect("a number"),
             "call_wants_max" => limits.call_wants_max = value.parse().expect("a number"),
             "turn_attempts_max" => limits.turn_attempts_max = value.parse().expect("a number"),
             "turn_calls_max" => limits.turn_calls_max = value.parse().expect("a number"),

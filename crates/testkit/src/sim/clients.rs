@@ -97,7 +97,7 @@ impl Clients {
         };
         let input = input(&mut locked(&self.rng));
         let target = RunTarget::Plan(PlanId::from(plan));
-        let request = RunRequest { target, input, session, once: None };
+        let request = RunRequest { target, input, session, once: None, about: Default::default() };
         let wait = [0, 300, 60_000][self.below(3) as usize];
         match self.engine.run(&caller(), request, wait).await {
             Ok(report) => locked(&self.oracle).shown_report(&report),
@@ -119,6 +119,7 @@ impl Clients {
                 key: key.clone(),
                 digest: ContentHash::of(key.as_bytes()),
             }),
+            about: Default::default(),
         };
         let by = caller();
         let one = self.engine.run(&by, request.clone(), 300);
@@ -328,6 +329,18 @@ impl Clients {
         let mut active = self.sessions().await;
         active.retain(|row| row.run.is_some() && !row.status.is_over());
         active
+    }
+
+    /// Waits until every sink has passed all that there is.
+    pub async fn wait_until_sent(&self, looks_max: u64) {
+        for _ in 0..looks_max {
+            match self.engine.sinks(&caller()).await {
+                Ok(sinks) if sinks.iter().all(|sink| sink.lag == 0) => return,
+                Ok(_) => self.sleep(500).await,
+                Err(refusal) => self.refused(&refusal),
+            }
+        }
+        locked(&self.oracle).accuse("events do not get out");
     }
 
     async fn help(&self, row: &SessionRow) {

@@ -5,7 +5,8 @@ use super::power::Point;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What is easily missed: large values, pointers into the past, answers from inside, policy.
+/// What is easily missed: large values, pointers into the past, answers from inside, policy, and
+/// what agents do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Seen {
     /// A value was kept as a blob.
@@ -40,10 +41,20 @@ pub enum Seen {
     ToolWantedMore,
     /// A call was sent again with what it wanted.
     CallResumed,
+    /// A model answered.
+    TurnDone,
+    /// A turn whose process died was begun again.
+    TurnAgain,
+    /// A call of an agent was started because a person approved it.
+    AgentApproved,
+    /// A command's output was an agent's answer.
+    CommandDone,
+    /// A step told the world something.
+    Published,
 }
 
 impl Seen {
-    /// All of them.
+    /// All that plans without agents can meet.
     pub const ALL: [Seen; 16] = [
         Seen::BlobNamed,
         Seen::BlobRead,
@@ -62,6 +73,10 @@ impl Seen {
         Seen::ToolWantedMore,
         Seen::CallResumed,
     ];
+
+    /// What only plans that talk can meet.
+    pub const TALK: [Seen; 5] =
+        [Seen::TurnDone, Seen::TurnAgain, Seen::AgentApproved, Seen::CommandDone, Seen::Published];
 
     /// Its name in the table.
     pub fn name(self) -> &'static str {
@@ -82,6 +97,11 @@ impl Seen {
             Seen::ToolWanted => "tool wanted something first",
             Seen::ToolWantedMore => "tool wanted more once it had that",
             Seen::CallResumed => "call sent again with what it wanted",
+            Seen::TurnDone => "model answered",
+            Seen::TurnAgain => "turn begun again after a power cut",
+            Seen::AgentApproved => "agent's call approved and started",
+            Seen::CommandDone => "command's output was the answer",
+            Seen::Published => "event published by a step",
         }
     }
 }
@@ -159,7 +179,7 @@ impl Coverage {
     /// The table of what is easily missed, in Markdown.
     pub fn counts(&self) -> String {
         let mut text = String::from("| seen | times |\n|---|---:|\n");
-        for seen in Seen::ALL {
+        for seen in Seen::ALL.into_iter().chain(Seen::TALK) {
             let _ = writeln!(text, "| {} | {} |", seen.name(), self.seen(seen));
         }
         text
@@ -176,7 +196,8 @@ mod tests {
         coverage.count(Seen::BlobNamed, 2);
         coverage.add(&coverage.clone());
         assert_eq!(coverage.seen(Seen::BlobNamed), 4);
-        assert_eq!(coverage.counts().lines().count(), 2 + Seen::ALL.len());
+        let rows = Seen::ALL.len() + Seen::TALK.len();
+        assert_eq!(coverage.counts().lines().count(), 2 + rows);
         assert!(coverage.counts().contains("| policy asked | 0 |"));
     }
 

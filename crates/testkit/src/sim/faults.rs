@@ -4,11 +4,12 @@
 use super::archive::Archive;
 use super::power::{Point, Power};
 use kernel::contracts::{
-    AskFilter, Delivery, FeedRow, HistoryFilter, Lease, OnCommit, Page, Paged, PrunedSlice, Read,
-    Realms, SessionAsk, SessionFilter, SessionRef, SessionRun, Store, StoreError, Stored, Ticket,
-    Trimmable,
+    AskFilter, Delivery, FeedRow, FeedStart, HistoryFilter, Lease, OnCommit, OpenAsks, Page, Paged,
+    PrunedSlice, Read, Realms, SessionAsk, SessionFilter, SessionRef, SessionRun, Store,
+    StoreError, Stored, Ticket, Trimmable,
 };
-use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionKey};
+use kernel::ids::{AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionKey};
+use kernel::pipeline::TallyRow;
 use kernel::planted::Switch;
 use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
 use kernel::trim::Trim;
@@ -32,6 +33,8 @@ pub enum Planted {
     FeedSkips,
     /// A snapshot claims to be one event further than it is.
     SnapshotAhead,
+    /// The place that is kept of a sink is further than the sink is.
+    PlaceAhead,
     /// A rule inside is broken.
     Inside(Switch),
 }
@@ -106,6 +109,10 @@ impl Store for SimStore {
             }
             result
         })
+    }
+
+    fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>> {
+        self.inner.open_asks(realm)
     }
 
     fn keep_snapshot(&self, key: &SessionKey, seq: u64, body: String) {
@@ -252,12 +259,42 @@ impl Store for SimStore {
         self.inner.consumer(realm, consumer)
     }
 
+    fn begin_consumer<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        consumer: &'a str,
+        start: FeedStart,
+    ) -> Read<'a, u64> {
+        self.inner.begin_consumer(realm, consumer, start)
+    }
+
+    fn forget_consumers<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        prefix: &'a str,
+        but: &'a [String],
+    ) -> Read<'a, Vec<(String, u64)>> {
+        self.inner.forget_consumers(realm, prefix, but)
+    }
+
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {
         self.inner.advance(realm, consumer, cursor)
     }
 
+    fn tallies<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        pipeline: &'a PipelineName,
+    ) -> Read<'a, Vec<TallyRow>> {
+        self.inner.tallies(realm, pipeline)
+    }
+
     fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()> {
         self.inner.remove(key)
+    }
+
+    fn remove_sent<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<String>> {
+        self.inner.remove_sent(key)
     }
 
     fn on_commit(&self, woken: OnCommit) {

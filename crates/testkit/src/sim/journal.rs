@@ -1,6 +1,7 @@
 //! What a session's journal tells, read event by event by someone who knows the rules but shares no
 //! code with those who wrote it, except for `Session::apply`, which the lists are compared with.
 
+use super::turns::{Turns, decision_on};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
 use kernel::call::{Given, HowFar, Judgement, Verdict, Wants};
 use kernel::datum::Datum;
@@ -26,6 +27,7 @@ pub struct Story {
     pub calls: BTreeMap<CallId, CallStory>,
     /// What is wrong with it.
     pub wrong: Vec<String>,
+    turns: Turns,
 }
 
 /// A run as it began.
@@ -46,8 +48,8 @@ pub struct AskStory {
     pub status: AskStatus,
     /// The reply that won.
     pub decision: Option<Decision>,
-    /// How often a call was started on it.
-    pub used: u32,
+    /// How often each call that it names was started on it.
+    pub used: BTreeMap<CallId, u32>,
     /// It was decided in the session that this one is a copy of.
     elsewhere: bool,
 }
@@ -72,6 +74,8 @@ pub struct CallStory {
     pub repeatable: bool,
     /// Whether someone learned what became of it, or that nobody knows.
     pub told: bool,
+    /// The call that it stands in for.
+    replaces: Option<CallId>,
     /// The plan wants a person's approval.
     needs_approval: bool,
     /// What policy said when it was judged last.
@@ -115,6 +119,7 @@ impl Story {
             asks: BTreeMap::new(),
             calls: BTreeMap::new(),
             wrong: Vec::new(),
+            turns: Turns::default(),
         };
         for event in events {
             story.event(event);
@@ -133,6 +138,8 @@ impl Story {
         {
             self.wrong.push(format!("event {} changes run {run}, which is over", event.seq));
         }
+        let turn = self.turns.event(&event.fact, &self.session);
+        self.wrong.extend(turn.map(|wrong| format!("event {}: {wrong}", event.seq)));
         match &event.fact {
             Fact::AskOpened(_)
             | Fact::AskDecided { .. }
@@ -224,7 +231,7 @@ impl Story {
                     ask: (**ask).clone(),
                     status: AskStatus::Open,
                     decision: None,
-                    used: 0,
+                    used: BTreeMap::new(),
                     elsewhere: false,
                 };
                 if self.asks.insert(ask.id, story).is_some() {
@@ -398,6 +405,7 @@ impl Story {
             repeats: 0,
             repeatable: false,
             told: false,
+            replaces: request.replaces,
             needs_approval: request.approve,
             verdict: Verdict::Allow,
             untold: false,
@@ -436,15 +444,18 @@ impl Story {
             self.wrong.push(format!("event {seq} uses approval {ask}, which is not there"));
             return;
         };
-        approval.used += 1;
-        let approved = matches!(
-            approval.decision.as_ref().map(|decision| &decision.reply),
-            Some(Reply::Approve { decisions }) if decisions.iter().all(|one| one.approve)
-        );
+        let replaced = |call: CallId| self.calls.get(&call).and_then(|story| story.replaces);
+        let decided = match approval.decision.as_ref().map(|decision| &decision.reply) {
+            Some(Reply::Approve { decisions }) => decision_on(decisions, call, replaced),
+            _ => None,
+        };
+        let approved = decided.is_some_and(|decision| decision.approve);
+        let asked = decided.map_or(call, |decision| decision.call_id);
+        let used = approval.used.entry(asked).or_default();
+        *used += 1;
         if approval.elsewhere {
             self.wrong.push(format!("event {seq} starts {call} on ask {ask} of another session"));
-        } else if !approved || approval.used > allowed {
-            let used = approval.used;
+        } else if !approved || *used > allowed {
             self.wrong.push(format!(
                 "event {seq} starts {call} on ask {ask}: approved {approved}, used {used} times"
             ));

@@ -89,6 +89,22 @@ pub struct CallStep {
     pub diverts: bool,
 }
 
+/// A step in which an agent works.
+#[derive(Debug, Clone)]
+pub struct AgentStep {
+    /// Whether its model speaks in commands.
+    pub commands: bool,
+    /// How many calls it makes.
+    pub calls: u64,
+    /// The key of its answer.
+    pub save: String,
+}
+
+/// What an agent's call names as its step: neither another call nor another step has that name.
+pub fn call_step(id: &str, number: u64) -> String {
+    format!("{id}c{number}")
+}
+
 /// What a loop goes over.
 #[derive(Debug, Clone)]
 pub enum Over {
@@ -140,6 +156,10 @@ pub enum Kind {
         /// The key of its answer.
         save: String,
     },
+    /// An agent works.
+    Agent(AgentStep),
+    /// The world is told something.
+    Publish,
     /// Answers from inside a branch or a loop: the plan is over, siblings are cut off.
     Final {
         /// Whether the answer shows the shared key.
@@ -162,12 +182,15 @@ pub struct SimPlan {
     pub past: Vec<Past>,
 }
 
-/// All plans of a seed; a plan names only plans before it.
-pub fn plans(rng: &mut Rng, count: usize) -> Vec<SimPlan> {
+/// All plans of a seed; a plan names only plans before it. Those that talk have agents, and tell
+/// the world something; what of an agent's calls is history depends on how they went, so that
+/// nothing in them points there.
+pub fn plans(rng: &mut Rng, count: usize, talks: bool) -> Vec<SimPlan> {
     let mut made: Vec<SimPlan> = Vec::new();
     for number in 0..count {
         let mut maker = Maker {
             rng: &mut *rng,
+            talks,
             number,
             steps: 0,
             shown: always_shown(),
@@ -220,6 +243,7 @@ impl Inside<'_> {
 
 struct Maker<'r> {
     rng: &'r mut Rng,
+    talks: bool,
     number: usize,
     steps: u32,
     shown: Vec<Vec<String>>,
@@ -236,8 +260,25 @@ impl Maker<'_> {
         let mut nodes = Vec::new();
         for _ in 0..count {
             self.add(inside, &mut nodes);
+            if self.talks {
+                self.talk(&mut nodes);
+            }
         }
         nodes
+    }
+
+    /// An agent, and something that the world is told, now and then.
+    fn talk(&mut self, nodes: &mut Vec<Node>) {
+        if self.rng.chance(45) {
+            let id = self.id();
+            let save = format!("{id}_out");
+            self.shown.push(vec![save.clone()]);
+            let (commands, calls) = (self.rng.chance(50), 1 + self.rng.below(3));
+            nodes.push(Node { id, kind: Kind::Agent(AgentStep { commands, calls, save }) });
+        }
+        if self.rng.chance(30) {
+            nodes.push(Node { id: self.id(), kind: Kind::Publish });
+        }
     }
 
     /// The steps of a branch or of a loop's body; the last one calls.
@@ -246,7 +287,7 @@ impl Maker<'_> {
         for _ in 0..self.rng.below(2) {
             self.add(inside, &mut nodes);
         }
-        if self.rng.chance(20) {
+        if !self.talks && self.rng.chance(20) {
             self.way_out(inside, &mut nodes);
         }
         nodes.push(self.call(inside));
@@ -312,7 +353,7 @@ impl Maker<'_> {
 
     /// Something of the history, now and then.
     fn past(&mut self) -> Option<Past> {
-        if !self.rng.chance(30) {
+        if self.talks || !self.rng.chance(30) {
             return None;
         }
         let (choice, look) = (self.rng.below(10), self.look());
@@ -418,6 +459,8 @@ pub fn type_of(node: &Node) -> &'static str {
         Kind::Parallel(_) => "parallel_branch",
         Kind::Loop { .. } => "loop_over_items",
         Kind::Sub { .. } => "plan",
+        Kind::Agent(_) => "agent",
+        Kind::Publish => "publish_event",
         Kind::Final { .. } => "final_response",
     }
 }
@@ -438,6 +481,8 @@ pub fn types(nodes: &[Node]) -> Vec<(String, &'static str)> {
             | Kind::SkipUnless(_)
             | Kind::Human { .. }
             | Kind::Sub { .. }
+            | Kind::Agent(_)
+            | Kind::Publish
             | Kind::Final { .. } => {}
         }
     }

@@ -5,8 +5,8 @@
 
 use super::held::Held;
 use super::plans::{
-    CallStep, Kind, LIST, Look, NOTHING, NUMBER, Node, Over, PADDING, Past, SHARED_KEY, SimPlan,
-    branch_id,
+    AgentStep, CallStep, Kind, LIST, Look, NOTHING, NUMBER, Node, Over, PADDING, Past, SHARED_KEY,
+    SimPlan, branch_id, call_step,
 };
 use super::rng::mix;
 use super::source::past_key;
@@ -44,6 +44,19 @@ pub fn words_of(step: &str) -> Value {
 /// What everyone fills into a form of this step.
 pub fn form_of(step: &str) -> Value {
     json!({"name": step, "words": PADDING})
+}
+
+/// What an agent says at the end of this step.
+pub fn last_words_of(step: &str) -> String {
+    format!("done {step}")
+}
+
+/// What an agent answers: what its model says at the end, or what its last command gives.
+fn answer_of(step: &str, agent: &AgentStep) -> Value {
+    match agent.commands {
+        true => output_of(&json!({"step": call_step(step, agent.calls)})),
+        false => json!(last_words_of(step)),
+    }
 }
 
 /// The answers that a plan with this input may give, where a value of more bytes than these goes
@@ -168,12 +181,15 @@ impl Walk<'_> {
                 Kind::Final { shows_shared, item } => {
                     return Flow::Answered(self.early(&node.id, *shows_shared, item.as_ref()));
                 }
-                Kind::Call(_) | Kind::Parallel(_) | Kind::Loop { .. } | Kind::Sub { .. } => {
-                    match self.work(node) {
-                        Flow::On(output) => last = output,
-                        answered @ Flow::Answered(_) => return answered,
-                    }
-                }
+                Kind::Publish => {}
+                Kind::Call(_)
+                | Kind::Parallel(_)
+                | Kind::Loop { .. }
+                | Kind::Sub { .. }
+                | Kind::Agent(_) => match self.work(node) {
+                    Flow::On(output) => last = output,
+                    answered @ Flow::Answered(_) => return answered,
+                },
             }
         }
         Flow::On(last)
@@ -196,10 +212,16 @@ impl Walk<'_> {
                 self.write(save, returned.clone());
                 Flow::On(returned)
             }
+            Kind::Agent(agent) => {
+                let answer = self.kept(answer_of(&node.id, agent));
+                self.write(&agent.save, answer.clone());
+                Flow::On(answer)
+            }
             Kind::SkipIf
             | Kind::SkipCase(_)
             | Kind::SkipUnless(_)
             | Kind::Human { .. }
+            | Kind::Publish
             | Kind::Final { .. } => Flow::On(Held::Value(Value::Null)),
         }
     }

@@ -1,8 +1,8 @@
 //! Plans as the loader reads them.
 
 use super::plans::{
-    CallStep, Kind, Look, NOTHING, NUMBER, Node, Over, Past, SHARED_KEY, SimPlan, branch_id,
-    plan_id, type_of,
+    AgentStep, CallStep, Kind, Look, NOTHING, NUMBER, Node, Over, Past, SHARED_KEY, SimPlan,
+    branch_id, plan_id, type_of,
 };
 use serde_json::{Map, Value, json};
 
@@ -110,6 +110,11 @@ impl SimPlan {
                     "items": {"jsonPath": "$.promptInput.items"},
                 },
             }),
+            Kind::Agent(agent) => talk(&node.id, agent),
+            Kind::Publish => {
+                let told = shared(Look::Inside);
+                json!({"event": {"type": "SimHappened", "step": node.id, "shared": told}})
+            }
             Kind::Final { shows_shared, item } => {
                 json!({"message": early(&node.id, *shows_shared, item.as_ref())})
             }
@@ -161,6 +166,29 @@ impl SimPlan {
         }
         more
     }
+}
+
+/// What an agent is asked: its model makes so many calls.
+fn talk(id: &str, agent: &AgentStep) -> Value {
+    let name = if agent.commands { DOER } else { TALKER };
+    let asked = json!({"step": id, "calls": agent.calls}).to_string();
+    json!({"agent": name, "input": asked, "saveAs": agent.save})
+}
+
+/// An agent that talks: some of its calls need a person's approval.
+pub const TALKER: &str = "talker";
+
+/// An agent that speaks in commands.
+pub const DOER: &str = "doer";
+
+/// The agents as the loader reads them, each with a model of its name.
+pub fn agents() -> Vec<Value> {
+    vec![
+        json!({"refName": TALKER, "llmConfigRef": TALKER, "enabledTools": ["sim::*"],
+            "approve": ["sim::write", "sim::read"]}),
+        json!({"refName": DOER, "llmConfigRef": DOER, "enabledTools": ["sim::*"],
+            "mode": "commands"}),
+    ]
 }
 
 /// The key in an answer of what it shows of the history.

@@ -45,6 +45,14 @@ struct Tally {
     started: BTreeSet<CallId>,
     /// Calls that were sent again with what they wanted.
     resumed: BTreeSet<CallId>,
+    /// Frames of agents that speak in commands.
+    commanding: BTreeSet<FrameId>,
+    /// Frames of agents whose models are being asked.
+    asking: BTreeSet<FrameId>,
+    /// Frames of agents' calls.
+    called: BTreeSet<FrameId>,
+    /// Agents' calls.
+    calls: BTreeSet<CallId>,
 }
 
 impl Tally {
@@ -56,6 +64,7 @@ impl Tally {
         for _ in blobs_of(fact) {
             self.note(Seen::BlobNamed);
         }
+        self.talk(fact);
         match fact {
             // What stands before this happened elsewhere, and is counted there.
             Fact::SessionForked { .. } => self.counts.clear(),
@@ -104,6 +113,41 @@ impl Tally {
                 if was_started && fault.name == "PolicyDenied" {
                     self.note(Seen::DeniedAtStart);
                 }
+            }
+            _ => {}
+        }
+    }
+
+    /// What agents did, and what the world was told.
+    fn talk(&mut self, fact: &Fact) {
+        match fact {
+            Fact::EventPublished { .. } => self.note(Seen::Published),
+            Fact::AgentEntered(entry) if entry.commands => {
+                self.commanding.insert(entry.frame);
+            }
+            Fact::TurnStarted(start) => {
+                // Nobody said what became of the attempt before.
+                let is_first = self.asking.insert(start.frame);
+                if !is_first {
+                    self.note(Seen::TurnAgain);
+                }
+            }
+            Fact::TurnFailed { frame, .. } => {
+                self.asking.remove(frame);
+            }
+            Fact::TurnFinished(end) => {
+                self.asking.remove(&end.frame);
+                self.called.extend(end.calls.iter().filter_map(|made| made.frame));
+                self.note(Seen::TurnDone);
+            }
+            Fact::CallRequested(request) if self.called.contains(&request.frame) => {
+                self.calls.insert(request.call);
+            }
+            Fact::CallStarted { call, grant: Some(_) } if self.calls.contains(call) => {
+                self.note(Seen::AgentApproved);
+            }
+            Fact::AgentAnswered { frame, stopped: None, .. } if self.commanding.remove(frame) => {
+                self.note(Seen::CommandDone);
             }
             _ => {}
         }

@@ -9,23 +9,28 @@ use super::clock::{SimClock, SimEntropy};
 use super::coverage::{Coverage, Seen};
 use super::executor::{Executor, SimSpawn, Stop};
 use super::faults::{Planted, SimStore};
+pub use super::knobs::{Knobs, Outcome};
+use super::model;
 use super::oracle::{Oracle, Truth};
 use super::plans::{SimPlan, plans, types};
 use super::policy::SimPolicy;
 use super::power::{Point, Power};
+use super::receiver::{NAME, PlaceAhead, Receiver, SimSink};
 use super::rng::Rng;
+use super::source::agents;
 use super::tools::{self, Ledger};
 use super::vfs::Disk;
 use engine::schema::JsonSchemas;
-use engine::{Engine, PlanFile, ToolSource};
+use engine::{AgentFile, Engine, Models, PlanFile, SinkRules, ToolSource};
 use kernel::contracts::{Blobs, Clock, Entropy, RETENTION, Spawn, Store};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
 use kernel::rules::ToolRules;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// More steps than a life takes; one that takes more goes round in circles.
@@ -38,54 +43,12 @@ const FEED_ROWS: usize = 7;
 const AFTERWARDS_MS: u64 = 12_000;
 /// How long a process is down between two lives.
 const DOWN_MS: i64 = 1_500;
+/// How often the last life looks whether all events are out.
+const SENT_LOOKS_MAX: u64 = 600;
+/// Which of the seed's streams is the sink's.
+const SINK_STREAM: u64 = 8;
 /// What may be the largest value that is not a blob: the usual, or so little that most are blobs.
 const INLINE_BYTES: [Option<usize>; 5] = [None, None, Some(20), Some(64), Some(256)];
-
-/// What one simulation is made of. The same knobs give the same simulation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Knobs {
-    /// The seed.
-    pub seed: u64,
-    /// How many plans there are.
-    pub plans: usize,
-    /// How many commands clients give in each life.
-    pub commands: u64,
-    /// How often the process dies.
-    pub crashes: u64,
-    /// What is wrong on purpose.
-    pub planted: Option<Planted>,
-}
-
-impl Knobs {
-    /// The usual size.
-    pub fn new(seed: u64) -> Self {
-        Self { seed, plans: 3, commands: 14, crashes: 3, planted: None }
-    }
-
-    /// The same with a planted fault.
-    #[must_use]
-    pub fn with(mut self, planted: Planted) -> Self {
-        self.planted = Some(planted);
-        self
-    }
-}
-
-/// What came of a simulation.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    /// What it was made of.
-    pub knobs: Knobs,
-    /// How many steps were taken.
-    pub steps: u64,
-    /// In which order, as one number.
-    pub trace: u64,
-    /// How many runs were acknowledged.
-    pub runs: usize,
-    /// What crashes met.
-    pub coverage: Coverage,
-    /// What is wrong; nothing if all is well.
-    pub wrong: Vec<String>,
-}
 
 /// Simulates one seed. A panic anywhere is a finding too.
 pub fn simulate(knobs: Knobs) -> Outcome {
@@ -100,6 +63,7 @@ pub fn simulate(knobs: Knobs) -> Outcome {
                 steps: 0,
                 trace: 0,
                 runs: 0,
+                events: (0, 0),
                 coverage: Coverage::default(),
                 wrong: vec![format!("panic: {}", text.unwrap_or("without words"))],
             }
@@ -131,6 +95,7 @@ fn simulated(knobs: Knobs) -> Outcome {
         steps: machine.executor.steps(),
         trace: machine.executor.trace(),
         runs: oracle.runs(),
+        events: machine.receiver.as_ref().map_or((0, 0), |receiver| receiver.counts()),
         coverage: machine.coverage.clone(),
         wrong: oracle.wrong().to_vec(),
     }
@@ -149,8 +114,12 @@ struct Machine {
     limits: Arc<Limits>,
     ledger: Arc<Ledger>,
     policy: Arc<SimPolicy>,
+    /// Whether models are well, and quick.
+    models_calm: Arc<AtomicBool>,
     oracle: Arc<Mutex<Oracle>>,
     archive: Arc<Archive>,
+    /// Who events are sent to.
+    receiver: Option<Arc<Receiver>>,
     whims: Arc<Mutex<Rng>>,
     plans: Arc<Vec<SimPlan>>,
     kinds: BTreeMap<String, &'static str>,
@@ -178,7 +147,14 @@ impl Machine {
             _ => Syncing::InTime,
         };
         let realm = caller().realm;
-        let plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1));
+        let receiver =
+            knobs.sink.then(|| Arc::new(Receiver::new(Rng::stream(knobs.seed, SINK_STREAM))));
+        let limits = limits(&mut Rng::stream(knobs.seed, 6));
+        let limits = match &receiver {
+            Some(receiver) => receiver.limits(limits),
+            None => limits,
+        };
+        let plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1), knobs.talks);
         let mut kinds = BTreeMap::new();
         for plan in &plans {
             kinds.extend(types(&plan.nodes));
@@ -192,12 +168,14 @@ impl Machine {
             power,
             entropy: Arc::new(SimEntropy::new(Rng::stream(knobs.seed, 4))),
             executor,
-            limits: Arc::new(limits(&mut Rng::stream(knobs.seed, 6))),
+            limits: Arc::new(limits),
             ledger: Arc::default(),
             policy: Arc::new(SimPolicy::new(&mut Rng::stream(knobs.seed, 7), clock.clone())),
             clock,
+            models_calm: Arc::default(),
             oracle: Arc::default(),
             archive: Arc::default(),
+            receiver,
             whims: Arc::new(Mutex::new(Rng::stream(knobs.seed, 5))),
             plans: Arc::new(plans),
             kinds,
@@ -213,6 +191,8 @@ impl Machine {
         if last {
             self.ledger.calm_down();
             self.policy.calm_down();
+            self.receiver.iter().for_each(|receiver| receiver.calm_down());
+            self.models_calm.store(true, Ordering::SeqCst);
         }
         match self.start(folder) {
             Ok(process) => self.work(process, last),
@@ -283,6 +263,10 @@ impl Machine {
         let engine = Engine::start(engine::Parts {
             store: store.clone(),
             definitions: opened.definitions,
+            deliveries: match self.knobs.planted {
+                Some(Planted::PlaceAhead) => Arc::new(PlaceAhead(opened.deliveries)),
+                _ => opened.deliveries,
+            },
             blobs: Arc::new(SimBlobs {
                 inner: blobs.clone(),
                 power: self.power.clone(),
@@ -291,7 +275,8 @@ impl Machine {
             tools: vec![ToolSource::new("the simulation", tools::all(&self.around_tools()))],
             rules: ToolRules::default(),
             awaited: Vec::new(),
-            models: engine::Models::default(),
+            models: self.models(),
+            observers: Vec::new(),
             policy: self.policy.clone(),
             schemas: Arc::new(JsonSchemas::default()),
             clock: self.clock.clone(),
@@ -324,7 +309,30 @@ impl Machine {
         }
     }
 
+    fn models(&self) -> Models {
+        if !self.knobs.talks {
+            return Models::default();
+        }
+        model::all(&model::Around {
+            oracle: self.oracle.clone(),
+            clock: self.clock.clone(),
+            power: self.power.clone(),
+            rng: self.whims.clone(),
+            calm: self.models_calm.clone(),
+        })
+    }
+
     fn load(&self, engine: &Engine) -> Result<(), String> {
+        let realm = RealmId::from("default");
+        let agent = |source: Value| AgentFile {
+            file: format!("{}.yaml", source["refName"]),
+            text: source.to_string(),
+        };
+        if self.knobs.talks {
+            engine
+                .set_agents_from_files(&realm, agents().into_iter().map(agent).collect())
+                .map_err(|mistakes| format!("the agents do not load: {mistakes:?}"))?;
+        }
         let file = |plan: &SimPlan| PlanFile {
             file: format!("{}.yaml", plan.id),
             text: plan.source().to_string(),
@@ -332,9 +340,20 @@ impl Machine {
         };
         let files = self.plans.iter().map(file).collect();
         engine
-            .load_plans(&RealmId::from("default"), files)
+            .load_plans(&realm, files)
             .map_err(|mistakes| format!("the plans do not load: {mistakes:?}"))?;
         Ok(())
+    }
+
+    /// Lets events go out, if they do.
+    async fn send(&self, clients: &Clients) {
+        let Some(receiver) = self.receiver.clone() else { return };
+        let (clock, power) = (self.clock.clone(), self.power.clone());
+        let sink = Arc::new(SimSink { receiver, clock, power });
+        let (realm, rules) = (caller().realm, SinkRules::default());
+        if let Err(refusal) = clients.engine.keep_sending(&realm, NAME, sink, rules).await {
+            locked(&self.oracle).accuse(format!("no events go out: {}", refusal.message));
+        }
     }
 
     fn work(&mut self, process: Process, last: bool) {
@@ -350,6 +369,7 @@ impl Machine {
         let main = async {
             let found = clients.sessions().await;
             *locked(&met) = found;
+            self.send(&clients).await;
             clients.engine.keep_recovering();
             let commands = if last { 0 } else { self.knobs.commands };
             clients.busy.store(commands, Ordering::SeqCst);
@@ -358,7 +378,7 @@ impl Machine {
             }
             self.executor.spawn(Box::pin(follow(clients.clone(), store.clone())));
             if last {
-                return judge(&clients, &store, &truth).await;
+                return judge(&clients, &store, &truth, self.receiver.as_deref()).await;
             }
             while clients.busy.load(Ordering::SeqCst) > 0 {
                 clients.sleep(500).await;
@@ -419,7 +439,12 @@ async fn follow(clients: Arc<Clients>, store: Arc<dyn Store>) {
 const LAST_EVENTS: u64 = 12;
 
 /// Brings everything to an end and judges it.
-async fn judge(clients: &Clients, store: &Arc<dyn Store>, truth: &Truth<'_>) {
+async fn judge(
+    clients: &Clients,
+    store: &Arc<dyn Store>,
+    truth: &Truth<'_>,
+    receiver: Option<&Receiver>,
+) {
     for row in clients.bring_to_an_end().await {
         // Without a place if that one is not kept any more.
         let last = match store.events(&row.key, row.seq.saturating_sub(LAST_EVENTS), 100).await {
@@ -435,6 +460,12 @@ async fn judge(clients: &Clients, store: &Arc<dyn Store>, truth: &Truth<'_>) {
     // The feed is a moment behind.
     clients.sleep(20 * FEED_LOOK_MS).await;
     let sessions = clients.sessions().await;
+    if let Some(receiver) = receiver {
+        clients.wait_until_sent(SENT_LOOKS_MAX).await;
+        let judged = receiver.judge(store.as_ref(), &sessions, truth.archive).await;
+        let wrong = judged.unwrap_or_else(|error| vec![format!("no journal: {error}")]);
+        wrong.into_iter().for_each(|wrong| locked(&clients.oracle).accuse(wrong));
+    }
     let mut oracle = std::mem::take(&mut *locked(&clients.oracle));
     let judged = oracle.judge(store.as_ref(), &caller().realm, &sessions, truth).await;
     if let Err(error) = judged {

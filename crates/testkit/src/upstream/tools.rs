@@ -51,6 +51,10 @@ const TOOLS: &[Tool] = &[
         result["structuredContent"] = json!({"sum": sum});
         done(request, talk, result)
     }),
+    reads("beside", "Says what came beside the call.", |_, request, talk| {
+        let (meta, header) = (&request.params["_meta"], &request.traceparent);
+        done(request, talk, text(json!({"meta": meta, "traceparent": header}).to_string()))
+    }),
     reads("under_way", "Says how many calls hang.", |state, request, talk| {
         done(request, talk, text(state.hanging().to_string()))
     }),

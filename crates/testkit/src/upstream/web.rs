@@ -84,11 +84,12 @@ fn post(state: &State, connection: &mut Connection, message: &Message) -> io::Re
         plain(connection, 400, "that is no JSON")?;
         return Ok(true);
     };
-    let Some(request) = Request::read(&body) else {
+    let Some(mut request) = Request::read(&body) else {
         serving::note(state, body);
         plain(connection, 202, "")?;
         return Ok(true);
     };
+    request.traceparent = message.header("traceparent").map(str::to_owned);
     let session = request.era == Era::Legacy && request.method == "initialize";
     let mut talk = Web { connection, stream: false, session, usable: true };
     serving::request(state, &request, &mut talk);

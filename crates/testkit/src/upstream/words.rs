@@ -39,6 +39,8 @@ pub(super) struct Request {
     pub(super) params: Value,
     /// Its era.
     pub(super) era: Era,
+    /// The header `traceparent` that came with it.
+    pub(super) traceparent: Option<String>,
 }
 
 impl Request {
@@ -48,7 +50,7 @@ impl Request {
         let method = message.get("method")?.as_str()?.to_owned();
         let params = message.get("params").cloned().unwrap_or_default();
         let era = if params["_meta"][META_VERSION].is_string() { Era::Modern } else { Era::Legacy };
-        Some(Self { id, method, params, era })
+        Some(Self { id, method, params, era, traceparent: None })
     }
 
     /// The answer with this result, as the era writes it.

@@ -16,6 +16,7 @@ mod streams;
 mod paused;
 mod hostile;
 mod kill;
+mod events_out;
 mod children;
 mod readme;
 

@@ -2,6 +2,7 @@
 //! of its own, and name lookups that lead only where the settings permit.
 
 use super::allow::HttpSettings;
+use hyper_util::client::legacy::connect::HttpConnector;
 use kernel::call::ToolError;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
@@ -15,8 +16,19 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Shorter than the five seconds after which common servers close an idle connection: a write sent
 /// into a closing connection has an unknown outcome.
-const IDLE_MAX: Duration = Duration::from_secs(4);
-const IDLE_PER_HOST_MAX: usize = 256;
+pub(crate) const IDLE_MAX: Duration = Duration::from_secs(4);
+/// How many connections to one host rest at the same time.
+pub(crate) const IDLE_PER_HOST_MAX: usize = 256;
+/// Who we say that we are.
+pub(crate) const USER_AGENT: &str = concat!("waypost/", env!("CARGO_PKG_VERSION"));
+
+/// The other side may vanish without a word. These are what the client sets by itself: how long a
+/// connection is silent before it is asked whether anybody is there, and how often it is asked.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_TRIES: u32 = 3;
+/// How long what was written may stay without an acknowledgement.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 
 /// Makes ring the process's TLS provider, unless one is installed already. Anything that builds a
 /// client calls this first.
@@ -81,7 +93,7 @@ pub(crate) fn build_client(builder: impl Fn() -> ClientBuilder) -> Result<Client
 /// What every client of ours has in common.
 pub(crate) fn base_client() -> ClientBuilder {
     Client::builder()
-        .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
+        .user_agent(USER_AGENT)
         .redirect(Policy::none())
         .referer(false)
         .no_proxy()
@@ -89,6 +101,19 @@ pub(crate) fn base_client() -> ClientBuilder {
         .tcp_nodelay(true)
         .pool_idle_timeout(IDLE_MAX)
         .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
+}
+
+/// Plain connections like those of the client, for whoever needs nothing else of it.
+pub(crate) fn plain_connector(connect_within: Duration) -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(connect_within));
+    connector.set_keepalive(Some(KEEPALIVE));
+    connector.set_keepalive_interval(Some(KEEPALIVE));
+    connector.set_keepalive_retries(Some(KEEPALIVE_TRIES));
+    #[cfg(target_os = "linux")]
+    connector.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX));
+    connector
 }
 
 /// A name that leads only to addresses that it may not lead to.

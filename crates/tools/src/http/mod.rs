@@ -16,7 +16,9 @@ pub(crate) use allow::is_public;
 pub use allow::{BadHost, HttpSettings};
 pub(crate) use answer::reasons;
 pub use client::install_tls;
-pub(crate) use client::{base_client, build_client};
+pub(crate) use client::{
+    IDLE_MAX, IDLE_PER_HOST_MAX, USER_AGENT, base_client, build_client, plain_connector,
+};
 
 /// The family.
 pub(crate) fn all(settings: HttpSettings) -> Vec<Arc<dyn Tool>> {

@@ -5,6 +5,7 @@ use super::allow::HttpSettings;
 use super::answer::{self, Effect};
 use super::client::Outbound;
 use super::wanted::{METHODS, Wanted, reads};
+use crate::trace::traced;
 use futures::future::BoxFuture;
 use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::Tool;
@@ -24,7 +25,8 @@ impl Request {
     }
 
     async fn send(&self, call: &Call) -> Result<ToolOutput, ToolError> {
-        let wanted = Wanted::read(&call.arguments, self.outbound.settings())?;
+        let mut wanted = Wanted::read(&call.arguments, self.outbound.settings())?;
+        traced(&mut wanted.headers, call.place.trace);
         let body = wanted.body();
         let request = self
             .outbound

@@ -3,7 +3,9 @@
 
 use super::HttpSettings;
 use super::request::Request;
-use kernel::call::{Abilities, Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
+use kernel::call::{
+    Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
+};
 use kernel::contracts::Tool;
 use kernel::ids::CallId;
 use serde_json::{Value, json};
@@ -46,6 +48,10 @@ fn tool(allow: &[String]) -> Request {
 }
 
 async fn call(tool: &Request, arguments: Value) -> Result<Value, ToolError> {
+    call_at(tool, CallPlace::default(), arguments).await
+}
+
+async fn call_at(tool: &Request, place: CallPlace, arguments: Value) -> Result<Value, ToolError> {
     let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
     let call = Call {
         id: CallId(7),
@@ -56,6 +62,7 @@ async fn call(tool: &Request, arguments: Value) -> Result<Value, ToolError> {
         given: Arc::default(),
         can: Abilities::PERSON,
         teller: Teller::default(),
+        place,
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),
@@ -65,6 +72,27 @@ async fn call(tool: &Request, arguments: Value) -> Result<Value, ToolError> {
 
 fn told(error: &ToolError) -> (HowFar, &str) {
     (error.how, error.fault.name.as_str())
+}
+
+#[tokio::test]
+async fn the_other_side_learns_of_which_span_it_is_a_part_unless_a_call_says_it() {
+    let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let own = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+    for (traced, headers, expected) in [
+        (None, json!({}), None),
+        (Some(span), json!({}), Some(span)),
+        (Some(span), json!({"Traceparent": own}), Some(own)),
+    ] {
+        let (address, peer) = peer("HTTP/1.1 204 No Content\r\n\r\n").await;
+        let tool = tool(&[address.to_string()]);
+        let place =
+            CallPlace { trace: traced.map(|span| span.parse().unwrap()), ..CallPlace::default() };
+        let arguments = json!({"url": format!("http://{address}/"), "headers": headers});
+        call_at(&tool, place, arguments).await.unwrap();
+        let sent = peer.await.unwrap();
+        let named = sent.lines().find_map(|line| line.strip_prefix("traceparent: "));
+        assert_eq!(named, expected, "{sent}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use super::RemoteParts;
 use super::board::{Board, Check, UpstreamState, UpstreamStatus};
 use super::config::{UpstreamConfig, UpstreamKind};
-use super::mcp::{Link, RemoteShelf, dial, keep};
+use super::mcp::{LOGIN_PAGE, Link, RemoteShelf, dial, keep};
 use super::oauth::{Account, Pending, Returned};
 use super::{rest, rpc};
 use futures::future::select;
@@ -13,7 +13,7 @@ use kernel::fault::Fault;
 use kernel::shelf::Shelf;
 use std::pin::pin;
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tracing::Instrument;
 
 /// An upstream server.
@@ -23,6 +23,8 @@ pub struct Upstream {
     shelf: Arc<dyn Shelf>,
     /// Our account there, if it has logins.
     account: Option<Arc<Account>>,
+    /// Tells which pages were opened.
+    opened: broadcast::Sender<String>,
 }
 
 impl Upstream {
@@ -31,14 +33,14 @@ impl Upstream {
         let (board, checks) = Board::new(parts.clock.now());
         let board = Arc::new(board);
         let span = tracing::info_span!("upstream", name = %config.name);
-        let (shelf, account) = match config.kind {
+        let (shelf, account, opened) = match config.kind {
             UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => {
                 let link = Arc::new(Link::new(config.clone(), parts.clone()));
                 let kept = keep(link.clone(), board.clone(), checks, Arc::new(dial));
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
-                let account = link.account.clone();
+                let (account, opened) = (link.account.clone(), link.opened_pages().clone());
                 let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(link));
-                (shelf, account)
+                (shelf, account, opened)
             }
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => {
                 let loader = Loader {
@@ -51,10 +53,11 @@ impl Upstream {
                 let kept = keep_loaded(loader, board.clone());
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
                 let shelf: Arc<dyn Shelf> = Arc::new(Bare);
-                (shelf, None)
+                // It never asks for a page.
+                (shelf, None, broadcast::Sender::new(1))
             }
         };
-        Self { config, board, shelf, account }
+        Self { config, board, shelf, account, opened }
     }
 
     /// Its stable name.
@@ -92,6 +95,12 @@ impl Upstream {
         self.shelf.clone()
     }
 
+    /// The keys of pages that calls wanted opened and that were, from now on: as far as the server
+    /// tells, and logins that were finished here.
+    pub fn opened_pages(&self) -> broadcast::Receiver<String> {
+        self.opened.subscribe()
+    }
+
     /// Connects now, if it is not connected, and lists what it has.
     pub async fn check(&self) -> Result<UpstreamStatus, Fault> {
         self.board.check().await
@@ -127,6 +136,10 @@ impl Upstream {
         // One that waits for a login connects by itself; any other has more than before, or less.
         if self.board.status().state != UpstreamState::Login {
             self.board.look_soon();
+        }
+        if finished.is_ok() {
+            // An error means that nobody waits.
+            let _ = self.opened.send(LOGIN_PAGE.to_owned());
         }
         finished
     }

@@ -1,19 +1,27 @@
-//! `waypost events`: what happens in all sessions, as it happens.
+//! `waypost events`: what happens in all sessions, as it happens; where events go, and how each of
+//! them got there.
 
-use crate::client::Request;
+use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::one_line;
-use crate::tail::{self, Look};
+use crate::near::{self, SINKS};
+use crate::output::{Output, Table, one_line};
+use crate::tail::{self, Look, Only};
 use clap::{Args, Subcommand};
 use kernel::ids::Millis;
-use serde_json::Value;
+use kernel::rules::Pattern;
+use serde_json::{Value, json};
+use wire::rest::{Delivery, DeliveryStatus, Page, Sink};
 
 const EXAMPLES: &str = "\
 Examples:
   waypost events tail                      # all that is kept, then what happens, until Ctrl-C
   waypost events tail --after 2a-1         # goes on after an event
-  waypost --json events tail | jq -r '[.cursor, .session, .event.type] | @tsv'";
+  waypost events tail --type 'run.*'       # or a type that was published: TradeRepaired
+  waypost --json events tail | jq -r '[.cursor, .session, .event.type] | @tsv'
+  waypost events sinks                     # where events go, and how far each sink came
+  waypost events deliveries hook --status failed
+  waypost events resend hook ses_...12     # an event that failed, once more";
 
 /// What `waypost events` takes.
 #[derive(Debug, Args)]
@@ -30,16 +38,164 @@ enum EventsCommand {
         /// Begin after this event: a cursor that was printed before
         #[arg(long, value_name = "CURSOR")]
         after: Option<String>,
+        /// Only events of this type, in the journal or as sinks are told it; `*` stands for any
+        /// characters
+        #[arg(long = "type", value_name = "PATTERN", value_parser = pattern)]
+        kind: Option<Pattern>,
+    },
+    /// List where events go, and how far each sink came
+    Sinks,
+    /// List how events got to a sink, newest first
+    Deliveries {
+        /// The sink's name
+        sink: String,
+        /// Only those that are: retrying, delivered or failed
+        #[arg(long)]
+        status: Option<String>,
+        /// How many at most
+        #[arg(long, default_value_t = 50, value_parser = super::limit)]
+        limit: usize,
+    },
+    /// Send an event to a sink once more; with WAYPOST_ADMIN_KEY where the server has one
+    Resend {
+        /// The sink's name
+        sink: String,
+        /// The event's id, as `waypost events deliveries` lists it
+        event: String,
     },
 }
 
-const LOOK: Look = Look { line, with_cursor: true };
+/// How many seconds a receiver may take beyond the usual.
+const RESEND_SECONDS: u64 = 60;
 
 /// Runs `waypost events`.
 pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Failure> {
-    let EventsCommand::Tail { after } = args.command;
-    let request = Request::to(&["events"]).with("after", after);
-    tail::follow(context.output, &context.client()?, &request, LOOK).await
+    let client = context.client()?;
+    let output = context.output;
+    match args.command {
+        EventsCommand::Tail { after, kind } => {
+            let request = Request::to(&["events"]).with("after", after);
+            let only = kind.map(|pattern| Only { pattern, names });
+            let look = Look { line, with_cursor: true, only };
+            tail::follow(output, &client, &request, look).await
+        }
+        EventsCommand::Sinks => sinks(output, &client).await,
+        EventsCommand::Deliveries { sink, status, limit } => {
+            let request = Request::to(&["sinks", &sink, "deliveries"]).with("status", status);
+            match client.list(request, limit).await {
+                Ok(body) => deliveries(output, &body),
+                Err(failure) => Err(near::suggest(&client, SINKS, &sink, failure).await),
+            }
+        }
+        EventsCommand::Resend { sink, event } => resend(context, &client, &sink, &event).await,
+    }
+}
+
+async fn sinks(output: Output, client: &Client) -> Result<Exit, Failure> {
+    let body = client.list(Request::to(&["sinks"]), super::LIST_ITEMS_MAX).await?;
+    if output.is_json() {
+        output.document(&body)?;
+        return Ok(Exit::Ok);
+    }
+    let page: Page<Sink> = read(&body)?;
+    let is_empty = page.items.is_empty();
+    let heads = ["name", "type", "lag", "delivered", "retrying", "failed", "target", "last error"];
+    let mut table = Table::new(&heads);
+    for sink in page.items {
+        table.row(vec![
+            sink.name,
+            sink.kind,
+            sink.lag.to_string(),
+            sink.delivered.to_string(),
+            sink.retrying.to_string(),
+            sink.failed.to_string(),
+            sink.target.unwrap_or_else(|| "-".to_owned()),
+            sink.last_error.unwrap_or_default(),
+        ]);
+    }
+    output.text(&table.text())?;
+    if is_empty {
+        output.talk("`[events.sinks.<name>]` in waypost.toml adds some");
+    }
+    Ok(Exit::Ok)
+}
+
+fn deliveries(output: Output, body: &Value) -> Result<Exit, Failure> {
+    if output.is_json() {
+        output.document(body)?;
+        return Ok(Exit::Ok);
+    }
+    let page: Page<Delivery> = read(body)?;
+    let is_empty = page.items.is_empty();
+    let mut table =
+        Table::new(&["event", "type", "status", "tried", "last", "next", "code", "error"]);
+    for delivery in page.items {
+        let code = delivery.code.map(|code| code.to_string());
+        table.row(vec![
+            delivery.event,
+            delivery.kind,
+            delivery.status.name().to_owned(),
+            delivery.attempts.to_string(),
+            delivery.last_at,
+            delivery.next_at.unwrap_or_else(|| "-".to_owned()),
+            code.unwrap_or_else(|| "-".to_owned()),
+            delivery.error.unwrap_or_default(),
+        ]);
+    }
+    output.text(&table.text())?;
+    if is_empty {
+        output.talk("webhooks have a line for each delivery, other sinks for those that fail");
+    }
+    Ok(Exit::Ok)
+}
+
+async fn resend(
+    context: &Context,
+    client: &Client,
+    sink: &str,
+    event: &str,
+) -> Result<Exit, Failure> {
+    let request = Request::to(&["sinks", sink, "deliveries", event, "resend"]);
+    let request = request.keyed(context.admin_key()?).taking(RESEND_SECONDS);
+    let body = match client.post(request, &json!({})).await {
+        Ok(body) => body,
+        Err(failure) => return Err(near::suggest(client, SINKS, sink, failure).await),
+    };
+    let delivery: Delivery = read(&body)?;
+    let is_over_there = delivery.status == DeliveryStatus::Delivered;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+    } else {
+        let (event, status) = (&delivery.event, delivery.status.name());
+        let why = delivery.error.filter(|_| !is_over_there);
+        let why = why.map(|why| format!(": {}", one_line(&why))).unwrap_or_default();
+        context.output.text(&format!("{status}  {event}{why}"))?;
+    }
+    Ok(if is_over_there { Exit::Ok } else { Exit::Failed })
+}
+
+/// Reads `--type`.
+fn pattern(text: &str) -> Result<Pattern, String> {
+    let expected = "expected a type, with `*` for any characters, such as run.* or TradeRepaired";
+    Pattern::new(text).map_err(|_| expected.to_owned())
+}
+
+/// What an event is called: in the journal, as a sink is told it, and what was published with it.
+fn names(told: &Value) -> Vec<String> {
+    let event = &told["event"];
+    let kind = event["type"].as_str().unwrap_or_default();
+    let data = &event["data"];
+    // The journal says how a run ended beside the type, a sink is told it in the type.
+    let told_as = match data["outcome"]["how"].as_str() {
+        Some(how) if kind == "run.ended" => format!("waypost.run.{how}.v1"),
+        _ => format!("waypost.{kind}.v1"),
+    };
+    let mut names = vec![kind.to_owned(), told_as];
+    let published = &data["published"];
+    let published = published.as_array().map_or(std::slice::from_ref(published), Vec::as_slice);
+    let types = published.iter().filter_map(|published| published["event"]["type"].as_str());
+    names.extend(types.map(str::to_owned));
+    names
 }
 
 /// `2a-1  2026-11-15T02:17:25.123Z  ses_..  call.finished  {..}`; `--json` has all of it.
@@ -50,4 +206,34 @@ fn line(cursor: Option<&str>, told: &Value) -> String {
     let kind = event["type"].as_str().unwrap_or_default();
     let data = one_line(&event["data"].to_string());
     format!("{:8}  {at}  {session}  {kind:16}  {data}", cursor.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_has_the_names_that_a_sink_knows_too() {
+        let told = |event: Value| names(&json!({"session": "ses_1", "event": event}));
+        assert_eq!(
+            told(json!({"type": "run.paused", "data": {}})),
+            ["run.paused", "waypost.run.paused.v1"]
+        );
+        assert_eq!(
+            told(json!({"type": "run.ended", "data": {"outcome": {"how": "failed"}}})),
+            ["run.ended", "waypost.run.failed.v1"]
+        );
+        let one = json!({"published": {"event": {"type": "TradeRepaired"}}});
+        let names = told(json!({"type": "event.published", "data": one}));
+        assert_eq!(names[2..], ["TradeRepaired"]);
+        let two = json!({"published": [{"event": {"type": "A"}}, {"event": {"type": "B"}}]});
+        let names = told(json!({"type": "call.finished", "data": two}));
+        assert_eq!(names[2..], ["A", "B"]);
+    }
+
+    #[test]
+    fn a_type_is_a_pattern() {
+        assert!(pattern("run.*").unwrap().fits("run.ended"));
+        assert!(pattern("").is_err() && pattern("a b").is_err());
+    }
 }

@@ -192,7 +192,8 @@ async fn show(context: &Context, client: &Client, ask: &str) -> Result<Exit, Fai
     let ask: Ask = read(&body)?;
     context.output.text(&fields(&ask).text())?;
     if ask.status == AskStatus::Open {
-        context.output.talk(&format!("answer with\n  {}", outcome::answer_command(&ask)));
+        let answer = context.command(&outcome::answer_command(&ask));
+        context.output.talk(&format!("answer with\n  {answer}"));
     }
     Ok(Exit::Ok)
 }
@@ -259,7 +260,7 @@ async fn send(
         context.output.document(&body)?;
         return Ok(outcome::exit_of(answer.run.status));
     }
-    outcome::tell(context.output, &answer.run)
+    outcome::tell(context, &answer.run)
 }
 
 fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {

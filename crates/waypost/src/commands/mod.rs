@@ -3,6 +3,7 @@
 pub(crate) mod init;
 pub(crate) mod up;
 pub(crate) mod plan;
+pub(crate) mod pipeline;
 pub(crate) mod agent;
 pub(crate) mod run;
 pub(crate) mod resume;
@@ -15,6 +16,7 @@ pub(crate) mod events;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod example;
+pub(crate) mod demo;
 pub(crate) mod completions;
 pub(crate) mod man;
 pub(crate) mod docs_reference;

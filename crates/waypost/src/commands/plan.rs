@@ -155,7 +155,7 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
         context.output.document(&body)?;
         return Ok(outcome::exit_of(answer.run.status));
     }
-    outcome::tell(context.output, &answer.run)
+    outcome::tell(context, &answer.run)
 }
 
 fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit, Failure> {

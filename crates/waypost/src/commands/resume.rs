@@ -76,7 +76,7 @@ pub(crate) async fn run(args: ResumeArgs, context: &Context) -> Result<Exit, Fai
         context.output.document(&body)?;
         return Ok(threads::exit_of(answer.status));
     }
-    threads::tell(context.output, &args.thread, &answer)
+    threads::tell(context, &args.thread, &answer)
 }
 
 /// What the options say, as the server takes it.
@@ -172,8 +172,9 @@ async fn pending(client: &Client, thread: &str) -> Result<(Value, Option<Pending
 async fn show(context: &Context, client: &Client, thread: &str) -> Result<Exit, Failure> {
     let (body, action) = pending(client, thread).await?;
     let Some(action) = action else {
+        let show = context.command(&format!("waypost session show {thread}"));
         return Err(Failure::usage(format!("thread `{thread}` waits for nobody"))
-            .hint(format!("`waypost session show {thread}` shows where it stands")));
+            .hint(format!("`{show}` shows where it stands")));
     };
     if context.output.is_json() {
         context.output.document(&body["requestState"]["pending_action"])?;
@@ -183,7 +184,7 @@ async fn show(context: &Context, client: &Client, thread: &str) -> Result<Exit, 
         pending_action: Some(action),
         ..ThreadAnswer::new(ThreadStatus::ConfirmationRequired)
     };
-    threads::tell(context.output, thread, &answer)
+    threads::tell(context, thread, &answer)
 }
 
 /// `ID=VALUE`.

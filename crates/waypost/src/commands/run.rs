@@ -48,5 +48,5 @@ pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit, Failur
         context.output.document(&body)?;
         return Ok(threads::exit_of(answer.status));
     }
-    threads::tell(context.output, &thread, &answer)
+    threads::tell(context, &thread, &answer)
 }

@@ -107,7 +107,7 @@ enum SessionCommand {
 }
 
 /// Each event says its own place.
-const LOOK: Look = Look { line, with_cursor: false };
+const LOOK: Look = Look { line, with_cursor: false, only: None };
 
 /// The newest entries of a history; all of them are one `GET .../history` away.
 const HISTORY_ITEMS: usize = 20;
@@ -249,7 +249,7 @@ async fn retry(context: &Context, client: &Client, name: &str, wait: u64) -> Res
         output.document(&body)?;
         return Ok(outcome::exit_of(answer.run.status));
     }
-    outcome::tell(output, &answer.run)
+    outcome::tell(context, &answer.run)
 }
 
 async fn fork(

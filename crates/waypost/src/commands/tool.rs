@@ -135,5 +135,5 @@ fn pending(context: &Context, answer: &Value) -> Result<Exit, Failure> {
         context.output.document(answer)?;
         return Ok(outcome::exit_of(call.run.status));
     }
-    outcome::tell(context.output, &call.run)
+    outcome::tell(context, &call.run)
 }

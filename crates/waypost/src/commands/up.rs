@@ -11,7 +11,9 @@ use crate::progress::Progress;
 use crate::served::{Kept, sources};
 use crate::signals::Signals;
 use clap::Args;
-use server::project::Project;
+use kernel::plan::mistake::Mistake;
+use server::project::{Project, ProjectError};
+use server::{OwnPort, PortError, Watch};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -22,8 +24,10 @@ const EXAMPLES: &str = "\
 Examples:
   waypost up --demo                       # examples in a folder of their own, gone at the end
   waypost up                              # this folder's project; its data is in .waypost/
+  waypost up --watch                      # take changes of its files without a restart
   waypost up shop --port 0 --log json     # another project, a free port, logs for programs
-  waypost up --data /var/lib/waypost      # its data elsewhere";
+  waypost up --data /var/lib/waypost      # its data elsewhere
+  waypost up --pipeline trades.yaml       # one more pipeline, wherever its file is";
 
 const PORT_HELP: &str = "\
 The port to listen on; 0 takes a free one [default: waypost.toml, else 8420] [env: WAYPOST_PORT]";
@@ -51,6 +55,12 @@ pub(crate) struct UpArgs {
     /// Serve the embedded examples; ephemeral unless --data is given
     #[arg(long)]
     demo: bool,
+    /// One more pipeline, beside those in the project's pipelines/; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pipeline: Vec<PathBuf>,
+    /// Take changes of plans, agents, pipelines and rules as they come; runs that began keep theirs
+    #[arg(long, conflicts_with = "demo")]
+    watch: bool,
     /// How log lines on standard error look; LOG_LEVEL says how many there are
     #[arg(long, value_enum, default_value = "text")]
     log: LogFormat,
@@ -87,18 +97,31 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     let output = context.output;
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let (mut stop, stop_again) = (Signals::listen()?, Signals::listen()?);
-    let (project, data) = sources(context, args.kept())?;
+    let (mut project, data) = sources(context, args.kept())?;
+    for file in &args.pipeline {
+        project.add_pipeline(file).map_err(|error| unusable(&error))?;
+    }
     let listener = bind(&args, &project).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
     let keys = Keys::of(&context.environment);
+    let watch = args
+        .watch
+        .then(|| Watch::new(&project, args.pipeline.clone(), keys.variables(data.path())));
     let starting = assemble(project, data.path().to_path_buf(), address, keys);
     let progress = match args.log {
         LogFormat::Text => Progress::on(output),
         LogFormat::Json => Progress::silent(),
     };
-    let assembled = tokio::select! {
+    let mut assembled = tokio::select! {
         assembled = progress.told_if_slow(STARTING, starting) => assembled?,
         () = stop.next() => return Ok(Exit::Ok),
+    };
+    let ports = match assembled.open_ports(address).await {
+        Ok(ports) => ports,
+        Err(error) => {
+            assembled.stopper().stop().await;
+            return Err(unopened(&error));
+        }
     };
     for warning in &assembled.warnings {
         tracing::warn!("{warning}");
@@ -109,9 +132,16 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
         tracing::warn!("nobody reads standard output");
     }
     tracing::info!(%address, data = %data.path().display(), "serving");
+    for OwnPort { pipeline, address, route } in &ports {
+        tracing::info!(%pipeline, %address, route, "a pipeline has a port of its own");
+    }
+    let _watching = watch.map(|watch| watch.begin(&assembled));
     // With `--log json` every line on standard error is JSON.
     if args.log == LogFormat::Text {
         output.talk(&format!("MCP clients connect to http://{address}/mcp"));
+        for OwnPort { pipeline, address, route } in &ports {
+            output.talk(&format!("pipeline {pipeline} takes cases at http://{address}{route}"));
+        }
         if args.demo {
             output.talk(&things_to_try(address));
         }
@@ -167,8 +197,34 @@ fn unbound(error: &std::io::Error, address: Option<SocketAddr>) -> Failure {
     }
 }
 
+/// Why a pipeline's file cannot be used.
+fn unusable(error: &ProjectError) -> Failure {
+    match error {
+        ProjectError::Unreadable { path, why } => {
+            let what = format!("cannot read the pipeline `{}`: {why}", path.display());
+            Failure::usage(what).hint("check the path after `--pipeline`, and its rights")
+        }
+        ProjectError::Mistakes(mistakes) => Failure::usage("the pipeline cannot be used")
+            .lines(mistakes.iter().map(Mistake::to_string).collect()),
+    }
+}
+
+/// Why a pipeline's port cannot be opened.
+fn unopened(error: &PortError) -> Failure {
+    if error.why.kind() != ErrorKind::AddrInUse {
+        return Failure::new(Exit::Usage, "listen", error.to_string());
+    }
+    let (pipeline, address) = (&error.pipeline, error.address);
+    let what = format!("port {} is taken by another program", address.port());
+    let what = format!("pipeline `{pipeline}` cannot listen on {address}: {what}");
+    Failure::new(Exit::Usage, "port_taken", what)
+        .hint("choose another `http.port`, or leave it out: the server's port serves every route")
+}
+
 /// What the demo's agent can be told over HTTP.
 const REQUEST: &str = r#"{"thread_id": "t1", "user_request": "what is on my calendar?"}"#;
+/// A case for the demo's pipeline.
+const CASE: &str = r#"{"tradeId": "T-100", "reason": "Missing ISIN"}"#;
 
 fn things_to_try(address: SocketAddr) -> String {
     let url = format!("http://{address}");
@@ -177,6 +233,7 @@ fn things_to_try(address: SocketAddr) -> String {
         "try this in another terminal:\n\
          \x20 waypost{server} chat       # for example: create a meeting tomorrow at 9am\n\
          \x20 curl -s {url}/run -d '{REQUEST}'\n\
+         \x20 curl -s {url}/trade/failures -d '{CASE}'\n\
          \x20 curl -s {url}/api/v1/plans\n\
          \x20 waypost{server} plan run math::conditional_add --input a=2 b=3\n\
          \x20 waypost{server} plan run interaction::greeting    # asks for a name\n\

@@ -22,6 +22,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("run.ended", "The run is over, for good."),
     ("step.chosen", "A `match` or `conditional_branch` chose."),
     ("step.failed", "A step failed before any call."),
+    ("event.published", "A step told the world something."),
     ("step.skipped", "A person skipped the step."),
     ("step.diverted", "A person said no, and the plan says where that leads."),
     ("step.retried", "A person said try the step again."),

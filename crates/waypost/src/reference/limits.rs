@@ -37,6 +37,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("stop_wait_ms", "How long a stop waits for what is under way."),
     ("call_timeout_ms", "How long one tool call may take."),
     ("call_output_bytes_max", "The size of a tool's output."),
+    ("event_bytes_max", "The size of an event that a step publishes."),
     (
         "call_wants_max",
         "How often one call in a run may want something before it does what it is called for.",
@@ -80,6 +81,12 @@ const MEANINGS: &[(&str, &str)] = &[
     ("call_rates_max", "How many callers' rates of calls are remembered."),
     ("runs_active_max", "How many sessions move at the same time."),
     ("session_queue_max", "How many commands wait for one session."),
+    ("case_queue_max", "How many requests wait for one case of a pipeline."),
+    ("tally_reasons_max", "How many unknown reasons of one pipeline are counted, each by itself."),
+    (
+        "tally_reason_chars_max",
+        "How many characters of a reason are kept where reasons are counted.",
+    ),
     ("append_queue_max", "How many appends wait for the store's writer."),
     (
         "snapshot_floor_bytes",
@@ -106,12 +113,53 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("prune_batch_max", "How many sessions one slice of a removal takes, or blobs."),
     ("blob_grace_ms", "How long a blob stays that nothing names any more, or nothing yet."),
+    ("outbox_window_max", "How many events that one sink has not taken yet are in memory."),
+    ("outbox_window_bytes_max", "The size of the journal's rows that they are made of."),
+    (
+        "outbox_ahead_max",
+        "How many events one sink is read ahead of the oldest that it has not taken yet: so many \
+         may be sent twice after a crash.",
+    ),
+    (
+        "delivery_timeout_ms",
+        "How long one delivery to a sink may take, whatever the sink itself allows.",
+    ),
+    (
+        "delivery_attempts_max",
+        "How often one event is tried that a sink refuses, or does not take while it takes others.",
+    ),
+    (
+        "delivery_backoff_ms",
+        "How long to wait before a failed delivery is tried again: twice as long each time.",
+    ),
+    (
+        "delivery_backoff_ms_max",
+        "The longest of these waits, and the longest that a receiver may ask for.",
+    ),
+    ("deliveries_kept_max", "How many deliveries the log keeps of each sink; failed ones go last."),
+    (
+        "unsent_wait_ms",
+        "How long the removal of a session waits for sinks that have not passed its events.",
+    ),
     ("streams_max", "How many event streams are open at the same time."),
     (
         "logins_per_minute",
         "How many logins at upstream servers are begun in a minute, and how many people come back \
          from one.",
     ),
+    (
+        "traces_per_second_max",
+        "How many traces of our own begin in a second, where no sampler is named.",
+    ),
+    (
+        "span_content_bytes_max",
+        "How many bytes each content of a span has, where content is wanted; the rest is cut off.",
+    ),
+    (
+        "metric_names_max",
+        "How many tools, models or upstreams the metrics tell apart; more are counted as `other`.",
+    ),
+    ("telemetry_stop_ms", "How long a stop waits until the last spans are exported."),
     (
         "mcp_list_items_max",
         "How many items one answer to an MCP list has; more are paged, which many clients ignore.",

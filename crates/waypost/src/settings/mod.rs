@@ -210,9 +210,12 @@ fn collect(
     }
 }
 
-/// Whether the value is one that an upstream or a provider of models is given and nobody else
-/// should see.
+/// Whether the value is one that an upstream, a provider of models or a receiver of events is given
+/// and nobody else should see.
 fn is_secret(path: &str) -> bool {
+    if path.starts_with("events.sinks.") {
+        return path.ends_with(".secret");
+    }
     // The name of a model may have dots.
     if path.starts_with("models.") {
         return path.ends_with(".api_key") || path.contains(".headers.");
@@ -413,6 +416,23 @@ mod tests {
         assert!(told.contains(&"models.gpt-6.1.api_key \"set\"".to_owned()), "{told:?}");
         assert!(told.contains(&"models.gpt-6.1.headers.X-Team \"set\"".to_owned()), "{told:?}");
         assert!(told.contains(&"models.gpt-6.1.model \"m\"".to_owned()), "{told:?}");
+        assert!(!told.concat().contains("hunter2"), "{told:?}");
+    }
+
+    #[test]
+    fn what_receivers_of_events_are_given_is_not_shown() {
+        let text = "[events.sinks.secret]\ntype = \"webhook\"\nurl = \"https://a.test\"\n\
+                    secret = \"hunter2\"\ntypes = [\"A\"]\n";
+        let told: Vec<String> = written(&Layer::file("a.toml", text))
+            .iter()
+            .map(|setting| format!("{} {}", setting.key, setting.value))
+            .collect();
+        assert!(told.contains(&"events.sinks.secret.secret \"set\"".to_owned()), "{told:?}");
+        assert!(
+            told.contains(&"events.sinks.secret.url \"https://a.test\"".to_owned()),
+            "{told:?}"
+        );
+        assert!(told.contains(&"events.sinks.secret.types [\"A\"]".to_owned()), "{told:?}");
         assert!(!told.concat().contains("hunter2"), "{told:?}");
     }
 

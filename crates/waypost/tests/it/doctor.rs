@@ -17,7 +17,11 @@ fn a_new_project_is_well() {
     // Whoever listens on the usual port of this machine is not ours.
     write(folder.path(), &[("waypost.toml", "[server]\nport = 0\n")]);
     let ended = waypost(folder.path(), &["doctor"]).code(0).says("0 failed");
-    for check in ["config", "plans", "data", "space", "port", "server", "mcp", "clock", "tls"] {
+    let checks = [
+        "config", "plans", "data", "space", "port", "server", "mcp", "sinks", "traces", "clock",
+        "tls",
+    ];
+    for check in checks {
         let told = |line: &str| line.split_whitespace().nth(1) == Some(check);
         assert!(ended.stdout.lines().any(told), "nothing on `{check}`: {ended:#?}");
     }
@@ -57,6 +61,29 @@ fn servers_behind_this_one_are_looked_at() {
     write(folder.path(), &[(".mcp.json", json)]);
     let report = waypost(folder.path(), &["--json", "doctor"]).code(8).json();
     assert_eq!(level(&report, "mcp"), "fail", "{report}");
+}
+
+#[test]
+fn where_events_go_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let hook = "[events.sinks.hook]\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1\"\n\
+                secret = \"${HOOK}\"\n";
+    let file = "[events.sinks.lines]\ntype = \"file\"\npath = \"out/events.jsonl\"\n";
+    let settings = format!("[server]\nport = 0\n{hook}{file}");
+    let secret = "HOOK=whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVu\n";
+    write(folder.path(), &[("waypost.toml", settings.as_str()), (".env", secret)]);
+    let ended = waypost(folder.path(), &["doctor"]).code(0);
+    assert!(ended.stdout.contains("2 sinks of events: hook (webhook), lines (file)"), "{ended:#?}");
+    assert!(!folder.path().join(".waypost").exists());
+    // A file where the folder should be: whoever runs this as root may write everywhere else.
+    write(folder.path(), &[("data/out/events.jsonl/x", "")]);
+    let report = waypost(folder.path(), &["--json", "doctor", "--data", "data"]).code(8).json();
+    let told = report.to_string();
+    assert!(told.contains("the file of `lines` is a folder"), "{told}");
+    write(folder.path(), &[(".env", "HOOK=hunter2\n")]);
+    let ended = waypost(folder.path(), &["doctor"]).code(8);
+    assert!(ended.stdout.contains("`secret` must be `whsec_`"), "{ended:#?}");
+    assert!(!ended.stdout.contains("hunter2"), "{ended:#?}");
 }
 
 #[test]

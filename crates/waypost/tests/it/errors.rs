@@ -49,6 +49,10 @@ const MODELS: &str = "[models.fast]\nprovider = \"ollama\"\nmodel = \"llama\"\n\
 const KEYLESS: &str = "[models.fast]\nprovider = \"anthropic\"\nmodel = \"m\"\n\
                        api_key = \"${WAYPOST_NO_SUCH_KEY}\"\n";
 
+/// Sinks that lack something, or are nothing we know.
+const SINKS: &str = "[events.sinks.hook]\ntype = \"webhook\"\nurl = \"https://a.example/in\"\n\n\
+                     [events.sinks.bus]\ntype = \"kafka\"\n";
+
 /// What needs no server, by the name of its file.
 const OFFLINE: &[(&str, &[&str])] = &[
     ("up-bad-port", &["up", "--demo", "--port", "99999"]),
@@ -59,6 +63,7 @@ const OFFLINE: &[(&str, &[&str])] = &[
     ("up-agent-mistakes", &["up", "strange", "--ephemeral", "--port", "0"]),
     ("up-model-mistakes", &["up", "models", "--ephemeral", "--port", "0"]),
     ("up-model-unset", &["up", "keyless", "--ephemeral", "--port", "0"]),
+    ("up-sink-mistakes", &["up", "sinks", "--ephemeral", "--port", "0"]),
     ("agent-apply-mistakes", &["agent", "apply", "strange/agents/bad.yaml"]),
     ("agent-apply-no-file", &["agent", "apply", "nowhere.yaml"]),
     ("agent-apply-no-files", &["agent", "apply"]),
@@ -98,6 +103,7 @@ const OFFLINE: &[(&str, &[&str])] = &[
     ("unreachable", &["--server", NOWHERE, "tool", "ls"]),
     ("unreachable-json", &["--server", NOWHERE, "--json", "tool", "ls"]),
     ("session-prune-unreachable", &["--server", NOWHERE, "session", "prune", "--older-than", "1d"]),
+    ("events-tail-bad-type", &["events", "tail", "--type", "a b"]),
     ("session-prune-no-age", &["session", "prune"]),
     ("session-prune-bad-age", &["session", "prune", "--older-than", "soon"]),
 ];
@@ -126,6 +132,9 @@ const ONLINE: &[(&str, &[&str])] = &[
     ("mcp-login-unknown", &["mcp", "login", "hub"]),
     ("mcp-logout-unknown", &["mcp", "logout", "hub"]),
     ("events-tail-no-place", &["events", "tail", "--after", "nowhere"]),
+    ("events-deliveries-misspelt", &["events", "deliveries", "evnts"]),
+    ("events-deliveries-bad-status", &["events", "deliveries", "events", "--status", "faild"]),
+    ("events-resend-unknown", &["events", "resend", "events", "ses_1.1"]),
 ];
 
 /// What was told, by the name of its file.
@@ -146,6 +155,7 @@ impl Told {
             ("strange/agents/bad.yaml", STRANGE),
             ("models/waypost.toml", MODELS),
             ("keyless/waypost.toml", KEYLESS),
+            ("sinks/waypost.toml", SINKS),
             ("empty/waypost.toml", ""),
             ("behind/waypost.toml", BEHIND),
             ("behind/.mcp.json", CLIENTS),

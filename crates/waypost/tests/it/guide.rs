@@ -1,6 +1,6 @@
-//! `docs/guides/first-plan.md` is a test: every `sh` block is run in order, in an empty folder, and
-//! gives the `text` block that follows it, ids and times apart. The block that says `waypost up` is
-//! the second terminal: the server runs until the guide ends.
+//! `docs/guides/first-plan.md` and `first-pipeline.md` are tests: every `sh` block is run in order,
+//! in an empty folder, and gives the `text` block that follows it, ids and times apart. The block
+//! that says `waypost up` is the second terminal: the server runs until the guide ends.
 
 use crate::blocks::Block;
 use crate::mask::Mask;
@@ -9,14 +9,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const GUIDE: &str = include_str!("../../../../docs/guides/first-plan.md");
+const FIRST_PLAN: &str = include_str!("../../../../docs/guides/first-plan.md");
+const FIRST_PIPELINE: &str = include_str!("../../../../docs/guides/first-pipeline.md");
 const WRITTEN_ADDRESS: &str = "127.0.0.1:8420";
-/// The block that is the second terminal.
+/// The blocks that are the second terminal.
 const UP: &str = "waypost up\n";
+const UP_WATCHING: &str = "waypost up --watch\n";
 
 #[test]
 fn the_first_plan_comes_out_as_the_guide_says() {
-    let blocks = crate::blocks::read(GUIDE);
+    let ran = comes_out(FIRST_PLAN);
+    assert!(ran > 8, "the guide has only {ran} blocks");
+}
+
+#[test]
+fn the_first_pipeline_comes_out_as_the_guide_says() {
+    let ran = comes_out(FIRST_PIPELINE);
+    assert!(ran > 6, "the guide has only {ran} blocks");
+}
+
+/// Runs a guide, and gives how many blocks it has.
+fn comes_out(guide: &str) -> usize {
+    let blocks = crate::blocks::read(guide);
     let folder = tempfile::tempdir().unwrap();
     let mut terminal = Terminal::open(folder.path());
     let (mut told, mut expected) = (Mask::default(), Mask::default());
@@ -37,7 +51,7 @@ fn the_first_plan_comes_out_as_the_guide_says() {
         ran += 1;
     }
     assert!(terminal.server.is_some(), "the guide never says `waypost up`");
-    assert!(ran > 8, "the guide has only {ran} blocks");
+    ran
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -58,9 +72,13 @@ impl Terminal {
     }
 
     fn run(&mut self, block: &Block) -> String {
-        if block.text == UP {
-            let server = Server::of_project(&self.folder);
-            self.server = Some(server);
+        let server = match block.text.as_str() {
+            UP => Some(Server::of_project(&self.folder)),
+            UP_WATCHING => Some(Server::watched(&self.folder)),
+            _ => None,
+        };
+        if server.is_some() {
+            self.server = server;
             return format!("waypost listening on http://{WRITTEN_ADDRESS}\n");
         }
         let keep: String = crate::blocks::variables(&block.text)

@@ -21,10 +21,12 @@ fn every_command_begins_its_help_with_examples() {
     let commands = [
         "up",
         "init",
+        "demo",
         "run",
         "resume",
         "chat",
         "plan",
+        "pipeline",
         "session",
         "inbox",
         "tool",

@@ -69,12 +69,16 @@ pub fn waypost_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)
     Running::start(folder, arguments, variables).end(COMMAND_LIMIT)
 }
 
+/// What the names of settings begin with.
+const PREFIXES: [&str; 3] = ["WAYPOST_", "OTEL_", "LANGFUSE_"];
+
 /// Settings of whoever runs the tests are not ours: neither their variables nor their own file,
 /// which is looked for in this empty folder.
 pub fn without_settings<'c>(command: &'c mut Command, empty: &Path) -> &'c mut Command {
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("WAYPOST_") {
-            command.env_remove(name);
+        let text = name.to_string_lossy();
+        if PREFIXES.iter().any(|prefix| text.starts_with(prefix)) {
+            command.env_remove(&name);
         }
     }
     for variable in VARIABLES {
@@ -202,7 +206,19 @@ impl Server {
 
     /// `waypost up` in this project's folder, on a free port.
     pub fn of_project(place: &Path) -> Self {
-        Self::start_in(place, tempfile::tempdir().unwrap(), &[], &[("LOG_LEVEL", "warn")])
+        Self::of_project_with(place, &[])
+    }
+
+    /// The same with variables.
+    pub fn of_project_with(place: &Path, variables: &[(&str, &str)]) -> Self {
+        let all = [&[("LOG_LEVEL", "warn")][..], variables].concat();
+        Self::start_in(place, tempfile::tempdir().unwrap(), &[], &all)
+    }
+
+    /// `waypost up --watch` in this project's folder, on a free port.
+    pub fn watched(place: &Path) -> Self {
+        let variables = [("LOG_LEVEL", "info")];
+        Self::start_in(place, tempfile::tempdir().unwrap(), &["--watch"], &variables)
     }
 
     fn start_in(
@@ -232,6 +248,11 @@ impl Server {
 
     pub fn pid(&self) -> u32 {
         self.running.child.id()
+    }
+
+    /// What it said on standard error until now.
+    pub fn log(&self) -> String {
+        self.running.read("stderr")
     }
 
     /// The port it listens on.

@@ -10,18 +10,25 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::harness::{processes_with, wait_for};
+use testkit::harness::{Seen, processes_with, send_signal, wait_for};
 
 /// How long after the approval was sent; from before it is read to after all is done.
 const DELAYS_MS: [u64; 12] = [0, 1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 50];
 /// How often the kill comes at the very moment when the event is in the calendar's file.
 const AT_THE_WRITE: usize = 4;
 
+/// How often it comes after the calendar has done the call and before the demo can hear of it.
+const UNHEARD: usize = 2;
+/// Longer than a call needs from the journal to the calendar's pipe.
+const ON_ITS_WAY: Duration = Duration::from_millis(500);
+
 /// When the demo is killed.
 #[derive(Debug, Clone, Copy)]
 enum When {
     After(Duration),
     Written,
+    /// In the middle of the call for sure: the calendar has done it, and nobody heard its answer.
+    Unheard,
 }
 
 /// A request for one event that nobody else asks for.
@@ -32,8 +39,12 @@ fn asked(house: &mut House, thread: &str, name: &str) -> Asked {
 }
 
 /// Sends the approval, and kills the demo while it is on its way; whether it was answered.
-fn kill_amid(house: House, data: &Path, (thread, call): (&str, &Asked), when: When) -> bool {
+fn kill_amid(mut house: House, data: &Path, (thread, call): (&str, &Asked), when: When) -> bool {
     let (mut client, body) = (house.client(), approvals(thread, &[(call.id.as_str(), None)]));
+    let calendars = processes_with(data.join("calendar").to_str().unwrap());
+    if matches!(when, When::Unheard) {
+        calendars.iter().for_each(|calendar| send_signal("STOP", calendar.pid));
+    }
     let (sender, sent) = mpsc::channel();
     let approving = thread::spawn(move || {
         sender.send(()).unwrap();
@@ -51,9 +62,27 @@ fn kill_amid(house: House, data: &Path, (thread, call): (&str, &Asked), when: Wh
                 assert!(begun.elapsed() < LIMIT, "waited in vain for `{name}` in {file}");
             }
         }
+        When::Unheard => hold_amid(&mut house, data, (thread, call), &calendars),
     }
     drop(house);
     approving.join().unwrap()
+}
+
+/// With the call on its way to a calendar that stands still: the demo stands still before the
+/// calendar goes on, so that it cannot hear the answer.
+fn hold_amid(house: &mut House, data: &Path, (thread, call): (&str, &Asked), calendars: &[Seen]) {
+    assert!(!calendars.is_empty(), "the demo has a calendar");
+    wait_for("the approved call to be under way", LIMIT, || {
+        (house.thread(thread)["status"] == "running").then_some(())
+    });
+    // The rest of its way is a write to a pipe.
+    thread::sleep(ON_ITS_WAY);
+    send_signal("STOP", house.pid());
+    calendars.iter().for_each(|calendar| send_signal("CONT", calendar.pid));
+    let (file, name) = (data.join("calendar/calendars/primary.ics"), call.text("name"));
+    wait_for("the calendar to have done the call", LIMIT, || {
+        fs::read_to_string(&file).is_ok_and(|text| text.contains(name)).then_some(())
+    });
 }
 
 /// Waits until the thread's run is over; what is still asked is answered.
@@ -129,10 +158,12 @@ fn an_approved_call_is_done_once_whenever_the_demo_is_killed() {
     let mut expected = house.calendar();
     let delays = DELAYS_MS.iter().map(|ms| When::After(Duration::from_millis(*ms)));
     let mut seen: BTreeMap<(bool, &str), usize> = BTreeMap::new();
-    for (number, when) in delays.chain([When::Written; AT_THE_WRITE]).enumerate() {
+    let moments = delays.chain([When::Written; AT_THE_WRITE]).chain([When::Unheard; UNHEARD]);
+    for (number, when) in moments.enumerate() {
         let (t, name) = (format!("killed-{number}"), format!("Killed{number}"));
         let call = asked(&mut house, &t, &name);
         let answered = kill_amid(house, &data, (&t, &call), when);
+        assert!(!(answered && matches!(when, When::Unheard)), "a stopped demo answered");
         house = House::start(&data);
         let (asked, response) = settle(&mut house, &t, &call);
         let calendar = house.calendar();

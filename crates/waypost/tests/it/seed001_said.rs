@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use testkit::harness::wait_for;
-use testkit::http::{Answer, Client, NoAnswer};
+use testkit::http::{Answer, Client, NoAnswer, Request};
 
 /// How long things may take on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -30,8 +30,14 @@ pub struct House {
 impl House {
     /// A demo over this folder; its tools may be on their way yet.
     pub fn start(data: &Path) -> Self {
+        Self::with_variables(data, &[])
+    }
+
+    /// The same with variables.
+    pub fn with_variables(data: &Path, variables: &[(&str, &str)]) -> Self {
         let words = ["--demo", "--data", data.to_str().unwrap()];
-        let server = Server::start(&words, &[("LOG_LEVEL", "warn")]);
+        let all = [&[("LOG_LEVEL", "warn")][..], variables].concat();
+        let server = Server::start(&words, &all);
         let client = client_of(&server);
         Self { server, client }
     }
@@ -39,6 +45,11 @@ impl House {
     /// Another one who talks with it.
     pub fn client(&self) -> Client {
         client_of(&self.server)
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
     }
 
     /// SIGTERM; it must end in good order.
@@ -80,6 +91,18 @@ impl House {
 
     pub fn post(&mut self, path: &str, body: &Value) -> Said {
         Said::of(self.client.post(path, body)).unwrap_or_else(|error| panic!("{body}: {error}"))
+    }
+
+    /// The same in this trace.
+    pub fn post_in(&mut self, traceparent: &str, path: &str, body: &Value) -> Said {
+        let (text, headers) = (body.to_string(), [("traceparent", traceparent)]);
+        let request = Request { method: "POST", path, headers: &headers, body: Some(&text) };
+        Said::of(self.client.send(&request)).unwrap_or_else(|error| panic!("{body}: {error}"))
+    }
+
+    /// The metrics as they are now.
+    pub fn metrics(&mut self) -> String {
+        self.client.get("/metrics").unwrap_or_else(|error| panic!("no metrics: {error}")).body
     }
 
     /// The events as the calendar has them, from yesterday on.

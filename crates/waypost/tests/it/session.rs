@@ -40,7 +40,7 @@ fn a_question_is_answered_once() {
     let asked = server.run(&["plan", "run", "interaction::greeting", "--session", "ada"]).code(3);
     let ask = open_ask(&server, "ada");
     assert!(asked.stdout.contains(&ask), "{asked:#?}");
-    let asked = asked.says(&format!("waypost inbox answer {ask} name=.."));
+    let asked = asked.says(&format!("waypost --server {} inbox answer {ask} name=..", server.url));
     assert!(asked.stdout.contains("What is your name?"), "{asked:#?}");
 
     let shown = server.run(&["inbox", "show", &ask]).code(0);

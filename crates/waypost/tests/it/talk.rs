@@ -84,7 +84,8 @@ fn a_request_waits_for_an_approval_and_goes_on() {
     let action: Value = serde_json::from_str(&waiting.stdout).unwrap();
     assert_eq!(action["kind"], "confirmation");
     let call = text(&action["tool_calls"][0]["call_id"]);
-    let waiting = waiting.says(&format!("waypost resume sum --approve {call}"));
+    let resume = format!("waypost --server {} resume sum --approve {call}", server.url);
+    let waiting = waiting.says(&resume);
     assert!(waiting.stderr.contains("--feedback"), "{waiting:#?}");
     server.run(&["run", "add 1 and 1", "--thread", "sum"]).code(1).says("waits for an answer");
 

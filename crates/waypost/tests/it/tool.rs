@@ -46,7 +46,7 @@ fn a_call_that_asks_a_person_says_how_to_answer() {
     let server = Server::demo();
     let asked = server.run(&["tool", "call", "interaction::greeting"]).code(3);
     assert!(asked.stdout.contains("What is your name?"), "{asked:#?}");
-    asked.says("waypost inbox answer ask_").says("name=..");
+    asked.says(&format!("waypost --server {} inbox answer ask_", server.url)).says("name=..");
     let asked = server.json(&["tool", "call", "interaction::greeting"]).code(3).json();
     assert_eq!(asked["ask"]["kind"], "fill", "{asked}");
     let ask = asked["ask"]["id"].as_str().unwrap();

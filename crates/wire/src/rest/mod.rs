@@ -6,7 +6,9 @@ mod ask;
 mod run;
 mod catalog;
 mod agent;
+mod pipeline;
 mod upstream;
+mod sink;
 mod stream;
 
 pub use agent::{AgentAnswer, AgentSummary};
@@ -18,11 +20,16 @@ pub use ask::{
 pub use catalog::{
     CallAnswer, CallBody, PendingCall, PlanAnswer, PlanCheck, PlanMistake, PlanSummary, Tool,
 };
+pub use pipeline::{
+    HandlerCount, PipelineAddresses, PipelineAnswer, PipelineHandler, PipelineStats,
+    PipelineSummary, ReasonCount,
+};
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
 pub use run::{
     ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Page, PruneAnswer, PruneBody, ReplyAnswer,
     Run, RunAnswer, RunBody, Session, Status,
 };
+pub use sink::{Delivery, DeliveryStatus, Sink};
 pub use stream::{FeedEvent, FeedSnapshot, StreamEnd};
 pub use upstream::{Provider, ProviderOauth, Upstream, UpstreamLogin, UpstreamServer};
 
@@ -56,6 +63,9 @@ mod tests {
             assert_eq!(serde_json::to_value(kind).unwrap(), json!(kind.name()));
         }
         for status in [Status::Running, Status::Stuck, Status::Cancelled] {
+            assert_eq!(serde_json::to_value(status).unwrap(), json!(status.name()));
+        }
+        for status in DeliveryStatus::ALL {
             assert_eq!(serde_json::to_value(status).unwrap(), json!(status.name()));
         }
     }

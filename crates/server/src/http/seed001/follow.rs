@@ -169,7 +169,7 @@ impl Telling {
         match answer {
             Ok(answer) => told("result", &answer),
             Err(failure) => {
-                let trace_id = traced(&self.doors, &failure);
+                let trace_id = traced(&self.doors, &failure, None);
                 told("result", &failure.thread(trace_id))
             }
         }

@@ -10,17 +10,18 @@ use crate::doors::{Doors, Shared};
 use crate::error::Failure;
 use crate::once::{Key, replayed};
 use crate::params::{Params, Wait, short};
-use crate::threads;
+use crate::{threads, trace};
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalKind};
-use engine::{Once, RunReport};
+use engine::{Once, RunReport, Saying};
 use follow::Ear;
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionRef};
 use kernel::ids::{AgentName, RunId, Space};
+use kernel::trace::TraceParent;
 use serde_json::{Value, json};
 use wire::seed001::{ResumeThread, RunThread, ThreadStatus};
 
@@ -57,14 +58,14 @@ pub(crate) async fn run(
         return Err(Failure::wrong_value("/user_request", "`user_request` says nothing")
             .hint("say what you want, in words"));
     }
-    let once = key.once(&sent);
+    let about = (key.once(&sent), trace::of(&headers));
     if takes_events(&headers) {
         // Listened to before it begins, so that nothing is missed.
         let ear = Ear::open(&doors, &body.thread_id).await?;
-        let report = say(&doors, &body, once, 0).await?;
+        let report = say(&doors, &body, about, 0).await?;
         return Ok(ear.tell(doors, report));
     }
-    answered(say(&doors, &body, once, wait_ms).await?)
+    answered(say(&doors, &body, about, wait_ms).await?)
 }
 
 /// `POST /resume`.
@@ -128,20 +129,21 @@ fn takes_events(headers: &HeaderMap) -> bool {
 async fn say(
     doors: &Doors,
     body: &RunThread,
-    once: Option<Once>,
+    (once, trace): (Option<Once>, Option<TraceParent>),
     wait_ms: u64,
 ) -> Result<RunReport, Failure> {
     let agent = body.agent.as_deref().map(AgentName::from);
     let agent = agent.as_ref().or(doors.default_agent.as_ref());
     let (engine, caller) = (&doors.engine, doors.caller());
     let (thread, text) = (&body.thread_id, &body.user_request);
-    let said = engine.say(caller, agent, thread, text, wait_ms, once.clone()).await;
+    let saying = Saying { agent, thread, text, once, trace };
+    let said = engine.say(caller, saying.clone(), wait_ms).await;
     let said = match said {
         Err(refusal) => match look_under_way(&refusal) {
             Some(run) => {
                 // A login gives way to what is said now, once nobody looks at it any more.
                 engine.settled_run(caller, run, LOOK_WAIT_MS).await?;
-                engine.say(caller, agent, thread, text, wait_ms, once).await
+                engine.say(caller, saying, wait_ms).await
             }
             None => Err(refusal),
         },

@@ -104,6 +104,7 @@ mod tests {
             description: "Keeps a calendar.".to_owned(),
             model: "m".into(),
             router_model: None,
+            commands: false,
             routed: false,
             prompt: prompt.iter().map(step).collect(),
             enabled: Some(vec![Pattern::new("math::*").unwrap()]),

@@ -428,10 +428,12 @@ mod tests {
             store: opened.store,
             definitions: opened.definitions,
             blobs: opened.blobs,
+            deliveries: opened.deliveries,
             tools: Vec::new(),
             rules: kernel::rules::ToolRules::default(),
             awaited: Vec::new(),
             models: engine::Models::default(),
+            observers: Vec::new(),
             policy: Arc::new(Secretive),
             schemas: Arc::new(JsonSchemas::default()),
             clock,
@@ -510,6 +512,7 @@ mod tests {
             input: json!({}),
             session: RunSession::Existing(SessionRef::Id(id)),
             once: None,
+            about: Default::default(),
         };
         let report = own.engine.run(&ann, request, 10_000).await.unwrap();
         for mut changes in woken {

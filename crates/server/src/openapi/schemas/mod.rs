@@ -6,7 +6,9 @@ mod runs;
 mod asks;
 mod catalog;
 mod agents;
+mod pipelines;
 mod upstreams;
+mod sinks;
 mod streams;
 mod seed001;
 mod seed004;
@@ -18,13 +20,15 @@ type Named = (&'static str, Value);
 
 /// All of them, by name.
 pub(super) fn all() -> Map<String, Value> {
-    let groups: [Vec<Named>; 9] = [
+    let groups: [Vec<Named>; 11] = [
         problem::schemas(),
         runs::schemas(),
         asks::schemas(),
         catalog::schemas(),
         agents::schemas(),
+        pipelines::schemas(),
         upstreams::schemas(),
+        sinks::schemas(),
         streams::schemas(),
         seed001::schemas(),
         seed004::schemas(),

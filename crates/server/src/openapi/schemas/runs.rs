@@ -322,7 +322,7 @@ fn health() -> Value {
     json!({
         "type": "object",
         "required": ["status"],
-        "properties": {"status": {"type": "string", "enum": ["live", "ready"]}},
+        "properties": {"status": {"type": "string", "enum": ["live", "ready", "UP"]}},
         "examples": [{"status": "live"}]
     })
 }

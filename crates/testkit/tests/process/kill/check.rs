@@ -41,7 +41,9 @@ pub(super) fn everything(client: &mut Client, book: &Book, effects: &Effects, se
     let mut replies = BTreeMap::new();
     for (ask, reply) in &book.replies {
         let session = kept_reply(client, ask, reply);
-        if reply.get("action").is_none() {
+        // A call that is tried again is asked about again: a no ends the run, so it was the last.
+        let is_last = !rejects(replies.get(&session));
+        if reply.get("action").is_none() && is_last {
             replies.insert(session, reply.clone());
         }
     }

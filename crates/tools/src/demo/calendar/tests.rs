@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::call::{
-    Call, Caller, Given, HowFar, Reach, Teller, ToolError, ToolOutput, ToolSpec, Want,
+    Call, CallPlace, Caller, Given, HowFar, Reach, Teller, ToolError, ToolOutput, ToolSpec, Want,
 };
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::ids::{CallId, Millis, RealmId};
@@ -99,6 +99,7 @@ impl Office {
             output_bytes_max: 1_000_000,
             given: Arc::new(given),
             teller: Teller::default(),
+            place: CallPlace::default(),
             can: kernel::call::Abilities::PERSON,
         };
         block_on(self.tool(name).call(&caller, &call))

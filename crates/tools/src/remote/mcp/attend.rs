@@ -285,6 +285,11 @@ impl Attended {
                     self.link.tell_update(uri);
                 }
             }
+            "notifications/elicitation/complete" => {
+                if let Some(page) = params["elicitationId"].as_str() {
+                    self.link.tell_opened(page);
+                }
+            }
             // What belongs to no call that we know is of no use to anybody.
             "notifications/progress" => drop(self.peer.calls().give_by_token(incoming)),
             "notifications/message" => drop(self.peer.calls().give_to_the_only(incoming)),

@@ -53,7 +53,7 @@ impl Calls {
         };
         let entry = Entry { calls: self.clone(), number };
         spawn.task("upstream call", Box::pin(pass_on(opening, replies, entry)));
-        joined
+        joined.into()
     }
 
     /// Gives a message to the call that it names by its token; back where there is none.

@@ -2,9 +2,11 @@
 //! costs nothing to ask; a server that does not understand it gets the handshake of the older ones.
 
 use super::line::{PeerError, PeerErrorKind};
+use super::params::Params;
 use super::requests::{AskError, Request, Requests};
 use kernel::call::{Abilities, HowFar};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use std::sync::OnceLock;
 use wire::jsonrpc::{self, RpcError};
 use wire::mcp::{
     LEGACY, META_CAPABILITIES, META_CLIENT, META_SERVER, META_VERSION, MODERN, TASKS,
@@ -67,14 +69,25 @@ pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Gre
 
 /// Parameters that say who asks and what can be asked of it, as every request of the stateless
 /// version does.
-pub(crate) fn introduced(params: Value, can: Abilities) -> Value {
-    let mut params = object(params);
-    let mut meta = object(params.remove("_meta").unwrap_or_default());
-    meta.insert(META_VERSION.to_owned(), Value::from(MODERN));
-    meta.insert(META_CLIENT.to_owned(), client());
-    meta.insert(META_CAPABILITIES.to_owned(), modern_capabilities(can));
-    params.insert("_meta".to_owned(), Value::Object(meta));
-    Value::Object(params)
+pub(crate) fn introduced(params: impl Into<Params>, can: Abilities) -> Params {
+    params.into().sent_by(sender(can))
+}
+
+/// Members of `_meta` that say who we are, written once for all callers who can the same.
+fn sender(can: Abilities) -> &'static str {
+    static WRITTEN: [OnceLock<String>; 16] = [const { OnceLock::new() }; 16];
+    let abilities = [can.form, can.page, can.sample, can.roots];
+    let which = abilities.into_iter().fold(0, |which, can| 2 * which + usize::from(can));
+    WRITTEN[which].get_or_init(|| {
+        let meta = json!({
+            META_VERSION: MODERN,
+            META_CLIENT: client(),
+            META_CAPABILITIES: modern_capabilities(can),
+        });
+        let text = meta.to_string();
+        let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        inside.unwrap_or_default().to_owned()
+    })
 }
 
 async fn discover(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskError> {
@@ -204,13 +217,6 @@ fn modern_capabilities(can: Abilities) -> Value {
     declared
 }
 
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::line::{Incoming, Outgoing};
@@ -248,7 +254,7 @@ mod tests {
         assert_eq!(server.agreed(), [MODERN]);
         assert!(server.sent().is_empty());
         let asked = server.asked().remove(0);
-        let meta = &asked.params["_meta"];
+        let meta = &asked.params.to_value()["_meta"];
         assert_eq!(meta[META_VERSION], MODERN);
         assert_eq!(meta[META_CLIENT]["name"], "waypost");
         assert_eq!(
@@ -276,11 +282,11 @@ mod tests {
             assert_eq!((greeted.era, greeted.version.as_str()), (Era::Legacy, "2025-06-18"));
             assert_eq!(server.agreed(), ["2025-06-18"]);
             assert_eq!(server.sent()[0]["method"], "notifications/initialized");
-            let initialize = server.asked().remove(1);
-            assert_eq!(initialize.params["protocolVersion"], "2025-11-25");
-            let declared = &initialize.params["capabilities"];
+            let initialize = server.asked().remove(1).params.to_value();
+            assert_eq!(initialize["protocolVersion"], "2025-11-25");
+            let declared = &initialize["capabilities"];
             assert!(declared["sampling"].is_object() && declared["roots"].is_object());
-            assert_eq!(initialize.params.get("_meta"), None);
+            assert_eq!(initialize.get("_meta"), None);
         }
     }
 
@@ -344,7 +350,8 @@ mod tests {
 
     #[test]
     fn only_what_the_caller_can_is_declared_of_it() {
-        let declared = |can| introduced(Value::Null, can)["_meta"][META_CAPABILITIES].clone();
+        let declared =
+            |can| introduced(Value::Null, can).to_value()["_meta"][META_CAPABILITIES].clone();
         let tasks = json!({TASKS: {}});
         assert_eq!(declared(Abilities::default()), json!({"extensions": tasks}));
         let program = Abilities { sample: true, roots: true, ..Abilities::default() };
@@ -357,7 +364,7 @@ mod tests {
     #[test]
     fn what_a_request_says_itself_stays() {
         let params = json!({"name": "a", "_meta": {"progressToken": 7}});
-        let said = introduced(params, Abilities::PERSON);
+        let said = introduced(params, Abilities::PERSON).to_value();
         assert_eq!(said["name"], "a");
         assert_eq!(said["_meta"]["progressToken"], 7);
         assert_eq!(said["_meta"][META_VERSION], MODERN);

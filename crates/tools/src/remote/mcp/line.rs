@@ -1,12 +1,13 @@
 //! The transport contract: how messages get to an MCP server and back, over HTTP or a pipe. What
 //! they mean is told above it.
 
+use super::params::Params;
 use futures::future::BoxFuture;
 use kernel::call::HowFar;
 use kernel::fault::Fault;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use wire::jsonrpc::{Id, RpcError};
+use wire::jsonrpc::{self, Id, RpcError};
 
 /// A way to one server.
 pub(crate) trait Line: Send + Sync {
@@ -36,8 +37,8 @@ pub(crate) struct Outgoing {
     pub(crate) id: Id,
     /// What is asked.
     pub(crate) method: String,
-    /// With which parameters: an object.
-    pub(crate) params: Value,
+    /// With which parameters.
+    pub(crate) params: Params,
     /// What it is about, for the `Mcp-Name` header.
     pub(crate) name: Option<String>,
     /// Arguments that are repeated as headers: their whole names, and values ready to be sent.
@@ -48,8 +49,37 @@ pub(crate) struct Outgoing {
     pub(crate) result_bytes_max: usize,
 }
 
+impl Outgoing {
+    /// The whole message.
+    pub(crate) fn message(&self) -> String {
+        jsonrpc::request(&self.id, &self.method, &self.params.text())
+    }
+}
+
 /// What comes back for a request. Bounded.
-pub(crate) type Replies = mpsc::Receiver<Incoming>;
+#[derive(Debug)]
+pub(crate) enum Replies {
+    /// All of it came at once: what is told first, then the answer.
+    Whole(std::vec::IntoIter<Incoming>, Option<Incoming>),
+    /// It comes bit by bit.
+    Coming(mpsc::Receiver<Incoming>),
+}
+
+impl Replies {
+    /// The next message; none after the answer.
+    pub(crate) async fn recv(&mut self) -> Option<Incoming> {
+        match self {
+            Replies::Whole(told, answer) => told.next().or_else(|| answer.take()),
+            Replies::Coming(coming) => coming.recv().await,
+        }
+    }
+}
+
+impl From<mpsc::Receiver<Incoming>> for Replies {
+    fn from(coming: mpsc::Receiver<Incoming>) -> Self {
+        Self::Coming(coming)
+    }
+}
 
 /// One message from a server.
 #[derive(Debug, Clone, PartialEq)]

@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn all_pages_are_read_and_the_shortest_time_counts() {
         let (_, listed) = listed(json!({"tools": {}}), |request| {
-            Scripted::result(match request.params["cursor"].as_str() {
+            Scripted::result(match request.params.to_value()["cursor"].as_str() {
                 None => json!({"tools": [tool("a")], "nextCursor": "2", "ttlMs": 90_000}),
                 Some("2") => json!({"tools": [tool("b")], "nextCursor": "3", "ttlMs": 60_000}),
                 // The same place again: it would never end.

@@ -1,6 +1,7 @@
 //! MCP servers as upstreams: how they are reached, in both eras, and what tools and shelves of one
 //! of them share.
 
+mod params;
 mod line;
 mod sse;
 mod http;
@@ -33,9 +34,13 @@ use tokio::sync::{broadcast, watch};
 
 pub(crate) use keeper::{dial, keep};
 pub(crate) use shelf::RemoteShelf;
+pub(crate) use tool::LOGIN_PAGE;
 
 /// How many updates of resources wait for whoever watches them; who is slower misses the oldest.
 const UPDATES_MAX: usize = 64;
+
+/// How many opened pages wait for whoever is interested; those that are missed are looked at later.
+const OPENED_MAX: usize = 256;
 
 /// What the tools and the shelf of one upstream share: who it is, the way to it, what it listed
 /// last. It outlives connections, and so do they.
@@ -51,6 +56,7 @@ pub(crate) struct Link {
     connection: watch::Sender<Connection>,
     lists: Mutex<Arc<Lists>>,
     updates: broadcast::Sender<String>,
+    opened: broadcast::Sender<String>,
     /// The line in use, connected or not, so that it is closed whatever happens to its user.
     line: Mutex<Option<Arc<dyn Line>>>,
 }
@@ -77,6 +83,7 @@ impl Link {
             connection: watch::Sender::new(Connection::Connecting),
             lists: Mutex::default(),
             updates: broadcast::Sender::new(UPDATES_MAX),
+            opened: broadcast::Sender::new(OPENED_MAX),
             line: Mutex::default(),
         }
     }
@@ -101,6 +108,14 @@ impl Link {
         }
     }
 
+    /// The version that is spoken with it, while it is connected.
+    pub(crate) fn version(&self) -> Option<Arc<str>> {
+        match &*self.connection.borrow() {
+            Connection::Ready(peer) => Some(peer.version().into()),
+            Connection::Connecting | Connection::Failing(_) => None,
+        }
+    }
+
     /// The page where somebody logs in, if a login is under way.
     pub(crate) fn login_url(&self) -> Option<String> {
         self.account.as_ref()?.login_url()
@@ -122,6 +137,11 @@ impl Link {
     /// The URIs of resources that it says have changed, from now on.
     pub(crate) fn updates(&self) -> broadcast::Receiver<String> {
         self.updates.subscribe()
+    }
+
+    /// Takes and gives the keys of pages that were opened, of those that calls wanted opened first.
+    pub(crate) fn opened_pages(&self) -> &broadcast::Sender<String> {
+        &self.opened
     }
 
     /// Waits until it is known whether there is a way.
@@ -156,6 +176,12 @@ impl Link {
     fn tell_update(&self, uri: &str) {
         // An error means that nobody watches.
         let _ = self.updates.send(uri.to_owned());
+    }
+
+    /// A page that it wanted opened was opened.
+    fn tell_opened(&self, page: &str) {
+        // An error means that nobody waits.
+        let _ = self.opened.send(page.to_owned());
     }
 
     /// From now on this is the way.

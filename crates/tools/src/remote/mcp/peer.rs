@@ -5,6 +5,7 @@ use super::doubt;
 use super::hello::{self, Greeted};
 use super::levels::{Levels, Wish};
 use super::line::{Incoming, Line, Outgoing, PeerError, Replies};
+use super::params::Params;
 use super::requests::Requests;
 use crate::remote::RemoteParts;
 use kernel::call::{Abilities, LogLevel};
@@ -86,8 +87,7 @@ impl Peer {
     /// Sends a request that is a call: gives all that comes back for it, the answer last. Dropping
     /// it cancels the call.
     pub(crate) async fn open(&self, request: Request<'_>) -> Result<Replies, PeerError> {
-        let token = request.params["_meta"]["progressToken"].clone();
-        let token = (!token.is_null()).then_some(token);
+        let token = request.params.said("progressToken").cloned();
         let outgoing = self.outgoing(request);
         // A stateless server asks nothing on the way; without a token it tells nothing either.
         let is_told_apart = self.greeted.era == Era::Modern && token.is_none();
@@ -226,11 +226,10 @@ impl Peer {
         self.requests.number(request)
     }
 
-    fn introduced(&self, params: Value, can: Abilities) -> Value {
+    fn introduced(&self, params: Params, can: Abilities) -> Params {
         match self.greeted.era {
             Era::Modern => hello::introduced(params, can),
-            Era::Legacy if params.is_object() => params,
-            Era::Legacy => Value::Object(serde_json::Map::new()),
+            Era::Legacy => params,
         }
     }
 }

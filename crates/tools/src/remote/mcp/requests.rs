@@ -2,6 +2,7 @@
 //! requests of the server's that belong to no call.
 
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::params::Params;
 use crate::remote::RemoteParts;
 use kernel::call::{Abilities, HowFar};
 use serde_json::{Value, json};
@@ -22,8 +23,8 @@ pub(crate) const ROOTS: &str = "roots/list";
 pub(crate) struct Request<'a> {
     /// What is asked.
     pub(crate) method: &'a str,
-    /// With which parameters: an object.
-    pub(crate) params: Value,
+    /// With which parameters.
+    pub(crate) params: Params,
     /// What it is about, if that goes into a header.
     pub(crate) name: Option<&'a str>,
     /// Arguments that are repeated as headers.
@@ -36,8 +37,8 @@ pub(crate) struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// A request about nothing in particular.
-    pub(crate) fn new(method: &'a str, params: Value, timeout_ms: u64) -> Self {
-        let (param_headers, can) = (Vec::new(), Abilities::PERSON);
+    pub(crate) fn new(method: &'a str, params: impl Into<Params>, timeout_ms: u64) -> Self {
+        let (params, param_headers, can) = (params.into(), Vec::new(), Abilities::PERSON);
         Self { method, params, name: None, param_headers, can, timeout_ms }
     }
 }

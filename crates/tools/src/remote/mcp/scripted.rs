@@ -187,7 +187,7 @@ impl Line for ScriptedLine {
                 Scripted::Silence => state.open.push((request.method, to)),
                 Scripted::Fails(error) => return Err(error),
             }
-            Ok(replies)
+            Ok(replies.into())
         });
         Box::pin(async move { replies })
     }

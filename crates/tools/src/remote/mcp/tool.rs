@@ -17,9 +17,12 @@ use super::wants::Carried;
 use crate::remote::config::UpstreamConfig;
 use calling::Calling;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::call::{
+    Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+};
 use kernel::contracts::Tool;
 use kernel::fault::Fault;
+pub(crate) use login::LOGIN_PAGE;
 use mirror::Mirrored;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -72,6 +75,11 @@ impl RemoteTool {
 impl Tool for RemoteTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
+    }
+
+    fn upstream(&self) -> Option<Upstream> {
+        let speaks = Speaks::Mcp { version: self.link.version() };
+        Some(Upstream { name: self.link.config.name.as_str().into(), speaks })
     }
 
     fn forget(&self, state: &Value) {

@@ -316,6 +316,7 @@ mod tests {
         let places = |metadata: Option<&str>| LoginPlaces {
             callback: "http://localhost/".to_owned(),
             client_metadata: metadata.map(str::to_owned),
+            shown_to_callers: false,
         };
         let ours = "https://us.test/oauth/client.json";
         let client = Client::documented(&issuer(None), &places(Some(ours))).unwrap();

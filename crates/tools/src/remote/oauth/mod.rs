@@ -35,6 +35,9 @@ pub struct LoginPlaces {
     pub callback: String,
     /// The URL of our client metadata document, where one can be read from outside: `https` only.
     pub client_metadata: Option<String>,
+    /// Whether a call that meets a server which wants a login shows its caller the page. Whoever
+    /// opens it decides as whom everybody uses the server, so that is for who may administer.
+    pub shown_to_callers: bool,
 }
 
 /// What an authorization server sends back with the person, as the callback's query says it.

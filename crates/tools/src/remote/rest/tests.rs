@@ -7,7 +7,9 @@ use super::super::config::{
 };
 use super::load;
 use futures::future::{BoxFuture, pending, ready};
-use kernel::call::{Abilities, Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
+use kernel::call::{
+    Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
+};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::fault::Fault;
 use kernel::ids::{CallId, Millis};
@@ -19,6 +21,9 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+
+/// The span of every call.
+const SPAN: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// A petstore with what a petstore has: parameters, a body, a reference, a way to go wrong.
 const PETSTORE: &str = "
@@ -209,6 +214,7 @@ async fn call(tools: &[Arc<dyn Tool>], name: &str, arguments: Value) -> Result<V
         given: Arc::default(),
         can: Abilities::PERSON,
         teller: Teller::default(),
+        place: CallPlace { trace: SPAN.parse().ok(), ..CallPlace::default() },
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),
@@ -277,6 +283,8 @@ async fn a_call_goes_out_and_its_answer_comes_back() {
     let key = format!("idempotency-key: {}\r\n", CallId(7));
     assert!(sent[0].starts_with("GET /v1/pets?limit=2&tags=a&tags=b%20c HTTP/1.1\r\n"), "{sent:?}");
     assert!(!sent[0].contains("idempotency-key"), "{sent:?}");
+    let span = format!("traceparent: {SPAN}\r\n");
+    assert!(sent.iter().all(|one| one.contains(&span)), "{sent:?}");
     assert!(
         sent[1].starts_with("POST /v1/pets HTTP/1.1\r\n") && sent[1].contains(&key),
         "{sent:?}"

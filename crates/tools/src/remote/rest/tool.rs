@@ -7,8 +7,11 @@ use super::request::Request;
 use super::send::Sender;
 use crate::http::answer::Effect;
 use crate::remote::config::UpstreamConfig;
+use crate::trace::traced;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::call::{
+    Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+};
 use kernel::contracts::Tool;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -18,6 +21,8 @@ use std::sync::Arc;
 /// The tool.
 pub(super) struct RestTool {
     spec: Arc<ToolSpec>,
+    /// The server's name.
+    upstream: Arc<str>,
     operation: Operation,
     base: Url,
     sender: Arc<Sender>,
@@ -48,7 +53,8 @@ impl RestTool {
             unrecorded: !upstream.journal,
             listed: None,
         };
-        Self { spec: Arc::new(spec), operation, base, sender, bytes_max }
+        let (spec, upstream) = (Arc::new(spec), upstream.name.as_str().into());
+        Self { spec, upstream, operation, base, sender, bytes_max }
     }
 
     async fn send(&self, call: &Call) -> Result<ToolOutput, ToolError> {
@@ -59,6 +65,7 @@ impl RestTool {
                 key.map_err(|_| ToolError::not_sent("BadKey", "the call's id is no header"))?;
             request.headers.insert(KEY_HEADER, key);
         }
+        traced(&mut request.headers, call.place.trace);
         let effect = match self.operation.reach {
             Reach::Reads => Effect::Reads,
             Reach::Writes | Reach::Runs => Effect::Writes,
@@ -72,6 +79,10 @@ impl RestTool {
 impl Tool for RestTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
+    }
+
+    fn upstream(&self) -> Option<Upstream> {
+        Some(Upstream { name: self.upstream.clone(), speaks: Speaks::Rest })
     }
 
     fn check(&self, arguments: &Value) -> Result<(), ToolError> {

@@ -78,8 +78,14 @@ async fn page(
 ) -> Result<Result<Page, String>, Fault> {
     let id = format!("list-{number}");
     let params = cursor.map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
-    let request =
-        Request { id: &id, method: "tools/list", params: &params, bytes_max, once: false };
+    let request = Request {
+        id: &id,
+        method: "tools/list",
+        params: &params,
+        bytes_max,
+        once: false,
+        trace: None,
+    };
     let reply = place.post(&request).await.map_err(|why| unanswered(place, &why, bytes_max))?;
     let mut result = match read(&reply, &id) {
         Ok(Said::Result(result)) => result,

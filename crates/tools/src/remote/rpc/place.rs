@@ -2,8 +2,10 @@
 
 use super::super::config::{Secret, UpstreamConfig};
 use crate::http::{base_client, build_client, reasons};
+use crate::trace::traced;
 use kernel::fault::Fault;
 use kernel::limits::Limits;
+use kernel::trace::TraceParent;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
 use serde_json::{Value, json};
@@ -30,6 +32,8 @@ pub(super) struct Request<'a> {
     pub(super) bytes_max: usize,
     /// Whether it must not be done twice: a server that knows our header sees to that.
     pub(super) once: bool,
+    /// The call's own span.
+    pub(super) trace: Option<TraceParent>,
 }
 
 /// A whole answer, whatever it says.
@@ -75,9 +79,11 @@ impl Place {
 
     /// Sends a request once and reads its answer, whatever its status.
     pub(super) async fn post(&self, request: &Request<'_>) -> Result<Reply, NoReply> {
-        let Request { id, method, params, bytes_max, once } = *request;
+        let Request { id, method, params, bytes_max, once, trace } = *request;
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let mut sending = self.client.post(self.url.clone()).headers(self.headers.clone());
+        let mut headers = self.headers.clone();
+        traced(&mut headers, trace);
+        let mut sending = self.client.post(self.url.clone()).headers(headers);
         if once {
             sending = sending.header("idempotency-key", id);
         }

@@ -5,7 +5,9 @@ use super::super::RemoteParts;
 use super::super::config::{Secret, UpstreamConfig, UpstreamKind};
 use super::load;
 use futures::future::{BoxFuture, pending, ready};
-use kernel::call::{Abilities, Call, Caller, HowFar, Reach, Teller, ToolError, ToolOutput};
+use kernel::call::{
+    Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
+};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::fault::Fault;
 use kernel::ids::{CallId, Millis};
@@ -15,6 +17,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// The span of every call.
+const SPAN: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// Answers a request with a status and a body; nothing means silence.
 type Answers = fn(&Value) -> Option<(u16, String)>;
@@ -160,6 +165,7 @@ async fn call(tool: &Arc<dyn Tool>, arguments: Value) -> Result<Value, ToolError
         given: Arc::default(),
         can: Abilities::PERSON,
         teller: Teller::default(),
+        place: CallPlace { trace: SPAN.parse().ok(), ..CallPlace::default() },
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),
@@ -217,12 +223,14 @@ async fn a_bare_server_is_called_by_the_tools_names() {
     let [tool] = tools.as_slice() else { panic!("not one tool") };
     let spec = tool.spec();
     assert_eq!(spec.name.as_str(), "files.filesystem.readFile");
+    assert_eq!(tool.upstream().map(|upstream| upstream.name.to_string()).as_deref(), Some("files"));
     assert_eq!((spec.reach, spec.idempotent), (Reach::Writes, false));
     let output = call(tool, json!({"path": "a.txt"})).await.unwrap();
     assert_eq!(output["content"][0]["text"], "content of \"a.txt\"");
     let (head, body) = server.last();
     assert!(head.starts_with("POST /rpc ") && head.contains("x-key: s3cret"), "{head}");
     assert!(head.contains(&format!("idempotency-key: {}", CallId(7))), "{head}");
+    assert!(head.contains(&format!("traceparent: {SPAN}")), "{head}");
     assert_eq!(
         body,
         json!({"jsonrpc": "2.0", "id": CallId(7).to_string(), "method": "filesystem.readFile",

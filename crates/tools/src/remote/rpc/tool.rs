@@ -7,7 +7,7 @@ use super::listing::Listed;
 use super::place::{Place, Request};
 use crate::http::answer::Effect;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
+use kernel::call::{Call, Caller, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
 use kernel::contracts::Tool;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub(super) enum Dialect {
 /// The tool.
 pub(super) struct RpcTool {
     spec: Arc<ToolSpec>,
+    /// The server's name.
+    upstream: Arc<str>,
     /// Its name there.
     name: String,
     dialect: Dialect,
@@ -42,8 +44,8 @@ impl RpcTool {
         parts: RemoteParts,
     ) -> Self {
         let spec = Arc::new(listed.spec(config));
-        let timeout_ms = config.timeout_ms;
-        Self { spec, name: listed.name, dialect, place, parts, timeout_ms }
+        let (upstream, timeout_ms) = (config.name.as_str().into(), config.timeout_ms);
+        Self { spec, upstream, name: listed.name, dialect, place, parts, timeout_ms }
     }
 
     async fn send(&self, call: &Call) -> Result<ToolOutput, ToolError> {
@@ -67,7 +69,8 @@ impl RpcTool {
                 ("tools/call", &wrapped)
             }
         };
-        let request = Request { id: &id, method, params, bytes_max, once: true };
+        let trace = call.place.trace;
+        let request = Request { id: &id, method, params, bytes_max, once: true, trace };
         match self.place.post(&request).await {
             Ok(reply) => self.about().outcome(read(&reply, &id)),
             Err(why) => Err(self.about().unanswered(why, bytes_max)),
@@ -87,6 +90,10 @@ impl RpcTool {
 impl Tool for RpcTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
+    }
+
+    fn upstream(&self) -> Option<Upstream> {
+        Some(Upstream { name: self.upstream.clone(), speaks: Speaks::Rpc })
     }
 
     fn call<'a>(

@@ -70,6 +70,13 @@ fn probe(path: &Path) -> io::Result<Duration> {
     Ok(begun.elapsed())
 }
 
+/// Writes a file into this folder, or into the nearest one above that is there, and removes it.
+pub(super) fn try_to_write(folder: &Path) -> io::Result<()> {
+    let path = above(folder).join(format!(".waypost-doctor-{}", std::process::id()));
+    OpenOptions::new().write(true).create_new(true).open(&path)?;
+    fs::remove_file(&path)
+}
+
 /// Whether a process holds the folder; the lock is let go at once.
 fn held(data: &Path, is_served: bool) -> Finding {
     let path = data.join("lock");

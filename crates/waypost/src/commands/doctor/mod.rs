@@ -5,6 +5,7 @@ mod finding;
 mod disk;
 mod surroundings;
 mod upstreams;
+mod sinks;
 
 use crate::context::Context;
 use crate::environment::Environment;
@@ -60,7 +61,11 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Fai
     findings.extend(disk::look(&data, is_served));
     findings.push(surroundings::port(&config, is_served).await);
     findings.push(server.finding);
-    findings.extend(upstreams::look(&folder, context, server.client).await);
+    findings.extend(upstreams::look(&folder, context, server.client.clone()).await);
+    findings.extend(
+        sinks::look((folder.as_path(), data.as_path()), context, server.client.as_ref()).await,
+    );
+    findings.extend(surroundings::telemetry(&context.environment));
     findings.push(surroundings::clock());
     findings.push(surroundings::certificates());
     tell(context, &findings)

@@ -3,6 +3,7 @@
 use super::finding::Finding;
 use crate::client::{Client, DEFAULT_SERVER};
 use crate::context::Context;
+use crate::environment::Environment;
 use crate::exit::Exit;
 use engine::clock::SystemClock;
 use kernel::contracts::Clock;
@@ -70,6 +71,16 @@ pub(super) async fn port(config: &Config, is_served: bool) -> Finding {
             Finding::fail("port", what, "`waypost up --port 0` takes a free port")
         }
     }
+}
+
+/// Whether spans are exported, and what in the variables for that has no effect.
+pub(super) fn telemetry(environment: &Environment) -> Vec<Finding> {
+    let config = telemetry::config::Config::read(&|name: &str| environment.any(name));
+    let mut findings = vec![Finding::ok("traces", config.told())];
+    let hint = "docs/guides/telemetry.md lists what is read";
+    let warnings = config.warnings.iter();
+    findings.extend(warnings.map(|warning| Finding::warn("traces", warning.as_str(), hint)));
+    findings
 }
 
 /// Times in the journal, timers and expiry follow this machine's clock.

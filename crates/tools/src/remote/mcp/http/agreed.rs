@@ -3,7 +3,7 @@
 use super::super::line::Outgoing;
 use super::headers;
 use reqwest::header::{HeaderMap, HeaderValue};
-use wire::mcp::{HEADER_SESSION, HEADER_VERSION, META_VERSION, MODERN};
+use wire::mcp::{HEADER_SESSION, HEADER_VERSION, MODERN};
 
 /// The request that begins a session.
 pub(super) const INITIALIZE: &str = "initialize";
@@ -49,8 +49,7 @@ impl Agreed {
         if request.method == INITIALIZE {
             return Manner { headers: HeaderMap::new(), legacy: true, in_session: false };
         }
-        let named = request.params["_meta"][META_VERSION].as_str();
-        let version: &str = match (named, self) {
+        let version: &str = match (request.params.version(), self) {
             (Some(version), _) => version,
             (None, Agreed::Stateless(version)) => version,
             (None, Agreed::Nothing) => MODERN,

@@ -5,9 +5,11 @@ use super::super::line::{Incoming, PeerError, PeerErrorKind};
 use super::endpoint::Endpoint;
 use super::headers::{EVENTS, JSON};
 use super::message::Message;
+use super::response::Response;
+use hyper::body::Bytes;
 use kernel::call::HowFar;
+use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
-use reqwest::{Response, StatusCode};
 use wire::jsonrpc::{METHOD_NOT_FOUND, RpcError};
 
 /// How much of a refusing answer is read.
@@ -86,20 +88,27 @@ async fn collect(
     endpoint: &Endpoint,
     response: &mut Response,
     bytes_max: usize,
-) -> Result<Vec<u8>, PeerError> {
+) -> Result<Bytes, PeerError> {
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
     if announced.is_some_and(|length| length > bytes_max) {
         return Err(too_large(endpoint, bytes_max));
     }
-    let mut body = Vec::with_capacity(announced.unwrap_or(0));
+    let mut body = Vec::new();
     loop {
         match response.chunk().await {
             Ok(Some(part)) if body.len() + part.len() > bytes_max => {
                 return Err(too_large(endpoint, bytes_max));
             }
-            Ok(Some(part)) => body.extend_from_slice(&part),
-            Ok(None) => return Ok(body),
-            Err(error) => return Err(endpoint.broken(error)),
+            // Most answers come as a whole.
+            Ok(Some(part)) if body.is_empty() && announced == Some(part.len()) => return Ok(part),
+            Ok(Some(part)) => {
+                if body.is_empty() {
+                    body.reserve_exact(announced.unwrap_or(part.len()));
+                }
+                body.extend_from_slice(&part);
+            }
+            Ok(None) => return Ok(body.into()),
+            Err(why) => return Err(endpoint.broken(&why)),
         }
     }
 }

@@ -2,20 +2,28 @@
 //! own, and redirects only within the same origin. Nothing that is told of it holds a secret.
 
 use super::super::line::{PeerError, PeerErrorKind};
+use super::direct::Direct;
 use super::headers;
+use super::plain::Unanswered;
+use super::response::Response;
 use crate::http::{base_client, build_client, reasons};
+use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
 use crate::remote::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
+use hyper::body::Bytes;
 use kernel::call::HowFar;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::{Action, Attempt, Policy};
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How much of what the other side says is told.
 const TOLD_CHARS_MAX: usize = 500;
 const REDIRECTS_MAX: usize = 3;
+/// Statuses that send the same request elsewhere.
+const ELSEWHERE: [StatusCode; 2] = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
 /// How often one request is sent again because there is another token: a renewed one may not be
 /// good for enough.
 const PASSES_MAX: usize = 3;
@@ -26,6 +34,8 @@ const SECRET_CHARS_MIN: usize = 4;
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     client: Client,
+    /// The shorter way, where nothing is encrypted.
+    direct: Option<Direct>,
     url: Url,
     given: HeaderMap,
     /// What must never be told, even if the other side repeats it.
@@ -36,12 +46,19 @@ pub(crate) struct Endpoint {
     account: Option<Arc<Account>>,
 }
 
+/// A request, to be sent once or again.
+struct Asking {
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
 impl Endpoint {
     /// The endpoint of this URL, to which the given headers are always sent.
     pub(crate) fn new(
         url: &str,
         headers: &[(String, Secret)],
-        connect_timeout_ms: u64,
+        parts: &RemoteParts,
     ) -> Result<Self, PeerError> {
         let url = Url::parse(url).map_err(|error| misfit(format!("it is no URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -49,18 +66,19 @@ impl Endpoint {
         }
         let given = headers::given(headers)?;
         let encrypted = url.scheme() == "https";
+        let connect_within = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
         let client = build_client(|| {
-            let builder = base_client()
-                .redirect(Policy::custom(redirect))
-                .connect_timeout(Duration::from_millis(connect_timeout_ms));
+            let builder =
+                base_client().redirect(Policy::custom(redirect)).connect_timeout(connect_within);
             // Reading the machine's certificates takes time that a plain connection need not spend.
             if encrypted { builder } else { builder.tls_certs_only(Vec::new()) }
         });
         let client =
             client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
+        let direct = Direct::new(&url, &given, parts);
         let secrets = secrets(&url, headers);
         let name = name(&url);
-        Ok(Self { client, url, given, secrets, name, account: None })
+        Ok(Self { client, direct, url, given, secrets, name, account: None })
     }
 
     /// The same; this account's token goes with every request.
@@ -75,7 +93,8 @@ impl Endpoint {
         let name = name(&url);
         let mut secrets = self.secrets.clone();
         secrets.extend(query_secrets(&url));
-        Some(Self { url, name, secrets, ..self.clone() })
+        let direct = self.direct.as_ref().and_then(|direct| direct.at(&url));
+        Some(Self { direct, url, name, secrets, ..self.clone() })
     }
 
     /// Posts a message.
@@ -84,7 +103,8 @@ impl Endpoint {
         headers: HeaderMap,
         body: String,
     ) -> Result<Response, PeerError> {
-        self.send(self.request(Method::POST, headers::posted(headers)).body(body)).await
+        let (method, headers, body) = (Method::POST, headers::posted(headers), body.into());
+        self.send(&Asking { method, headers, body }).await
     }
 
     /// Opens a stream, or takes one up again after an event.
@@ -93,12 +113,13 @@ impl Endpoint {
         headers: HeaderMap,
         last_id: Option<&str>,
     ) -> Result<Response, PeerError> {
-        self.send(self.request(Method::GET, headers::opened(headers, last_id))).await
+        let headers = headers::opened(headers, last_id);
+        self.send(&Asking { method: Method::GET, headers, body: Bytes::new() }).await
     }
 
     /// Ends a session. Nobody logs in for that.
     pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response, PeerError> {
-        self.last(self.request(Method::DELETE, headers)).await
+        self.last(&Asking { method: Method::DELETE, headers, body: Bytes::new() }).await
     }
 
     /// What the other side says, for messages: short, on one line, without our secrets.
@@ -120,28 +141,21 @@ impl Endpoint {
     }
 
     /// The connection broke while an answer was read.
-    pub(crate) fn broken(&self, error: reqwest::Error) -> PeerError {
-        let why = self.told(&reasons(&error.without_url()));
+    pub(crate) fn broken(&self, why: &str) -> PeerError {
+        let why = self.told(why);
         let what = format!("closed the connection before its answer was whole: {why}");
         self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
     }
 
-    fn request(&self, method: Method, headers: HeaderMap) -> RequestBuilder {
-        // Ours go last: they replace what was given under the same name.
-        self.client.request(method, self.url.clone()).headers(self.given.clone()).headers(headers)
-    }
-
     /// Sends a request, and again with another token where one can be had. A refusal that nobody
     /// can do anything about is an answer like any other.
-    async fn send(&self, request: RequestBuilder) -> Result<Response, PeerError> {
+    async fn send(&self, asking: &Asking) -> Result<Response, PeerError> {
         for _ in 0..PASSES_MAX {
             let Some((account, pass)) = self.pass().await? else { break };
-            // The body is shared, not copied.
-            let Some(copy) = request.try_clone() else { break };
-            let response = self.once(stamped(copy, &pass)).await?;
+            let response = self.once(asking, pass.bearer.as_ref()).await?;
             let status = response.status();
-            let from = response.remote_addr().map(|address| address.ip());
-            let Some(challenge) = Challenge::of(status, response.headers(), from) else {
+            let challenge = Challenge::of(status, response.headers(), response.address());
+            let Some(challenge) = challenge else {
                 if status != StatusCode::UNAUTHORIZED {
                     account.accepted(&pass);
                 }
@@ -153,15 +167,13 @@ impl Endpoint {
                 Answered::NotOurs => return Ok(response),
             }
         }
-        self.last(request).await
+        self.last(asking).await
     }
 
     /// Sends a request with what we have, whatever is answered.
-    async fn last(&self, request: RequestBuilder) -> Result<Response, PeerError> {
-        match self.pass().await? {
-            Some((_, pass)) => self.once(stamped(request, &pass)).await,
-            None => self.once(request).await,
-        }
+    async fn last(&self, asking: &Asking) -> Result<Response, PeerError> {
+        let pass = self.pass().await?;
+        self.once(asking, pass.as_ref().and_then(|(_, pass)| pass.bearer.as_ref())).await
     }
 
     /// What goes with a request now, where we have an account.
@@ -171,8 +183,65 @@ impl Endpoint {
         Ok(Some((account, pass)))
     }
 
-    async fn once(&self, request: RequestBuilder) -> Result<Response, PeerError> {
-        request.send().await.map_err(|error| self.unanswered(error))
+    /// Sends a request once, with our token if we have one. Only requests to the endpoint itself
+    /// are shown it.
+    async fn once(
+        &self,
+        asking: &Asking,
+        bearer: Option<&HeaderValue>,
+    ) -> Result<Response, PeerError> {
+        if let Some(direct) = &self.direct {
+            return self.directly(direct, asking, bearer).await;
+        }
+        let sending = Box::pin(self.request(asking, bearer).send());
+        match sending.await {
+            Ok(response) => Ok(Response::Other(response)),
+            Err(error) => {
+                let error = error.without_url();
+                let is_away = error.is_connect() || error.is_builder();
+                let why = reasons(&error);
+                Err(if is_away { self.away(&why) } else { self.lost(&why) })
+            }
+        }
+    }
+
+    fn request(&self, asking: &Asking, bearer: Option<&HeaderValue>) -> RequestBuilder {
+        let Asking { method, headers, body } = asking;
+        let request = self.client.request(method.clone(), self.url.clone());
+        // Ours go last: they replace what was given under the same name.
+        let mut request = request.headers(self.given.clone()).headers(headers.clone());
+        if let Some(bearer) = bearer {
+            request = request.header(AUTHORIZATION, bearer.clone());
+        }
+        if body.is_empty() { request } else { request.body(body.clone()) }
+    }
+
+    /// The same the shorter way.
+    async fn directly(
+        &self,
+        direct: &Direct,
+        asking: &Asking,
+        bearer: Option<&HeaderValue>,
+    ) -> Result<Response, PeerError> {
+        let mut url = Cow::Borrowed(&self.url);
+        let mut way = Cow::Borrowed(direct);
+        let mut redirects = 0;
+        loop {
+            let Asking { method, headers, body } = asking;
+            let request = way.request((method, headers, body), bearer);
+            let response = match way.send(request).await {
+                Ok(response) => Response::Plain(response),
+                Err(Unanswered::Unreachable(why)) => return Err(self.away(&why)),
+                Err(Unanswered::Lost(why)) => return Err(self.lost(&why)),
+            };
+            let next = if redirects < REDIRECTS_MAX { elsewhere(&url, &response) } else { None };
+            let Some((next, next_way)) = next.and_then(|next| way.at(&next).map(|way| (next, way)))
+            else {
+                return Ok(response);
+            };
+            (url, way) = (Cow::Owned(next), Cow::Owned(next_way));
+            redirects += 1;
+        }
     }
 
     /// The error of a request that was refused with this status, or not sent at all.
@@ -199,16 +268,16 @@ impl Endpoint {
         }
     }
 
-    fn unanswered(&self, error: reqwest::Error) -> PeerError {
-        let error = error.without_url();
-        let why = self.told(&reasons(&error));
-        if error.is_connect() || error.is_builder() {
-            let what = format!("cannot be reached: {why}");
-            return self
-                .error(HowFar::NotSent, PeerErrorKind::Unreachable, &what)
-                .hint("check that it runs and that the URL names it");
-        }
-        let what = format!("closed the connection before it answered: {why}");
+    /// Nobody can be reached there.
+    fn away(&self, why: &str) -> PeerError {
+        let what = format!("cannot be reached: {}", self.told(why));
+        self.error(HowFar::NotSent, PeerErrorKind::Unreachable, &what)
+            .hint("check that it runs and that the URL names it")
+    }
+
+    /// It was sent, and nobody knows what came of it.
+    fn lost(&self, why: &str) -> PeerError {
+        let what = format!("closed the connection before it answered: {}", self.told(why));
         self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
     }
 }
@@ -216,19 +285,19 @@ impl Endpoint {
 /// A redirect that keeps method and body is followed within the origin: headers with secrets go
 /// nowhere else.
 fn redirect(attempt: Attempt<'_>) -> Action {
-    let keeps = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT]
-        .contains(&attempt.status());
+    let keeps = ELSEWHERE.contains(&attempt.status());
     let previous = attempt.previous();
     let home = previous.first().is_some_and(|first| same_origin(first, attempt.url()));
     if keeps && home && previous.len() <= REDIRECTS_MAX { attempt.follow() } else { attempt.stop() }
 }
 
-/// A request with our token, if we have one. Only requests to the endpoint itself are.
-fn stamped(request: RequestBuilder, pass: &Pass) -> RequestBuilder {
-    match &pass.bearer {
-        Some(bearer) => request.header(AUTHORIZATION, bearer.clone()),
-        None => request,
+/// Where an answer sends the same request, if that is within the origin.
+fn elsewhere(from: &Url, response: &Response) -> Option<Url> {
+    if !ELSEWHERE.contains(&response.status()) {
+        return None;
     }
+    let place = response.headers().get(LOCATION)?.to_str().ok()?;
+    from.join(place).ok().filter(|to| same_origin(from, to))
 }
 
 fn same_origin(one: &Url, other: &Url) -> bool {
@@ -275,10 +344,11 @@ fn unusable(message: String) -> PeerError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::stage::Stage;
 
     fn endpoint(url: &str, secret: &str) -> Endpoint {
         let headers = [("authorization".to_owned(), Secret::new(secret))];
-        Endpoint::new(url, &headers, 1_000).unwrap()
+        Endpoint::new(url, &headers, &Stage::new().parts()).unwrap()
     }
 
     #[test]
@@ -294,7 +364,7 @@ mod tests {
     #[test]
     fn only_urls_of_the_web_are_taken() {
         for url in ["nowhere", "ftp://a.test/", "file:///etc/passwd"] {
-            let error = Endpoint::new(url, &[], 1_000).err().unwrap();
+            let error = Endpoint::new(url, &[], &Stage::new().parts()).err().unwrap();
             assert_eq!(error.how, HowFar::NotSent);
             assert!(error.message.contains("URL"), "{}", error.message);
         }

@@ -6,13 +6,13 @@ use super::super::sse::StreamPlace;
 use super::agreed::Manner;
 use super::answer;
 use super::message::Message;
+use super::response::Response;
 use super::shared::{Cancel, Shared};
 use super::stream::{Cut, EventStream};
 use futures::FutureExt;
 use futures::future::{BoxFuture, pending, select_all};
 use kernel::call::HowFar;
 use kernel::ids::Millis;
-use reqwest::Response;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -67,7 +67,7 @@ impl Follow {
             cancel,
             replies,
         };
-        (follow, receiver)
+        (follow, receiver.into())
     }
 
     /// Reads the answer from this stream.

@@ -1,12 +1,14 @@
 //! The headers of what is sent: those that the operator gave, and those that a version asks for.
 
 use super::super::line::{Outgoing, PeerError, PeerErrorKind};
+use super::super::params::Params;
 use crate::remote::config::Secret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kernel::call::HowFar;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use wire::mcp::{HEADER_METHOD, HEADER_NAME, HEADER_VERSION};
+use serde_json::Value;
+use wire::mcp::{HEADER_METHOD, HEADER_NAME, HEADER_VERSION, MODERN, TRACEPARENT};
 
 /// What a client that comes back saw last.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -14,6 +16,8 @@ const LAST_EVENT_ID: &str = "last-event-id";
 pub(super) const JSON: &str = "application/json";
 /// The type of a stream of messages.
 pub(super) const EVENTS: &str = "text/event-stream";
+/// The method of most requests.
+const CALL: &str = "tools/call";
 const BOTH: &str = "application/json, text/event-stream";
 
 /// These are the connection's: an operator cannot set them.
@@ -101,8 +105,23 @@ pub(super) fn stateless_request(version: &str, request: &Outgoing) -> HeaderMap 
     headers
 }
 
+/// The same, and the span that a request names in its `_meta`, for who reads no bodies.
+pub(super) fn traced(mut headers: HeaderMap, params: &Params) -> HeaderMap {
+    let named = params.said(TRACEPARENT).and_then(Value::as_str);
+    if let Some(span) = named.and_then(|named| HeaderValue::from_str(named).ok()) {
+        headers.insert(TRACEPARENT, span);
+    }
+    headers
+}
+
 /// A value as a header: as it is where a header can hold it, else as `=?base64?..?=`.
 fn encoded(value: &str) -> HeaderValue {
+    // What most requests say need not be made anew.
+    match value {
+        MODERN => return HeaderValue::from_static(MODERN),
+        CALL => return HeaderValue::from_static(CALL),
+        _ => {}
+    }
     let visible = value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     let bare = !value.starts_with(' ') && !value.ends_with(' ');
     // It would be taken for the other way to write it.
@@ -146,7 +165,7 @@ mod tests {
         let request = Outgoing {
             id: Id::number(1),
             method: "tools/call".to_owned(),
-            params: json!({}),
+            params: Params::default(),
             name: Some("wörk".to_owned()),
             param_headers: vec![
                 ("mcp-param-region".to_owned(), "=?base64?ZXU=?=".to_owned()),
@@ -162,6 +181,17 @@ mod tests {
         assert_eq!(header("mcp-name"), "=?base64?d8O2cms=?=");
         assert_eq!(header("mcp-param-region"), "=?base64?ZXU=?=");
         assert_eq!(header("mcp-param-size"), "42");
+    }
+
+    #[test]
+    fn a_span_is_named_in_both_places_or_in_none() {
+        let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let headers = traced(HeaderMap::new(), &json!({"_meta": {"traceparent": span}}).into());
+        assert_eq!(headers["traceparent"], span);
+        for params in [json!(null), json!({}), json!({"_meta": {}}), json!({"traceparent": span})] {
+            let headers = traced(HeaderMap::new(), &params.clone().into());
+            assert!(headers.is_empty(), "{params}");
+        }
     }
 
     #[test]

@@ -1,9 +1,37 @@
 //! JSON-RPC messages as they come in: answers with the id of what they answer, and all else.
 
 use super::super::line::Incoming;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wire::jsonrpc::{Frame, Id, RpcError};
+use std::borrow::Cow;
+use wire::jsonrpc::{Id, RpcError};
+
+/// A message as it stands there, read in one go.
+#[derive(Deserialize)]
+struct Written<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'a, str>>,
+    /// One that is null is there all the same.
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(default)]
+    params: Option<Value>,
+    /// Null is a result, too.
+    #[serde(default, deserialize_with = "even_null")]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+/// A member that is there, though it may be null.
+fn even_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    raw: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(raw).map(Some)
+}
 
 /// One message.
 pub(crate) enum Message {
@@ -21,22 +49,22 @@ pub(crate) enum Message {
 impl Message {
     /// The message of this text, if it is one.
     pub(crate) fn read(text: &str) -> Option<Self> {
-        let frame: Frame<'_> = serde_json::from_str(text).ok()?;
-        if frame.jsonrpc.as_deref() != Some("2.0") {
+        let written: Written<'_> = serde_json::from_str(text).ok()?;
+        if written.jsonrpc.as_deref() != Some("2.0") {
             return None;
         }
-        let id = frame.id.and_then(Id::read);
-        if let Some(method) = frame.method {
+        let id = written.id.and_then(Id::read);
+        if let Some(method) = written.method {
             let method = method.into_owned();
-            let params = frame.params.map_or(Some(Value::Null), value)?;
-            return match (frame.id, id) {
+            let params = written.params.unwrap_or_default();
+            return match (written.id, id) {
                 (None, _) => Some(Self::Told(Incoming::Notification { method, params })),
                 (Some(_), Some(id)) => Some(Self::Told(Incoming::Request { id, method, params })),
                 (Some(_), None) => None,
             };
         }
-        let answer = match (frame.result, frame.error) {
-            (Some(result), None) => Incoming::Result(value(result)?),
+        let answer = match (written.result, written.error) {
+            (Some(result), None) => Incoming::Result(result),
             (None, Some(error)) => Incoming::Error(error_of(error)?),
             (None, None) | (Some(_), Some(_)) => return None,
         };
@@ -53,12 +81,7 @@ impl Message {
     }
 }
 
-fn value(raw: &RawValue) -> Option<Value> {
-    serde_json::from_str(raw.get()).ok()
-}
-
-fn error_of(raw: &RawValue) -> Option<RpcError> {
-    let mut error = value(raw)?;
+fn error_of(mut error: Value) -> Option<RpcError> {
     let code = error["code"].as_i64()?;
     let message = error["message"].as_str().unwrap_or_default().to_owned();
     let data = error.get_mut("data").map(Value::take).filter(|data| !data.is_null());
@@ -94,7 +117,9 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#, r#"result 1 {"a":1}"#),
             (r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32601}}"#, r#"error "x" -32601"#),
             (r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}"#, "error - 1"),
+            (r#"{"jsonrpc":"2.0","id":3,"result":null,"error":null}"#, "result 3 null"),
             (r#"{"jsonrpc":"2.0","method":"a"}"#, "tells a null"),
+            (r#"{"jsonrpc":"2.0","method":"a\n","params":null,"more":[{}]}"#, "tells a\n null"),
             (r#"{"jsonrpc":"2.0","id":2,"method":"b","params":{}}"#, "asks 2 b"),
         ] {
             assert_eq!(told(text).as_deref(), Some(expected), "{text}");

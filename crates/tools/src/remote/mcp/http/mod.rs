@@ -6,6 +6,9 @@ mod message;
 mod headers;
 mod waiting;
 mod agreed;
+mod plain;
+mod direct;
+mod response;
 mod endpoint;
 mod answer;
 mod stream;
@@ -20,18 +23,19 @@ use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
 use crate::remote::oauth::Account;
-use agreed::{INITIALIZE, Manner};
+use agreed::INITIALIZE;
 use answer::Answer;
 use endpoint::Endpoint;
 use follow::Follow;
 use futures::future::BoxFuture;
 use kernel::call::HowFar;
 use message::Message;
-use reqwest::Response;
+use reqwest::header::HeaderMap;
+use response::Response;
 use shared::{Cancel, Shared};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
-use wire::jsonrpc::{self, Frame, Id};
+use wire::jsonrpc::{Frame, Id};
 use wire::mcp::HEADER_SESSION;
 
 pub(crate) use sse_legacy::SseLine;
@@ -57,7 +61,7 @@ impl HttpLine {
         account: Option<Arc<Account>>,
         parts: &RemoteParts,
     ) -> Result<Arc<dyn Line>, PeerError> {
-        let endpoint = Endpoint::new(url, &headers, parts.limits.upstream_connect_timeout_ms)?;
+        let endpoint = Endpoint::new(url, &headers, parts)?;
         let (shared, heard) = Shared::new(endpoint.with_account(account), parts.clone());
         Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)) }))
     }
@@ -72,10 +76,16 @@ impl HttpLine {
             shared.begin_anew();
         }
         let deadline = shared.parts.clock.now().plus_ms(request.timeout_ms);
-        let manner = shared.agreed().manner(&request);
+        let mut manner = shared.agreed().manner(&request);
         let told = (manner.legacy && !begins).then(|| manner.clone());
         let mut cancel = Cancel::new(shared, &request.id, told);
-        let answered = shared.parts.within(request.timeout_ms, self.post(&request, &manner)).await;
+        // A stream of the stateless version cannot be taken up again: these are sent once.
+        let headers = match manner.legacy {
+            true => manner.headers.clone(),
+            false => std::mem::take(&mut manner.headers),
+        };
+        let posting = self.post(&request, headers, manner.in_session);
+        let answered = shared.parts.within(request.timeout_ms, posting).await;
         match answered.unwrap_or_else(|| Err(shared.late(request.timeout_ms))) {
             Ok(Answer::Messages(messages)) => {
                 cancel.done();
@@ -95,15 +105,20 @@ impl HttpLine {
         }
     }
 
-    async fn post(&self, request: &Outgoing, manner: &Manner) -> Result<Answer, PeerError> {
+    async fn post(
+        &self,
+        request: &Outgoing,
+        headers: HeaderMap,
+        in_session: bool,
+    ) -> Result<Answer, PeerError> {
         let shared = &self.shared;
-        let body = jsonrpc::request(&request.id, &request.method, &request.params);
-        let response = shared.endpoint.post(manner.headers.clone(), body).await?;
+        let headers = headers::traced(headers, &request.params);
+        let response = shared.endpoint.post(headers, request.message()).await?;
         if request.method == INITIALIZE && response.status().is_success() {
             self.began(&response);
         }
         let bytes_max = request.result_bytes_max;
-        answer::read(&shared.endpoint, response, manner.in_session, bytes_max).await
+        answer::read(&shared.endpoint, response, in_session, bytes_max).await
     }
 
     /// Takes in the session that `initialize` began.
@@ -117,12 +132,10 @@ impl HttpLine {
 
     /// The replies of an answer that came as a whole: ours is the last of them.
     fn replies(&self, id: &Id, messages: Vec<Message>) -> Result<Replies, PeerError> {
-        let (replies, receiver) = mpsc::channel(messages.len().max(1));
-        let mut ours = None;
+        let (mut told, mut ours) = (Vec::new(), None);
         for message in messages {
             match message {
-                // There is room for all of them.
-                Message::Told(told) => drop(replies.try_send(told)),
+                Message::Told(incoming) => told.push(incoming),
                 Message::Answer { id: Some(other), answer } if other != *id => {
                     self.shared.waiting.deliver(&other, answer);
                 }
@@ -138,8 +151,7 @@ impl HttpLine {
             let endpoint = &self.shared.endpoint;
             return Err(endpoint.error(HowFar::Unknown, PeerErrorKind::NotMcp, what));
         };
-        drop(replies.try_send(ours));
-        Ok(receiver)
+        Ok(Replies::Whole(told.into_iter(), Some(ours)))
     }
 
     async fn tell(&self, message: String) -> Result<(), PeerError> {

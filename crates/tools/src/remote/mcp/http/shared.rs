@@ -123,21 +123,17 @@ impl Shared {
 
 /// A request under way in a version with a handshake. Unless it is done, the other side is told
 /// that nobody waits for it any more. (The stateless version needs no words: the stream is closed.)
-pub(super) struct Cancel {
-    shared: Arc<Shared>,
-    id: Id,
-    manner: Option<Manner>,
-}
+pub(super) struct Cancel(Option<(Arc<Shared>, Id, Manner)>);
 
 impl Cancel {
     /// To be told in this manner; nothing to tell where there is none.
     pub(super) fn new(shared: &Arc<Shared>, id: &Id, manner: Option<Manner>) -> Self {
-        Self { shared: shared.clone(), id: id.clone(), manner }
+        Self(manner.map(|manner| (shared.clone(), id.clone(), manner)))
     }
 
     /// There is nothing to cancel any more.
     pub(super) fn done(&mut self) {
-        self.manner = None;
+        self.0 = None;
     }
 
     /// As `done`, if this error says that the other side does nothing any more.
@@ -150,14 +146,15 @@ impl Cancel {
 
 impl Drop for Cancel {
     fn drop(&mut self) {
-        let Some(manner) = self.manner.take().filter(|_| !self.shared.is_closed()) else {
+        let Some((shared, id, manner)) = self.0.take().filter(|(shared, ..)| !shared.is_closed())
+        else {
             return;
         };
-        let id: Value = serde_json::from_str(self.id.as_json()).unwrap_or_default();
+        let id: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
         let params = json!({"requestId": id, "reason": "nobody waits for the answer any more"});
         let message = jsonrpc::notification("notifications/cancelled", &params);
-        let shared = self.shared.clone();
-        self.shared.parts.spawn.task(
+        let spawn = shared.parts.spawn.clone();
+        spawn.task(
             "mcp cancel",
             Box::pin(async move {
                 // Best effort: what it cannot reach ends by itself.

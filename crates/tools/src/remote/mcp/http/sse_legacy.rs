@@ -7,6 +7,7 @@ use super::super::sse::StreamPlace;
 use super::answer;
 use super::endpoint::Endpoint;
 use super::follow::Follow;
+use super::headers;
 use super::news;
 use super::shared::{Cancel, Shared};
 use super::stream::EventStream;
@@ -19,7 +20,6 @@ use reqwest::header::HeaderMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
-use wire::jsonrpc;
 
 /// The event that says where to post.
 const ENDPOINT: &str = "endpoint";
@@ -41,7 +41,7 @@ impl SseLine {
         parts: &RemoteParts,
     ) -> Result<Arc<dyn Line>, PeerError> {
         let ms = parts.limits.upstream_connect_timeout_ms;
-        let endpoint = Endpoint::new(url, &headers, ms)?.with_account(account);
+        let endpoint = Endpoint::new(url, &headers, parts)?.with_account(account);
         let opening = open(&endpoint, parts.limits.call_output_bytes_max);
         let opened = parts.within(ms, opening).await.unwrap_or_else(|| {
             let what = format!("did not say within {ms} ms where to post");
@@ -62,10 +62,11 @@ impl SseLine {
             return Err(shared.closed_error(HowFar::NotSent));
         }
         let deadline = shared.parts.clock.now().plus_ms(request.timeout_ms);
-        let manner = shared.agreed().manner_of_message(None);
+        let mut manner = shared.agreed().manner_of_message(None);
         let told = (request.method != INITIALIZE).then(|| manner.clone());
         let cancel = Cancel::new(shared, &request.id, told);
-        let body = jsonrpc::request(&request.id, &request.method, &request.params);
+        manner.headers = headers::traced(manner.headers, &request.params);
+        let body = request.message();
         // Posted by the task that waits for the answer, which may come before the post's own end.
         let (follow, replies) = Follow::new(shared, request, (manner, cancel, deadline));
         shared.parts.spawn.task("mcp request", Box::pin(follow.post(body)));

@@ -5,9 +5,8 @@ use super::super::sse::{Event, SseError, SseReader, StreamPlace};
 use super::answer::too_large;
 use super::endpoint::Endpoint;
 use super::message::Message;
-use crate::http::reasons;
+use super::response::Response;
 use kernel::call::HowFar;
-use reqwest::Response;
 
 /// How much may follow an answer before its connection is given up.
 const AFTER_BYTES_MAX: usize = 64 * 1024;
@@ -45,7 +44,7 @@ impl EventStream {
             match self.response.chunk().await {
                 Ok(Some(bytes)) => self.reader.push(&bytes),
                 Ok(None) => return Err(Cut::Lost("the stream ended".to_owned())),
-                Err(error) => return Err(Cut::Lost(reasons(&error.without_url()))),
+                Err(why) => return Err(Cut::Lost(why)),
             }
         }
     }

@@ -6,10 +6,10 @@ use super::super::scripted::{Scripted, Server, config, discovered, greeting, tol
 use super::*;
 use crate::remote::board::UpstreamState;
 use crate::remote::stage::Stage;
+use futures::FutureExt;
 use serde_json::json;
 use std::sync::Mutex;
 use wire::jsonrpc::{self, Id};
-use wire::mcp::META_VERSION;
 
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -168,7 +168,7 @@ fn a_stream_of_news_is_kept_open() {
         world.stage.pass(100).await;
         assert_eq!(server.open("subscriptions/listen"), 1);
         let listen = server.asked().pop().unwrap();
-        assert_eq!(listen.params["notifications"], json!({"toolsListChanged": true}));
+        assert_eq!(listen.params.to_value()["notifications"], json!({"toolsListChanged": true}));
         tools.lock().unwrap().push(tool("b"));
         server.tell("subscriptions/listen", &told(TOOLS_CHANGED));
         world.stage.pass(1_000).await;
@@ -336,7 +336,8 @@ fn what_belongs_to_the_only_call_is_given_to_it() {
         server.say(ask(2));
         server.say(progress.clone());
         assert_eq!(first.recv().await, Some(progress.clone()));
-        assert!(second.try_recv().is_err(), "nobody knows whose it is");
+        let nothing = second.recv().now_or_never();
+        assert!(nothing.is_none(), "nobody knows whose it is");
         let sent = server.sent();
         assert_eq!((&sent[1]["id"], &sent[2]["id"]), (&json!(1), &json!(2)));
         assert_eq!(sent[2]["error"]["code"], jsonrpc::INVALID_REQUEST);
@@ -368,17 +369,20 @@ fn what_a_server_asks_outside_of_calls_is_answered() {
 }
 
 #[test]
-fn updates_of_resources_reach_who_watches() {
+fn updates_and_opened_pages_reach_who_waits_for_them() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {
         world.board.check().await.unwrap();
+        let tell = |method: &str, params: Value| {
+            server.say(Incoming::Notification { method: method.to_owned(), params });
+        };
         let mut updates = world.link.updates();
-        server.say(Incoming::Notification {
-            method: "notifications/resources/updated".to_owned(),
-            params: json!({"uri": "a:b"}),
-        });
+        tell("notifications/resources/updated", json!({"uri": "a:b"}));
         assert_eq!(updates.recv().await.unwrap(), "a:b");
+        let mut opened = world.link.opened_pages().subscribe();
+        tell("notifications/elicitation/complete", json!({"elicitationId": "e1"}));
+        assert_eq!(opened.recv().await.unwrap(), "e1");
     });
 }
 
@@ -414,7 +418,7 @@ fn a_call_waits_a_little_for_the_first_connection() {
 /// A server that knows one era only, as it is met in it: any other request is refused so.
 fn only(era: Era, code: i64) -> impl FnMut(&Outgoing) -> Scripted {
     move |request| {
-        let is_modern = request.params["_meta"][META_VERSION].is_string();
+        let is_modern = request.params.version().is_some();
         if is_modern != (era == Era::Modern) {
             return Scripted::error(code);
         }

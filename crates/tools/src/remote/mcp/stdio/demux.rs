@@ -2,7 +2,7 @@
 //! request; all else is news. Nothing that comes is waited for: one slow reader must not hold up
 //! what others wait for, so what it has no room for is left out, its answer excepted.
 
-use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind};
 use super::ending::Ending;
 use super::outbox::Ticket;
 use kernel::call::HowFar;
@@ -116,7 +116,7 @@ impl Demux {
         &self,
         request: &Outgoing,
         ticket: Arc<Ticket>,
-    ) -> Result<(Replies, Watched), PeerError> {
+    ) -> Result<(mpsc::Receiver<Incoming>, Watched), PeerError> {
         let key = request.id.as_json().to_owned();
         let mut table = self.table();
         if let Some(over) = &table.over {
@@ -131,8 +131,7 @@ impl Demux {
         let due = timeout_ms.filter(|_| table.questions.is_empty());
         let due = watch::Sender::new(due.map(|ms| self.clock.now().plus_ms(ms)));
         let watched = Watched { key: key.clone(), replies: replies.clone(), due: due.subscribe() };
-        let token = request.params.get("_meta").and_then(|meta| meta.get("progressToken"));
-        let token = token.map(Value::to_string);
+        let token = request.params.said("progressToken").map(Value::to_string);
         if let Some(token) = &token {
             table.tokens.insert(token.clone(), key.clone());
         }
@@ -444,11 +443,11 @@ mod tests {
         Demux::new(Arc::new(Still), 1_000)
     }
 
-    fn open(demux: &Demux, id: u64, method: &str) -> (Replies, Watched) {
+    fn open(demux: &Demux, id: u64, method: &str) -> (mpsc::Receiver<Incoming>, Watched) {
         let request = Outgoing {
             id: Id::number(id),
             method: method.to_owned(),
-            params: json!({"_meta": {"progressToken": id}}),
+            params: json!({"_meta": {"progressToken": id}}).into(),
             name: None,
             param_headers: Vec::new(),
             timeout_ms: 10,

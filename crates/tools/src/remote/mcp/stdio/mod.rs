@@ -143,14 +143,14 @@ impl Drop for ChildLine {
 
 impl Shared {
     async fn request(self: &Arc<Self>, request: Outgoing) -> Result<Replies, PeerError> {
-        let message = jsonrpc::request(&request.id, &request.method, &request.params);
+        let message = request.message();
         let place = self.place(message.len(), request.timeout_ms).await?;
         // From here on nothing waits, so that a request is open and on its way, or neither.
         let ticket = Arc::new(Ticket::default());
         let (replies, watched) = self.demux.open(&request, ticket.clone())?;
         place.put(message, Some(Pending { key: watched.key.clone(), ticket }));
         self.parts.spawn.task("upstream request", Box::pin(attend(self.clone(), watched)));
-        Ok(replies)
+        Ok(replies.into())
     }
 
     /// Room for a message, which nobody waits for longer than this.

@@ -196,7 +196,7 @@ fn outgoing(id: u64, method: &str, params: Value) -> Outgoing {
     Outgoing {
         id: Id::number(id),
         method: method.to_owned(),
-        params,
+        params: params.into(),
         name: None,
         param_headers: Vec::new(),
         timeout_ms: LONG_MS,
@@ -205,7 +205,11 @@ fn outgoing(id: u64, method: &str, params: Value) -> Outgoing {
 }
 
 async fn next(replies: &mut Replies) -> Option<Incoming> {
-    let next = tokio::time::timeout(Duration::from_millis(LONG_MS), replies.recv());
+    in_time(replies.recv()).await
+}
+
+async fn in_time(coming: impl Future<Output = Option<Incoming>>) -> Option<Incoming> {
+    let next = tokio::time::timeout(Duration::from_millis(LONG_MS), coming);
     next.await.expect("nothing came in time")
 }
 
@@ -256,7 +260,7 @@ async fn gone(group: i64) {
 
 async fn news_of(news: &mut mpsc::Receiver<Incoming>, wanted: &str) -> Incoming {
     loop {
-        let incoming = next(news).await.expect("the news ended");
+        let incoming = in_time(news.recv()).await.expect("the news ended");
         match &incoming {
             Incoming::Notification { method, .. } | Incoming::Request { method, .. }
                 if method == wanted =>
@@ -368,7 +372,7 @@ async fn a_child_that_dies_in_the_middle_of_a_call_says_so_to_everyone() {
     assert_eq!(broken(next(&mut waiting).await.unwrap()).how, HowFar::Unknown);
     let error = line.request(outgoing(3, "echo", json!({}))).await.unwrap_err();
     assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Closed));
-    while next(&mut news).await.is_some() {}
+    while in_time(news.recv()).await.is_some() {}
 }
 
 #[tokio::test(flavor = "multi_thread")]

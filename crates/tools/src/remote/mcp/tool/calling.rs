@@ -3,6 +3,7 @@
 
 use super::super::Link;
 use super::super::line::{Incoming, PeerError};
+use super::super::params::Params;
 use super::super::peer::{Era, Peer, Request};
 use super::super::wants::{Carried, Talk, Whose, missing, pages};
 use super::{RemoteTool, broken, for_the_next_hop, refused, told};
@@ -11,7 +12,7 @@ use kernel::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{Id, RpcError};
-use wire::mcp::{META_IDEMPOTENCY_KEY, META_LOG_LEVEL};
+use wire::mcp::{META_IDEMPOTENCY_KEY, META_LOG_LEVEL, TRACEPARENT};
 
 /// The method.
 const CALL: &str = "tools/call";
@@ -94,22 +95,25 @@ impl<'a> Calling<'a> {
         Ok(Talk { peer, replies, questions: 0, lacks, _log: log })
     }
 
-    fn params(self, modern: bool, answers: Map<String, Value>, state: Option<Value>) -> Value {
-        let mut params = json!({"name": self.tool.name, "arguments": *self.call.arguments});
+    fn params(self, modern: bool, answers: Map<String, Value>, state: Option<Value>) -> Params {
+        let mut params = Params::of_call(&self.tool.name, self.call.arguments.clone());
         if !answers.is_empty() {
-            params["inputResponses"] = Value::Object(answers);
+            params.set("inputResponses", answers);
         }
         if let Some(state) = state {
-            params["requestState"] = state;
+            params.set("requestState", state);
         }
         if self.tool.takes_key {
-            params["_meta"][META_IDEMPOTENCY_KEY] = json!(self.call.id);
+            params.say(META_IDEMPOTENCY_KEY, json!(self.call.id));
+        }
+        if let Some(trace) = self.call.place.trace {
+            params.say(TRACEPARENT, json!(trace));
         }
         if self.call.teller.is_heard() {
             let token = format!("{:032x}", self.link().parts.entropy.bits());
-            params["_meta"]["progressToken"] = json!(token);
+            params.say("progressToken", token);
             if let Some(level) = self.call.teller.log_level().filter(|_| modern) {
-                params["_meta"][META_LOG_LEVEL] = json!(level);
+                params.say(META_LOG_LEVEL, json!(level));
             }
         }
         params
@@ -181,9 +185,11 @@ impl<'a> Calling<'a> {
             return Err(self.not_understood("an answer that is no object"));
         };
         for_the_next_hop(&mut result);
-        // Some servers leave it out where there is a structure.
-        if !result.entry("content").or_insert_with(|| json!([])).is_array() {
-            return Err(self.not_understood("`content` that is no list"));
+        match result.get("content") {
+            Some(Value::Array(_)) => {}
+            Some(_) => return Err(self.not_understood("`content` that is no list")),
+            // Some servers leave it out where there is a structure.
+            None => drop(result.insert("content".to_owned(), json!([]))),
         }
         if result.get("isError") != Some(&Value::Bool(true)) {
             return Ok(ToolOutput::Value(Value::Object(result)));

@@ -11,7 +11,8 @@ use crate::remote::mcp::{Connection, Link};
 use crate::remote::stage::Stage;
 use futures::future::BoxFuture;
 use kernel::call::{
-    Abilities, Call, Caller, Given, Listener, LogLevel, Teller, Told, ToolError, ToolOutput, Wants,
+    Abilities, Call, CallPlace, Caller, Given, Listener, LogLevel, Teller, Told, ToolError,
+    ToolOutput, Wants,
 };
 use kernel::contracts::Tool;
 use kernel::ids::CallId;
@@ -113,6 +114,7 @@ pub(crate) struct Server {
 pub(crate) struct Asked {
     /// The request.
     pub(crate) request: Outgoing,
+    params: Value,
     /// What comes back for it.
     pub(crate) replies: mpsc::Sender<Incoming>,
 }
@@ -144,7 +146,7 @@ impl Server {
 impl Asked {
     /// Its parameters.
     pub(crate) fn params(&self) -> &Value {
-        &self.request.params
+        &self.params
     }
 
     /// Answers with a result.
@@ -201,9 +203,12 @@ impl Line for Ours {
         match greeting {
             Some(greeting) => replies.try_send(Incoming::Result(greeting)).unwrap(),
             // A test that is over hears nothing more.
-            None => drop(self.asked.send(Asked { request, replies })),
+            None => {
+                let params = request.params.to_value();
+                drop(self.asked.send(Asked { request, params, replies }));
+            }
         }
-        Box::pin(std::future::ready(Ok(received)))
+        Box::pin(std::future::ready(Ok(received.into())))
     }
 
     fn send(&self, message: String) -> BoxFuture<'_, Result<(), PeerError>> {
@@ -238,6 +243,7 @@ pub(crate) fn call(arguments: Value, given: Given) -> Call {
         given: Arc::new(given),
         can: Abilities::PERSON,
         teller: Teller::default(),
+        place: CallPlace::default(),
     }
 }
 

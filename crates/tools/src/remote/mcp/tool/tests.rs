@@ -7,7 +7,8 @@ use super::super::peer::Era;
 use super::scene::{Ear, Scene, call, called, caller, given, text, wants};
 use futures::future::{Either, join, select};
 use kernel::call::{
-    Abilities, Call, Given, HowFar, LogLevel, Pace, Reach, Teller, Told, ToolOutput, Want, Yields,
+    Abilities, Call, Given, HowFar, LogLevel, Pace, Reach, Speaks, Teller, Told, ToolOutput, Want,
+    Yields,
 };
 use serde_json::{Value, json};
 use std::pin::pin;
@@ -36,6 +37,9 @@ fn a_tool_is_as_its_server_lists_it() {
     assert_eq!((spec.yields, spec.pace, spec.unrecorded), (Yields::Content, Pace::Slow, false));
     assert_eq!(spec.output_schema.as_deref(), Some(&json!({"type": "object"})));
     assert_eq!(spec.listed.as_ref().unwrap()["icons"], json!([1]));
+    let upstream = tool.upstream().unwrap();
+    let version = Some(scene.link.version().unwrap());
+    assert_eq!((&*upstream.name, upstream.speaks), ("up", Speaks::Mcp { version }));
     // It says that it reads, but nobody says that it can be believed.
     assert_eq!((spec.reach, spec.idempotent), (Reach::Writes, false));
     let trusted = Scene::with(Era::Modern, |config, _| {

@@ -2,7 +2,7 @@
 
 use super::stage::{Page, Scene, called, done, upstream};
 use crate::remote::UpstreamState;
-use crate::remote::oauth::Account;
+use crate::remote::oauth::{Account, LoginPlaces};
 use kernel::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
 use serde_json::json;
 
@@ -51,6 +51,19 @@ async fn whoever_does_not_open_the_page_declines_the_call() {
     let (wanted, _) = wants(called(&remote, Given::default()).await);
     let declined = called(&remote, answered(&wanted, "decline")).await.unwrap_err();
     assert_eq!((declined.how, declined.fault.name.as_str()), (HowFar::NotSent, "Declined"));
+}
+
+#[tokio::test]
+async fn who_may_not_administer_is_shown_no_page() {
+    let mut scene = Scene::new().await;
+    scene.places = scene.places.map(|places| LoginPlaces { shown_to_callers: false, ..places });
+    let remote = scene.ready().await;
+    scene.rule(|rules| (rules.good, rules.refresh) = (Default::default(), None));
+    let error = called(&remote, Given::default()).await.unwrap_err();
+    assert_eq!((error.how == HowFar::Unknown, error.fault.name.as_str()), (false, "UpstreamLogin"));
+    assert!(error.fault.hint.unwrap().contains("waypost mcp login far"));
+    assert!(upstream(&remote).login_url().is_some(), "who administers has it");
+    assert!(!error.fault.message.contains("state="), "{}", error.fault.message);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Who we are to authorization servers, and what is asked for.
 
 use super::site::{Reply, Site};
-use super::stage::{CALLBACK, ISSUER, Page, RESOURCE, Scene, upstream};
+use super::stage::{ISSUER, Page, RESOURCE, Scene, upstream};
 use crate::remote::UpstreamState;
 use crate::remote::config::{Grant, OauthConfig};
 use crate::remote::oauth::LoginPlaces;
@@ -36,7 +36,7 @@ async fn our_document_goes_before_a_registration() {
     let mut scene = Scene::new().await;
     let ours = "https://us.test/oauth/client.json".to_owned();
     scene.places =
-        Some(LoginPlaces { callback: CALLBACK.to_owned(), client_metadata: Some(ours.clone()) });
+        scene.places.map(|places| LoginPlaces { client_metadata: Some(ours.clone()), ..places });
     scene.document(ISSUER, |document| {
         document["client_id_metadata_document_supported"] = json!(true);
     });

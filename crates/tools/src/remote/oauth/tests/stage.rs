@@ -5,7 +5,7 @@ use crate::remote::config::{OauthConfig, UpstreamConfig, UpstreamKind};
 use crate::remote::oauth::{LoginPlaces, MemoryVault, Returned, Vault};
 use crate::remote::{Remote, RemoteParts, Upstream};
 use futures::future::{BoxFuture, pending};
-use kernel::call::{Call, Caller, Given, Teller, ToolError, ToolOutput};
+use kernel::call::{Call, CallPlace, Caller, Given, Teller, ToolError, ToolOutput};
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::ids::{CallId, Millis};
 use kernel::limits::Limits;
@@ -205,7 +205,11 @@ impl Scene {
             entropy: Arc::default(),
             vault: Arc::new(MemoryVault::default()),
             oauth: OauthConfig::default(),
-            places: Some(LoginPlaces { callback: CALLBACK.to_owned(), client_metadata: None }),
+            places: Some(LoginPlaces {
+                callback: CALLBACK.to_owned(),
+                client_metadata: None,
+                shown_to_callers: true,
+            }),
         }
     }
 
@@ -289,6 +293,7 @@ pub(super) async fn called(remote: &Remote, given: Given) -> Result<ToolOutput, 
         output_bytes_max: 1_000_000,
         given: Arc::new(given),
         teller: Teller::default(),
+        place: CallPlace::default(),
         can: kernel::call::Abilities::PERSON,
     };
     tool.call(&caller, &call).await

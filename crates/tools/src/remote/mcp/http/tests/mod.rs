@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the peer runs beside the test")]
 
 mod stage;
+mod connections;
 mod stateless;
 mod session;
 mod refusals;

@@ -293,7 +293,7 @@ pub(super) fn request(id: u64, method: &str, params: Value) -> Outgoing {
     Outgoing {
         id: Id::number(id),
         method: method.to_owned(),
-        params,
+        params: params.into(),
         name: None,
         param_headers: Vec::new(),
         timeout_ms: TIMEOUT_MS,

@@ -59,6 +59,30 @@ fn a_stateless_server_is_told_what_this_caller_can_and_asks_for_it() {
 }
 
 #[test]
+fn a_server_is_told_of_whose_span_a_call_is_a_part() {
+    let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for era in [Era::Modern, Era::Legacy] {
+        let scene = Scene::new(era);
+        let tool = scene.tool(json!({})).unwrap();
+        let Scene { stage, server: mut other, .. } = scene;
+        let caller = caller();
+        stage.run(async {
+            for traced in [Some(span), None] {
+                let server = async {
+                    let asked = other.asked("tools/call").await;
+                    assert_eq!(asked.params()["_meta"]["traceparent"].as_str(), traced);
+                    asked.answer(text("!")).await;
+                };
+                let mut call = call(json!({}), Given::default());
+                call.place.trace = traced.map(|span| span.parse().unwrap());
+                let (said, ()) = join(tool.call(&caller, &call), server).await;
+                assert_eq!(said, Ok(ToolOutput::Value(text("!"))));
+            }
+        });
+    }
+}
+
+#[test]
 fn a_stateless_server_that_needs_more_than_the_caller_has_says_so() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();

@@ -1,0 +1,217 @@
+//! Cases of pipelines: requests for one case are answered in turn. A run that takes longer than its
+//! request goes on and keeps its turn; one that waits for a person gives it back.
+
+use crate::catalog::PipelineFile;
+use crate::clock::timeout;
+use crate::command::Command;
+use crate::line::InLine;
+use crate::once::Turn;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::request::{
+    CaseReport, RunAbout, RunReport, RunRequest, RunSession, RunTarget, SubmitOptions,
+};
+use crate::shared::{Engine, Shared};
+use kernel::call::Caller;
+use kernel::ids::{Millis, PipelineName, RealmId, RunId, SessionKey, Space};
+use kernel::pipeline::{Case, Pipeline, Tally, TallyRow};
+use kernel::plan::mistake::Mistake;
+use kernel::session::RunStatus;
+use std::sync::Arc;
+
+impl Engine {
+    /// A project's files bring these pipelines now, in place of those that they brought before: all
+    /// of them or none. Gives warnings, or all mistakes. Load them after the plans that they name.
+    pub fn set_pipelines(
+        &self,
+        realm: &RealmId,
+        files: Vec<PipelineFile>,
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        self.shared.catalog.set_pipelines(realm, &files)
+    }
+
+    /// The pipelines of the caller's realm, by name.
+    pub fn pipelines(&self, caller: &Caller) -> Vec<Arc<Pipeline>> {
+        self.shared.catalog.pipelines(&caller.realm)
+    }
+
+    /// One of them.
+    pub fn pipeline(&self, caller: &Caller, name: &PipelineName) -> Option<Arc<Pipeline>> {
+        self.shared.catalog.pipeline(&caller.realm, name)
+    }
+
+    /// The one whose cases come in at this path.
+    pub fn pipeline_at(&self, caller: &Caller, route: &str) -> Option<Arc<Pipeline>> {
+        self.shared.catalog.pipeline_at(&caller.realm, route)
+    }
+
+    /// Warnings of pipelines whose models are not there, once all of both are loaded.
+    pub fn pipelines_without_models(&self, realm: &RealmId) -> Vec<Mistake> {
+        let models = self.shared.models();
+        let pipelines = self.shared.catalog.pipelines(realm);
+        let lost = pipelines.iter().filter(|pipeline| models.get(pipeline.llm.name()).is_none());
+        let warning = |pipeline: &Arc<Pipeline>| {
+            let (name, model) = (&pipeline.name, pipeline.llm.name());
+            let message = format!("pipeline `{name}` names model `{model}`, which is not there");
+            let there: Vec<String> = models.names().map(|name| format!("`{name}`")).collect();
+            let hint = match there.is_empty() {
+                true => "no models are configured".to_owned(),
+                false => format!("the models are {}", there.join(", ")),
+            };
+            Mistake::warning(message).hint(hint)
+        };
+        lost.map(warning).collect()
+    }
+
+    /// How often cases of a pipeline took which road, the most frequent first.
+    pub async fn tallies(
+        &self,
+        caller: &Caller,
+        pipeline: &PipelineName,
+    ) -> Result<Vec<TallyRow>, Refusal> {
+        Ok(self.shared.store.tallies(&caller.realm, pipeline).await?)
+    }
+
+    /// The session that keeps a case.
+    pub fn case_key(caller: &Caller, pipeline: &PipelineName, case: &str) -> SessionKey {
+        let realm = caller.realm.clone();
+        SessionKey { realm, space: Space::case(pipeline), id: case.into() }
+    }
+
+    /// Takes a case and waits until its run ends or pauses, at most so long. Requests for one case
+    /// wait for each other, and are taken in the order in which they came. A case that waits for a
+    /// person answers at once with the run that does. Whoever does not wait any more gives up its
+    /// place; a run that began goes on. A pipeline that changes meanwhile is for those who come
+    /// later.
+    pub async fn submit(
+        &self,
+        caller: &Caller,
+        pipeline: &Arc<Pipeline>,
+        case: Case,
+        options: SubmitOptions,
+    ) -> Result<CaseReport, Refusal> {
+        let SubmitOptions { wait_ms, once, trace } = options;
+        // Pinned before it stands in line: the road that is counted is the one that is taken.
+        let closure = self.shared.catalog.closure(&caller.realm, &pipeline.plan);
+        // A repeat need not wait for its own first request.
+        if let Some(Turn::Repeat(row)) = self.turn(caller, once.as_ref()).await? {
+            return self.repeated_run(caller, &row, wait_ms).await.map(came_of);
+        }
+        let closure = closure?;
+        let key = Self::case_key(caller, &pipeline.name, &case.id);
+        let deadline = self.shared.clock.now().plus_ms(wait_ms);
+        let Some(place) = self.in_line(&key, wait_ms).await? else {
+            return Ok(CaseReport::Late(None));
+        };
+        let reason_chars_max = self.shared.limits.tally_reason_chars_max;
+        let tally = Some(Tally::of(pipeline, &case, reason_chars_max));
+        let request = RunRequest {
+            target: RunTarget::Pinned(closure),
+            input: case.input,
+            session: RunSession::Case(pipeline.name.clone(), case.id),
+            once,
+            about: RunAbout { trace, tally },
+        };
+        let held = Held { shared: self.shared.clone(), key, run: None, place: Some(place) };
+        self.take_turn(caller, request, held, deadline).await
+    }
+
+    /// Stands in a case's line until it is its turn; nothing where that takes too long.
+    async fn in_line(&self, key: &SessionKey, wait_ms: u64) -> Result<Option<InLine>, Refusal> {
+        let most = self.shared.limits.case_queue_max;
+        let turn = self.shared.lines.clone().turn(key.clone(), most);
+        match timeout(self.shared.clock.as_ref(), wait_ms, turn).await {
+            Some(Some(place)) => Ok(Some(place)),
+            Some(None) => {
+                let message = format!("{most} requests wait for case `{}` already", key.id);
+                Err(Refusal::new(RefusalKind::TooMany, "case_busy", message)
+                    .hint("send it again in a moment, or raise `case_queue_max` in [limits]"))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Starts a case's run, once the run before it is over.
+    async fn take_turn(
+        &self,
+        caller: &Caller,
+        request: RunRequest,
+        mut held: Held,
+        deadline: Millis,
+    ) -> Result<CaseReport, Refusal> {
+        loop {
+            let run = self.new_run_id();
+            held.run = Some(run);
+            let left = self.left_ms(deadline);
+            match self.run_as(caller, run, request.clone(), left).await {
+                Ok(report) => {
+                    held.run = is_moving(&report).then_some(report.run.id);
+                    return Ok(came_of(report));
+                }
+                Err(refusal) => {
+                    held.run = None;
+                    // Time was up before it was told what is in its way.
+                    if refusal == Refusal::not_found("run", run) {
+                        let ended = self.run_report(caller, run).await;
+                        return Ok(ended.map_or(CaseReport::Late(None), came_of));
+                    }
+                    // It was not started by us, or a reply moved it: nobody keeps its turn.
+                    let before = active_run(&refusal).ok_or(refusal)?;
+                    let report = self.settled_run(caller, before, self.left_ms(deadline)).await?;
+                    if report.run.status.is_over() && self.left_ms(deadline) > 0 {
+                        continue;
+                    }
+                    return Ok(match is_moving(&report) || report.run.status.is_over() {
+                        true => CaseReport::Late(None),
+                        false => CaseReport::Waits(report),
+                    });
+                }
+            }
+        }
+    }
+
+    fn left_ms(&self, deadline: Millis) -> u64 {
+        deadline.0.saturating_sub(self.shared.clock.now().0).max(0).unsigned_abs()
+    }
+}
+
+/// A case's turn, with the run that has it. If that still moves when this is dropped, the turn
+/// stays with it until it is over or waits.
+struct Held {
+    shared: Arc<Shared>,
+    key: SessionKey,
+    run: Option<RunId>,
+    place: Option<InLine>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (Some(run), Some(place)) = (self.run, self.place.take()) else { return };
+        let (shared, key) = (self.shared.clone(), self.key.clone());
+        let kept = async move {
+            // A failure gives the turn back too: whoever comes next looks for itself.
+            let over = shared.ask(&key, |answer| Command::Await { run, answer }).await;
+            drop((over, place));
+        };
+        self.shared.spawn.task("case", Box::pin(kept));
+    }
+}
+
+/// What came of a case's own run.
+fn came_of(report: RunReport) -> CaseReport {
+    match is_moving(&report) {
+        true => CaseReport::Late(Some(report)),
+        false => CaseReport::Ran(report),
+    }
+}
+
+fn is_moving(report: &RunReport) -> bool {
+    report.run.status == RunStatus::Running
+}
+
+/// The run that is in the way, where that is why a run was refused.
+fn active_run(refusal: &Refusal) -> Option<RunId> {
+    if refusal.code != "run_active" {
+        return None;
+    }
+    refusal.detail.as_ref()?["run"].as_str()?.parse().ok()
+}

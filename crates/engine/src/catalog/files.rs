@@ -1,0 +1,197 @@
+//! What a project's files bring. It can be replaced as a whole while the engine serves: agents, the
+//! plans that name them and the pipelines that name those are read together, and come in at once or
+//! not at all. Runs that began keep the plans and agents that they pin, and what is stored stays.
+
+use super::pipelines::Pipelines;
+use super::{AgentFile, Author, Catalog, Others, PipelineFile, PlanFile, RealmPlans};
+use crate::roster::{TALKS, Talked};
+use kernel::ids::{AgentName, PlanId, RealmId};
+use kernel::limits::Limits;
+use kernel::plan::Plan;
+use kernel::plan::check::Surroundings;
+use kernel::plan::flow::load_text;
+use kernel::plan::mistake::Mistake;
+use kernel::plan::read::Origin;
+use kernel::plan::source::Node;
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
+use std::sync::{Arc, PoisonError};
+
+/// The texts of a project's agents, plans and pipelines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProjectFiles {
+    /// The agents.
+    pub agents: Vec<AgentFile>,
+    /// The plans, which may name these agents and each other.
+    pub plans: Vec<PlanFile>,
+    /// The pipelines, which may name these plans.
+    pub pipelines: Vec<PipelineFile>,
+}
+
+/// What files bring that fit together: read, and not in the catalog yet.
+pub struct Filed {
+    agents: Vec<Talked>,
+    plans: BTreeMap<PlanId, Arc<Plan>>,
+    pipelines: Pipelines,
+}
+
+impl Catalog {
+    /// Adds plans together: they may name each other. All mistakes of all of them are told, and
+    /// none is added if one is wrong.
+    pub(crate) fn add_files(
+        &self,
+        realm: &RealmId,
+        files: &[PlanFile],
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        let ids: Vec<PlanId> = files.iter().map(named_id).collect();
+        let (plans, mistakes) =
+            self.around(realm, &ids, Author::Operator, |around| self.read_plans(files, around));
+        if mistakes.iter().any(Mistake::is_error) {
+            return Err(mistakes);
+        }
+        let ids: Vec<PlanId> = plans.iter().map(|plan| plan.id.clone()).collect();
+        self.insert(realm, plans.into_iter());
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        realms.entry(realm.clone()).or_default().filed.extend(ids);
+        Ok(mistakes)
+    }
+
+    /// Reads plans that came as files, without adding them, and says all that is wrong with them.
+    fn read_plans(
+        &self,
+        files: &[PlanFile],
+        around: &Surroundings<'_>,
+    ) -> (Vec<Plan>, Vec<Mistake>) {
+        let (mut plans, mut mistakes) = (Vec::new(), Vec::new());
+        for file in files {
+            let origin =
+                Origin { file: Some(file.file.clone()), default_id: Some(file.default_id.clone()) };
+            match load_text(&file.text, &origin, &self.limits, around) {
+                Ok((plan, warnings)) => {
+                    mistakes.extend(warnings);
+                    plans.push((file, plan));
+                }
+                Err(found) => mistakes.extend(found),
+            }
+        }
+        mistakes.extend(twice(&plans));
+        for (file, plan) in &plans {
+            let misnamed = self.misnamed(&plan.id, Author::Operator);
+            mistakes.extend(misnamed.map(|mistake| filed(mistake, file)));
+        }
+        (plans.into_iter().map(|(_, plan)| plan).collect(), mistakes)
+    }
+
+    /// Reads a project's files as if those that are in the catalog were gone. Gives warnings beside
+    /// them, or all mistakes of all of them.
+    pub(crate) fn read_files(
+        &self,
+        realm: &RealmId,
+        files: &ProjectFiles,
+    ) -> Result<(Filed, Vec<Mistake>), Vec<Mistake>> {
+        let (agents, mut mistakes) = self.read_agents(&files.agents);
+        let mut names: Vec<AgentName> =
+            agents.iter().map(|(agent, _)| agent.name.clone()).collect();
+        names.extend(self.unfiled_agents(realm));
+        let coming: Vec<PlanId> = files.plans.iter().map(named_id).collect();
+        let others = Others {
+            plan: &|id| coming.contains(id) || self.stays(realm, id, &names),
+            agent: &|name| names.contains(name),
+            agent_names: &|| names.clone(),
+        };
+        let (plans, found) =
+            self.among(&others, Author::Operator, |around| self.read_plans(&files.plans, around));
+        mistakes.extend(found);
+        let (pipelines, found) = self.read_pipelines(&files.pipelines, others.plan);
+        mistakes.extend(found);
+        if mistakes.iter().any(Mistake::is_error) {
+            return Err(mistakes);
+        }
+        let plans = plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))).collect();
+        Ok((Filed { agents, plans, pipelines }, mistakes))
+    }
+
+    /// The files bring these now, in place of what they brought before: in one moment for whoever
+    /// looks.
+    pub(crate) fn set_files(&self, realm: &RealmId, files: Filed) {
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        let known = realms.entry(realm.clone()).or_default();
+        let has_other_agents = known.agents.set_filed(files.agents);
+        let has_other_plans = known.set_filed(files.plans);
+        known.pipelines = files.pipelines;
+        known.changed();
+        if has_other_plans {
+            known.specs = self.as_tools(&known.plans);
+        }
+        drop(realms);
+        // Nobody is told of a change of pipelines alone: no list shows what they come down to.
+        if has_other_agents || has_other_plans {
+            self.version.send_modify(|version| *version += 1);
+        }
+    }
+
+    /// Whether there is such a plan whatever plans the files bring, with these agents.
+    fn stays(&self, realm: &RealmId, id: &PlanId, agents: &[AgentName]) -> bool {
+        if let Some(agent) = id.as_str().strip_prefix(TALKS) {
+            return agents.iter().any(|name| name.as_str() == agent);
+        }
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        let known = realms.get(realm);
+        known.is_some_and(|known| known.plans.contains_key(id) && !known.filed.contains(id))
+    }
+
+    fn unfiled_agents(&self, realm: &RealmId) -> Vec<AgentName> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm).map(|known| known.agents.unfiled()).unwrap_or_default()
+    }
+}
+
+impl RealmPlans {
+    /// The files bring these plans now, and no others. Says whether that is something else than
+    /// before.
+    fn set_filed(&mut self, plans: BTreeMap<PlanId, Arc<Plan>>) -> bool {
+        let gone = mem::take(&mut self.filed);
+        let before: BTreeMap<PlanId, Arc<Plan>> =
+            gone.into_iter().filter_map(|id| self.plans.remove_entry(&id)).collect();
+        let mut is_other = false;
+        for (id, plan) in plans {
+            // What is left under this id is stored, and goes before a file.
+            if self.plans.contains_key(&id) {
+                continue;
+            }
+            // One that says the same stays the same: whoever watches it is not woken.
+            let same = before.get(&id).filter(|known| known.source == plan.source);
+            is_other |= same.is_none();
+            let plan = same.cloned().unwrap_or(plan);
+            self.filed.insert(id.clone());
+            self.plans.insert(id, plan);
+        }
+        is_other || before.keys().any(|id| !self.filed.contains(id))
+    }
+}
+
+/// The id that a file's plan will have, as far as one can tell before it is checked.
+fn named_id(file: &PlanFile) -> PlanId {
+    Node::parse(&file.text, &Limits::default())
+        .ok()
+        .and_then(|node| node.to_value()["planId"].as_str().map(PlanId::from))
+        .unwrap_or_else(|| file.default_id.clone())
+}
+
+fn twice(plans: &[(&PlanFile, Plan)]) -> Vec<Mistake> {
+    let mut seen: HashMap<&PlanId, &str> = HashMap::new();
+    let mut mistakes = Vec::new();
+    for (file, plan) in plans {
+        if let Some(first) = seen.insert(&plan.id, &file.file) {
+            let message = format!("plan id `{}` is taken by {first}", plan.id);
+            let mistake = Mistake::error(message).hint("give one of them another planId");
+            mistakes.push(filed(mistake, file));
+        }
+    }
+    mistakes
+}
+
+fn filed(mut mistake: Mistake, file: &PlanFile) -> Mistake {
+    mistake.file = Some(file.file.clone());
+    mistake
+}

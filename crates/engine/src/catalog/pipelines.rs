@@ -1,0 +1,211 @@
+//! The pipelines of a realm in the catalog. Each brings a plan and an agent that no list shows:
+//! they are found by whoever knows their names, and runs pin them like any others.
+
+use super::Catalog;
+use kernel::agent::Agent;
+use kernel::agent_read::read_pinned;
+use kernel::ids::{AgentName, PipelineName, PlanId, RealmId, ToolName};
+use kernel::pipeline::{HandlerKind, PIPELINES, Pipeline};
+use kernel::pipeline_read::read_text;
+use kernel::plan::Plan;
+use kernel::plan::flow::reload;
+use kernel::plan::mistake::{Mistake, meant};
+use kernel::plan::source::Node;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+/// A pipeline's text and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PipelineFile {
+    /// The file, as a person would name it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// The name of a pipeline that gives none.
+    pub default_name: PipelineName,
+}
+
+/// A pipeline with what it comes down to.
+struct Laid {
+    pipeline: Arc<Pipeline>,
+    plan: Arc<Plan>,
+    agent: Arc<Agent>,
+}
+
+/// The pipelines of one realm.
+#[derive(Default)]
+pub(super) struct Pipelines {
+    laid: BTreeMap<PipelineName, Laid>,
+}
+
+impl Pipelines {
+    fn named(&self, name: &str) -> Option<&Laid> {
+        self.laid.get(name.strip_prefix(PIPELINES)?)
+    }
+
+    /// The plan with this id, if a pipeline comes down to it.
+    pub(super) fn plan(&self, id: &PlanId) -> Option<Arc<Plan>> {
+        self.named(id.as_str()).map(|laid| laid.plan.clone())
+    }
+}
+
+impl Catalog {
+    /// All pipelines of a realm, by name.
+    pub(crate) fn pipelines(&self, realm: &RealmId) -> Vec<Arc<Pipeline>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        let laid = realms.get(realm).into_iter().flat_map(|known| known.pipelines.laid.values());
+        laid.map(|laid| laid.pipeline.clone()).collect()
+    }
+
+    /// One of them.
+    pub(crate) fn pipeline(&self, realm: &RealmId, name: &PipelineName) -> Option<Arc<Pipeline>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm)?.pipelines.laid.get(name).map(|laid| laid.pipeline.clone())
+    }
+
+    /// The one at this route.
+    pub(crate) fn pipeline_at(&self, realm: &RealmId, route: &str) -> Option<Arc<Pipeline>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        let mut laid = realms.get(realm)?.pipelines.laid.values();
+        laid.find(|laid| laid.pipeline.route == route).map(|laid| laid.pipeline.clone())
+    }
+
+    /// The agent of a pipeline: only a pipeline's own plan can name it.
+    pub(super) fn pipeline_agent(&self, realm: &RealmId, name: &AgentName) -> Option<Arc<Agent>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm)?.pipelines.named(name.as_str()).map(|laid| laid.agent.clone())
+    }
+
+    /// The files bring these pipelines now, and no others. All mistakes of all of them are told,
+    /// and nothing changes if one is wrong.
+    pub(crate) fn set_pipelines(
+        &self,
+        realm: &RealmId,
+        files: &[PipelineFile],
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        let (pipelines, mistakes) =
+            self.read_pipelines(files, &|id| self.plan(realm, id).is_some());
+        if mistakes.iter().any(Mistake::is_error) {
+            return Err(mistakes);
+        }
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        let known = realms.entry(realm.clone()).or_default();
+        known.pipelines = pipelines;
+        known.changed();
+        Ok(mistakes)
+    }
+
+    /// Reads pipelines that came as files among these plans, without adding them, and says all that
+    /// is wrong with them.
+    pub(super) fn read_pipelines(
+        &self,
+        files: &[PipelineFile],
+        plans: &dyn Fn(&PlanId) -> bool,
+    ) -> (Pipelines, Vec<Mistake>) {
+        let mut mistakes = Vec::new();
+        let mut read: Vec<(Laid, &PipelineFile)> = Vec::new();
+        for file in files {
+            match self.read_pipeline(file, plans) {
+                Ok((laid, warnings)) => {
+                    mistakes.extend(warnings);
+                    mistakes.extend(meets(&laid.pipeline, &read).map(|met| filed(met, file)));
+                    read.push((laid, file));
+                }
+                Err(found) => mistakes.extend(found),
+            }
+        }
+        let named = |(laid, _): (Laid, &PipelineFile)| (laid.pipeline.name.clone(), laid);
+        (Pipelines { laid: read.into_iter().map(named).collect() }, mistakes)
+    }
+
+    fn read_pipeline(
+        &self,
+        file: &PipelineFile,
+        plans: &dyn Fn(&PlanId) -> bool,
+    ) -> Result<(Laid, Vec<Mistake>), Vec<Mistake>> {
+        let name = file.default_name.as_str();
+        let (pipeline, mut mistakes) = read_text(&file.text, &file.file, name, &self.limits)?;
+        let all_filed = |found: Vec<Mistake>| -> Vec<Mistake> {
+            found.into_iter().map(|mistake| filed(mistake, file)).collect()
+        };
+        let plan = reload(&pipeline.plan_source, &self.limits).map_err(all_filed)?;
+        let (agent, _) = read_pinned(&pipeline.agent_source).map_err(all_filed)?;
+        mistakes.extend(self.surroundings(&pipeline, file, plans));
+        if mistakes.iter().any(Mistake::is_error) {
+            return Err(mistakes);
+        }
+        let (plan, agent) = (Arc::new(plan), Arc::new(agent));
+        Ok((Laid { pipeline: Arc::new(pipeline), plan, agent }, mistakes))
+    }
+
+    /// What is wrong between a pipeline and what is around it: tools and plans that are not there.
+    fn surroundings(
+        &self,
+        pipeline: &Pipeline,
+        file: &PipelineFile,
+        plans: &dyn Fn(&PlanId) -> bool,
+    ) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        for (index, tool) in pipeline.tools.iter().enumerate() {
+            let mistake = self.missing_tool(tool);
+            found.extend(mistake.map(|mistake| (format!("/tools/{index}"), mistake)));
+        }
+        for (index, handler) in pipeline.handlers.iter().enumerate() {
+            let HandlerKind::Plan(plan) = &handler.kind else { continue };
+            if !plans(plan) {
+                let mistake = Mistake::error(format!("there is no plan `{plan}`"))
+                    .hint("`waypost plan ls` lists the plans");
+                found.push((format!("/handlers/{index}"), mistake));
+            }
+        }
+        if found.is_empty() {
+            return Vec::new();
+        }
+        // Read once more, for the lines alone.
+        let node = Node::parse(&file.text, &self.limits).ok();
+        let place = |(pointer, mistake): (String, Mistake)| {
+            let at = node.as_ref().map_or((0, 0), |node| node.position(&pointer));
+            filed(mistake.at(at, pointer), file)
+        };
+        found.into_iter().map(place).collect()
+    }
+
+    fn missing_tool(&self, tool: &str) -> Option<Mistake> {
+        if self.registry.tool(tool).is_some() {
+            return None;
+        }
+        if self.registry.awaits(tool) {
+            let mistake = Mistake::warning(format!("tool `{tool}` is not there yet"));
+            return Some(mistake.hint("its server has not told its tools; see `mcp ls`"));
+        }
+        let hint = if self.registry.withholds(tool) {
+            "`[tools]` in waypost.toml keeps it out: see `allow` and `deny`".to_owned()
+        } else {
+            let names: Vec<ToolName> = self.specs().iter().map(|spec| spec.name.clone()).collect();
+            meant(tool, names.iter().map(ToolName::as_str))
+                .unwrap_or_else(|| "`waypost tool ls` lists the tools".to_owned())
+        };
+        Some(Mistake::error(format!("there is no tool `{tool}`")).hint(hint))
+    }
+}
+
+/// What a pipeline has in common with one before it and must not.
+fn meets(pipeline: &Pipeline, before: &[(Laid, &PipelineFile)]) -> Option<Mistake> {
+    before.iter().find_map(|(other, file)| {
+        let (other, file) = (&other.pipeline, &file.file);
+        if other.name == pipeline.name {
+            let message = format!("pipeline `{}` is told by {file} already", pipeline.name);
+            return Some(Mistake::error(message).hint("give one of them another `name`"));
+        }
+        if (&other.route, other.port) == (&pipeline.route, pipeline.port) {
+            let message = format!("route `{}` is taken by {file}", pipeline.route);
+            return Some(Mistake::error(message).hint("give one of them another `http.route`"));
+        }
+        None
+    })
+}
+
+fn filed(mut mistake: Mistake, file: &PipelineFile) -> Mistake {
+    mistake.file = Some(file.file.clone());
+    mistake
+}

@@ -1,0 +1,137 @@
+//! Who waits for a case: in the order in which they came, so many and no more. A line is there only
+//! while somebody stands in it.
+
+use kernel::ids::SessionKey;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The lines of all cases that somebody waits for, or that are being worked on.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    lines: Mutex<HashMap<SessionKey, Line>>,
+}
+
+#[derive(Debug)]
+struct Line {
+    /// Its one permit is the turn; it is handed on in the order of asking.
+    turn: Arc<Semaphore>,
+    /// How many stand here, whose turn it is included.
+    length: usize,
+}
+
+/// Somebody in a line. Dropping it leaves the line, and lets the next one go on.
+#[derive(Debug)]
+pub(crate) struct InLine {
+    lines: Arc<Lines>,
+    key: SessionKey,
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Lines {
+    /// Goes to the end of a case's line, unless so many wait there already, and waits for its turn.
+    /// `None` where the line is full.
+    pub(crate) async fn turn(self: Arc<Self>, key: SessionKey, wait_max: usize) -> Option<InLine> {
+        let (mut place, turn) = self.join(key, wait_max)?;
+        // A line's permits are never taken away, so this fails for nobody.
+        place.turn = turn.acquire_owned().await.ok();
+        Some(place)
+    }
+
+    fn join(self: Arc<Self>, key: SessionKey, wait_max: usize) -> Option<(InLine, Arc<Semaphore>)> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = || Line { turn: Arc::new(Semaphore::new(1)), length: 0 };
+        let line = lines.entry(key.clone()).or_insert_with(begun);
+        if line.length > wait_max {
+            return None;
+        }
+        line.length += 1;
+        let turn = line.turn.clone();
+        drop(lines);
+        Some((InLine { lines: self, key, turn: None }, turn))
+    }
+
+    fn leave(&self, key: &SessionKey) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(line) = lines.get_mut(key) else { return };
+        line.length -= 1;
+        if line.length == 0 {
+            lines.remove(key);
+        }
+    }
+
+    /// How many wait for their turn.
+    pub(crate) fn waiting(&self) -> usize {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.values().map(|line| line.length.saturating_sub(1)).sum()
+    }
+
+    /// How many lines there are.
+    #[cfg(test)]
+    fn count(&self) -> usize {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        drop(self.turn.take());
+        self.lines.leave(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use kernel::ids::Space;
+
+    fn key(id: &str) -> SessionKey {
+        SessionKey { realm: "r".into(), space: Space::case(&"p".into()), id: id.into() }
+    }
+
+    /// Somebody who stands in the line from now on.
+    fn waiting(lines: &Arc<Lines>, id: &str) -> BoxFuture<'static, Option<InLine>> {
+        let mut waits = lines.clone().turn(key(id), 2).boxed();
+        assert!((&mut waits).now_or_never().is_none(), "nobody was before it");
+        waits
+    }
+
+    fn at_once(lines: &Arc<Lines>, id: &str) -> Option<InLine> {
+        lines.clone().turn(key(id), 2).now_or_never().unwrap()
+    }
+
+    #[test]
+    fn turns_come_in_order_and_a_line_has_an_end() {
+        let lines = Arc::new(Lines::default());
+        let first = at_once(&lines, "a");
+        let (mut second, mut third) = (waiting(&lines, "a"), waiting(&lines, "a"));
+        assert!(first.is_some() && at_once(&lines, "a").is_none(), "the line is full");
+        assert!(at_once(&lines, "b").is_some(), "another case has a line of its own");
+        assert_eq!(lines.waiting(), 2, "whose turn it is does not wait");
+        drop(first);
+        assert!((&mut third).now_or_never().is_none(), "it went before the second");
+        let held = (&mut second).now_or_never().unwrap();
+        assert!(held.is_some());
+        drop(held);
+        assert!(third.now_or_never().unwrap().is_some());
+        drop(second);
+        assert_eq!(lines.count(), 0, "a line stays that nobody stands in");
+    }
+
+    #[test]
+    fn whoever_goes_away_is_passed_over() {
+        let lines = Arc::new(Lines::default());
+        let first = at_once(&lines, "a");
+        let (second, third) = (waiting(&lines, "a"), waiting(&lines, "a"));
+        drop(second);
+        let fourth = waiting(&lines, "a");
+        drop(first);
+        let held = third.now_or_never().unwrap();
+        drop(fourth);
+        assert_eq!(lines.count(), 1);
+        drop(held);
+        assert_eq!(lines.count(), 0);
+    }
+}

@@ -1,0 +1,106 @@
+//! One event once more, because a person wants it: made again from the journal, tried at once, and
+//! noted in the log.
+
+use super::attempt;
+use crate::counts::count;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::shared::{Engine, stopping};
+use kernel::call::Caller;
+use kernel::cloud::{CloudEvent, cloud_events};
+use kernel::contracts::{FeedRow, SessionRef, StoreError};
+use kernel::ids::SessionId;
+use kernel::sink::{DeliveryRow, DeliveryStatus};
+use std::sync::atomic::Ordering;
+
+impl Engine {
+    /// Sends an event to a sink of the caller's realm once more, whatever became of it before and
+    /// whatever types the sink takes. One that is tried again need not be after that: its session
+    /// goes on. What the receiver says is in the row; only an event or a sink that is not there is
+    /// refused.
+    pub async fn resend(
+        &self,
+        caller: &Caller,
+        sink: &str,
+        event: &str,
+    ) -> Result<DeliveryRow, Refusal> {
+        let shared = &self.shared;
+        if shared.stopping.load(Ordering::Acquire) {
+            return Err(stopping());
+        }
+        let outbox = shared.outboxes.get(&caller.realm, sink);
+        let outbox = outbox.ok_or_else(|| {
+            Refusal::not_found("sink", sink).hint("`waypost events sinks` lists the sinks")
+        })?;
+        let known = shared.deliveries.delivery(&caller.realm, sink, event).await?;
+        let events = [self.made_again(caller, event, known.is_some()).await?];
+        let began = shared.clock.now();
+        let result = attempt::deliver(shared, &outbox, &events).await;
+        let tried = known.as_ref().map(attempt::logged);
+        let tried = attempt::once_more(tried, (began, shared.clock.now()));
+        let retrying = known.filter(|row| row.status == DeliveryStatus::Retrying);
+        let row = match result {
+            Ok(handed) => {
+                count(&shared.counters.events_delivered);
+                outbox.standing().delivered += 1;
+                attempt::delivered(sink, &events[0], tried, handed)
+            }
+            Err(error) => {
+                outbox.standing().last_error = Some(error.message.clone());
+                let next_at = retrying.as_ref().and_then(|row| row.next_at);
+                let row = attempt::failed(sink, &events[0], tried, (&error, next_at));
+                // Whoever tries it again by itself tells the log: what we know may be old by now.
+                if retrying.is_some() {
+                    return Ok(row);
+                }
+                row
+            }
+        };
+        shared.deliveries.keep_deliveries(&caller.realm, vec![row.clone()], None).await?;
+        if retrying.is_some() {
+            outbox.note_resent(row.clone());
+        }
+        Ok(row)
+    }
+
+    /// The event of this id, out of the journal. Whether the log knows it tells what was removed
+    /// from what never was.
+    async fn made_again(
+        &self,
+        caller: &Caller,
+        id: &str,
+        is_known: bool,
+    ) -> Result<CloudEvent, Refusal> {
+        let never = || {
+            Refusal::not_found("event", id).hint("`waypost events deliveries` lists what went out")
+        };
+        let gone = || {
+            let message = format!("the journal does not have event `{id}` any more");
+            Refusal::new(RefusalKind::Gone, "event_gone", message)
+                .hint("keep sessions for longer: `session_ttl_ms` in [limits]")
+        };
+        let missing = || if is_known { gone() } else { never() };
+        let (session, seq) = named(id).ok_or_else(never)?;
+        let store = &self.shared.store;
+        let found = store.session(&caller.realm, &SessionRef::Id(session)).await?;
+        let key = found.ok_or_else(missing)?.key;
+        let read = match store.events(&key, seq - 1, 1).await {
+            Ok(read) => read,
+            Err(StoreError::Gone(_)) => return Err(gone()),
+            Err(error) => return Err(error.into()),
+        };
+        let (oldest, text) = read.into_iter().next().ok_or_else(missing)?;
+        if oldest != seq {
+            return Err(gone());
+        }
+        let row = FeedRow { cursor: 0, session, key, body: format!("[{text}]") };
+        let made = cloud_events(&row).unwrap_or_default();
+        made.into_iter().find(|event| event.id == id).ok_or_else(missing)
+    }
+}
+
+/// The session and the sequence that an event's id names.
+fn named(id: &str) -> Option<(SessionId, u64)> {
+    let (session, rest) = id.split_once('.')?;
+    let seq = rest.split('.').next()?.parse().ok().filter(|seq| *seq > 0)?;
+    Some((session.parse().ok()?, seq))
+}

@@ -1,0 +1,467 @@
+//! The loop of one sink: reads the feed ahead, sends what can go, tries again what failed, and
+//! writes down how far it is, in few commits.
+
+use super::attempt;
+use super::window::{Batch, Tried, Window};
+use crate::counts::{add, count};
+use crate::feed::Watch;
+use crate::outboxes::Outbox;
+use crate::shared::Shared;
+use futures::future::{BoxFuture, FutureExt, poll_fn};
+use futures::stream::{FuturesUnordered, StreamExt};
+use kernel::cloud::{CloudEvent, cloud_events};
+use kernel::contracts::{FeedRow, StoreError};
+use kernel::ids::Millis;
+use kernel::sink::{DeliveryRow, DeliveryStatus, Handed, SinkError};
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::watch;
+
+/// How many rows of the feed are read at once.
+const ROWS_PER_READ: usize = 256;
+/// The shortest time between two looks at a feed that had no more: many commits are one look.
+const LOOK_MS: u64 = 10;
+/// After so many deliveries what came of them is written, or after so long.
+const DELIVERIES_PER_KEEP: usize = 64;
+const KEEP_MS: u64 = 200;
+/// How soon a store that failed is asked again.
+const STORE_RETRY_MS: u64 = 1_000;
+/// At which try of an event our own log tells of it; others learn more from the log of deliveries.
+const TOLD_AT: u32 = 4;
+/// What is said of an event that another process tried and that is not there to be tried any more.
+const NOT_THERE: &str =
+    "is not tried any more: it was removed, or the sink takes no events of its type";
+
+/// Sends to one sink.
+pub(super) struct Sender {
+    shared: Arc<Shared>,
+    outbox: Arc<Outbox>,
+    window: Window,
+    /// Rows that are read and that the window had no room for yet.
+    rows: VecDeque<FeedRow>,
+    /// The row up to which the feed is read; past the last of `rows` there is nothing to tell.
+    read_to: u64,
+    /// When the feed is read next; none while there is no more in it.
+    look_at: Option<Millis>,
+    /// When it was read last.
+    looked_at: Millis,
+    flights: FuturesUnordered<BoxFuture<'static, Landed>>,
+    /// What goes into the log with the next commit.
+    log: Vec<DeliveryRow>,
+    /// How many deliveries there were since the last.
+    unkept: usize,
+    /// When the next is due.
+    keep_at: Option<Millis>,
+    keeping: Option<BoxFuture<'static, Kept>>,
+    /// The place that is in the store.
+    kept: u64,
+    /// Tries of another process, by event, of events that are not read yet.
+    left: BTreeMap<String, DeliveryRow>,
+    /// The same of events that are.
+    tried: BTreeMap<String, Tried>,
+    /// What a person has sent while it was under way here.
+    resent: BTreeMap<String, DeliveryRow>,
+    /// When the sink took something last.
+    taken_at: Option<Millis>,
+    /// Whether our log tells of its trouble.
+    is_told: bool,
+    /// What the clock said when it was looked at last.
+    now: Millis,
+    commits: Watch,
+    stop: watch::Receiver<bool>,
+    /// The store is closed, or will not take what is left.
+    is_over: bool,
+}
+
+/// A delivery that ended.
+struct Landed {
+    batch: Batch,
+    began: Millis,
+    result: Result<Handed, SinkError>,
+}
+
+/// A commit that ended.
+struct Kept {
+    rows: Vec<DeliveryRow>,
+    place: u64,
+    result: Result<(), StoreError>,
+}
+
+/// What the loop waits for.
+enum Woke {
+    Landed(Box<Landed>),
+    Kept(Kept),
+    /// Something was committed: there may be more in the feed.
+    Commit,
+    /// It is time for something, or to stop.
+    Look,
+}
+
+impl Sender {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        outbox: Arc<Outbox>,
+        place: u64,
+        left: BTreeMap<String, DeliveryRow>,
+    ) -> Self {
+        Self {
+            window: Window::new(place, outbox.sink.lanes() <= 1),
+            rows: VecDeque::new(),
+            read_to: place,
+            look_at: Some(Millis(0)),
+            looked_at: Millis(0),
+            flights: FuturesUnordered::new(),
+            log: Vec::new(),
+            unkept: 0,
+            keep_at: None,
+            keeping: None,
+            kept: place,
+            left,
+            tried: BTreeMap::new(),
+            resent: BTreeMap::new(),
+            taken_at: None,
+            is_told: false,
+            now: Millis(0),
+            commits: shared.feed.watch_all(),
+            stop: shared.outboxes.stopping(),
+            is_over: false,
+            shared,
+            outbox,
+        }
+    }
+
+    /// Sends until the engine stops. What is under way then may arrive; the rest is sent after the
+    /// next start.
+    pub(super) async fn run(mut self) {
+        while !self.is_over {
+            self.mind_the_clock();
+            self.settle_resent();
+            let stopping = *self.stop.borrow();
+            if !stopping {
+                self.fill().await;
+                self.window.wake(self.shared.clock.now());
+                self.launch();
+            }
+            // What is under way at a stop may hang: what is known by then is written all the same.
+            self.keep(stopping);
+            if stopping && self.flights.is_empty() && self.keeping.is_none() {
+                return;
+            }
+            match self.wait(stopping).await {
+                Woke::Landed(landed) => self.land(*landed),
+                Woke::Kept(kept) => self.note(kept, stopping),
+                Woke::Commit if self.look_at.is_none() => {
+                    self.look_at = Some(self.looked_at.plus_ms(LOOK_MS));
+                }
+                Woke::Commit | Woke::Look => {}
+            }
+        }
+    }
+
+    /// A clock that is set back must hold up nothing: all times here move with it.
+    fn mind_the_clock(&mut self) {
+        let now = self.shared.clock.now();
+        let back_ms = self.now.0 - now.0;
+        if back_ms > 0 {
+            let moved = |then: Millis| Millis(then.0 - back_ms);
+            self.looked_at = Millis(self.looked_at.0 - back_ms);
+            self.look_at = self.look_at.map(moved);
+            self.keep_at = self.keep_at.map(moved);
+            self.window.set_back(back_ms);
+        }
+        self.now = now;
+    }
+
+    fn is_full(&self) -> bool {
+        let (window, limits) = (&self.window, &self.shared.limits);
+        window.unsettled() >= limits.outbox_window_max.max(1)
+            || window.bytes() >= limits.outbox_window_bytes_max.max(1)
+            || window.ahead() >= limits.outbox_ahead_max.max(1)
+    }
+
+    /// Reads ahead, as far as there is room.
+    async fn fill(&mut self) {
+        self.take_rows();
+        let now = self.shared.clock.now();
+        let is_due = self.look_at.is_some_and(|then| then <= now);
+        if !is_due || !self.rows.is_empty() || self.is_full() {
+            return;
+        }
+        match self.read().await {
+            Ok(()) => self.take_rows(),
+            Err(StoreError::Closed) => self.is_over = true,
+            Err(error) => {
+                tracing::warn!(%error, sink = self.outbox.name, "the feed cannot be read");
+                self.look_at = Some(now.plus_ms(STORE_RETRY_MS));
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), StoreError> {
+        // The end first: rows that come after it are read now or next time.
+        let end = self.shared.store.feed_end().await?;
+        let realm = &self.outbox.realm;
+        let rows = self.shared.store.feed(realm, self.read_to, ROWS_PER_READ).await?;
+        let last = rows.last().map_or(self.read_to, |row| row.cursor);
+        // Few rows are no sign of the end: they may be large.
+        let is_all = rows.is_empty() || last >= end;
+        self.read_to = if is_all { last.max(end) } else { last };
+        self.looked_at = self.shared.clock.now();
+        self.look_at = if is_all { None } else { Some(self.looked_at) };
+        self.rows.extend(rows);
+        Ok(())
+    }
+
+    /// Makes events of the rows that are read, while there is room for them.
+    fn take_rows(&mut self) {
+        while !self.is_full() {
+            let Some(row) = self.rows.pop_front() else {
+                self.window.pass(self.read_to);
+                if self.look_at.is_none() {
+                    self.give_up_left();
+                }
+                return;
+            };
+            let mut events = cloud_events(&row).unwrap_or_else(|error| {
+                let (sink, session) = (&self.outbox.name, row.session);
+                tracing::warn!(%error, sink, %session, "a row of the feed is passed over");
+                Vec::new()
+            });
+            events.retain(|event| self.outbox.rules.takes(&event.kind));
+            for event in &events {
+                if let Some(row) = self.left.remove(&event.id) {
+                    self.tried.insert(event.id.clone(), attempt::logged(&row));
+                }
+            }
+            self.window.take(row.cursor, events, row.body.len());
+        }
+    }
+
+    /// All that was there at the start is read: what another process tried and is not among it
+    /// would be tried again for ever, by the log.
+    fn give_up_left(&mut self) {
+        for row in std::mem::take(&mut self.left).into_values() {
+            count(&self.shared.counters.events_failed);
+            self.outbox.standing().failed += 1;
+            let (status, error) = (DeliveryStatus::Failed, Some(NOT_THERE.to_owned()));
+            self.log.push(DeliveryRow { status, next_at: None, error, ..row });
+        }
+    }
+
+    /// What a person has sent meanwhile is not tried again.
+    fn settle_resent(&mut self) {
+        if self.flights.is_empty() {
+            self.resent.clear();
+        }
+        for row in self.outbox.take_resent() {
+            if self.window.settle_waiting(&row.event) {
+                self.outbox.standing().retrying -= 1;
+                self.log.push(row);
+            } else {
+                self.resent.insert(row.event.clone(), row);
+            }
+        }
+    }
+
+    /// Sends what can go, as much at the same time as the sink likes.
+    fn launch(&mut self) {
+        let sink = &self.outbox.sink;
+        // While the log cannot be written nothing more is sent that would have to be logged.
+        let room = self.shared.limits.outbox_window_max.max(DELIVERIES_PER_KEEP);
+        while self.flights.len() < sink.lanes().max(1) && self.log.len() < room {
+            let Some(batch) = self.window.next(sink.batch_max().max(1)) else { return };
+            let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
+            let began = shared.clock.now();
+            self.flights.push(Box::pin(async move {
+                let result = attempt::deliver(&shared, &outbox, &batch.events).await;
+                Landed { batch, began, result }
+            }));
+        }
+    }
+
+    fn land(&mut self, landed: Landed) {
+        let Landed { batch, began, result } = landed;
+        self.unkept += batch.events.len();
+        match result {
+            Ok(handed) => self.delivered(batch, began, handed),
+            Err(error) => self.failed(batch, began, &error),
+        }
+    }
+
+    fn delivered(&mut self, batch: Batch, began: Millis, handed: Handed) {
+        let now = self.shared.clock.now();
+        (self.taken_at, self.is_told) = (Some(now), false);
+        let is_logged = self.outbox.sink.is_logged();
+        let mut tried = batch.tried;
+        for event in &batch.events {
+            self.resent.remove(&event.id);
+            let before = tried.take().or_else(|| self.tried.remove(&event.id));
+            // Who tried it before has told the log of it.
+            if is_logged || before.is_some() {
+                let once = attempt::once_more(before, (began, now));
+                self.log.push(attempt::delivered(&self.outbox.name, event, once, handed));
+            }
+            self.window.settle(event);
+        }
+        let delivered = batch.events.len() as u64;
+        add(&self.shared.counters.events_delivered, delivered);
+        let mut standing = self.outbox.standing();
+        standing.delivered += delivered;
+        standing.retrying -= u64::from(batch.tried.is_some());
+        drop(standing);
+        self.window.free(batch.lane, Vec::new());
+    }
+
+    /// Of several events only the first counts as tried: nobody knows which of them it was.
+    fn failed(&mut self, batch: Batch, began: Millis, error: &SinkError) {
+        let Batch { lane, mut events, tried } = batch;
+        let Some(first) = events.first() else { return };
+        let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
+        let (limits, now) = (&shared.limits, shared.clock.now());
+        let before = tried.or_else(|| self.tried.remove(&first.id));
+        let once = self.once_more(before, (began, now), error);
+        let gives_up = error.is_final || once.against >= limits.delivery_attempts_max;
+        let wait = attempt::wait_ms(limits, once.attempts, error, shared.entropy.bits());
+        let next_at = (!gives_up).then(|| now.plus_ms(wait));
+        let resent = self.resent.remove(&first.id);
+        let is_over_there = resent.is_some();
+        self.tell(first, once, error);
+        let failed = || attempt::failed(&outbox.name, first, once, (error, next_at));
+        self.log.push(resent.unwrap_or_else(failed));
+        let mut standing = outbox.standing();
+        standing.last_error = Some(error.message.clone());
+        standing.retrying -= u64::from(tried.is_some());
+        match next_at.filter(|_| !is_over_there) {
+            Some(then) => {
+                count(&shared.counters.deliveries_retried);
+                standing.retrying += 1;
+                drop(standing);
+                self.window.wait(lane, events, (once, then));
+            }
+            None => {
+                if !is_over_there {
+                    count(&shared.counters.events_failed);
+                    standing.failed += 1;
+                    let (sink, event) = (&outbox.name, &first.id);
+                    tracing::warn!(sink, event, %error, "an event is not delivered");
+                }
+                drop(standing);
+                self.window.settle(first);
+                events.remove(0);
+                self.window.free(lane, events);
+            }
+        }
+    }
+
+    /// The tries of an event with one that failed. It speaks against the event if the sink refused
+    /// it, or took others since the try before: while a sink takes nothing, nothing is given up.
+    fn once_more(
+        &self,
+        before: Option<Tried>,
+        (began, ended): (Millis, Millis),
+        error: &SinkError,
+    ) -> Tried {
+        let since = before.map_or(began, |before| before.last_at);
+        let takes_others = self.taken_at.is_some_and(|taken_at| taken_at >= since);
+        let once = attempt::once_more(before, (began, ended));
+        let is_against = error.is_refusal || takes_others;
+        Tried { against: once.against.saturating_add(u32::from(is_against)), ..once }
+    }
+
+    /// Tells our own log of a sink that is in trouble, once until it takes something again.
+    fn tell(&mut self, event: &CloudEvent, tried: Tried, error: &SinkError) {
+        if self.is_told || tried.attempts < TOLD_AT {
+            return;
+        }
+        self.is_told = true;
+        let (sink, event, attempts) = (&self.outbox.name, &event.id, tried.attempts);
+        tracing::warn!(sink, event, attempts, %error, "a sink does not take an event");
+    }
+
+    /// Begins to write the log and the place, if that is due.
+    fn keep(&mut self, at_once: bool) {
+        let place = self.window.place();
+        if self.keeping.is_some() {
+            return;
+        }
+        if self.log.is_empty() && place == self.kept {
+            self.keep_at = None;
+            return;
+        }
+        let now = self.shared.clock.now();
+        let due = *self.keep_at.get_or_insert(now.plus_ms(KEEP_MS));
+        if !at_once && now < due && self.unkept < DELIVERIES_PER_KEEP {
+            return;
+        }
+        (self.keep_at, self.unkept) = (None, 0);
+        let rows = std::mem::take(&mut self.log);
+        let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
+        self.keeping = Some(Box::pin(async move {
+            let place_of = Some((outbox.consumer.as_str(), place));
+            let keep = shared.deliveries.keep_deliveries(&outbox.realm, rows.clone(), place_of);
+            let result = keep.await;
+            Kept { rows, place, result }
+        }));
+    }
+
+    fn note(&mut self, kept: Kept, stopping: bool) {
+        self.keeping = None;
+        match kept.result {
+            Ok(()) => {
+                self.kept = kept.place;
+                self.outbox.standing().place = kept.place;
+            }
+            Err(StoreError::Closed) => self.is_over = true,
+            Err(error) => {
+                tracing::warn!(%error, sink = self.outbox.name, "deliveries cannot be written");
+                let mut rows = kept.rows;
+                rows.append(&mut self.log);
+                self.log = rows;
+                self.keep_at = Some(self.shared.clock.now().plus_ms(STORE_RETRY_MS));
+                self.is_over = stopping;
+            }
+        }
+    }
+
+    /// The next time at which there is something to do.
+    fn next_time(&self) -> Option<Millis> {
+        let read = self.look_at.filter(|_| self.rows.is_empty() && !self.is_full());
+        let keep = self.keep_at.filter(|_| self.keeping.is_none());
+        [read, keep, self.window.next_wake()].into_iter().flatten().min()
+    }
+
+    async fn wait(&mut self, stopping: bool) -> Woke {
+        let then = self.next_time().filter(|_| !stopping);
+        let mut time = then.map(|then| self.shared.clock.sleep_until(then));
+        let Self { flights, keeping, commits, stop, outbox, .. } = self;
+        let mut nudged = pin!(outbox.nudged());
+        let mut commit = pin!(commits.changed());
+        let mut stopped = pin!(stop.changed());
+        poll_fn(|context| {
+            if let Some(keeping) = keeping.as_mut()
+                && let Poll::Ready(kept) = keeping.poll_unpin(context)
+            {
+                return Poll::Ready(Woke::Kept(kept));
+            }
+            if let Poll::Ready(Some(landed)) = flights.poll_next_unpin(context) {
+                return Poll::Ready(Woke::Landed(Box::new(landed)));
+            }
+            if stopping {
+                return Poll::Pending;
+            }
+            if let Some(time) = time.as_mut()
+                && time.poll_unpin(context).is_ready()
+            {
+                return Poll::Ready(Woke::Look);
+            }
+            if stopped.as_mut().poll(context).is_ready() || nudged.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready(Woke::Look);
+            }
+            commit.as_mut().poll(context).map(|()| Woke::Commit)
+        })
+        .await
+    }
+}

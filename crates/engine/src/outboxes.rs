@@ -1,0 +1,219 @@
+//! The sinks that events go to: what is said of each, how it stands, and how all of them end.
+
+use kernel::contracts::SINKS;
+use kernel::ids::RealmId;
+use kernel::rules::Pattern;
+use kernel::sink::{DeliveryRow, EventSink};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, watch};
+
+/// What goes to a sink.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SinkRules {
+    /// Events of these types; all where nothing is said.
+    pub types: Option<Vec<Pattern>>,
+    /// Whether a sink that is new here begins with the oldest event there is; else it begins with
+    /// what happens from now on.
+    pub from_start: bool,
+}
+
+impl SinkRules {
+    /// Whether events of this type go there.
+    pub(crate) fn takes(&self, kind: &str) -> bool {
+        let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(kind));
+        self.types.as_deref().is_none_or(fits)
+    }
+}
+
+/// How a sink stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkState {
+    /// Its name.
+    pub name: String,
+    /// What kind of sink it is: `webhook`.
+    pub kind: String,
+    /// The row of the feed up to which everything is delivered or has failed: after a crash it goes
+    /// on from there.
+    pub place: u64,
+    /// The newest row of the feed.
+    pub feed_end: u64,
+    /// How many rows are between the two, those of other realms included.
+    pub lag: u64,
+    /// Events that it took since the start.
+    pub delivered: u64,
+    /// Events that it did not take since the start, and that are not tried any more.
+    pub failed: u64,
+    /// Events that are tried again, now.
+    pub retrying: u64,
+    /// What went wrong last since the start.
+    pub last_error: Option<String>,
+}
+
+/// How far a sink is behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkLag {
+    /// Whose it is.
+    pub realm: RealmId,
+    /// Its name.
+    pub sink: String,
+    /// How many rows of the feed.
+    pub lag: u64,
+}
+
+/// One sink with how it stands.
+pub(crate) struct Outbox {
+    pub(crate) realm: RealmId,
+    pub(crate) name: String,
+    /// The name under which its place is kept.
+    pub(crate) consumer: String,
+    pub(crate) sink: Arc<dyn EventSink>,
+    pub(crate) rules: SinkRules,
+    standing: Mutex<Standing>,
+    /// Events that were waiting for another try and that a person has sent, as the log has them.
+    resent: Mutex<Vec<DeliveryRow>>,
+    nudge: Notify,
+}
+
+/// What changes while a sink is sent to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    pub(crate) place: u64,
+    pub(crate) delivered: u64,
+    pub(crate) failed: u64,
+    pub(crate) retrying: u64,
+    pub(crate) last_error: Option<String>,
+}
+
+impl Outbox {
+    pub(crate) fn new(
+        (realm, name): (&RealmId, &str),
+        sink: Arc<dyn EventSink>,
+        rules: SinkRules,
+    ) -> Self {
+        Self {
+            realm: realm.clone(),
+            name: name.to_owned(),
+            consumer: consumer(name),
+            sink,
+            rules,
+            standing: Mutex::default(),
+            resent: Mutex::default(),
+            nudge: Notify::new(),
+        }
+    }
+
+    /// A person has sent an event that is tried again: there is no need to.
+    pub(crate) fn note_resent(&self, row: DeliveryRow) {
+        self.resent.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+        self.nudge.notify_one();
+    }
+
+    /// What was noted since the last time.
+    pub(crate) fn take_resent(&self) -> Vec<DeliveryRow> {
+        std::mem::take(&mut *self.resent.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until something is noted.
+    pub(crate) async fn nudged(&self) {
+        self.nudge.notified().await;
+    }
+
+    /// How it stands. Never held while something is waited for.
+    pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for whoever asks, with the feed's newest row.
+    pub(crate) fn state(&self, feed_end: u64) -> SinkState {
+        let standing = self.standing().clone();
+        SinkState {
+            name: self.name.clone(),
+            kind: self.sink.kind().to_owned(),
+            place: standing.place,
+            feed_end,
+            lag: feed_end.saturating_sub(standing.place),
+            delivered: standing.delivered,
+            failed: standing.failed,
+            retrying: standing.retrying,
+            last_error: standing.last_error,
+        }
+    }
+}
+
+/// The name under which a sink's place is kept.
+pub(crate) fn consumer(sink: &str) -> String {
+    format!("{SINKS}{sink}")
+}
+
+/// All sinks.
+#[derive(Default)]
+pub(crate) struct Outboxes {
+    all: Mutex<BTreeMap<(RealmId, String), Arc<Outbox>>>,
+    /// How many are being sent to.
+    sending: AtomicUsize,
+    stop: watch::Sender<bool>,
+}
+
+impl Outboxes {
+    /// Takes a sink in; false if its realm has one of this name already.
+    pub(crate) fn insert(&self, outbox: Arc<Outbox>) -> bool {
+        let name = (outbox.realm.clone(), outbox.name.clone());
+        let mut all = self.all();
+        let is_new = !all.contains_key(&name);
+        if is_new {
+            all.insert(name, outbox);
+        }
+        is_new
+    }
+
+    /// Lets go of a sink.
+    pub(crate) fn remove(&self, realm: &RealmId, name: &str) {
+        self.all().remove(&(realm.clone(), name.to_owned()));
+    }
+
+    /// One of them.
+    pub(crate) fn get(&self, realm: &RealmId, name: &str) -> Option<Arc<Outbox>> {
+        self.all().get(&(realm.clone(), name.to_owned())).cloned()
+    }
+
+    /// All of them, by realm and name.
+    pub(crate) fn list(&self) -> Vec<Arc<Outbox>> {
+        self.all().values().cloned().collect()
+    }
+
+    /// Notes that one is being sent to, until what is given back is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> Sending {
+        self.sending.fetch_add(1, Ordering::AcqRel);
+        Sending(self.clone())
+    }
+
+    /// Whether one is being sent to.
+    pub(crate) fn are_sending(&self) -> bool {
+        self.sending.load(Ordering::Acquire) > 0
+    }
+
+    /// Lets what is on its way arrive, and nothing more begin.
+    pub(crate) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Tells when it is time to stop.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<(RealmId, String), Arc<Outbox>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A sink is being sent to as long as this lives.
+pub(crate) struct Sending(Arc<Outboxes>);
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.sending.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,177 @@
+//! Sinks in trouble: which events are given up and which never, what a person can do about one that
+//! is tried again, and what becomes of a session that is to be removed.
+
+use crate::outbox::{
+    at_rest, by_session, caught_up, hurried, log, logged, open, realm, runs, send, state, told,
+};
+use crate::outbox_scripted::{Does, Scripted};
+use crate::world::{LOOKS_MAX, WAIT_MS, caller};
+use engine::{RefusalKind, SinkRules};
+use kernel::cloud::CloudEvent;
+use kernel::contracts::SessionRef;
+use kernel::limits::Limits;
+use kernel::rules::Pattern;
+use kernel::sink::DeliveryStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whoever fails waits for longer than any test.
+fn patient() -> Limits {
+    Limits { delivery_backoff_ms: 600_000, delivery_backoff_ms_max: 600_000, ..Limits::default() }
+}
+
+fn key(name: &str) -> SessionRef {
+    SessionRef::Key { key: name.into(), space: None }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_sink_takes_nothing_nothing_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(folder.path(), Limits { delivery_attempts_max: 2, ..hurried() }).await;
+    let is_well = Arc::new(AtomicBool::new(false));
+    let well = is_well.clone();
+    let script = move |_: &CloudEvent, _: usize| {
+        if well.load(Ordering::SeqCst) { Does::Takes } else { Does::Fails }
+    };
+    let sink = Arc::new(Scripted::new(script));
+    send(&world, "a", &sink, SinkRules::default()).await;
+    runs(&world, &["x", "y"], 2).await;
+    let tried_often = |session: &&str| {
+        let tried = sink.tried.lock().unwrap();
+        tried.iter().filter(|batch| batch[0].subject == **session).count() > 10
+    };
+    world.until("many tries", |_| ["x", "y"].iter().all(&tried_often)).await;
+    let before = state(&world, "a").await;
+    assert_eq!((before.failed, before.delivered, before.retrying), (0, 0, 2));
+    is_well.store(true, Ordering::SeqCst);
+    let after = caught_up(&world, "a").await;
+    assert_eq!((after.failed, after.retrying), (0, 0));
+    assert_eq!(by_session(&sink.ids()), by_session(&told(&world).await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_is_not_taken_while_others_are_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(folder.path(), Limits { delivery_attempts_max: 3, ..hurried() }).await;
+    let script = |event: &CloudEvent, _: usize| {
+        let is_bad = event.subject == "bad" && event.kind == "TradeRepaired";
+        if is_bad { Does::Fails } else { Does::Takes }
+    };
+    let sink = Arc::new(Scripted::new(script));
+    send(&world, "a", &sink, SinkRules::default()).await;
+    runs(&world, &["bad"], 1).await;
+    for _ in 0..LOOKS_MAX {
+        if state(&world, "a").await.failed > 0 {
+            break;
+        }
+        runs(&world, &["good"], 1).await;
+    }
+    let state = caught_up(&world, "a").await;
+    assert_eq!((state.failed, state.retrying), (1, 0), "{state:?}");
+    let failed = logged(&world, "a", DeliveryStatus::Failed).await;
+    assert!(failed.kind == "TradeRepaired" && failed.attempts >= 3, "{failed:?}");
+    let of_bad: Vec<String> = {
+        let taken = sink.taken.lock().unwrap();
+        let of_bad = taken.iter().filter(|event| event.subject == "bad");
+        of_bad.map(|event| event.kind.clone()).collect()
+    };
+    assert_eq!(of_bad, ["waypost.run.started.v1", "waypost.run.completed.v1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_on_when_a_person_has_sent_what_held_it_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(folder.path(), patient()).await;
+    let script = |event: &CloudEvent, times: usize| {
+        if event.kind == "TradeRepaired" && times <= 2 { Does::Fails } else { Does::Takes }
+    };
+    let sink = Arc::new(Scripted::new(script));
+    send(&world, "a", &sink, SinkRules::default()).await;
+    runs(&world, &["x"], 1).await;
+    let waits = logged(&world, "a", DeliveryStatus::Retrying).await;
+    let resend = || async { world.engine.resend(&caller(), "a", &waits.event).await };
+    let failed = resend().await.unwrap();
+    assert_eq!((failed.status, failed.next_at), (DeliveryStatus::Retrying, waits.next_at));
+    // Whoever tries it again by itself tells the log.
+    assert_eq!(logged(&world, "a", DeliveryStatus::Retrying).await, waits);
+    assert_eq!(resend().await.unwrap().status, DeliveryStatus::Delivered);
+    let state = caught_up(&world, "a").await;
+    assert_eq!((state.retrying, state.failed), (0, 0));
+    assert_eq!(sink.ids(), told(&world).await, "in order, each once");
+    let rows = log(&world, "a").await;
+    assert!(rows.iter().all(|row| row.status == DeliveryStatus::Delivered), "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_process_tried_and_is_not_wanted_any_more_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(folder.path(), patient()).await;
+    let script = |event: &CloudEvent, _: usize| {
+        if event.kind == "TradeRepaired" { Does::Fails } else { Does::Takes }
+    };
+    let sink = Arc::new(Scripted::new(script));
+    send(&world, "a", &sink, SinkRules::default()).await;
+    runs(&world, &["x"], 1).await;
+    logged(&world, "a", DeliveryStatus::Retrying).await;
+    world.crash().await;
+
+    let world = open(folder.path(), patient()).await;
+    let types = Some(vec![Pattern::new("waypost.*").unwrap()]);
+    send(&world, "a", &Scripted::taking(), SinkRules { types, from_start: false }).await;
+    let failed = logged(&world, "a", DeliveryStatus::Failed).await;
+    assert_eq!((failed.kind.as_str(), failed.attempts), ("TradeRepaired", 1));
+    assert!(failed.error.is_some_and(|error| error.contains("not tried any more")));
+    assert_eq!(caught_up(&world, "a").await.retrying, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_window_holds_up_but_loses_nothing() {
+    let by_bytes = Limits { outbox_window_bytes_max: 1, ..hurried() };
+    for limits in [by_bytes, Limits { outbox_ahead_max: 1, ..hurried() }] {
+        let folder = tempfile::tempdir().unwrap();
+        let world = open(folder.path(), limits).await;
+        let script = |_: &CloudEvent, times: usize| match times {
+            1 => Does::Fails,
+            _ => Does::Takes,
+        };
+        let sink = Arc::new(Scripted::new(script));
+        send(&world, "a", &sink, SinkRules::default()).await;
+        runs(&world, &["x", "y"], 2).await;
+        caught_up(&world, "a").await;
+        assert_eq!(by_session(&sink.ids()), by_session(&told(&world).await));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_events_that_are_not_out_is_not_removed_unless_somebody_insists() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(folder.path(), Limits { unsent_wait_ms: 100, ..hurried() }).await;
+    let sink = Arc::new(Scripted::new(|_, _| Does::Hangs));
+    send(&world, "hook", &sink, SinkRules::default()).await;
+    runs(&world, &["x"], 1).await;
+    at_rest(&world).await;
+    let refusal = world.engine.remove_session(&caller(), &key("x")).await.unwrap_err();
+    assert_eq!((refusal.kind, refusal.code), (RefusalKind::Conflict, "events_unsent"));
+    assert!(refusal.message.contains("sink `hook`"), "{refusal:?}");
+    assert!(world.engine.session(&caller(), &key("x")).await.is_ok());
+    world.engine.drop_session(&caller(), &key("x")).await.unwrap();
+    let gone = world.engine.session(&caller(), &key("x")).await.unwrap_err();
+    assert_eq!(gone.kind, RefusalKind::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_removal_of_a_session_waits_until_its_events_are_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(folder.path(), Limits { unsent_wait_ms: WAIT_MS, ..hurried() }).await;
+    let sink = Arc::new(Scripted::new(|_, _| Does::Hangs));
+    send(&world, "hook", &sink, SinkRules::default()).await;
+    runs(&world, &["x"], 1).await;
+    at_rest(&world).await;
+    let (all, engine) = (told(&world).await, world.engine.clone());
+    let removal = tokio::spawn(async move { engine.remove_session(&caller(), &key("x")).await });
+    sink.let_go.add_permits(all.len());
+    removal.await.unwrap().unwrap();
+    assert_eq!(sink.ids(), all);
+    let forgotten = world.engine.forget_sinks(&realm(), &[]).await;
+    assert_eq!(forgotten, Ok(()));
+}

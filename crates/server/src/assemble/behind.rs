@@ -1,0 +1,86 @@
+//! What is behind a server by its files and variables: upstreams, models, sinks. Nobody is talked
+//! to yet.
+
+use super::error::AssembleError;
+use super::setup::Setup;
+use crate::sending::Wanted;
+use crate::upstreams::{Ourselves, Upstreams, absolute};
+use engine::{Model, Models, Price};
+use kernel::llm::Usage;
+use llms::config::{ModelConfig, ModelKind};
+use std::sync::Arc;
+use tools::remote::UpstreamConfig;
+
+/// What is behind the server, by its files and variables.
+pub(super) struct Behind {
+    pub(super) upstreams: Upstreams,
+    pub(super) configs: Vec<UpstreamConfig>,
+    pub(super) models: Models,
+    /// Where events go; none where nobody outside is reached.
+    pub(super) sinks: Option<Wanted>,
+}
+
+/// The models and sinks of the project, and its upstreams, without those that lead back to this
+/// server.
+pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
+    let variables = setup.variables.as_ref();
+    let project = &setup.project;
+    let mut upstreams = project.upstreams(variables).map_err(AssembleError::Upstreams)?;
+    if setup.alone {
+        let models = opened(project.models_of_rules().map_err(AssembleError::Models)?)?;
+        return Ok(Behind { upstreams, configs: Vec::new(), models, sinks: None });
+    }
+    let models = opened(project.models(variables).map_err(AssembleError::Models)?)?;
+    let configs = upstreams.configs(variables).map_err(AssembleError::Upstreams)?;
+    let has_folder = !project.folder.as_os_str().is_empty();
+    let ourselves = Ourselves {
+        address: setup.address,
+        port: project.config.server.port,
+        hosts: project.config.server.names(),
+        folder: has_folder.then(|| absolute(&project.folder)),
+    };
+    let (back, ahead): (Vec<UpstreamConfig>, Vec<UpstreamConfig>) =
+        configs.into_iter().partition(|config| ourselves.are(config));
+    let leads_back = |name: &str| back.iter().any(|config| config.name == name);
+    for name in upstreams.leave_out(leads_back) {
+        tracing::info!(upstream = name, "it is this server itself, and left out");
+    }
+    let sinks = project.sinks(&setup.data, variables).map_err(AssembleError::Sinks)?;
+    // Without a port we are on a pipe.
+    let sinks = match setup.address.port() {
+        0 => Wanted::on_a_pipe(sinks),
+        _ => Wanted::all(sinks),
+    };
+    Ok(Behind { upstreams, configs: ahead, models, sinks: Some(sinks) })
+}
+
+/// The models that these configure; nobody is talked to yet.
+pub(crate) fn opened(configs: Vec<ModelConfig>) -> Result<Models, AssembleError> {
+    let (mut models, mut mistakes) = (Models::default(), Vec::new());
+    for config in configs {
+        match llms::open(&config) {
+            Ok(llm) => {
+                let price = llms::price::of(&config).map(|price| -> Price {
+                    Arc::new(move |usage: &Usage| Some(llms::price::cost_micros(*usage, price)))
+                });
+                let (provider, provider_model) = provided(&config.kind);
+                let timeout_ms = config.timeout_ms;
+                let model = Model { llm, timeout_ms, price, provider, provider_model };
+                models = models.with(config.name, model);
+            }
+            Err(found) => mistakes.extend(found),
+        }
+    }
+    if mistakes.is_empty() { Ok(models) } else { Err(AssembleError::Models(mistakes)) }
+}
+
+/// Who provides a model, in the words of the GenAI conventions, and the name that it has there.
+fn provided(kind: &ModelKind) -> (Option<Arc<str>>, Option<Arc<str>>) {
+    let (provider, remote) = match kind {
+        ModelKind::Rules { .. } => return (Some("waypost.rules".into()), None),
+        ModelKind::OpenAi(remote) => ("openai", remote),
+        ModelKind::Anthropic(remote) => ("anthropic", remote),
+        ModelKind::Gemini(remote) => ("gcp.gemini", remote),
+    };
+    (Some(provider.into()), Some(remote.model.as_str().into()))
+}

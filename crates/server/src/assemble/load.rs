@@ -1,0 +1,77 @@
+//! What a project brings into the catalog, and how it gets there.
+
+use super::error::{AssembleError, stored};
+use super::setup::Setup;
+use crate::agents;
+use crate::auth::REALM;
+use crate::pipelines;
+use engine::{AgentFile, Engine, PipelineFile, PlanFile};
+use kernel::agent::Agent;
+use kernel::call::Caller;
+use kernel::contracts::Definitions;
+use kernel::ids::{AgentName, RealmId};
+use kernel::pipeline::Pipeline;
+use kernel::plan::mistake::Mistake;
+use std::sync::Arc;
+
+/// What a project brings into the catalog.
+pub(super) struct Brought {
+    agents: Vec<AgentFile>,
+    plans: Vec<PlanFile>,
+    pipelines: Vec<PipelineFile>,
+    /// The pipelines as far as they can be read, each with its file.
+    readable: Vec<(String, Pipeline)>,
+    /// Whether models of others are not opened: nobody can say which there are.
+    alone: bool,
+    /// The agent of requests that name none.
+    default: Option<AgentName>,
+}
+
+/// Takes out what goes into the catalog.
+pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
+    let readable = setup.project.readable_pipelines();
+    let project = &mut setup.project;
+    let brought = Brought {
+        agents: std::mem::take(&mut project.agents),
+        plans: std::mem::take(&mut project.plans),
+        pipelines: std::mem::take(&mut project.pipelines),
+        readable,
+        alone: setup.alone,
+        default: project.config.agents.default.clone(),
+    };
+    (brought, setup)
+}
+
+/// Fills the catalog from the project's files and from the store, agents before the plans that name
+/// them, and both before the pipelines. Gives warnings.
+pub(super) async fn load(
+    engine: &Engine,
+    definitions: &dyn Definitions,
+    brought: Brought,
+) -> Result<Vec<Mistake>, AssembleError> {
+    let realm = RealmId::from(REALM);
+    let caller = Caller { realm: realm.clone(), subject: "local".into(), admin: false };
+    let known = || -> Vec<Arc<Agent>> {
+        engine.agents(&caller).into_iter().map(|known| known.agent).collect()
+    };
+    let models = engine.model_names();
+    let mut warnings = agents::without_models(&brought.agents, &models, engine.limits());
+    let found = engine.set_agents_from_files(&realm, brought.agents);
+    warnings.extend(found.map_err(AssembleError::Agents)?);
+    let definitions = definitions.list(&realm, agents::KIND).await;
+    let definitions = definitions.map_err(|error| stored(error.into()))?;
+    warnings.extend(agents::idle(&definitions, &known(), &models));
+    engine.load_stored_agents(&realm).await.map_err(stored)?;
+    warnings.extend(agents::no_default(brought.default.as_ref(), &known()));
+    warnings.extend(engine.load_plans(&realm, brought.plans).map_err(AssembleError::Plans)?);
+    engine.load_stored_plans(&realm).await.map_err(stored)?;
+    let models = (!brought.alone).then_some(models.as_slice());
+    let misplaced = pipelines::misplaced(&brought.readable, models);
+    match engine.set_pipelines(&realm, brought.pipelines) {
+        Ok(found) if misplaced.is_empty() => warnings.extend(found),
+        Ok(_) => return Err(AssembleError::Pipelines(misplaced)),
+        Err(found) => return Err(AssembleError::Pipelines([misplaced, found].concat())),
+    }
+    warnings.extend(engine.idle_rules(&realm));
+    Ok(warnings)
+}

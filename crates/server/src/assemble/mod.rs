@@ -1,0 +1,296 @@
+//! Builds everything: settings and a data folder become a store, an engine and its doors. The one
+//! place where parts meet; constructors receive, nothing is looked up.
+
+mod setup;
+mod error;
+mod behind;
+mod load;
+
+use crate::auth::{Entrance, REALM};
+use crate::config::{Config, ServerConfig};
+use crate::doors::{Doors, Shared, SinkFacts};
+use crate::gateway::{Gateway, GatewayParts, left_out, stored_entries};
+use crate::mcp::door::Door;
+use crate::mcp::own::Own;
+use crate::ports::{self, OpenPort, OwnPort, PortError};
+use crate::public_url::PublicUrl;
+use crate::routes::router;
+use crate::secret::secret_key;
+use crate::sending::{Outlets, Wanted};
+use crate::upstreams::{Entry, Upstreams, absolute};
+use crate::vault::FileVault;
+use crate::zones::SystemZones;
+use axum::Router;
+use behind::{Behind, behind};
+use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+use engine::schema::JsonSchemas;
+use engine::{AllowAll, Engine, Model, Models, ToolSource};
+use error::stored;
+use kernel::contracts::{Clock, Entropy, Spawn, Tool};
+use kernel::ids::RealmId;
+use kernel::limits::Limits;
+use kernel::plan::mistake::Mistake;
+use kernel::shelf::Shelf;
+use load::{brought, load};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use stores::{Fatal, Hold, Opened, Place};
+use telemetry::Telemetry;
+use tools::HttpSettings;
+use tools::remote::{LoginPlaces, RemoteParts, Vault};
+
+pub(crate) use behind::opened;
+pub use error::AssembleError;
+pub use setup::{Extra, Setup};
+
+/// A shelf with nothing on it.
+struct Bare;
+
+impl Shelf for Bare {}
+
+/// A server that is ready to serve.
+pub struct Assembled {
+    /// All doors; tests call it in process.
+    pub router: Router,
+    /// What is behind them.
+    pub engine: Engine,
+    /// What in the project's plans, agents and rules for tools has no effect.
+    pub warnings: Vec<Mistake>,
+    pub(crate) doors: Shared,
+    pub(crate) door: Arc<Door>,
+    pub(crate) spawn: Arc<dyn Spawn>,
+    /// The ports of pipelines that are open.
+    pub(crate) ports: Vec<OpenPort>,
+}
+
+impl Assembled {
+    /// Opens the ports that pipelines want for themselves, beside the one that the server listens
+    /// on; they are served with it. Gives where they are.
+    pub async fn open_ports(&mut self, server: SocketAddr) -> Result<Vec<OwnPort>, PortError> {
+        let (shown, opened): (Vec<OwnPort>, Vec<OpenPort>) =
+            ports::open(&self.doors, server).await?.into_iter().unzip();
+        self.ports.extend(opened);
+        Ok(shown)
+    }
+
+    /// What ends it in good order, also for whoever serves it no more.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { doors: self.doors.clone() }
+    }
+}
+
+/// Ends a server in good order.
+#[derive(Clone)]
+pub struct Stopper {
+    doors: Shared,
+}
+
+impl Stopper {
+    /// Ends the engine, then the upstreams, which its last calls may still need, and sends what
+    /// they left to be told.
+    pub async fn stop(&self) {
+        self.doors.engine.stop().await;
+        self.doors.gateway.stop().await;
+        if let Some(telemetry) = &self.doors.telemetry {
+            telemetry.stop().await;
+        }
+    }
+}
+
+/// The vault of a data folder that no server uses now. Nobody else can use the folder while it is
+/// held: two who renew the same login take it from each other.
+pub struct HeldVault {
+    /// What logins brought.
+    pub vault: Arc<dyn Vault>,
+    _hold: Hold,
+}
+
+impl HeldVault {
+    /// Takes the folder for as long as this lives, or says who has it; none where nobody ever
+    /// logged in. `given` is `WAYPOST_SECRET_KEY`.
+    pub fn take(data: &Path, given: Option<&str>) -> Result<Option<Self>, AssembleError> {
+        if !FileVault::is_there(data) {
+            return Ok(None);
+        }
+        let hold = stores::hold(data, SystemClock.now())?;
+        let key = secret_key(data, given)?;
+        let vault = Arc::new(FileVault::new(data, key, Arc::new(SystemEntropy)));
+        Ok(Some(Self { vault, _hold: hold }))
+    }
+}
+
+/// Builds a server on the current tokio runtime and lets it go on with what it left undone.
+pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
+    let Behind { upstreams, configs, models, sinks } = behind(&setup)?;
+    let (brought, setup) = brought(setup);
+    let Setup { project, data, address, admin_key, secret_key: given_key, extra, .. } = setup;
+    let (variables, supervisor, fatal) = (setup.variables, setup.supervisor, setup.fatal);
+    let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, .. } =
+        project.config;
+    let limits = Arc::new(limits);
+    let (clock, entropy, spawn) = system();
+    let Opened { store, definitions, blobs, deliveries } =
+        stores::open(&Place::Folder(data.clone()), store_parts(&spawn, &clock, &limits, fatal))?;
+    // After the store: it makes the folder and holds it alone.
+    let key = secret_key(&data, given_key.as_deref())?;
+    let realm = RealmId::from(REALM);
+    let is_configured = |name: &str| upstreams.entries().iter().any(|entry| entry.name == name);
+    let found = stored_entries(definitions.as_ref(), &realm, is_configured).await;
+    let (providers, mut warnings) = found.map_err(stored)?;
+    warnings.extend(project.clients.warnings);
+    // After the store too: files of sinks are in its folder.
+    warnings.extend(sinks.iter().flat_map(Wanted::warnings));
+    let outlets = opened_sinks(sinks, &clock, &spawn)?;
+    let entrance = Entrance::new(address, &server, admin_key.as_deref());
+    let remote = RemoteParts {
+        spawn: spawn.clone(),
+        clock: clock.clone(),
+        entropy: entropy.clone(),
+        limits: limits.clone(),
+        supervisor,
+        vault: Arc::new(FileVault::new(&data, key, entropy.clone())),
+        login: login_places(address, &server, &entrance),
+    };
+    let telemetry = observing(setup.alone, variables.as_ref(), (&clock, &spawn, &limits));
+    let engine = Engine::start(engine::Parts {
+        store,
+        definitions: definitions.clone(),
+        blobs,
+        deliveries,
+        tools: vec![
+            ToolSource::new("the built-in tools", builtin(setup.only_extra, http)),
+            ToolSource::new("the host program", extra.tools),
+        ],
+        rules,
+        awaited: awaited(&upstreams, &providers),
+        models: with_extra(models, extra.models),
+        observers: telemetry.observers(),
+        policy: Arc::new(AllowAll),
+        schemas: Arc::new(JsonSchemas::default()),
+        clock,
+        zones: Arc::new(SystemZones),
+        entropy,
+        spawn: spawn.clone(),
+        limits,
+        session_ttls,
+    })
+    .map_err(AssembleError::Tools)?;
+    warnings.extend(load(&engine, definitions.as_ref(), brought).await?);
+    engine.keep_recovering();
+    let sinks = begun_sinks(outlets, &engine, &realm).await?;
+    let folder = absolute(&project.folder);
+    let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, folder };
+    let gateway = Gateway::start(parts, upstreams.entries(), configs);
+    warnings.extend(begin_stored(&gateway, &providers).await);
+    gateway.watch_arrivals();
+    let doors = Doors::new(engine.clone(), entrance, gateway).talking_to(agents.default);
+    let doors = Arc::new(doors.seen_by(telemetry).sending_to(sinks));
+    let shelves = (extra.shelves, own_shelf(setup.only_extra, &engine));
+    let door = Door::new(doors.clone(), shelves, key, spawn.clone());
+    let door = Arc::new(door.lenient(mcp.lenient));
+    let router = router(doors.clone(), door.clone(), extra.routes);
+    Ok(Assembled { router, engine, warnings, doors, door, spawn, ports: Vec::new() })
+}
+
+/// Time, randomness and tasks of this machine.
+fn system() -> (Arc<dyn Clock>, Arc<dyn Entropy>, Arc<dyn Spawn>) {
+    let tasks = TokioSpawn::new(tokio::runtime::Handle::current());
+    (Arc::new(SystemClock), Arc::new(SystemEntropy), Arc::new(tasks))
+}
+
+/// Who observes the engine, as the variables say; one that reaches nothing outside exports nothing.
+fn observing(
+    alone: bool,
+    variables: &dyn Fn(&str) -> Option<String>,
+    (clock, spawn, limits): (&Arc<dyn Clock>, &Arc<dyn Spawn>, &Arc<Limits>),
+) -> Telemetry {
+    let config = match alone {
+        true => telemetry::config::Config::read(&|_: &str| None),
+        false => telemetry::config::Config::read(variables),
+    };
+    let (clock, spawn, limits) = (clock.clone(), spawn.clone(), limits.clone());
+    Telemetry::start(&config, &telemetry::Parts { clock, spawn, limits })
+}
+
+fn store_parts(
+    spawn: &Arc<dyn Spawn>,
+    clock: &Arc<dyn Clock>,
+    limits: &Arc<Limits>,
+    fatal: Fatal,
+) -> stores::Parts {
+    stores::Parts {
+        spawn: spawn.clone(),
+        clock: clock.clone(),
+        limits: limits.clone(),
+        fatal,
+        vfs: None,
+    }
+}
+
+/// Where logins come back to. On a pipe there is no door for them.
+fn login_places(
+    address: SocketAddr,
+    server: &ServerConfig,
+    entrance: &Entrance,
+) -> Option<LoginPlaces> {
+    let listens = address.port() != 0;
+    let public = || server.public_url.clone().unwrap_or_else(|| PublicUrl::of_address(address));
+    listens.then(|| public().places(entrance.everybody_administers()))
+}
+
+/// Opens the sinks.
+fn opened_sinks(
+    wanted: Option<Wanted>,
+    clock: &Arc<dyn Clock>,
+    spawn: &Arc<dyn Spawn>,
+) -> Result<Option<Outlets>, AssembleError> {
+    let opened = wanted.map(|wanted| Outlets::open(wanted, clock, spawn));
+    opened.transpose().map_err(AssembleError::Sinks)
+}
+
+/// Lets the engine send to them.
+async fn begun_sinks(
+    outlets: Option<Outlets>,
+    engine: &Engine,
+    realm: &RealmId,
+) -> Result<Vec<SinkFacts>, AssembleError> {
+    match outlets {
+        Some(outlets) => outlets.begin(engine, realm).await.map_err(stored),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Our own tools, unless only what code brings is offered.
+fn builtin(only_extra: bool, http: HttpSettings) -> Vec<Arc<dyn Tool>> {
+    if only_extra { Vec::new() } else { tools::builtin(http) }
+}
+
+/// Our own prompts and resources, unless only what code brings is offered.
+fn own_shelf(only_extra: bool, engine: &Engine) -> Arc<dyn Shelf> {
+    if only_extra { Arc::new(Bare) } else { Arc::new(Own::new(engine.clone())) }
+}
+
+/// These models, and those that code brings.
+fn with_extra(models: Models, extra: Vec<(String, Model)>) -> Models {
+    extra.into_iter().fold(models, |models, (name, model)| models.with(name, model))
+}
+
+/// What stands before the names of tools that are still to come.
+fn awaited(upstreams: &Upstreams, providers: &[Entry]) -> Vec<String> {
+    let of_store = providers.iter().filter(|entry| !entry.is_disabled()).map(Entry::prefix);
+    upstreams.prefixes().into_iter().chain(of_store).collect()
+}
+
+/// Starts the stored providers; what cannot be used is told and left out.
+async fn begin_stored(gateway: &Gateway, providers: &[Entry]) -> Vec<Mistake> {
+    let _changing = gateway.changing.lock().await;
+    let mut warnings = Vec::new();
+    for entry in providers {
+        match gateway.config_of(entry) {
+            Ok(config) => gateway.begin(entry, config).await,
+            Err(mistake) => warnings.push(left_out(mistake)),
+        }
+    }
+    warnings
+}

@@ -1,0 +1,72 @@
+//! What a server is built from.
+
+use crate::gateway::Lookup;
+use crate::project::Project;
+use axum::Router;
+use engine::Model;
+use kernel::contracts::Tool;
+use kernel::shelf::Shelf;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use stores::Fatal;
+
+/// What a server is built from.
+pub struct Setup {
+    /// The project.
+    pub project: Project,
+    /// The folder that holds the data.
+    pub data: PathBuf,
+    /// Where the server listens: the bound address, so that port 0 is the real one here.
+    pub address: SocketAddr,
+    /// `WAYPOST_ADMIN_KEY`; an empty one is none.
+    pub admin_key: Option<String>,
+    /// `WAYPOST_SECRET_KEY`; without one the data folder has its own.
+    pub secret_key: Option<String>,
+    /// What code brings beside the built-in tools.
+    pub extra: Extra,
+    /// Whether nothing is offered but what code brings: no built-in tools, and no plans, sessions
+    /// and blobs as prompts and resources.
+    pub only_extra: bool,
+    /// The variables that upstreams may name.
+    pub variables: Lookup,
+    /// Our own binary, which watches over the processes of upstreams; without one they are started
+    /// directly.
+    pub supervisor: Option<PathBuf>,
+    /// Whether no upstream is started: plans that name their tools can be read, and that is all.
+    pub alone: bool,
+    /// Ends the process after a failed sync.
+    pub fatal: Fatal,
+}
+
+impl Setup {
+    /// A server without keys, extras and variables: `Setup { admin_key, ..Setup::new(..) }`.
+    pub fn new(project: Project, data: PathBuf, address: SocketAddr, fatal: Fatal) -> Self {
+        Self {
+            project,
+            data,
+            address,
+            admin_key: None,
+            secret_key: None,
+            extra: Extra::default(),
+            only_extra: false,
+            variables: Arc::new(|_: &str| None),
+            supervisor: None,
+            alone: false,
+            fatal,
+        }
+    }
+}
+
+/// What code brings beside what is built in.
+#[derive(Default)]
+pub struct Extra {
+    /// More tools.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// More prompts and resources.
+    pub shelves: Vec<Arc<dyn Shelf>>,
+    /// More doors, in the same frame as ours: strangers do not get through to them.
+    pub routes: Router,
+    /// More models, by the names that agents know them by.
+    pub models: Vec<(String, Model)>,
+}

@@ -1,0 +1,364 @@
+//! Pipelines: the routes at which their cases come in, `/api/v1/pipelines` with the same door under
+//! each name, and which roads cases took. A route is found when a request comes, for pipelines can
+//! change while we serve.
+
+use super::tools::{PageQuery, paged};
+use crate::body::{parse, read};
+use crate::content::whole;
+use crate::doors::{Doors, Shared};
+use crate::error::{Failure, Shape};
+use crate::once::{Key, replayed, replayed_failure};
+use crate::params::{Named, Params, short};
+use crate::{shown, trace};
+use axum::Json;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::refusal::{Refusal, RefusalKind};
+use engine::{CaseReport, RunReport, SubmitOptions};
+use kernel::ids::{PipelineName, SessionId};
+use kernel::pipeline::{BadCase, Case, Pipeline};
+use kernel::plan::mistake::meant;
+use kernel::schema::Misfit;
+use kernel::session::RunStatus;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use wire::rest::{Page, PipelineAnswer, PipelineStats, PipelineSummary};
+
+/// What to do about a body that is no case at all.
+const AN_OBJECT: &str = "send the case as a JSON object";
+
+/// `GET /pipelines`, by name.
+pub(crate) async fn list(
+    State(doors): State<Shared>,
+    Params(query): Params<PageQuery>,
+) -> Json<Page<PipelineSummary>> {
+    let pipelines = doors.engine.pipelines(doors.caller());
+    let page = paged(pipelines, query, doors.limits(), |known: &Pipeline| known.name.as_str());
+    Json(Page {
+        items: page.items.iter().map(|known| shown::pipeline(known)).collect(),
+        next_cursor: page.next_cursor,
+    })
+}
+
+/// `GET /pipelines/{name}`.
+pub(crate) async fn show(
+    State(doors): State<Shared>,
+    Named(name): Named,
+) -> Result<Json<PipelineAnswer>, Failure> {
+    let pipeline = named(&doors, &name)?;
+    Ok(Json(shown::pipeline_answer(&pipeline)))
+}
+
+/// `GET /pipelines/{name}/stats`.
+pub(crate) async fn stats(
+    State(doors): State<Shared>,
+    Named(name): Named,
+) -> Result<Json<PipelineStats>, Failure> {
+    let pipeline = named(&doors, &name)?;
+    let rows = doors.engine.tallies(doors.caller(), &pipeline.name).await?;
+    let chars_max = doors.limits().tally_reason_chars_max;
+    Ok(Json(shown::pipeline_stats(&pipeline, rows, chars_max)))
+}
+
+/// `POST /pipelines/{name}/cases`: what the pipeline's own route does.
+pub(crate) async fn submit(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    request: Request,
+) -> Result<Response, Failure> {
+    let pipeline = named(&doors, &name)?;
+    taken(&doors, &pipeline, request).await
+}
+
+/// A request at a pipeline's route.
+pub(crate) async fn serve(
+    doors: &Shared,
+    pipeline: &Arc<Pipeline>,
+    request: Request,
+) -> Result<Response, Failure> {
+    if request.method() != Method::POST {
+        let message = format!("`{}` is not understood at `{}`", request.method(), pipeline.route);
+        let refusal = Refusal::new(RefusalKind::BadRequest, "method_not_allowed", message);
+        return Err(Failure::with_status(StatusCode::METHOD_NOT_ALLOWED, refusal.hint("use POST"))
+            .header(ALLOW, HeaderValue::from_static("POST"))
+            .shaped(Shape::Seed));
+    }
+    taken(doors, pipeline, request).await.map_err(|failure| failure.shaped(Shape::Seed))
+}
+
+fn named(doors: &Doors, name: &str) -> Result<Arc<Pipeline>, Failure> {
+    let found = doors.engine.pipeline(doors.caller(), &PipelineName::from(name));
+    found.ok_or_else(|| {
+        let pipelines = doors.engine.pipelines(doors.caller());
+        let hint = meant(name, pipelines.iter().map(|known| known.name.as_str()))
+            .unwrap_or_else(|| "`GET /api/v1/pipelines` lists the pipelines".to_owned());
+        Refusal::not_found("pipeline", short(name)).hint(hint).into()
+    })
+}
+
+/// Takes a case in, and answers with what came of it.
+async fn taken(
+    doors: &Shared,
+    pipeline: &Arc<Pipeline>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (mut parts, body) = request.into_parts();
+    let key = Key::from_request_parts(&mut parts, doors).await?;
+    let trace = trace::of(&parts.headers);
+    let sent = read(doors, body).await?;
+    // A body may take its time, and pipelines can change meanwhile.
+    let pipeline = &named(doors, pipeline.name.as_str())?;
+    let body = object(&sent, doors.limits().body_depth_max)?;
+    let case = pipeline.admit(&body).map_err(refused)?;
+    let options =
+        SubmitOptions { wait_ms: pipeline.request_timeout_ms, once: key.once(&sent), trace };
+    let road = Road::of(&case);
+    let told = Told { pipeline, id: case_id(&case, pipeline), road };
+    let report = doors.engine.submit(doors.caller(), pipeline, case, options).await?;
+    told.report(opened(doors, report).await)
+}
+
+/// The same with a whole answer: a client of this door knows nothing of blobs.
+async fn opened(doors: &Doors, report: CaseReport) -> CaseReport {
+    let mut report = match report {
+        CaseReport::Ran(report) => report,
+        CaseReport::Waits(_) | CaseReport::Late(_) => return report,
+    };
+    if let Some(answer) = report.run.answer.take() {
+        let (engine, caller) = (&doors.engine, doors.caller());
+        let mut answer = whole(engine, caller, answer).await;
+        if let Some(result) = answer.get_mut("result") {
+            *result = whole(engine, caller, result.take()).await;
+        }
+        report.run.answer = Some(answer);
+    }
+    CaseReport::Ran(report)
+}
+
+/// A body as an object. Whatever else it is, is one mistake to a client of this door.
+fn object(sent: &[u8], depth_max: usize) -> Result<Value, Failure> {
+    let failure = match parse::<Map<String, Value>>(sent, depth_max) {
+        Ok(body) => return Ok(Value::Object(body)),
+        Err(failure) => failure,
+    };
+    let hint = match failure.code() {
+        "too_deep" => return Err(failure),
+        "malformed_json" => failure.message().to_owned(),
+        _ => AN_OBJECT.to_owned(),
+    };
+    Err(Failure::bad_request(failure.code(), BadCase::NoObject.to_string()).hint(hint))
+}
+
+/// Why a body is no case of this pipeline.
+fn refused(bad: BadCase) -> Failure {
+    let (code, hint, fields) = match &bad {
+        BadCase::NoObject => ("wrong_shape", AN_OBJECT, Vec::new()),
+        BadCase::Missing(fields) => {
+            ("missing_fields", "they must be there, and not null", fields.clone())
+        }
+        BadCase::BadId(field) => ("bad_case_id", "send a short text", vec![field.clone()]),
+    };
+    let misfit = |field: &String| Misfit {
+        pointer: format!("/{}", field.replace('~', "~0").replace('/', "~1")),
+        message: hint.to_owned(),
+    };
+    let errors = fields.iter().map(misfit).collect();
+    let refusal = Refusal::new(RefusalKind::BadRequest, code, bad.to_string());
+    refusal.hint(hint).errors(errors).into()
+}
+
+/// The case's id, as its body has it: a number stays one.
+fn case_id(case: &Case, pipeline: &Pipeline) -> Value {
+    case.input.get(&pipeline.schema.case_id_field).cloned().unwrap_or_else(|| json!(case.id))
+}
+
+/// Which road a case takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Road {
+    Deterministic,
+    Agent,
+}
+
+impl Road {
+    fn of(case: &Case) -> Self {
+        if case.handler.is_some() { Road::Deterministic } else { Road::Agent }
+    }
+
+    /// The road of a run that an earlier request began: where its plan stands.
+    fn of_run(report: &RunReport, pipeline: &Pipeline) -> Self {
+        let at = report.run.step.as_ref().map(|step| step.as_str());
+        let steps = pipeline.plan_source["steps"].as_array();
+        let is_agent = |step: &Value| step["type"] == "agent" && step["id"].as_str() == at;
+        match steps.is_some_and(|steps| steps.iter().any(is_agent)) {
+            true => Road::Agent,
+            false => Road::Deterministic,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Road::Deterministic => "deterministic",
+            Road::Agent => "agent",
+        }
+    }
+}
+
+/// What is told of a case.
+struct Told<'a> {
+    pipeline: &'a Pipeline,
+    id: Value,
+    road: Road,
+}
+
+impl Told<'_> {
+    fn report(self, report: CaseReport) -> Result<Response, Failure> {
+        match report {
+            CaseReport::Ran(report) => self.ran(report),
+            CaseReport::Waits(report) => {
+                let road = Road::of_run(&report, self.pipeline);
+                Ok(Told { road, ..self }.pending(report))
+            }
+            // Part of it asks already while another part still works.
+            CaseReport::Late(Some(report)) if !report.asks.is_empty() => Ok(self.pending(report)),
+            CaseReport::Late(report) => Err(self.late(report.as_ref())),
+        }
+    }
+
+    fn ran(self, report: RunReport) -> Result<Response, Failure> {
+        match report.run.status {
+            RunStatus::Completed => Ok(self.answered(report)),
+            RunStatus::Waiting | RunStatus::Paused => Ok(self.pending(report)),
+            RunStatus::Running => Err(self.late(Some(&report))),
+            RunStatus::Stuck => Err(stuck(&report)),
+            RunStatus::Failed | RunStatus::Cancelled => Err(over(&report)),
+        }
+    }
+
+    /// 200 with the answer. An agent that a limit stopped is one too, and says so.
+    fn answered(self, report: RunReport) -> Response {
+        let stopped = report.run.stopped.as_deref().filter(|_| self.road == Road::Agent);
+        let answer = match stopped {
+            Some(limit) => self.with_id(json!({
+                "status": "error", "path": self.road.name(), "reason": stopped_by(limit),
+            })),
+            None => report.run.answer.unwrap_or_default(),
+        };
+        replayed(pretty(StatusCode::OK, &answer), report.replayed)
+    }
+
+    /// 202 with the ask that somebody has to answer first.
+    fn pending(self, report: RunReport) -> Response {
+        let RunReport { session, asks, replayed: again, .. } = report;
+        let mut body = self.with_id(json!({"status": "pending", "path": self.road.name()}));
+        if let Some(asked) = asks.into_iter().next() {
+            body["ask"] = json!(shown::ask(asked));
+        }
+        let mut response = pretty(StatusCode::ACCEPTED, &body);
+        response.headers_mut().insert(LOCATION, location(session.id));
+        replayed(response, again)
+    }
+
+    /// 504: the request's time is over, whatever its run does.
+    fn late(&self, goes_on: Option<&RunReport>) -> Failure {
+        let ms = self.pipeline.request_timeout_ms;
+        let message = format!("case `{}` was not done within {ms} ms", short(&words(&self.id)));
+        let refusal = Refusal::new(RefusalKind::Unavailable, "timeout", message);
+        let failure = Failure::with_status(StatusCode::GATEWAY_TIMEOUT, refusal);
+        match goes_on {
+            Some(report) => {
+                let hint = "it goes on: look at `Location`, and do not send it again";
+                placed(failure.hint(hint), report)
+            }
+            None => {
+                failure.hint("it did not begin, for others of this case go first; send it again")
+            }
+        }
+    }
+
+    fn with_id(&self, mut body: Value) -> Value {
+        body[&self.pipeline.schema.case_id_field] = self.id.clone();
+        body
+    }
+}
+
+/// A step failed, and the case is left as it is until a person says what to do.
+fn stuck(report: &RunReport) -> Failure {
+    let fault = report.run.last_error.as_ref();
+    let message = fault.map_or("a step of the case failed", |fault| fault.message.as_str());
+    let asks: Vec<Value> = report
+        .asks
+        .iter()
+        .map(|asked| json!({"askId": asked.row.ask.id, "kind": asked.row.ask.body.kind()}))
+        .collect();
+    let hint = match report.asks.first().map(|asked| asked.row.ask.id) {
+        Some(ask) => {
+            format!("say what to do: `waypost inbox show {ask}`, or POST /api/v1/asks/{ask}")
+        }
+        None => "look at the session in `Location`".to_owned(),
+    };
+    let refusal = Refusal::new(RefusalKind::Failed, "run_stuck", message).hint(hint);
+    let fault = fault.map(|fault| fault.name.as_str());
+    let detail = json!({"run": report.run.id, "fault": fault, "asks": asks});
+    placed(Failure::from(refusal.detail(detail)), report)
+}
+
+/// The case is over without an answer.
+fn over(report: &RunReport) -> Failure {
+    let is_cancelled = report.run.status == RunStatus::Cancelled;
+    let (code, usual) = match is_cancelled {
+        true => ("run_cancelled", "the case was cancelled"),
+        false => ("run_failed", "the case failed"),
+    };
+    let fault = report.run.last_error.as_ref();
+    let message = fault.map_or(usual, |fault| fault.message.as_str());
+    let detail = json!({"run": report.run.id, "fault": fault.map(|fault| fault.name.as_str())});
+    let refusal = Refusal::new(RefusalKind::Failed, code, message).detail(detail);
+    let hint = fault.and_then(|fault| fault.hint.clone());
+    placed(Failure::from(refusal).maybe_hint(hint), report)
+}
+
+/// A failure that says where its case is, and whether an earlier request met it.
+fn placed(failure: Failure, report: &RunReport) -> Failure {
+    let failure = failure.header(LOCATION, location(report.session.id));
+    replayed_failure(failure, report.replayed)
+}
+
+/// What stopped an agent, in words.
+fn stopped_by(limit: &str) -> String {
+    let what = match limit {
+        "steps" => "Step limit reached",
+        "time" => "Time limit reached",
+        "tokens" => "Token limit reached",
+        "money" => "Cost limit reached",
+        "repeats" => "Repetition limit reached",
+        "length" => "Answer was cut off",
+        "refused" => "Model refused",
+        other => return format!("Limit `{other}` reached (safety stop)"),
+    };
+    format!("{what} (safety stop)")
+}
+
+/// A value as it is named in a sentence.
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Where a case can be looked at.
+fn location(session: SessionId) -> HeaderValue {
+    // An id is plain ASCII; nothing in it can be refused.
+    let path = format!("/api/v1/sessions/{session}");
+    HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static("/"))
+}
+
+/// JSON as people read it: two spaces a level.
+fn pretty(status: StatusCode, body: &Value) -> Response {
+    // Cannot fail: the keys of a `Value` are texts.
+    let text = serde_json::to_string_pretty(body).unwrap_or_default();
+    let kind = HeaderValue::from_static("application/json");
+    (status, [(CONTENT_TYPE, kind)], text).into_response()
+}
+
+#[cfg(test)]
+mod tests;

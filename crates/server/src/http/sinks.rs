@@ -1,0 +1,133 @@
+//! `/api/v1/sinks`: where events go, how far each sink came, its log of deliveries, and an event
+//! sent once more.
+
+use super::feed::after_row;
+use super::tools::{PageQuery, paged};
+use crate::doors::{Administrator, Doors, Shared, SinkFacts};
+use crate::error::Failure;
+use crate::params::{Named, Params, TwoNamed, page, short};
+use axum::Json;
+use axum::extract::State;
+use engine::SinkState;
+use engine::refusal::Refusal;
+use kernel::plan::mistake::meant;
+use kernel::rules::Pattern;
+use kernel::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
+use serde::Deserialize;
+use std::sync::Arc;
+use wire::rest;
+
+/// `?status=&limit=&cursor=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct DeliveryQuery {
+    status: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `GET /sinks`, by name.
+pub(crate) async fn list(
+    State(doors): State<Shared>,
+    Params(query): Params<PageQuery>,
+) -> Result<Json<rest::Page<rest::Sink>>, Failure> {
+    let states = doors.engine.sinks(doors.caller()).await?;
+    let sinks = states.into_iter().filter_map(|state| {
+        let facts = doors.sinks.iter().find(|facts| facts.name == state.name)?;
+        Some(Arc::new(sink(facts, state)))
+    });
+    let page =
+        paged(sinks.collect(), query, doors.limits(), |sink: &rest::Sink| sink.name.as_str());
+    let items = page.items.iter().map(|sink| (**sink).clone()).collect();
+    Ok(Json(rest::Page { items, next_cursor: page.next_cursor }))
+}
+
+/// `GET /sinks/{name}/deliveries`, newest first.
+pub(crate) async fn deliveries(
+    State(doors): State<Shared>,
+    Named(name): Named,
+    Params(query): Params<DeliveryQuery>,
+) -> Result<Json<rest::Page<rest::Delivery>>, Failure> {
+    let filter = DeliveryFilter {
+        sink: Some(known(&doors, &name)?.to_owned()),
+        status: query.status.as_deref().map(status).transpose()?,
+    };
+    let page = page(query.limit, query.cursor, doors.limits());
+    let found = doors.engine.deliveries(doors.caller(), &filter, &page).await?;
+    let items = found.items.into_iter().map(delivery).collect();
+    Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
+}
+
+/// `POST /sinks/{name}/deliveries/{event}/resend`: 200 either way, for it was tried.
+pub(crate) async fn resend(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    TwoNamed(name, event): TwoNamed,
+) -> Result<Json<rest::Delivery>, Failure> {
+    let name = known(&doors, &name)?;
+    Ok(Json(delivery(doors.engine.resend(&caller, name, &event).await?)))
+}
+
+/// The name, if a sink has it.
+fn known<'d>(doors: &'d Doors, name: &str) -> Result<&'d str, Failure> {
+    let names = move || doors.sinks.iter().map(|facts| facts.name.as_str());
+    names().find(|known| *known == name).ok_or_else(|| {
+        let hint =
+            meant(name, names()).unwrap_or_else(|| "`GET /api/v1/sinks` lists them".to_owned());
+        Refusal::not_found("sink", short(name)).hint(hint).into()
+    })
+}
+
+fn status(name: &str) -> Result<DeliveryStatus, Failure> {
+    let known = rest::DeliveryStatus::ALL.into_iter().find(|known| known.name() == name);
+    match known {
+        Some(rest::DeliveryStatus::Retrying) => Ok(DeliveryStatus::Retrying),
+        Some(rest::DeliveryStatus::Delivered) => Ok(DeliveryStatus::Delivered),
+        Some(rest::DeliveryStatus::Failed) => Ok(DeliveryStatus::Failed),
+        None => {
+            let names = rest::DeliveryStatus::ALL.map(rest::DeliveryStatus::name);
+            let hint = meant(name, names).unwrap_or_else(|| format!("one of {}", names.join(", ")));
+            let message = format!("there is no status `{}`", short(name));
+            Err(Failure::bad_request("bad_query", message).hint(hint))
+        }
+    }
+}
+
+fn sink(facts: &SinkFacts, state: SinkState) -> rest::Sink {
+    let texts = |patterns: &Vec<Pattern>| -> Vec<String> {
+        patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
+    };
+    rest::Sink {
+        name: state.name,
+        kind: facts.kind.to_owned(),
+        target: facts.target.clone(),
+        types: facts.types.as_ref().map(texts),
+        place: after_row(state.place),
+        lag: state.lag,
+        delivered: state.delivered,
+        failed: state.failed,
+        retrying: state.retrying,
+        last_error: state.last_error,
+    }
+}
+
+fn delivery(row: DeliveryRow) -> rest::Delivery {
+    rest::Delivery {
+        event: row.event,
+        kind: row.kind,
+        sink: row.sink,
+        session: row.session.to_string(),
+        seq: row.seq,
+        status: match row.status {
+            DeliveryStatus::Retrying => rest::DeliveryStatus::Retrying,
+            DeliveryStatus::Delivered => rest::DeliveryStatus::Delivered,
+            DeliveryStatus::Failed => rest::DeliveryStatus::Failed,
+        },
+        attempts: row.attempts,
+        first_at: row.first_at.rfc3339(),
+        last_at: row.last_at.rfc3339(),
+        next_at: row.next_at.map(|at| at.rfc3339()),
+        code: row.code,
+        error: row.error,
+    }
+}

@@ -1,0 +1,37 @@
+//! The table of `/api/v1/sinks`.
+
+use super::operation::{Body, Operation, READ, WRITE, json_answer};
+
+/// Where events go.
+pub(super) const SINKS: &[Operation] = &[
+    Operation {
+        method: "GET",
+        path: "/api/v1/sinks",
+        id: "listSinks",
+        summary: "Where events go, by name, and how far each sink came",
+        parameters: &["limit", "cursor"],
+        body: Body::None,
+        answers: &[json_answer(200, "SinkPage", "a page of sinks")],
+        refusals: &[&[400], READ],
+    },
+    Operation {
+        method: "GET",
+        path: "/api/v1/sinks/{name}/deliveries",
+        id: "listDeliveries",
+        summary: "A sink's log of deliveries, newest first",
+        parameters: &["sinkName", "deliveryStatus", "limit", "cursor"],
+        body: Body::None,
+        answers: &[json_answer(200, "DeliveryPage", "a page of deliveries")],
+        refusals: &[&[400, 404], READ],
+    },
+    Operation {
+        method: "POST",
+        path: "/api/v1/sinks/{name}/deliveries/{event}/resend",
+        id: "resendEvent",
+        summary: "Sends an event of the log to its sink once more; for administrators",
+        parameters: &["sinkName", "eventId"],
+        body: Body::None,
+        answers: &[json_answer(200, "Delivery", "how it went, also if it failed again")],
+        refusals: &[&[400, 401, 404, 409, 410], WRITE],
+    },
+];

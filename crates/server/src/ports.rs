@@ -1,0 +1,113 @@
+//! Ports of pipelines' own: `http.port` opens one more listener on this machine, where the
+//! pipeline's route and `/health` are and nothing else, in a frame like that of all other doors.
+
+use crate::doors::Shared;
+use crate::error::Failure;
+use crate::frame::{OwnFrame, own_frame};
+use crate::http::{ops, pipelines};
+use crate::params::short;
+use crate::routes::wrong_method;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
+use axum::routing::get;
+use engine::refusal::Refusal;
+use kernel::ids::PipelineName;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+/// A port that is open, and what is behind it.
+pub(crate) struct OpenPort {
+    pub(crate) listener: TcpListener,
+    pub(crate) router: Router,
+}
+
+/// Where a pipeline can be reached beside the server's own port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnPort {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// The address that it listens on.
+    pub address: SocketAddr,
+    /// The path of its route.
+    pub route: String,
+}
+
+/// A port that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("pipeline `{pipeline}` cannot listen on {address}: {why}")]
+pub struct PortError {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// Where.
+    pub address: SocketAddr,
+    /// What the system says.
+    pub why: io::Error,
+}
+
+/// The doors of one pipeline.
+#[derive(Clone)]
+struct Own {
+    doors: Shared,
+    pipeline: PipelineName,
+}
+
+/// Opens the ports that pipelines want for themselves, on the address that the server listens on.
+/// One that wants the server's own port is served there already.
+pub(crate) async fn open(
+    doors: &Shared,
+    server: SocketAddr,
+) -> Result<Vec<(OwnPort, OpenPort)>, PortError> {
+    let mut opened = Vec::new();
+    for pipeline in doors.engine.pipelines(doors.caller()) {
+        let Some(port) = pipeline.port.filter(|port| *port == 0 || *port != server.port()) else {
+            continue;
+        };
+        let name = pipeline.name.clone();
+        let (listener, address) = listen(server.ip(), port)
+            .await
+            .map_err(|(address, why)| PortError { pipeline: name.clone(), address, why })?;
+        let router = router(doors, address, name.clone());
+        let shown = OwnPort { pipeline: name, address, route: pipeline.route.clone() };
+        opened.push((shown, OpenPort { listener, router }));
+    }
+    Ok(opened)
+}
+
+/// A listener, and where it really is: port 0 is a free one.
+async fn listen(
+    ip: IpAddr,
+    port: u16,
+) -> Result<(TcpListener, SocketAddr), (SocketAddr, io::Error)> {
+    let wanted = SocketAddr::new(ip, port);
+    let listener = TcpListener::bind(wanted).await.map_err(|why| (wanted, why))?;
+    let address = listener.local_addr().map_err(|why| (wanted, why))?;
+    Ok((listener, address))
+}
+
+fn router(doors: &Shared, address: SocketAddr, pipeline: PipelineName) -> Router {
+    let entrance = doors.entrance.beside(address);
+    let frame = Arc::new(OwnFrame { doors: doors.clone(), entrance });
+    Router::new()
+        .route("/health", get(ops::health))
+        .fallback(serve)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(frame, own_frame))
+        .with_state(Own { doors: doors.clone(), pipeline })
+}
+
+/// The pipeline's route as it is now: it may have changed since the port was opened.
+async fn serve(State(own): State<Own>, request: Request) -> Result<Response, Failure> {
+    let (engine, caller) = (&own.doors.engine, own.doors.caller());
+    let pipeline = engine.pipeline(caller, &own.pipeline);
+    match pipeline.filter(|pipeline| pipeline.route == request.uri().path()) {
+        Some(pipeline) => pipelines::serve(&own.doors, &pipeline, request).await,
+        None => {
+            let hint = "this port serves one pipeline and `/health`";
+            Err(Refusal::not_found("route", short(request.uri().path())).hint(hint).into())
+        }
+    }
+}

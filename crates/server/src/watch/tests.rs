@@ -1,0 +1,123 @@
+//! What a look at a project notices, and when it acts upon it.
+
+use super::*;
+
+/// Long after every file of a test was written.
+const LATER: Millis = Millis(i64::MAX);
+
+/// The moment in which a file was written.
+fn written(path: &Path) -> Millis {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    let since = time.duration_since(UNIX_EPOCH).unwrap();
+    Millis(i64::try_from(since.as_millis()).unwrap())
+}
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn gathered(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut paths = BTreeSet::new();
+    gather(folder, DEPTH_MAX, &mut paths);
+    paths
+}
+
+fn look(folder: &Path, before: &Look, now: Millis) -> Look {
+    Look::at(&gathered(folder), before, now)
+}
+
+#[test]
+fn files_are_known_by_name_and_content() {
+    let place = folder(&[("a/one.yaml", "1"), ("a/two.json", "2"), ("a/.hidden.yaml", "h")]);
+    fs::write(place.path().join("a/notes.md"), "no").unwrap();
+    let none = Look::default();
+    let first = look(place.path(), &none, LATER);
+    let one = place.path().join("a/one.yaml");
+    let names = |now: &Look, before: &Look| now.names_beside(before, place.path());
+    assert_eq!(names(&first, &none), ["a/one.yaml", "a/two.json"]);
+
+    // Written anew with the same text: nothing changed.
+    fs::write(&one, "1").unwrap();
+    let touched = look(place.path(), &first, written(&one));
+    assert!(touched.same(&first));
+    assert_eq!(names(&touched, &first), Vec::<String>::new());
+
+    fs::write(&one, "9").unwrap();
+    fs::remove_file(place.path().join("a/two.json")).unwrap();
+    fs::write(place.path().join("a/three.yml"), "3").unwrap();
+    let changed = look(place.path(), &touched, written(&one));
+    assert!(!changed.same(&touched));
+    assert_eq!(names(&changed, &touched), ["a/one.yaml", "a/three.yml", "a/two.json"]);
+}
+
+#[test]
+fn a_file_that_changed_lately_is_read_whatever_its_time_says() {
+    let place = folder(&[("a/one.yaml", "1")]);
+    let path = place.path().join("a/one.yaml");
+    let first = look(place.path(), &Look::default(), LATER);
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    // Another text of the same length, at the same time.
+    fs::write(&path, "2").unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    assert!(look(place.path(), &first, LATER).same(&first), "its time is believed later");
+    assert!(!look(place.path(), &first, written(&path)).same(&first), "and not now");
+    let long_before = Millis(written(&path).0 - 2 * FRESH_MS);
+    assert!(look(place.path(), &first, long_before).same(&first), "nor read again and again");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_is_seen_to_come_and_to_go() {
+    let place = folder(&[("plans/a/one.yaml", "1")]);
+    let (plans, lost) = (place.path().join("plans"), place.path().join("plans/a/lost.yaml"));
+    let first = look(&plans, &Look::default(), LATER);
+    std::os::unix::fs::symlink("nowhere", &lost).unwrap();
+    let with = look(&plans, &first, LATER);
+    assert_eq!(with.names_beside(&first, &plans), ["a/lost.yaml"]);
+    fs::write(plans.join("a/nowhere"), "2").unwrap();
+    let read = look(&plans, &with, LATER);
+    assert_eq!(read.names_beside(&with, &plans), ["a/lost.yaml"], "the link leads somewhere now");
+    fs::remove_file(&lost).unwrap();
+    assert!(look(&plans, &read, LATER).same(&first));
+    // So is a whole folder.
+    let nowhere = look(&plans.join("b"), &Look::default(), LATER);
+    assert_eq!(nowhere.names_beside(&Look::default(), &plans), ["b"]);
+}
+
+#[test]
+fn a_file_is_named_as_the_project_knows_it() {
+    let folder = Path::new("/project");
+    let unreadable = |path: &str| {
+        let why = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let error = ProjectError::Unreadable { path: PathBuf::from(path), why };
+        mistakes_of(error, folder)[0].to_string()
+    };
+    let told = unreadable("/project/plans/a/one.yaml");
+    assert!(told.starts_with("plans/a/one.yaml: error: it cannot be read: "), "{told}");
+    assert!(unreadable("/project").starts_with("/project: error: "));
+}
+
+#[test]
+fn settings_are_told_apart() {
+    let place = folder(&[("waypost.toml", "x"), ("plans/a/one.yaml", "1")]);
+    let mut paths = gathered(place.path());
+    paths.extend(SETTINGS.iter().map(|file| place.path().join(file)));
+    let (settings, files) = Look::at(&paths, &Look::default(), LATER).split(place.path());
+    let none = Look::default();
+    assert_eq!(settings.names_beside(&none, place.path()), [".mcp.json", "waypost.toml"]);
+    assert_eq!(files.names_beside(&none, place.path()), ["plans/a/one.yaml"]);
+}
+
+#[test]
+fn many_names_are_cut_short() {
+    let names: Vec<String> = (0..NAMES_MAX + 2).map(|number| number.to_string()).collect();
+    assert_eq!(listed(&names[..2]), "0, 1");
+    assert!(listed(&names).ends_with(", 7 and 2 more"), "{}", listed(&names));
+    assert_eq!(listed(&[]), "the project's files");
+}

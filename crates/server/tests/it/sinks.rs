@@ -1,0 +1,218 @@
+//! `/api/v1/sinks`: where events go, how each got there, and an event sent once more.
+
+use crate::house::{Answer, House, refused, text};
+use serde_json::{Value, json};
+use server::config::Config;
+use server::project::Project;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+/// Whoever listens at `PORT` wants nothing, and nothing is tried again.
+const SETTINGS: &str = "[limits]\ndelivery_attempts_max = 1\ndelivery_backoff_ms = 1\n\
+     unsent_wait_ms = 100\n\
+     [events.sinks.lines]\ntype = \"file\"\npath = \"events.jsonl\"\n\
+     [events.sinks.hook]\ntype = \"webhook\"\n\
+     url = \"http://u:hunter2@127.0.0.1:PORT/in?k=hunter2\"\n\
+     secret = \"whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVu\"\ntypes = [\"waypost.run.*\"]\n";
+/// How often something is looked for, ten milliseconds after each other: for a minute at least.
+const LOOKS_MAX: usize = 6_000;
+const RESEND: &str = "/api/v1/sinks/hook/deliveries/ses_1.1/resend";
+
+/// The port of a receiver that answers everything with 400, as long as the tests run.
+fn port() -> u16 {
+    static PORT: OnceLock<u16> = OnceLock::new();
+    *PORT.get_or_init(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            listener.incoming().flatten().for_each(|stream| {
+                thread::spawn(move || refuse(stream));
+            });
+        });
+        port
+    })
+}
+
+/// Reads one request and refuses it; who breaks off is let go.
+fn refuse(stream: TcpStream) {
+    let (mut reader, mut length) = (BufReader::new(stream), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+            return;
+        }
+        if line == "\r\n" {
+            break;
+        }
+        let line = line.to_ascii_lowercase();
+        if let Some(told) = line.strip_prefix("content-length:") {
+            length = told.trim().parse().unwrap();
+        }
+    }
+    if reader.read_exact(&mut vec![0; length]).is_ok() {
+        let answer = "HTTP/1.1 400 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let _ = reader.get_mut().write_all(answer.as_bytes());
+    }
+}
+
+fn project(port: u16) -> Project {
+    let settings = SETTINGS.replace("PORT", &port.to_string());
+    let config = Config::parse("waypost.toml", &settings).unwrap();
+    Project { config, ..Project::demo() }
+}
+
+/// A house in which one run is over.
+async fn house(admin_key: Option<&str>) -> House {
+    let house = House::build(project(port()), admin_key).await;
+    house.run(json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 1}})).await;
+    house
+}
+
+async fn looked(house: &House, path: &str, is_there: impl Fn(&Answer) -> bool) -> Answer {
+    for _ in 0..LOOKS_MAX {
+        let answer = house.get(path).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        if is_there(&answer) {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited in vain for what `{path}` should say: {:?}", house.get(path).await);
+}
+
+/// The sinks, once both have dealt with everything.
+async fn settled(house: &House) -> Answer {
+    looked(house, "/api/v1/sinks", |answer| {
+        let items = answer.body["items"].as_array().unwrap();
+        items.iter().all(|sink| sink["lag"] == 0 && sink["retrying"] == 0)
+    })
+    .await
+}
+
+/// The failed deliveries of the webhook.
+async fn failed(house: &House) -> Vec<Value> {
+    let path = "/api/v1/sinks/hook/deliveries?status=failed";
+    let is_there = |answer: &Answer| answer.body["items"].as_array().unwrap().len() == 2;
+    let answer = looked(house, path, is_there).await;
+    answer.body["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn sinks_are_shown_without_secrets() {
+    let house = house(None).await;
+    let answer = settled(&house).await;
+    assert!(!answer.text.contains("hunter2") && !answer.text.contains("whsec_"), "{answer:?}");
+    let [hook, lines] = answer.body["items"].as_array().unwrap().as_slice() else {
+        panic!("{answer:?}")
+    };
+    assert_eq!((&hook["name"], &hook["type"]), (&json!("hook"), &json!("webhook")));
+    assert_eq!(hook["target"], format!("http://127.0.0.1:{}/in", port()));
+    assert_eq!(hook["types"], json!(["waypost.run.*"]));
+    assert_eq!((&hook["delivered"], &hook["failed"]), (&json!(0), &json!(2)));
+    assert!(hook["lastError"].is_string(), "{hook}");
+    assert_eq!((&lines["name"], &lines["type"]), (&json!("lines"), &json!("file")));
+    assert!(lines["target"].as_str().unwrap().ends_with("/data/events.jsonl"), "{lines}");
+    assert_eq!((&lines["delivered"], &lines["failed"]), (&json!(2), &json!(0)));
+    assert_eq!((lines.get("types"), lines.get("lastError")), (None, None));
+    let page = house.get("/api/v1/sinks?limit=1").await.body;
+    assert_eq!((page["items"].as_array().unwrap().len(), &page["nextCursor"]), (1, &json!("hook")));
+}
+
+#[tokio::test]
+async fn a_file_gets_a_line_for_each_event() {
+    let house = house(None).await;
+    let sinks = settled(&house).await;
+    let path = sinks.body["items"][1]["target"].as_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&Value> = lines.iter().map(|line| &line["type"]).collect();
+    assert_eq!(kinds, ["waypost.run.started.v1", "waypost.run.completed.v1"]);
+    for line in &lines {
+        assert_eq!(line["specversion"], "1.0");
+        assert_eq!(line["source"], "waypost/default");
+    }
+}
+
+#[tokio::test]
+async fn the_log_says_how_it_went() {
+    let house = house(None).await;
+    let rows = failed(&house).await;
+    let kinds: Vec<&Value> = rows.iter().map(|row| &row["type"]).collect();
+    assert!(kinds.contains(&&json!("waypost.run.completed.v1")), "{rows:?}");
+    for row in &rows {
+        assert_eq!((&row["sink"], &row["attempts"]), (&json!("hook"), &json!(1)), "{row}");
+        assert!(row["error"].is_string() && row.get("nextAt").is_none(), "{row}");
+        let (event, session) = (row["event"].as_str().unwrap(), row["session"].as_str().unwrap());
+        assert_eq!(event, format!("{session}.{}", row["seq"]));
+    }
+    let path = "/api/v1/sinks/hook/deliveries?limit=1";
+    let first = house.get(path).await.body;
+    let cursor = crate::house::encoded(&first["nextCursor"]);
+    let second = house.get(&format!("{path}&cursor={cursor}")).await.body;
+    assert_ne!(first["items"][0]["event"], second["items"][0]["event"]);
+    let none = house.get("/api/v1/sinks/hook/deliveries?status=delivered").await.body;
+    assert_eq!(none["items"], json!([]));
+}
+
+#[tokio::test]
+async fn an_event_is_sent_again_by_an_administrator() {
+    let house = house(Some("secret")).await;
+    let rows = failed(&house).await;
+    let event = rows[0]["event"].as_str().unwrap();
+    let path = format!("/api/v1/sinks/hook/deliveries/{event}/resend");
+    assert_eq!(house.post(&path, json!({})).await.status, 401);
+    let key = [("authorization", "Bearer secret")];
+    let again = house.post_with(&path, &key, json!({})).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    assert_eq!(again.body["event"], event);
+    assert_eq!(again.body["status"], "failed", "nobody wants it: {again:?}");
+    let unknown = house.post_with(RESEND, &key, json!({})).await;
+    assert_eq!((unknown.status, &unknown.body["code"]), (404, &json!("not_found")), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told() {
+    let house = house(None).await;
+    let missing = house.get("/api/v1/sinks/hok/deliveries").await;
+    assert_eq!((missing.status, &missing.body["hint"]), (404, &json!("did you mean `hook`?")));
+    let odd = house.get("/api/v1/sinks/hook/deliveries?status=faild").await;
+    assert_eq!(odd.refusal(), refused(400, "bad_query", &[]));
+    assert_eq!(odd.body["hint"], "did you mean `failed`?");
+    let path = RESEND.replace("hook", "nowhere");
+    assert_eq!(house.post(&path, json!({})).await.status, 404);
+    let demo = House::demo().await;
+    assert_eq!(demo.get("/api/v1/sinks").await.body, json!({"items": [], "nextCursor": null}));
+}
+
+#[tokio::test]
+async fn a_session_is_removed_when_its_events_are_out_or_somebody_insists() {
+    // Nobody listens there, so they never are.
+    let house = House::build(project(1), None).await;
+    let run = house.run(json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 1}}));
+    let path = format!("/api/v1/sessions/{}", text(&run.await["session"]["id"]));
+    let held = house.delete(&path).await;
+    assert_eq!(held.refusal(), refused(409, "events_unsent", &[]), "{held:?}");
+    assert!(held.body["hint"].as_str().unwrap().contains("?unsent=drop"), "{held:?}");
+    let odd = house.delete(&format!("{path}?unsent=dorp")).await;
+    assert_eq!(odd.refusal(), refused(400, "bad_query", &[]));
+    assert_eq!(house.get(&path).await.status, 200);
+    assert_eq!(house.delete(&format!("{path}?unsent=drop")).await.status, 204);
+    assert_eq!(house.get(&path).await.status, 404);
+}
+
+#[tokio::test]
+async fn metrics_are_told_by_sink() {
+    let house = house(None).await;
+    settled(&house).await;
+    let metrics = house.get("/metrics").await;
+    for line in [
+        "waypost_events_delivered_total{sink=\"lines\"} 2",
+        "waypost_events_failed_total{sink=\"hook\"} 2",
+        "waypost_event_lag{sink=\"hook\"} 0",
+    ] {
+        assert!(metrics.text.lines().any(|told| told == line), "{line}\n{}", metrics.text);
+    }
+}

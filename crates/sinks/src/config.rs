@@ -1,0 +1,35 @@
+//! What an operator says of a sink, as plain data. Who reads it from which file is the server's
+//! business.
+
+use kernel::secret::Secret;
+use std::path::PathBuf;
+
+/// One sink, by its name in its realm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkConfig {
+    /// Its name.
+    pub name: String,
+    /// What it is and where.
+    pub kind: SinkKind,
+}
+
+/// What a sink is and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SinkKind {
+    /// Standard output, one JSON text per line.
+    Stdout,
+    /// A file that grows, one JSON text per line.
+    File {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// Somebody who is posted each event, signed as Standard Webhooks says.
+    Webhook {
+        /// Where: `http` or `https`.
+        url: String,
+        /// `whsec_` and base64; several with spaces between them, while one replaces another.
+        secret: Secret,
+        /// How long an answer may take; 15 seconds where this is none.
+        timeout_ms: Option<u64>,
+    },
+}

@@ -1,0 +1,246 @@
+//! Webhooks: each event is posted to somebody, signed as Standard Webhooks says. A receiver that
+//! was slow, or that answered and was not heard, gets it again under the same id.
+
+use crate::sign::Signer;
+use futures::future::{BoxFuture, select};
+use kernel::cloud::CloudEvent;
+use kernel::contracts::Clock;
+use kernel::ids::Millis;
+use kernel::plan::mistake::Mistake;
+use kernel::secret::Secret;
+use kernel::sink::{EventSink, Handed, SinkError};
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode, Url};
+use std::error::Error;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+/// How long an answer may take where nothing is said: the least that the specification advises.
+const TIMEOUT_MS_DEFAULT: u64 = 15_000;
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// How many sessions are posted at the same time.
+const LANES: usize = 16;
+/// How much of an answer is read, and how much of it is told.
+const ANSWER_BYTES_MAX: usize = 4 * 1024;
+const TOLD_CHARS_MAX: usize = 200;
+/// How long the rest of an answer is waited for whose status says that the event is taken.
+const REST_MS: u64 = 500;
+/// Statuses of 400 and above that speak of the receiver as a whole, or of this moment: where it is,
+/// who may come in, how much it can do. The others up to 499 speak of the event.
+const OF_THE_RECEIVER: [u16; 10] = [401, 403, 404, 405, 407, 408, 421, 425, 426, 429];
+
+/// Somebody who is posted events.
+pub(crate) struct Webhook {
+    /// Made when it is first needed: reading the machine's certificates takes time.
+    client: OnceLock<Result<Client, String>>,
+    url: Url,
+    signer: Signer,
+    timeout: Duration,
+    clock: Arc<dyn Clock>,
+    /// What it is called in messages.
+    place: String,
+}
+
+impl Webhook {
+    /// A webhook at this URL, or all that is wrong with what is said of it.
+    pub(crate) fn new(
+        name: &str,
+        (url, secret): (&str, &Secret),
+        timeout_ms: Option<u64>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Vec<Mistake>> {
+        let read = address(url).map_err(|why| {
+            Mistake::error(format!("sink `{name}` has a URL that cannot be used: {why}"))
+                .hint("write it as `https://example.com/events`")
+        });
+        let signer = Signer::read(secret).map_err(|why| {
+            Mistake::error(format!("sink `{name}` {why}")).hint(
+                "write `whsec_` and the base64 of 24 random bytes or more, \
+                 for instance of `openssl rand -base64 32`",
+            )
+        });
+        match (read, signer) {
+            (Ok(url), Ok(signer)) => Ok(Self {
+                client: OnceLock::new(),
+                place: format!("the webhook at {}", place(&url)),
+                url,
+                signer,
+                timeout: Duration::from_millis(timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT)),
+                clock,
+            }),
+            (url, signer) => Err(url.err().into_iter().chain(signer.err()).collect()),
+        }
+    }
+
+    async fn post(&self, event: &CloudEvent) -> Result<Handed, SinkError> {
+        let client = self.client.get_or_init(|| client(&self.url)).as_ref().map_err(|why| {
+            self.error(format!("cannot be talked to: there is no HTTP client: {why}"))
+        })?;
+        let (now, body) = (self.clock.now(), event.to_json());
+        let seconds = now.0.div_euclid(1_000);
+        let request = client
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/cloudevents+json")
+            .header("webhook-id", event.id.as_str())
+            .header("webhook-timestamp", seconds.to_string())
+            .header("webhook-signature", self.signer.sign(&event.id, seconds, &body))
+            .timeout(self.timeout);
+        let sent = request.body(body).send().await;
+        let mut answer = sent.map_err(|error| self.unanswered(error))?;
+        let status = answer.status();
+        let wait_ms = wait_ms(answer.headers(), now);
+        if status.is_success() {
+            // A connection whose answer is read can be used again. One that does not come to its
+            // end holds up nobody: the event is taken.
+            let rest = self.clock.sleep_until(self.clock.now().plus_ms(REST_MS));
+            select(pin!(words(&mut answer)), rest).await;
+            return Ok(Handed { status: Some(status.as_u16()) });
+        }
+        let words = words(&mut answer).await;
+        Err(SinkError { retry_after_ms: wait_ms, ..self.refused(status, &words) })
+    }
+
+    fn refused(&self, status: StatusCode, words: &str) -> SinkError {
+        let what = match words {
+            _ if status.is_redirection() => {
+                format!("answered {status} and points elsewhere, which is not followed")
+            }
+            "" => format!("answered {status}"),
+            // A page for people says nothing that helps here.
+            page if page.starts_with('<') => format!("answered {status} with a page"),
+            words => format!("answered {status}: {words}"),
+        };
+        let is_final = status == StatusCode::GONE;
+        let is_refusal = status.is_client_error() && !OF_THE_RECEIVER.contains(&status.as_u16());
+        SinkError { status: Some(status.as_u16()), is_final, is_refusal, ..self.error(what) }
+    }
+
+    fn unanswered(&self, error: reqwest::Error) -> SinkError {
+        let unreachable = error.is_connect() || error.is_builder();
+        if error.is_timeout() && !unreachable {
+            return self.error(format!("did not answer within {} ms", self.timeout.as_millis()));
+        }
+        let why = reasons(&error.without_url());
+        self.error(if unreachable {
+            format!("cannot be reached: {why}")
+        } else {
+            format!("gave no answer that can be read: {why}")
+        })
+    }
+
+    fn error(&self, what: String) -> SinkError {
+        let message = format!("{} {what}", self.place);
+        SinkError {
+            message,
+            status: None,
+            retry_after_ms: None,
+            is_final: false,
+            is_refusal: false,
+        }
+    }
+}
+
+impl EventSink for Webhook {
+    fn kind(&self) -> &str {
+        "webhook"
+    }
+
+    fn deliver<'a>(&'a self, events: &'a [CloudEvent]) -> BoxFuture<'a, Result<Handed, SinkError>> {
+        Box::pin(async move {
+            let mut handed = Handed::default();
+            for event in events {
+                handed = self.post(event).await?;
+            }
+            Ok(handed)
+        })
+    }
+
+    fn lanes(&self) -> usize {
+        LANES
+    }
+}
+
+fn address(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("it is no URL: {error}"))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(format!("it must be http or https, not `{other}`")),
+    }
+}
+
+/// Scheme, host and port: whatever else is in an address may be a secret.
+fn place(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}", url.scheme())
+}
+
+/// Keep-alive, no redirects, no proxy, no retries of its own.
+fn client(url: &Url) -> Result<Client, String> {
+    // Another provider may be there already; then that one is used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .referer(false)
+        .no_proxy()
+        .retry(reqwest::retry::never())
+        .tcp_nodelay(true)
+        .connect_timeout(CONNECT_WITHIN)
+        .pool_idle_timeout(IDLE_MAX);
+    if url.scheme() == "http" {
+        builder = builder.tls_certs_only(Vec::new());
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// The beginning of what an answer says, on one line.
+async fn words(answer: &mut Response) -> String {
+    let mut body = Vec::new();
+    while body.len() < ANSWER_BYTES_MAX
+        && let Ok(Some(part)) = answer.chunk().await
+    {
+        body.extend_from_slice(&part);
+    }
+    let spaced = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let text: String = String::from_utf8_lossy(&body).chars().map(spaced).collect();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().take(TOLD_CHARS_MAX).collect()
+}
+
+/// How long an answer wants us to wait: seconds, or a date. A date counts from the answer's own, so
+/// that no two clocks are compared; `now` is for answers without one.
+fn wait_ms(headers: &HeaderMap, now: Millis) -> Option<u64> {
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let after = header(RETRY_AFTER)?.trim();
+    if let Ok(seconds) = after.parse::<u64>() {
+        return Some(seconds.saturating_mul(1_000));
+    }
+    let then = httpdate::parse_http_date(after).ok()?;
+    let sent = header(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
+    let sent = sent.unwrap_or_else(|| moment(now));
+    u64::try_from(then.duration_since(sent).unwrap_or_default().as_millis()).ok()
+}
+
+fn moment(now: Millis) -> SystemTime {
+    let since = Duration::from_millis(u64::try_from(now.0).unwrap_or_default());
+    SystemTime::UNIX_EPOCH + since
+}
+
+/// An error and what caused it, in one line.
+fn reasons(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        told.push_str(": ");
+        told.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Traces and metrics: what can be seen from outside. Both are made of what the engine says that
+//! ended; traces leave over OTLP where a place for them is named, metrics are read here.
+//!
+//! The order of the modules below is the order of reading and of import: a module uses only those
+//! above it.
+
+mod names;
+mod otlp;
+pub mod config;
+mod sampler;
+mod spans;
+mod wire;
+mod exporter;
+mod metrics;
+mod tracer;
+
+use config::Config;
+use exporter::Counts;
+use kernel::observe::Observer;
+use metrics::Metrics;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracer::Tracer;
+
+pub use tracer::Parts;
+
+/// Metrics, and traces where they are exported.
+pub struct Telemetry {
+    metrics: Arc<Metrics>,
+    tracer: Option<Arc<Tracer>>,
+    stop_ms: u64,
+}
+
+impl Telemetry {
+    /// Starts what is configured. Nobody is talked to before there is something to say.
+    pub fn start(config: &Config, parts: &Parts) -> Self {
+        for warning in &config.warnings {
+            tracing::warn!("telemetry: {warning}");
+        }
+        if config.is_on() {
+            tracing::info!("telemetry: {}", config.told());
+        }
+        let tracer = config.is_on().then(|| Arc::new(Tracer::start(config, parts)));
+        let metrics = Arc::new(Metrics::new(parts.limits.metric_names_max));
+        Self { metrics, tracer, stop_ms: parts.limits.telemetry_stop_ms }
+    }
+
+    /// Those who have to see what the engine does.
+    pub fn observers(&self) -> Vec<Arc<dyn Observer>> {
+        let mut observers: Vec<Arc<dyn Observer>> = vec![self.metrics.clone()];
+        observers.extend(self.tracer.iter().map(|tracer| tracer.clone() as Arc<dyn Observer>));
+        observers
+    }
+
+    /// Adds all that is measured to what is told.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+        if let Some(tracer) = &self.tracer {
+            let counts = tracer.counts();
+            registry.register_collector(Box::new(Exported(counts)));
+        }
+    }
+
+    /// Sends the last spans, as long as a stop may wait for them.
+    pub async fn stop(&self) {
+        if let Some(tracer) = &self.tracer {
+            tracer.stop(self.stop_ms).await;
+        }
+    }
+}
+
+/// What became of spans, by the place that they go to.
+#[derive(Debug)]
+struct Exported(Vec<(&'static str, Arc<Counts>)>);
+
+impl Collector for Exported {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        type Which = fn(&Counts) -> &AtomicU64;
+        let told: [(&str, &str, Which); 3] = [
+            ("spans_exported", "Spans that were taken", |counts| &counts.exported),
+            ("spans_dropped", "Spans for which there was no room", |counts| &counts.dropped),
+            ("spans_failed", "Spans that were not taken", |counts| &counts.failed),
+        ];
+        for (name, help, which) in told {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (exporter, counts) in &self.0 {
+                let labels = [("exporter", *exporter)];
+                let count = which(counts).load(Ordering::Relaxed);
+                ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}

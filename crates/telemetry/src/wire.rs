@@ -1,0 +1,185 @@
+//! How spans leave: one POST of protobuf, and what its answer means. Nothing that is told of it
+//! holds a header.
+
+use crate::config::Destination;
+use crate::otlp::Response as Answer;
+use futures::future::BoxFuture;
+use kernel::contracts::Clock;
+use kernel::ids::Millis;
+use prost::Message;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode, Url};
+use std::error::Error;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, UNIX_EPOCH};
+
+const PROTOBUF: &str = "application/x-protobuf";
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// How much of an answer is read.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Takes written spans.
+pub(crate) trait Wire: Send + Sync {
+    /// Sends them once; gives how many of them were not taken.
+    fn post(&self, body: Vec<u8>) -> BoxFuture<'_, Result<u64, Failed>>;
+}
+
+/// Why spans were not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// In words.
+    pub(crate) why: String,
+    /// Whether the same may do better a moment later.
+    pub(crate) again: bool,
+    /// How long the other side wants us to wait.
+    pub(crate) wait_ms: Option<u64>,
+}
+
+/// A collector behind HTTP.
+pub(crate) struct Http {
+    /// Made when it is first needed: reading the machine's certificates takes time.
+    client: OnceLock<Result<Client, String>>,
+    url: Url,
+    headers: HeaderMap,
+    timeout: Duration,
+    clock: Arc<dyn Clock>,
+}
+
+impl Http {
+    pub(crate) fn new(destination: &Destination, clock: Arc<dyn Clock>) -> Self {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &destination.headers {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(value.expose())) {
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF));
+        let timeout = Duration::from_millis(destination.timeout_ms);
+        Self { client: OnceLock::new(), url: destination.url.clone(), headers, timeout, clock }
+    }
+
+    async fn sent(&self, body: Vec<u8>) -> Result<u64, Failed> {
+        let client = self.client.get_or_init(|| client(&self.url)).as_ref().map_err(|why| {
+            let why = format!("there is no HTTP client: {why}");
+            Failed { why, again: false, wait_ms: None }
+        })?;
+        let request = client.post(self.url.clone()).headers(self.headers.clone());
+        let answer = request.timeout(self.timeout).body(body).send().await;
+        let mut answer = answer.map_err(|error| {
+            let why = reasons(&error.without_url());
+            Failed { why, again: true, wait_ms: None }
+        })?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(rejected(&read(&mut answer).await));
+        }
+        let wait_ms = retry_after_ms(answer.headers(), self.clock.now());
+        Err(Failed { why: format!("it answered {status}"), again: may_pass(status), wait_ms })
+    }
+}
+
+impl Wire for Http {
+    fn post(&self, body: Vec<u8>) -> BoxFuture<'_, Result<u64, Failed>> {
+        Box::pin(self.sent(body))
+    }
+}
+
+/// As OTLP has it; everything else is the same the next time.
+fn may_pass(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 429 | 502 | 503 | 504)
+}
+
+/// Seconds, or a date.
+fn retry_after_ms(headers: &HeaderMap, now: Millis) -> Option<u64> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Some(seconds.saturating_mul(1_000));
+    }
+    let then = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    let then = u64::try_from(then.as_millis()).ok()?;
+    Some(then.saturating_sub(now.0.max(0).unsigned_abs()))
+}
+
+async fn read(answer: &mut Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(part)) = answer.chunk().await {
+        body.extend_from_slice(&part);
+        if body.len() > ANSWER_BYTES_MAX {
+            return Vec::new();
+        }
+    }
+    body
+}
+
+/// How many spans a collector says that it did not take. One that says nothing took all.
+fn rejected(body: &[u8]) -> u64 {
+    let partial = Answer::decode(body).ok().and_then(|answer| answer.partial_success);
+    partial.map_or(0, |partial| partial.rejected_spans.max(0).unsigned_abs())
+}
+
+fn client(url: &Url) -> Result<Client, String> {
+    // Another provider may be there already; then that one is used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder()
+        .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .referer(false)
+        .no_proxy()
+        .retry(reqwest::retry::never())
+        .connect_timeout(CONNECT_WITHIN);
+    let builder = match url.scheme() {
+        "http" => builder.tls_certs_only(Vec::new()),
+        _ => builder,
+    };
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// An error and what caused it, in one line.
+fn reasons(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        told.push_str(": ");
+        told.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::otlp::PartialSuccess;
+
+    #[test]
+    fn a_collector_says_when_to_come_back() {
+        let now = Millis(1_763_164_800_000);
+        let wait = |text: &'static str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]);
+            retry_after_ms(&headers, now)
+        };
+        assert_eq!(wait("2"), Some(2_000));
+        assert_eq!(wait("Sat, 15 Nov 2025 00:00:05 GMT"), Some(5_000));
+        assert_eq!(wait("Sat, 15 Nov 2025 00:00:00 GMT"), Some(0));
+        assert_eq!(wait("soon"), None);
+        let passing: Vec<u16> = [400, 401, 404, 408, 429, 500, 502, 503, 504]
+            .into_iter()
+            .filter(|status| may_pass(StatusCode::from_u16(*status).unwrap()))
+            .collect();
+        assert_eq!(passing, [429, 502, 503, 504]);
+    }
+
+    #[test]
+    fn what_was_not_taken_is_counted() {
+        let partial = |rejected_spans| {
+            let partial = PartialSuccess { rejected_spans, error_message: "why".to_owned() };
+            Answer { partial_success: Some(partial) }.encode_to_vec()
+        };
+        assert_eq!(rejected(&partial(3)), 3);
+        assert_eq!(rejected(&partial(-1)), 0);
+        assert_eq!((rejected(b""), rejected(b"{}")), (0, 0));
+    }
+}

@@ -1,0 +1,64 @@
+//! What one simulation is made of, and what came of it.
+
+use super::coverage::Coverage;
+use super::faults::Planted;
+
+/// What one simulation is made of. The same knobs give the same simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Knobs {
+    /// The seed.
+    pub seed: u64,
+    /// How many plans there are.
+    pub plans: usize,
+    /// How many commands clients give in each life.
+    pub commands: u64,
+    /// How often the process dies.
+    pub crashes: u64,
+    /// Whether plans have agents, and tell the world something.
+    pub talks: bool,
+    /// What is wrong on purpose.
+    pub planted: Option<Planted>,
+    /// Whether events go out.
+    pub sink: bool,
+}
+
+impl Knobs {
+    /// The usual size.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, plans: 3, commands: 14, crashes: 3, talks: false, planted: None, sink: false }
+    }
+
+    /// The same with agents, and with steps that tell the world something.
+    #[must_use]
+    pub fn talking(mut self) -> Self {
+        self.talks = true;
+        self
+    }
+
+    /// The same with a planted fault, and with a sink if that is where it sits.
+    #[must_use]
+    pub fn with(mut self, planted: Planted) -> Self {
+        self.planted = Some(planted);
+        self.sink |= planted == Planted::PlaceAhead;
+        self
+    }
+}
+
+/// What came of a simulation.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// What it was made of.
+    pub knobs: Knobs,
+    /// How many steps were taken.
+    pub steps: u64,
+    /// In which order, as one number.
+    pub trace: u64,
+    /// How many runs were acknowledged.
+    pub runs: usize,
+    /// How many events got out, and how many of them again.
+    pub events: (usize, usize),
+    /// What crashes met.
+    pub coverage: Coverage,
+    /// What is wrong; nothing if all is well.
+    pub wrong: Vec<String>,
+}

@@ -1,0 +1,225 @@
+//! A model of the seed. What it says follows from what it is asked alone, so that a turn that is
+//! begun again says the same; now and then it is slow, or fails. It also judges what it reads:
+//! every call has exactly one result, right after it.
+
+use super::oracle::Oracle;
+use super::plans::{TOOLS, call_step};
+use super::power::{Point, Power};
+use super::reference::last_words_of;
+use super::rng::Rng;
+use super::source::{DOER, TALKER};
+use engine::{Model, Models};
+use futures::future::BoxFuture;
+use kernel::contracts::Clock;
+use kernel::llm::{DeltaSink, Llm, LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn};
+use kernel::names::for_models;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many calls a turn makes at most.
+const CALLS_AT_ONCE: u64 = 2;
+
+/// What is around the models.
+#[derive(Clone)]
+pub struct Around {
+    /// Where they say what is wrong with what they read.
+    pub oracle: Arc<Mutex<Oracle>>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The switch.
+    pub power: Arc<Power>,
+    /// Their whims.
+    pub rng: Arc<Mutex<Rng>>,
+    /// Nothing goes wrong any more.
+    pub calm: Arc<AtomicBool>,
+}
+
+/// One model.
+struct SimModel {
+    /// Whether it speaks in commands.
+    commands: bool,
+    around: Around,
+}
+
+/// A model for each agent, under the agent's name.
+pub fn all(around: &Around) -> Models {
+    let model = |commands: bool| {
+        let around = around.clone();
+        Model::new(Arc::new(SimModel { commands, around }))
+    };
+    Models::default().with(TALKER, model(false)).with(DOER, model(true))
+}
+
+impl SimModel {
+    /// How it fails, if it does, and how long it takes.
+    fn fate(&self) -> (Option<LlmErrorKind>, u64) {
+        let mut rng = self.around.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        let fails = match rng.below(100) {
+            0..8 => Some(LlmErrorKind::Unreachable),
+            8..10 => Some(LlmErrorKind::BadRequest),
+            _ => None,
+        };
+        let takes = if rng.chance(50) { 0 } else { 1 + rng.below(1_500) };
+        if self.around.calm.load(Ordering::SeqCst) {
+            return (None, takes.min(100));
+        }
+        (fails, takes)
+    }
+
+    /// Goes on only while the power is on.
+    async fn passes(&self, point: Point) {
+        if !self.around.power.passes(point) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    async fn answer(&self, prompt: &Prompt) -> Result<Turn, LlmError> {
+        self.passes(Point::BeforeSend).await;
+        if let Some(wrong) = misread(&prompt.messages) {
+            let mut oracle = self.around.oracle.lock().unwrap_or_else(PoisonError::into_inner);
+            oracle.accuse(format!("a model reads {wrong}: {:?}", prompt.messages));
+        }
+        let (fails, takes) = self.fate();
+        if takes > 0 {
+            let clock = &self.around.clock;
+            clock.sleep_until(clock.now().plus_ms(takes)).await;
+        }
+        self.passes(Point::BeforeAnswer).await;
+        match fails {
+            Some(kind) => Err(LlmError::new(kind, "the model is not well")),
+            None => Ok(said(&prompt.messages, self.commands)),
+        }
+    }
+}
+
+impl Llm for SimModel {
+    fn turn<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        _sink: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<Turn, LlmError>> {
+        Box::pin(self.answer(prompt))
+    }
+}
+
+/// What it says after these messages: the next calls, or its last words. One that speaks in
+/// commands goes on until its last one is not refused any more.
+fn said(messages: &[Message], commands: bool) -> Turn {
+    let asked = messages.iter().rev().find_map(|message| match message {
+        Message::User { text } => serde_json::from_str::<Value>(text).ok(),
+        Message::System { .. } | Message::Assistant { .. } | Message::Result { .. } => None,
+    });
+    let asked = asked.unwrap_or_default();
+    let step = asked["step"].as_str().unwrap_or_default();
+    let wanted = asked["calls"].as_u64().unwrap_or_default();
+    let made = made(messages).len() as u64;
+    let arguments = |number: u64| json!({"step": call_step(step, number)});
+    if commands {
+        let number = made + 1;
+        let (tool, args) = (tool_of(step, number), arguments(number));
+        let stop = number >= wanted;
+        let command = json!({"intent": "CALL_TOOL", "tool": tool, "args": args, "stop": stop});
+        return Turn { text: command.to_string(), ..Turn::default() };
+    }
+    if made >= wanted {
+        return Turn { text: last_words_of(step), ..Turn::default() };
+    }
+    let call = |number: u64| ModelCall {
+        id: "same".to_owned(),
+        tool: for_models(tool_of(step, number)),
+        arguments: Arc::new(arguments(number)),
+    };
+    let last = wanted.min(made + CALLS_AT_ONCE);
+    Turn { calls: (made + 1..=last).map(call).collect(), ..Turn::default() }
+}
+
+/// The calls that were made, by what they name as their step: one may be shown more than once.
+fn made(messages: &[Message]) -> BTreeSet<&str> {
+    let calls = messages.iter().flat_map(|message| match message {
+        Message::Assistant { calls, .. } => calls.as_slice(),
+        Message::System { .. } | Message::User { .. } | Message::Result { .. } => &[],
+    });
+    calls.filter_map(|call| call.arguments["step"].as_str()).collect()
+}
+
+/// The tool of a call.
+fn tool_of(step: &str, number: u64) -> &'static str {
+    let digest: u64 = step.bytes().map(u64::from).sum();
+    TOOLS[((digest + number) % TOOLS.len() as u64) as usize]
+}
+
+/// What is wrong with a conversation: each call has one result, before anything else is said.
+fn misread(messages: &[Message]) -> Option<String> {
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for message in messages {
+        match message {
+            Message::Result { id, .. } => {
+                if !open.remove(id.as_str()) {
+                    return Some(format!("a result of {id}, which is not open"));
+                }
+            }
+            Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => {
+                if let Some(id) = open.first() {
+                    return Some(format!("something else before the result of {id}"));
+                }
+            }
+        }
+        if let Message::Assistant { calls, .. } = message {
+            open.extend(calls.iter().map(|call| call.id.as_str()));
+            if open.len() != calls.len() {
+                return Some("two calls of one id".to_owned());
+            }
+        }
+    }
+    open.first().map(|id| format!("no result of {id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(calls: u64) -> Message {
+        Message::User { text: json!({"step": "s", "calls": calls}).to_string() }
+    }
+
+    fn called(ids: &[&str], first: u64) -> Message {
+        let call = |(number, id): (u64, &&str)| ModelCall {
+            id: (*id).to_owned(),
+            tool: "t".to_owned(),
+            arguments: Arc::new(json!({"step": call_step("s", number)})),
+        };
+        let calls = (first..).zip(ids).map(call).collect();
+        Message::Assistant { text: String::new(), calls, native: None }
+    }
+
+    fn result(id: &str) -> Message {
+        let (id, tool, text) = (id.to_owned(), "t".to_owned(), "1".to_owned());
+        Message::Result { id, tool, text, failed: false }
+    }
+
+    #[test]
+    fn it_goes_on_where_the_conversation_stands() {
+        let first = said(&[asked(3)], false);
+        assert_eq!((first.calls.len(), first.text.as_str()), (2, ""));
+        let so_far = [asked(3), called(&["a", "b"], 1), result("a"), result("b")];
+        let next = said(&so_far, false);
+        assert_eq!(*next.calls[0].arguments, json!({"step": "sc3"}));
+        assert_eq!(said(&so_far[..1], false), first, "it says the same again");
+        let last = [&so_far[..], &[called(&["c"], 3), result("c")]].concat();
+        assert_eq!(said(&last, false).text, "done s");
+        let command: Value = serde_json::from_str(&said(&so_far, true).text).unwrap();
+        assert_eq!((&command["args"]["step"], &command["stop"]), (&json!("sc3"), &json!(true)));
+    }
+
+    #[test]
+    fn every_call_has_one_result_right_after_it() {
+        let right = [asked(2), called(&["a", "b"], 1), result("b"), result("a"), asked(1)];
+        assert_eq!(misread(&right), None);
+        assert!(misread(&right[..3]).is_some(), "one has none");
+        assert!(misread(&[called(&["a"], 1), asked(1), result("a")]).is_some(), "it is late");
+        assert!(misread(&[called(&["a"], 1), result("a"), result("a")]).is_some(), "it has two");
+        assert!(misread(&[called(&["a", "a"], 1), result("a")]).is_some(), "which is which?");
+    }
+}

@@ -1,0 +1,129 @@
+//! The server killed at random moments while clients publish: every event of a run that was
+//! acknowledged is at the receiver in the end, and in the file. `WAYPOST_SEED` asks for the choices
+//! of an earlier run.
+
+use super::{PLAN_ID, Site, wait_until_out};
+use crate::api;
+use serde_json::{Value, json};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use testkit::harness::wait_for;
+use testkit::http::Client;
+use testkit::kill::{Beacon, Load, Order, Rng, SeenRun};
+use testkit::webhook::Mood;
+
+const KILLS: u64 = 10;
+const CLIENTS: u64 = 8;
+const TIMEOUT_MS: u64 = 2_000;
+const PREFIX: &str = "out-";
+const SETTLE_LIMIT: Duration = Duration::from_secs(600);
+
+#[test]
+fn a_killed_server_loses_no_event() {
+    let _turn = crate::my_turn();
+    let seed = seed();
+    crate::tell(&format!("events out: {KILLS} kills, WAYPOST_SEED={seed}"));
+    let site = Site::build("waypost-events-", TIMEOUT_MS);
+    let load = Load::new(&order);
+    thread::scope(|scope| {
+        for client in 1..=CLIENTS {
+            let load = &load;
+            scope.spawn(move || load.work(Rng::new(seed.wrapping_add(client))));
+        }
+        let _stop = StopAtEnd(&load.beacon);
+        kill_again_and_again(&site, &load, Rng::new(seed));
+    });
+    site.receiver.be(Mood::Well);
+    let mut server = site.start();
+    server.wait_until_ready();
+    let mut client = server.client();
+    settle(&mut client);
+    wait_until_out(&mut client);
+    let book = load.book();
+    assert_eq!(book.faults, Vec::<String>::new());
+    assert_eq!(site.receiver.faults(), Vec::<String>::new());
+    for run in &book.runs {
+        let status = api::run(&mut client, &run.id).status;
+        assert_eq!(status, "completed", "{run:?} was acknowledged");
+    }
+    let acknowledged = || book.runs.iter().map(|run| (number_of(run), run.id.as_str()));
+    let (received, written) = (site.received(), site.written());
+    for events in [&received, &written] {
+        events.check();
+        events.hold(acknowledged());
+    }
+    assert!(written.broken as u64 <= KILLS, "{} lines broke off", written.broken);
+    crate::tell(&format!(
+        "events out: {KILLS} kills, {} runs ordered, {} acknowledged, {} requests without an \
+         answer, {} deliveries of {} events, WAYPOST_SEED={seed}",
+        book.orders.len(),
+        book.runs.len(),
+        book.unanswered,
+        received.all.len(),
+        written.told().len(),
+    ));
+    assert!(!book.runs.is_empty() && book.unanswered > 0, "no kill hit anything in flight");
+}
+
+/// Every third time the server is killed while it still recovers from the kill before; between
+/// kills the receiver has its moods too.
+fn kill_again_and_again(site: &Site, load: &Load<'_>, mut rng: Rng) {
+    let moods = [Mood::Well, Mood::Well, Mood::Failing(503), Mood::Mute];
+    for _ in 0..KILLS {
+        let mut server = site.start();
+        site.receiver.be(moods[rng.below(moods.len() as u64) as usize]);
+        let moment_ms = if rng.one_in(3) {
+            rng.below(60)
+        } else {
+            server.wait_until_ready();
+            50 + rng.below(400)
+        };
+        load.beacon.publish(server.address());
+        thread::sleep(Duration::from_millis(moment_ms));
+        server.kill9();
+    }
+}
+
+/// Lets every run come to its end. One that was killed too often in a row is asked about.
+fn settle(client: &mut Client) {
+    wait_for("all runs to end", SETTLE_LIMIT, || {
+        // In this order: what does not run cannot raise an ask between the two looks.
+        let running: Vec<Value> = api::all(client, "/api/v1/sessions?status=running");
+        let asks = api::open_asks(client, None);
+        for ask in &asks {
+            let path = format!("/api/v1/asks/{}", ask.id);
+            let answer = client.post(&path, &json!({"action": "retry"})).unwrap();
+            assert_eq!(answer.status, 200, "{ask:?}: {}", answer.body);
+        }
+        (running.is_empty() && asks.is_empty()).then_some(())
+    });
+}
+
+fn order(number: u64, _rng: &mut Rng) -> Order {
+    let input = json!({"number": number});
+    Order { plan: PLAN_ID.to_owned(), session: format!("{PREFIX}{number}"), input }
+}
+
+fn number_of(run: &SeenRun) -> u64 {
+    let digits = run.session.strip_prefix(PREFIX).and_then(|digits| digits.parse().ok());
+    digits.unwrap_or_else(|| panic!("{run:?} is no run of this load"))
+}
+
+/// The clients end with the kills, and also when a check fails: the scope waits for them.
+struct StopAtEnd<'a>(&'a Beacon);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+fn seed() -> u64 {
+    match std::env::var("WAYPOST_SEED") {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("WAYPOST_SEED is `{text}`")),
+        Err(_) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            now.map_or(1, |since| since.as_nanos() as u64)
+        }
+    }
+}

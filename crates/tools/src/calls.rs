@@ -1,0 +1,41 @@
+//! Calls as tests make them.
+
+use kernel::call::{Abilities, Call, CallPlace, Given, Publisher, Teller};
+use kernel::ids::{CallId, RunId, SessionKey, Space};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The run of every such call, as a UUID.
+pub(crate) const RUN: &str = "01932f4e-5d6c-7aaa-8bbb-0123456789ab";
+/// The case that it is about.
+pub(crate) const CASE: &str = "T-200";
+
+/// A recorded call in a case.
+pub(crate) fn call_of(tool: &str, arguments: Value) -> Call {
+    let session = SessionKey {
+        realm: "default".into(),
+        space: Space::case(&"trade-failures".into()),
+        id: CASE.into(),
+    };
+    Call {
+        id: CallId(7),
+        tool: tool.into(),
+        arguments: Arc::new(arguments),
+        timeout_ms: 1_000,
+        output_bytes_max: 1_000_000,
+        given: Arc::new(Given::default()),
+        can: Abilities::RUN,
+        teller: Teller::default(),
+        place: CallPlace {
+            session: Some(session),
+            run: Some(RunId(0x0193_2f4e_5d6c_7aaa_8bbb_0123_4567_89ab)),
+            trace: None,
+            publisher: Publisher::recorded(),
+        },
+    }
+}
+
+/// The same call where nothing is kept of it.
+pub(crate) fn unrecorded(call: Call) -> Call {
+    Call { place: CallPlace::default(), ..call }
+}

@@ -1,0 +1,60 @@
+//! An answer over HTTP, whichever way it came.
+
+use super::plain::Body;
+use crate::http::reasons;
+use hyper::body::Bytes;
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use std::net::IpAddr;
+
+/// An answer: its head, and a body that comes in pieces.
+pub(crate) enum Response {
+    /// Over a plain connection of ours.
+    Plain(hyper::Response<Body>),
+    /// By the client for all else.
+    Other(reqwest::Response),
+}
+
+impl Response {
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Response::Plain(response) => response.status(),
+            Response::Other(response) => response.status(),
+        }
+    }
+
+    /// Its headers.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        match self {
+            Response::Plain(response) => response.headers(),
+            Response::Other(response) => response.headers(),
+        }
+    }
+
+    /// From which address it came, if that is known.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        match self {
+            Response::Plain(response) => response.body().address(),
+            Response::Other(response) => response.remote_addr().map(|address| address.ip()),
+        }
+    }
+
+    /// How long its body is, if that is known.
+    pub(crate) fn content_length(&self) -> Option<u64> {
+        match self {
+            Response::Plain(response) => response.body().length(),
+            Response::Other(response) => response.content_length(),
+        }
+    }
+
+    /// The next piece of its body; none at its end, else why there is no more.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+        match self {
+            Response::Plain(response) => response.body_mut().chunk().await,
+            Response::Other(response) => {
+                response.chunk().await.map_err(|error| reasons(&error.without_url()))
+            }
+        }
+    }
+}

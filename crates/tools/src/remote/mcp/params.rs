@@ -1,0 +1,183 @@
+//! The parameters of a request of ours. What is large is shared and what is always the same is
+//! written once, so that a call goes to its server without being copied first.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use wire::mcp::{META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN};
+
+const ARGUMENTS: &str = "arguments";
+const META: &str = "_meta";
+
+/// An object, in parts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Params {
+    /// Its members, without those below.
+    members: Map<String, Value>,
+    /// The arguments of a call, as whoever calls has them.
+    arguments: Option<Arc<Value>>,
+    /// What is said beside the request, in `_meta`.
+    meta: Map<String, Value>,
+    /// Members of `_meta` that say who asks, as text: every stateless request has them.
+    sender: Option<&'static str>,
+}
+
+impl Params {
+    /// Those of a call.
+    pub(crate) fn of_call(name: &str, arguments: Arc<Value>) -> Self {
+        let members = Map::from_iter([("name".to_owned(), Value::from(name))]);
+        Self { members, arguments: Some(arguments), ..Self::default() }
+    }
+
+    /// Adds a member.
+    pub(crate) fn set(&mut self, key: &str, value: impl Into<Value>) {
+        self.members.insert(key.to_owned(), value.into());
+    }
+
+    /// Adds what is said beside the request.
+    pub(crate) fn say(&mut self, key: &str, value: impl Into<Value>) {
+        self.meta.insert(key.to_owned(), value.into());
+    }
+
+    /// What is said beside the request under this key.
+    pub(crate) fn said(&self, key: &str) -> Option<&Value> {
+        self.meta.get(key)
+    }
+
+    /// The same with members of `_meta` that say who asks, in the stateless version.
+    #[must_use]
+    pub(crate) fn sent_by(mut self, sender: &'static str) -> Self {
+        for key in [META_VERSION, META_CLIENT, META_CAPABILITIES] {
+            self.meta.remove(key);
+        }
+        self.sender = Some(sender);
+        self
+    }
+
+    /// The version that the request names, as only stateless ones do.
+    pub(crate) fn version(&self) -> Option<&str> {
+        match self.sender {
+            Some(_) => Some(MODERN),
+            None => self.said(META_VERSION).and_then(Value::as_str),
+        }
+    }
+
+    /// All of it as JSON.
+    pub(crate) fn text(&self) -> String {
+        let mut text = Vec::with_capacity(512);
+        text.push(b'{');
+        for (key, value) in &self.members {
+            member(&mut text, key, value);
+        }
+        if let Some(arguments) = &self.arguments {
+            member(&mut text, ARGUMENTS, arguments);
+        }
+        if !self.meta.is_empty() || self.sender.is_some() {
+            key(&mut text, META);
+            text.push(b'{');
+            for (key, value) in &self.meta {
+                member(&mut text, key, value);
+            }
+            if let Some(sender) = self.sender {
+                comma(&mut text);
+                text.extend_from_slice(sender.as_bytes());
+            }
+            text.push(b'}');
+        }
+        text.push(b'}');
+        // JSON is always text.
+        String::from_utf8(text).unwrap_or_default()
+    }
+
+    /// All of it as a value.
+    #[cfg(test)]
+    pub(crate) fn to_value(&self) -> Value {
+        serde_json::from_str(&self.text()).unwrap()
+    }
+}
+
+impl From<Value> for Params {
+    fn from(value: Value) -> Self {
+        let mut members = object(value);
+        let meta = members.remove(META).map(object).unwrap_or_default();
+        Self { members, meta, ..Self::default() }
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn member(text: &mut Vec<u8>, name: &str, value: &Value) {
+    key(text, name);
+    put(text, value);
+}
+
+fn key(text: &mut Vec<u8>, name: &str) {
+    comma(text);
+    put(text, name);
+    text.push(b':');
+}
+
+/// What separates a member from the one before it.
+fn comma(text: &mut Vec<u8>) {
+    if text.last() != Some(&b'{') {
+        text.push(b',');
+    }
+}
+
+fn put(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    // Plain data into memory: this cannot fail.
+    drop(serde_json::to_writer(text, value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const SENDER: &str = "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"";
+
+    #[test]
+    fn what_is_written_is_what_was_said() {
+        for value in [
+            json!({}),
+            json!({"a": 1, "b": "\"{", "c": {}, "d": [{}]}),
+            json!({"_meta": {"progressToken": 7}}),
+            json!({"z": "{", "_meta": {"a": {}, "b": 2}}),
+        ] {
+            assert_eq!(Params::from(value.clone()).to_value(), value);
+        }
+        for nothing in [Value::Null, json!([1]), json!("x")] {
+            assert_eq!(Params::from(nothing).text(), "{}");
+        }
+    }
+
+    #[test]
+    fn a_call_shares_its_arguments() {
+        let arguments = Arc::new(json!({"a": {"b": []}}));
+        let mut params = Params::of_call("t\"", arguments.clone());
+        assert_eq!(params.to_value(), json!({"name": "t\"", "arguments": *arguments}));
+        params.set("requestState", "s");
+        params.say("traceparent", "p");
+        let whole = json!({"name": "t\"", "arguments": *arguments, "requestState": "s",
+            "_meta": {"traceparent": "p"}});
+        assert_eq!(params.to_value(), whole);
+        assert_eq!(params.said("traceparent"), Some(&json!("p")));
+        assert_eq!(params.version(), None);
+    }
+
+    #[test]
+    fn who_asks_is_said_once() {
+        let stateless = Params::default().sent_by(SENDER);
+        assert_eq!(stateless.to_value(), json!({"_meta": {META_VERSION: MODERN}}));
+        let params = json!({"_meta": {"x": 1, META_VERSION: "1999-01-01"}});
+        assert_eq!(Params::from(params.clone()).version(), Some("1999-01-01"));
+        let stateless = Params::from(params).sent_by(SENDER);
+        assert_eq!(stateless.to_value(), json!({"_meta": {"x": 1, META_VERSION: MODERN}}));
+        assert_eq!(stateless.version(), Some(MODERN));
+    }
+}

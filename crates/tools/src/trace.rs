@@ -1,0 +1,34 @@
+//! The trace that goes out with a request: what the other server does becomes a part of the call's
+//! own span.
+
+use kernel::trace::TraceParent;
+use reqwest::header::{HeaderMap, HeaderValue};
+use wire::mcp::TRACEPARENT;
+
+/// Names the call's span in the headers of a request, unless they name one already.
+pub(crate) fn traced(headers: &mut HeaderMap, trace: Option<TraceParent>) {
+    let Some(trace) = trace else { return };
+    // Digits and dashes, which every header can hold.
+    if let Ok(span) = HeaderValue::from_str(&trace.to_string()) {
+        headers.entry(TRACEPARENT).or_insert(span);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+
+    #[test]
+    fn a_span_is_named_where_there_is_one_and_nobody_named_another() {
+        let mut headers = HeaderMap::new();
+        traced(&mut headers, None);
+        assert!(headers.is_empty());
+        traced(&mut headers, SPAN.parse().ok());
+        assert_eq!(headers["traceparent"], SPAN);
+        let other = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        traced(&mut headers, other.parse().ok());
+        assert_eq!(headers["traceparent"], SPAN);
+    }
+}

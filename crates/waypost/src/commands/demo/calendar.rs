@@ -1,0 +1,33 @@
+//! An assistant for a calendar: what it wants to change is shown first, and waits for a yes.
+
+use super::stage::{Asked, Stage, text_at};
+use crate::exit::Failure;
+use serde_json::json;
+
+const THREAD: &str = "demo-calendar";
+const LOOK: &str = "what is on my calendar tomorrow?";
+
+pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
+    let said = |text: &str| json!({"thread_id": THREAD, "user_request": text});
+    let short = ["/status", "/response"];
+    stage
+        .say("An agent has a model, tools and limits. This one only looks: nobody is asked.")
+        .await?;
+    stage.ask(Asked::post("/run", said(LOOK)).showing(&short)).await?;
+
+    stage
+        .say("Now it is to change something. It shows exactly what it would send, and waits.")
+        .await?;
+    let create = said("create a meeting called Standup tomorrow at 9am");
+    let asked = Asked::post("/run", create).showing(&["/status", "/pending_action"]);
+    let asked = stage.ask(asked).await?;
+    let call = text_at(&asked, "/pending_action/tool_calls/0/call_id")?;
+
+    stage.say("Somebody says yes. The call is made once, whatever happens to the process.").await?;
+    let yes = json!({"thread_id": THREAD, "approvals": [{"call_id": call, "approved": true}]});
+    stage.ask(Asked::post("/resume", yes).showing(&short)).await?;
+
+    stage.say("The conversation goes on, and the meeting is there.").await?;
+    stage.ask(Asked::post("/run", said(LOOK)).showing(&short)).await?;
+    Ok(())
+}

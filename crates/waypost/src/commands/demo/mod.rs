@@ -1,0 +1,167 @@
+//! `waypost demo`: stories that are told while they happen, on a server of their own that nobody
+//! else needs and that is gone at the end. Every answer is the server's; the command that gets the
+//! same stands above it.
+
+mod telling;
+mod stage;
+mod plans;
+mod trade;
+mod calendar;
+mod tools;
+
+use crate::assembly::{Keys, assemble};
+use crate::environment::Environment;
+use crate::exit::{Exit, Failure};
+use crate::folder::TemporaryFolder;
+use crate::output::{Output, Table};
+use crate::signals::Signals;
+use clap::{Args, ValueEnum};
+use kernel::plan::mistake::Mistake;
+use serde_json::json;
+use server::config::Config;
+use server::project::{DEMO_SETTINGS, Project};
+use stage::Stage;
+use std::net::{Ipv4Addr, SocketAddr};
+use telling::Teller;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost demo                 # all stories
+  waypost demo trade           # one of them
+  waypost demo --fast          # without pauses
+  waypost demo --list          # which there are";
+
+/// What `waypost demo` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct DemoArgs {
+    /// The story [default: all of them]
+    #[arg(value_enum, hide_possible_values = true)]
+    story: Option<Story>,
+    /// List the stories
+    #[arg(long, conflicts_with = "story")]
+    list: bool,
+    /// Tell them without pauses; where no terminal is there are none anyway
+    #[arg(long)]
+    fast: bool,
+}
+
+/// A story.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Story {
+    Plans,
+    Trade,
+    Calendar,
+    Tools,
+}
+
+impl Story {
+    const ALL: [Story; 4] = [Story::Plans, Story::Trade, Story::Calendar, Story::Tools];
+
+    fn name(self) -> &'static str {
+        match self {
+            Story::Plans => "plans",
+            Story::Trade => "trade",
+            Story::Calendar => "calendar",
+            Story::Tools => "tools",
+        }
+    }
+
+    fn about(self) -> &'static str {
+        match self {
+            Story::Plans => "a plan that asks a person, and waits as long as it takes",
+            Story::Trade => "failed trades: handlers for known reasons, an agent for the others",
+            Story::Calendar => "an assistant that shows what it would change before it does",
+            Story::Tools => "the same tools and plans for MCP clients",
+        }
+    }
+
+    async fn tell(self, stage: &Stage) -> Result<(), Failure> {
+        stage.begin(self.name(), self.about()).await?;
+        match self {
+            Story::Plans => plans::tell(stage).await,
+            Story::Trade => trade::tell(stage).await,
+            Story::Calendar => calendar::tell(stage).await,
+            Story::Tools => tools::tell(stage).await,
+        }
+    }
+}
+
+/// Tells the stories.
+pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit, Failure> {
+    if args.list {
+        return list(output);
+    }
+    // Listened to from here on: a signal must not leave the temporary folder behind.
+    let mut signals = Signals::listen()?;
+    let folder = TemporaryFolder::new()?;
+    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = TcpListener::bind(nowhere).await.map_err(|error| unbound(&error))?;
+    let address = listener.local_addr().map_err(|error| unbound(&error))?;
+    let keys = Keys::of(&Environment::bare());
+    let starting = assemble(project()?, folder.path().to_path_buf(), address, keys);
+    let assembled = tokio::select! {
+        assembled = starting => assembled?,
+        () = signals.next() => return Err(interrupted()),
+    };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = server::serve(assembled, listener, async move {
+        // Nobody sends anything: whoever tells lets go of it.
+        let _ = stopped.await;
+    });
+    let telling = async {
+        let told = tokio::select! {
+            told = tell(&args, output, address) => told,
+            () = signals.next() => Err(interrupted()),
+        };
+        drop(stop);
+        told
+    };
+    let ((), told) = tokio::join!(serving, telling);
+    drop(folder);
+    told.map(|()| Exit::Ok)
+}
+
+async fn tell(args: &DemoArgs, output: Output, address: SocketAddr) -> Result<(), Failure> {
+    let stage = Stage::new(format!("http://{address}"), Teller::new(output, args.fast))?;
+    let stories = Story::ALL.into_iter();
+    for story in stories.filter(|story| args.story.is_none_or(|chosen| chosen == *story)) {
+        story.tell(&stage).await?;
+    }
+    stage.end().await
+}
+
+/// The embedded examples, with nothing of this machine's settings: neither keys nor other servers.
+fn project() -> Result<Project, Failure> {
+    let (file, text) = DEMO_SETTINGS;
+    let config = Config::parse(file, text).map_err(|mistakes| {
+        let lines = mistakes.iter().map(Mistake::to_string).collect();
+        Failure::new(Exit::Failed, "demo", "the demo's settings are wrong").lines(lines)
+    })?;
+    Ok(Project::demo_with(config))
+}
+
+fn list(output: Output) -> Result<Exit, Failure> {
+    if output.is_json() {
+        let story = |story: Story| json!({"story": story.name(), "about": story.about()});
+        let stories: Vec<_> = Story::ALL.into_iter().map(story).collect();
+        output.document(&json!({"items": stories}))?;
+        return Ok(Exit::Ok);
+    }
+    let mut table = Table::new(&["story", "about"]);
+    for story in Story::ALL {
+        table.row(vec![story.name().to_owned(), story.about().to_owned()]);
+    }
+    output.text(&table.text())?;
+    Ok(Exit::Ok)
+}
+
+fn unbound(error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, "listen", format!("cannot listen on this machine: {error}"))
+}
+
+fn interrupted() -> Failure {
+    Failure::new(Exit::Interrupted, "interrupted", "interrupted")
+}

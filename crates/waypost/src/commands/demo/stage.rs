@@ -1,0 +1,172 @@
+//! Where stories happen: requests to the server, each shown as the command that does the same.
+
+use super::telling::Teller;
+use crate::client::Client;
+use crate::exit::{Exit, Failure};
+use reqwest::Method;
+use serde_json::{Map, Value};
+
+/// The server, and who tells what it answers.
+pub(super) struct Stage {
+    url: String,
+    client: Client,
+    teller: Teller,
+}
+
+/// One request of a story.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked<'a> {
+    path: &'a str,
+    headers: &'a [(&'a str, &'a str)],
+    body: Option<Value>,
+    /// What of the answer is shown, as JSON Pointers in which `*` is every item; nothing is all.
+    shown: &'a [&'a str],
+    is_refused: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// A GET.
+    pub(super) fn get(path: &'a str) -> Self {
+        Self { path, ..Self::default() }
+    }
+
+    /// A POST.
+    pub(super) fn post(path: &'a str, body: Value) -> Self {
+        Self { path, body: Some(body), ..Self::default() }
+    }
+
+    /// The same with headers.
+    pub(super) fn with(self, headers: &'a [(&'a str, &'a str)]) -> Self {
+        Self { headers, ..self }
+    }
+
+    /// The same, of whose answer only these parts are shown.
+    pub(super) fn showing(self, shown: &'a [&'a str]) -> Self {
+        Self { shown, ..self }
+    }
+
+    /// The same, which the server is to refuse.
+    pub(super) fn refused(self) -> Self {
+        Self { is_refused: true, ..self }
+    }
+
+    /// What does the same in a terminal.
+    fn curl(&self, url: &str) -> String {
+        let mut lines = vec![format!("curl -s {url}{}", self.path)];
+        lines.extend(self.headers.iter().map(|(name, value)| format!("  -H '{name}: {value}'")));
+        if let Some(body) = &self.body {
+            // A quote ends the shell's text, stands for itself, and begins it again.
+            lines.push(format!("  -d '{}'", body.to_string().replace('\'', "'\\''")));
+        }
+        lines.join(" \\\n")
+    }
+}
+
+impl Stage {
+    pub(super) fn new(url: String, teller: Teller) -> Result<Self, Failure> {
+        let client = Client::new(&url)?;
+        Ok(Self { url, client, teller })
+    }
+
+    /// Begins a story.
+    pub(super) async fn begin(&self, name: &str, about: &str) -> Result<(), Failure> {
+        self.teller.title(name, about).await
+    }
+
+    /// Says what comes next.
+    pub(super) async fn say(&self, text: &str) -> Result<(), Failure> {
+        self.teller.say(text).await
+    }
+
+    /// The last words.
+    pub(super) async fn end(&self) -> Result<(), Failure> {
+        self.say(
+            "That was it: the server ends now, and its folder is removed. `waypost up --demo` \
+             serves the same for you to try, `waypost init` begins a project of your own.",
+        )
+        .await
+    }
+
+    /// Sends a request, shows it and its answer, and gives the whole answer.
+    pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Value, Failure> {
+        let curl = asked.curl(&self.url);
+        self.teller.command(&curl)?;
+        let method = if asked.body.is_some() { Method::POST } else { Method::GET };
+        let sent = self.client.send(method, asked.path, asked.headers, asked.body.as_ref());
+        let (status, answer) = sent.await?;
+        self.teller.answer(&curl, status, &picked(&answer, asked.shown)).await?;
+        if (status >= 400) == asked.is_refused {
+            return Ok(answer);
+        }
+        let what = format!("the demo's server answered {status} to `{}`", asked.path);
+        Err(Failure::new(Exit::Failed, "demo", what))
+    }
+}
+
+/// A text of an answer that the story goes on with.
+pub(super) fn text_at(answer: &Value, pointer: &str) -> Result<String, Failure> {
+    answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned).ok_or_else(|| {
+        let what = format!("there is no `{pointer}` in the answer of the demo's server");
+        Failure::new(Exit::Failed, "demo", what)
+    })
+}
+
+/// These parts of a value, by their last names; all of it where none are named.
+fn picked(value: &Value, shown: &[&str]) -> Value {
+    if shown.is_empty() {
+        return value.clone();
+    }
+    let mut parts = Map::new();
+    for pointer in shown {
+        let words: Vec<&str> = pointer.split('/').skip(1).collect();
+        let is_name = |word: &&&str| **word != "*" && word.parse::<usize>().is_err();
+        let name = words.iter().rev().find(is_name).copied().unwrap_or_default();
+        if let Some(part) = part(value, &words) {
+            parts.insert(name.to_owned(), part);
+        }
+    }
+    Value::Object(parts)
+}
+
+fn part(value: &Value, words: &[&str]) -> Option<Value> {
+    match words {
+        [] => Some(value.clone()),
+        ["*", rest @ ..] => {
+            let items = value.as_array()?.iter();
+            Some(items.filter_map(|item| part(item, rest)).collect())
+        }
+        [word, rest @ ..] => {
+            let inner = match value {
+                Value::Array(items) => items.get(word.parse::<usize>().ok()?)?,
+                _ => value.get(*word)?,
+            };
+            part(inner, rest)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_request_is_shown_as_what_a_shell_takes() {
+        let asked = Asked::post("/run", json!({"text": "it's"})).with(&[("A", "b")]);
+        assert_eq!(
+            asked.curl("http://host"),
+            "curl -s http://host/run \\\n  -H 'A: b' \\\n  -d '{\"text\":\"it'\\''s\"}'"
+        );
+        assert_eq!(Asked::get("/a").curl("http://host"), "curl -s http://host/a");
+    }
+
+    #[test]
+    fn parts_of_an_answer_are_picked() {
+        let value = json!({"run": {"status": "done", "asks": [{"id": 1}, {"id": 2}]}, "x": 1});
+        let parts = picked(&value, &["/run/status", "/run/asks/*/id", "/run/asks/0", "/gone"]);
+        assert_eq!(parts, json!({"status": "done", "id": [1, 2], "asks": {"id": 1}}));
+        assert_eq!(picked(&value, &[]), value);
+        assert_eq!(text_at(&value, "/run/status").unwrap(), "done");
+        assert!(text_at(&value, "/run/none").is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! How a story is told: sentences, the command that does the same, the answer in short. Pauses are
+//! for whoever watches a terminal; with `--json` each is one line.
+
+use crate::exit::Failure;
+use crate::outcome;
+use crate::output::{Output, printable};
+use serde_json::{Map, Value, json};
+use std::io::{IsTerminal, stdout};
+use std::time::Duration;
+
+/// How long a reader has for a sentence, and for an answer.
+const SENTENCE: Duration = Duration::from_millis(1_800);
+const ANSWER: Duration = Duration::from_millis(2_500);
+
+const LINE_CHARS_MAX: usize = 90;
+/// What an answer shows at most.
+const TEXT_CHARS_MAX: usize = 160;
+const ITEMS_MAX: usize = 4;
+const DEPTH_MAX: usize = 6;
+
+/// Who tells.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Teller {
+    output: Output,
+    has_pauses: bool,
+}
+
+impl Teller {
+    pub(super) fn new(output: Output, is_fast: bool) -> Self {
+        let has_pauses = !is_fast && !output.is_json() && stdout().is_terminal();
+        Self { output, has_pauses }
+    }
+
+    /// The head of a story.
+    pub(super) async fn title(self, name: &str, about: &str) -> Result<(), Failure> {
+        if self.output.is_json() {
+            return self.output.document(&json!({"story": name, "about": about}));
+        }
+        self.output.text(&format!("== {name}: {about} ==\n"))?;
+        self.pause(SENTENCE).await;
+        Ok(())
+    }
+
+    /// A sentence.
+    pub(super) async fn say(self, text: &str) -> Result<(), Failure> {
+        if self.output.is_json() {
+            return self.output.document(&json!({"say": text}));
+        }
+        self.output.text(&format!("{}\n", wrapped(text)))?;
+        self.pause(SENTENCE).await;
+        Ok(())
+    }
+
+    /// The command that is about to be done.
+    pub(super) fn command(self, curl: &str) -> Result<(), Failure> {
+        if self.output.is_json() {
+            return Ok(());
+        }
+        self.output.text(&indented(&format!("$ {curl}")))
+    }
+
+    /// What came of it.
+    pub(super) async fn answer(
+        self,
+        curl: &str,
+        status: u16,
+        answer: &Value,
+    ) -> Result<(), Failure> {
+        let answer = shortened(answer, DEPTH_MAX);
+        if self.output.is_json() {
+            let told = json!({"curl": curl, "status": status, "answer": answer});
+            return self.output.document(&told);
+        }
+        let text = printable(&outcome::pretty(&answer));
+        self.output.text(&format!("{}\n", indented(&format!("HTTP {status}\n{text}"))))?;
+        self.pause(ANSWER).await;
+        Ok(())
+    }
+
+    async fn pause(self, time: Duration) {
+        if self.has_pauses {
+            tokio::time::sleep(time).await;
+        }
+    }
+}
+
+/// A text in lines that fit.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if used > 0 && used + 1 + word.chars().count() > LINE_CHARS_MAX {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}
+
+/// The same value, as far as a reader wants it.
+fn shortened(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::String(text) if text.chars().count() > TEXT_CHARS_MAX => {
+            let kept: String = text.chars().take(TEXT_CHARS_MAX).collect();
+            Value::from(format!("{kept}…"))
+        }
+        Value::Array(items) if depth > 0 => {
+            let kept = items.iter().take(ITEMS_MAX).map(|item| shortened(item, depth - 1));
+            let mut kept: Vec<Value> = kept.collect();
+            if items.len() > ITEMS_MAX {
+                kept.push(Value::from(format!("… and {} more", items.len() - ITEMS_MAX)));
+            }
+            Value::Array(kept)
+        }
+        Value::Object(fields) if depth > 0 => {
+            let kept =
+                fields.iter().map(|(name, field)| (name.clone(), shortened(field, depth - 1)));
+            Value::Object(kept.collect::<Map<_, _>>())
+        }
+        Value::Array(_) | Value::Object(_) => Value::from("…"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit() {
+        let text = "word ".repeat(40);
+        let told = wrapped(&text);
+        assert!(told.lines().count() > 1);
+        assert!(told.lines().all(|line| line.chars().count() <= LINE_CHARS_MAX), "{told}");
+        assert_eq!(told.split_whitespace().count(), 40);
+        assert_eq!(wrapped("a b"), "a b");
+    }
+
+    #[test]
+    fn an_answer_is_cut_and_says_so() {
+        let long = "x".repeat(TEXT_CHARS_MAX + 1);
+        let value = json!({"items": [1, 2, 3, 4, 5, 6], "text": long, "deep": {"er": [[]]}});
+        let short = shortened(&value, 2);
+        assert_eq!(short["items"][4], json!("… and 2 more"));
+        assert_eq!(
+            short["text"].as_str().map(|text| text.chars().count()),
+            Some(TEXT_CHARS_MAX + 1)
+        );
+        assert_eq!(short["deep"]["er"], json!("…"));
+        assert_eq!(shortened(&json!({"a": [1, null]}), 6), json!({"a": [1, null]}));
+    }
+}

@@ -1,0 +1,82 @@
+//! Where events go: whether what is said of sinks can be used, whether their files can be written,
+//! and how they are where a server runs. Nobody's webhook is called.
+
+use super::disk;
+use super::finding::Finding;
+use crate::client::{Client, Request, read};
+use crate::context::Context;
+use crate::plans::load_project;
+use kernel::plan::mistake::Mistake;
+use server::event_sinks::Sending;
+use std::path::{Path, PathBuf};
+use wire::rest::{Page, Sink};
+
+/// The check's name.
+const NAME: &str = "sinks";
+/// More than any project has.
+const LOOKED_AT: usize = 200;
+
+/// What there is to say of them; nothing where the project cannot be read, which is told already.
+pub(super) async fn look(
+    (folder, data): (&Path, &Path),
+    context: &Context,
+    client: Option<&Client>,
+) -> Vec<Finding> {
+    let environment = context.environment.with_data(data);
+    let Ok(project) = load_project(folder, &environment) else { return Vec::new() };
+    let sendings = match project.sinks(data, &|name: &str| environment.any(name)) {
+        Ok(sendings) => sendings,
+        Err(mistakes) => return vec![mistaken(&mistakes)],
+    };
+    if sendings.is_empty() {
+        return vec![Finding::ok(NAME, "no events go out")];
+    }
+    let names: Vec<String> = sendings
+        .iter()
+        .map(|sending| format!("{} ({})", sending.config.name, sending.word()))
+        .collect();
+    let what = format!("{} sinks of events: {}", names.len(), names.join(", "));
+    let mut findings = vec![Finding::ok(NAME, what)];
+    findings.extend(sendings.iter().filter_map(unwritable));
+    if let Some(client) = client {
+        findings.extend(running(client).await);
+    }
+    findings
+}
+
+fn mistaken(mistakes: &[Mistake]) -> Finding {
+    let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+    Finding::fail(NAME, lines.join("; "), "mend it, and set the variables that it names")
+}
+
+/// A file whose folder cannot be written.
+fn unwritable(sending: &Sending) -> Option<Finding> {
+    let path = PathBuf::from(sending.target.as_deref().filter(|_| sending.word() == "file")?);
+    let name = &sending.config.name;
+    if path.is_dir() {
+        let what = format!("the file of `{name}` is a folder: {}", path.display());
+        return Some(Finding::fail(NAME, what, "name a file in `path`"));
+    }
+    let error = disk::try_to_write(path.parent()?).err()?;
+    let what = format!("the file of `{name}` cannot be written: {}: {error}", path.display());
+    Some(Finding::fail(NAME, what, "check the rights of its folder, or name another in `path`"))
+}
+
+/// Those that do not take what they are sent.
+async fn running(client: &Client) -> Vec<Finding> {
+    // A server of an earlier release has no such list.
+    let Ok(body) = client.list(Request::to(&["sinks"]), LOOKED_AT).await else {
+        return Vec::new();
+    };
+    let Ok(page) = read::<Page<Sink>>(&body) else { return Vec::new() };
+    let failing = |sink: Sink| {
+        let why = sink.last_error.filter(|_| sink.retrying + sink.failed > 0)?;
+        let what = format!(
+            "`{}` does not take events: {why}; {} are tried again, {} were given up",
+            sink.name, sink.retrying, sink.failed
+        );
+        let hint = format!("`waypost events deliveries {}`", sink.name);
+        Some(Finding::warn(NAME, what, &hint))
+    };
+    page.items.into_iter().filter_map(failing).collect()
+}

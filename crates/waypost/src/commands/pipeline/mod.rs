@@ -1,0 +1,71 @@
+//! `waypost pipeline`: what pipelines there are, whether a file is right, cases, and which roads
+//! they took. Testing a file needs no server.
+
+mod ls;
+mod send;
+mod test;
+mod stats;
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::place::project_folder;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost pipeline ls
+  waypost pipeline test pipelines/trade.yaml                   # checks the file, offline
+  waypost pipeline test pipelines/trade.yaml --case @case.json # which road a case would take
+  waypost pipeline send trade '{\"tradeId\": \"T-1\", \"reason\": \"Missing ISIN\"}'
+  waypost pipeline send trade tradeId=T-1 'reason=Missing ISIN'
+  waypost pipeline stats trade                                 # who decided, and why";
+
+/// What `waypost pipeline` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct PipelineArgs {
+    #[command(subcommand)]
+    command: PipelineCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PipelineCommand {
+    /// List the server's pipelines
+    Ls {
+        /// How many at most
+        #[arg(long, default_value_t = 200, value_parser = super::limit)]
+        limit: usize,
+    },
+    /// Check a pipeline's file, and say which road cases would take; offline
+    Test(test::TestArgs),
+    /// Send a case through the server and print what came of it
+    Send(send::SendArgs),
+    /// How many cases handlers took, and which reasons went to the agent
+    Stats {
+        /// The pipeline's name
+        name: String,
+    },
+}
+
+impl PipelineArgs {
+    /// The project that the command is about.
+    pub(crate) fn project(&self) -> PathBuf {
+        match &self.command {
+            PipelineCommand::Test(args) => args.project(),
+            PipelineCommand::Ls { .. }
+            | PipelineCommand::Send(_)
+            | PipelineCommand::Stats { .. } => project_folder(None),
+        }
+    }
+}
+
+/// Runs `waypost pipeline`.
+pub(crate) async fn run(args: PipelineArgs, context: &Context) -> Result<Exit, Failure> {
+    match args.command {
+        PipelineCommand::Ls { limit } => ls::run(context, limit).await,
+        PipelineCommand::Test(args) => test::run(context, &args),
+        PipelineCommand::Send(args) => send::run(context, args).await,
+        PipelineCommand::Stats { name } => stats::run(context, &name).await,
+    }
+}

@@ -1,0 +1,85 @@
+//! `waypost pipeline send`: one case through the server. The exit code says what came of it, as
+//! that of `waypost run` does.
+
+use crate::client::Request;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::near::{self, PIPELINES};
+use crate::output::Output;
+use crate::{input, outcome};
+use clap::Args;
+use serde_json::Value;
+use wire::rest::Ask;
+
+/// What `waypost pipeline send` takes.
+#[derive(Debug, Args)]
+pub(super) struct SendArgs {
+    /// The pipeline's name
+    name: String,
+    /// The case: `key=value ..`, a JSON text, @file, or - for standard input
+    #[arg(required = true)]
+    case: Vec<String>,
+}
+
+/// A pipeline says itself how long its requests take; this is for whoever waits.
+const ANSWER_SECONDS: u64 = super::super::WAIT_SECONDS_MAX;
+
+pub(super) async fn run(context: &Context, args: SendArgs) -> Result<Exit, Failure> {
+    let case = read(&args.case)?;
+    let client = context.client()?;
+    let request = Request::to(&["pipelines", &args.name, "cases"]).taking(ANSWER_SECONDS);
+    let sent = context.progress().during("waiting for the case", client.post(request, &case));
+    let answer = match sent.await {
+        Ok(answer) => answer,
+        Err(failure) => return Err(near::suggest(&client, PIPELINES, &args.name, failure).await),
+    };
+    if context.output.is_json() {
+        context.output.document(&answer)?;
+    } else {
+        tell(context, &answer)?;
+    }
+    Ok(exit_of(&answer))
+}
+
+/// A case as the command line gives it.
+pub(super) fn read(words: &[String]) -> Result<Value, Failure> {
+    match words {
+        [word] if word == "-" => input::text_or_file("@-"),
+        words => input::words(words),
+    }
+}
+
+fn tell(context: &Context, answer: &Value) -> Result<(), Failure> {
+    let output: Output = context.output;
+    output.text(&outcome::pretty(answer))?;
+    let ask: Option<Ask> = serde_json::from_value(answer["ask"].clone()).ok();
+    if let Some(ask) = ask {
+        output.talk("the case waits for a person; answer with");
+        output.talk(&format!("  {}", context.command(&outcome::answer_command(&ask))));
+    }
+    Ok(())
+}
+
+/// `ok`, `pending` and `error`, as the answer says it.
+fn exit_of(answer: &Value) -> Exit {
+    match answer["status"].as_str() {
+        Some("ok") => Exit::Ok,
+        Some("pending") => Exit::Paused,
+        _ => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_exit_code_says_what_came_of_a_case() {
+        let exit = |status: &str| exit_of(&json!({"status": status, "path": "agent"}));
+        assert_eq!(exit("ok"), Exit::Ok);
+        assert_eq!(exit("pending"), Exit::Paused);
+        assert_eq!(exit("error"), Exit::Failed);
+        assert_eq!(exit_of(&json!([])), Exit::Failed);
+    }
+}

@@ -1,0 +1,260 @@
+//! `waypost pipeline test`: reads and checks a pipeline's file as a server would, and says which
+//! road cases take. Offline, and no case runs.
+
+use super::send;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::Table;
+use crate::place::project_folder;
+use crate::plans::{Known, load_project};
+use clap::Args;
+use kernel::pipeline::{Case, HandlerKind, Pipeline};
+use kernel::pipeline_read::read_text;
+use kernel::plan::mistake::{Mistake, meant};
+use kernel::plan::source::{Node, NodeKind};
+use serde_json::{Value, json};
+use server::check_pipeline;
+use server::project::Project;
+use std::path::{Path, PathBuf};
+
+/// What `waypost pipeline test` takes.
+#[derive(Debug, Args)]
+pub(super) struct TestArgs {
+    /// The pipeline's file
+    file: PathBuf,
+    /// A case to find the road of: a JSON text or @file; may be given again
+    #[arg(long = "case", value_name = "JSON|@FILE")]
+    cases: Vec<String>,
+}
+
+impl TestArgs {
+    /// The project that the file is part of, else the present one: its plans may be handlers.
+    pub(super) fn project(&self) -> PathBuf {
+        let absolute = std::path::absolute(&self.file).ok();
+        let folder = absolute.as_deref().and_then(Path::parent);
+        let inside = folder.filter(|folder| folder.file_name().is_some_and(|it| it == "pipelines"));
+        match inside.and_then(Path::parent) {
+            Some(project) => project.to_path_buf(),
+            None => project_folder(None),
+        }
+    }
+}
+
+/// A pipeline's file and all that is wrong with it.
+struct Checked {
+    pipeline: Option<Pipeline>,
+    mistakes: Vec<Mistake>,
+}
+
+impl Checked {
+    fn add(&mut self, mistake: Mistake) {
+        if mistake.is_error() {
+            self.pipeline = None;
+        }
+        self.mistakes.push(mistake);
+    }
+}
+
+pub(super) fn run(context: &Context, args: &TestArgs) -> Result<Exit, Failure> {
+    let file = args.file.display().to_string();
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|error| Failure::usage(format!("cannot read `{file}`: {error}")))?;
+    let given: Vec<Value> = args.cases.chunks(1).map(send::read).collect::<Result<_, _>>()?;
+    let folder = context.project.clone().unwrap_or_else(|| args.project());
+    let mut project = load_project(&folder, &context.environment)?;
+    // Among the others: names, routes and ports are one pipeline's.
+    let known = project.add_pipeline(&args.file);
+    let known = known.map_err(|error| Failure::usage(error.to_string()))?;
+    let mut checked = check(&text, &args.file, context, &project);
+    let variables = |name: &str| context.environment.any(name);
+    for mistake in check_pipeline(&project, &known, &variables) {
+        let is_its = mistake.file.as_ref() == Some(&known);
+        checked.add(if is_its { Mistake { file: Some(file.clone()), ..mistake } } else { mistake });
+    }
+    let cases: Vec<Road> = match &checked.pipeline {
+        Some(pipeline) => given.iter().map(|case| Road::of(pipeline, case)).collect(),
+        None => Vec::new(),
+    };
+    tell(context, &file, &checked, &cases)?;
+    let is_refused = cases.iter().any(|road| road.refused.is_some());
+    Ok(if checked.pipeline.is_none() || is_refused { Exit::Failed } else { Exit::Ok })
+}
+
+fn check(text: &str, file: &Path, context: &Context, project: &Project) -> Checked {
+    let limits = &project.config.limits;
+    let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let read = read_text(text, &file.display().to_string(), &name.unwrap_or_default(), limits);
+    let (pipeline, mut mistakes) = match read {
+        Ok(read) => read,
+        Err(mistakes) => return Checked { pipeline: None, mistakes },
+    };
+    let known = Known::of(project, &context.environment);
+    let node = Node::parse(text, limits).ok();
+    let mut missing = Vec::new();
+    for tool in pipeline.tools.iter().filter(|tool| !known.has_tool(tool)) {
+        let hint = meant(tool, known.tools())
+            .unwrap_or_else(|| "`waypost tool ls` lists those of a server".to_owned());
+        let mistake = Mistake::error(format!("there is no tool `{tool}`")).hint(hint);
+        missing.push(placed(mistake, node.as_ref(), ("tools", tool.as_str())));
+    }
+    for handler in &pipeline.handlers {
+        let HandlerKind::Plan(plan) = &handler.kind else { continue };
+        if !known.has_plan(plan) {
+            let hint = meant(plan.as_str(), known.plans())
+                .unwrap_or_else(|| "`waypost plan validate` checks the project's".to_owned());
+            let mistake = Mistake::error(format!("there is no plan `{plan}`")).hint(hint);
+            missing.push(placed(mistake, node.as_ref(), ("handlers", plan.as_str())));
+        }
+    }
+    for mistake in &mut missing {
+        mistake.file = Some(file.display().to_string());
+    }
+    mistakes.extend(missing);
+    mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
+    let is_right = !mistakes.iter().any(Mistake::is_error);
+    Checked { pipeline: is_right.then_some(pipeline), mistakes }
+}
+
+/// The mistake where the file says this word below this key.
+fn placed(mistake: Mistake, node: Option<&Node>, (key, word): (&str, &str)) -> Mistake {
+    let found = node.and_then(|node| find(node.get(key)?, word));
+    match found {
+        Some(found) => mistake.at((found.line, found.column), format!("/{key}")),
+        None => mistake,
+    }
+}
+
+fn find<'n>(node: &'n Node, word: &str) -> Option<&'n Node> {
+    match &node.kind {
+        NodeKind::Text(text) => {
+            let plain = text.strip_prefix("plan:").map_or(text.as_str(), str::trim);
+            (plain == word).then_some(node)
+        }
+        NodeKind::List(items) => items.iter().find_map(|item| find(item, word)),
+        NodeKind::Map(entries) => entries.iter().find_map(|(_, inner)| find(inner, word)),
+        NodeKind::Null | NodeKind::Bool(_) | NodeKind::Number(_) => None,
+    }
+}
+
+/// Which road a case takes.
+#[derive(Debug, PartialEq)]
+struct Road {
+    id: String,
+    reason: String,
+    /// The type of its handler; an agent does it where there is none.
+    handler: Option<&'static str>,
+    /// Why it is not taken at all.
+    refused: Option<String>,
+}
+
+impl Road {
+    fn of(pipeline: &Pipeline, body: &Value) -> Self {
+        match pipeline.admit(body) {
+            Ok(Case { id, reason, handler, .. }) => {
+                let handler = handler.and_then(|index| pipeline.handlers.get(index));
+                let handler = handler.map(|handler| handler.kind.name());
+                Self { id, reason, handler, refused: None }
+            }
+            Err(bad) => {
+                let refused = Some(bad.to_string());
+                Self { id: String::new(), reason: String::new(), handler: None, refused }
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        match (&self.refused, self.handler) {
+            (Some(why), _) => format!("refused: {why}"),
+            (None, Some(handler)) => format!("deterministic: {handler}"),
+            (None, None) => "unknown -> agent".to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let road = match (&self.refused, self.handler) {
+            (Some(_), _) => "refused",
+            (None, Some(_)) => "deterministic",
+            (None, None) => "agent",
+        };
+        json!({
+            "case": self.id,
+            "reason": self.reason,
+            "road": road,
+            "handler": self.handler,
+            "refused": self.refused,
+        })
+    }
+}
+
+fn tell(context: &Context, file: &str, checked: &Checked, roads: &[Road]) -> Result<(), Failure> {
+    let output = context.output;
+    let errors = checked.mistakes.iter().filter(|mistake| mistake.is_error()).count();
+    if output.is_json() {
+        return output.document(&json!({
+            "valid": errors == 0,
+            "file": file,
+            "pipeline": checked.pipeline.as_ref().map(|pipeline| &pipeline.name),
+            "mistakes": checked.mistakes,
+            "cases": roads.iter().map(Road::json).collect::<Vec<_>>(),
+        }));
+    }
+    for mistake in &checked.mistakes {
+        output.text(&mistake.to_string())?;
+    }
+    if !roads.is_empty() {
+        let mut table = Table::new(&["case", "reason", "road"]);
+        for road in roads {
+            table.row(vec![road.id.clone(), road.reason.clone(), road.text()]);
+        }
+        output.text(&table.text())?;
+    }
+    let warnings = checked.mistakes.len() - errors;
+    let handlers = checked.pipeline.as_ref().map_or(0, |pipeline| pipeline.handlers.len());
+    output.talk(&format!("{handlers} handlers, {errors} errors, {warnings} warnings"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::limits::Limits;
+
+    const FILE: &str = "\
+http: {route: /desk}
+schema: {caseIdField: id, allowedFields: [id, reason], requiredFields: [id, reason]}
+handlers:
+  - {reason: old, type: escalate}
+  - reason: new
+    type: 'plan: desk/greet'
+tools: [{type: raise-ticket}, {name: desk.call}]
+llm: {type: stub}
+";
+
+    fn pipeline() -> Pipeline {
+        let read = read_text(FILE, "desk.yaml", "desk", &Limits::default());
+        read.unwrap_or_else(|mistakes| panic!("{mistakes:?}")).0
+    }
+
+    #[test]
+    fn a_case_takes_a_road_or_is_refused() {
+        let pipeline = pipeline();
+        let road = |body: Value| Road::of(&pipeline, &body).text();
+        assert_eq!(road(json!({"id": "1", "reason": "old"})), "deterministic: escalate");
+        assert_eq!(road(json!({"id": "1", "reason": "Old"})), "unknown -> agent");
+        let refused = Road::of(&pipeline, &json!({"id": "1"}));
+        assert_eq!(refused.text(), "refused: Missing required field(s): reason");
+        assert_eq!(refused.json()["road"], "refused");
+    }
+
+    #[test]
+    fn what_is_missing_is_shown_where_it_is_named() {
+        let node = Node::parse(FILE, &Limits::default()).unwrap();
+        let place = |key: &str, word: &str| {
+            let mistake = placed(Mistake::error("gone"), Some(&node), (key, word));
+            (mistake.line, mistake.column)
+        };
+        assert_eq!(place("handlers", "desk/greet").0, 6);
+        assert_eq!(place("tools", "desk.call").0, 7);
+        assert_eq!(place("tools", "events.publish"), (0, 0));
+    }
+}

@@ -1,0 +1,108 @@
+//! `waypost demo`: every story is told with real answers, without a terminal, a key or a network,
+//! and nothing is left behind.
+
+use crate::process::{command, terminate, waypost, waypost_with};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use testkit::harness::{processes_with, wait_for};
+
+const STORIES: [&str; 4] = ["plans", "trade", "calendar", "tools"];
+
+/// What the server itself said, story by story.
+const SAID: [&str; 11] = [
+    "\"status\": \"waiting\"",
+    "\"answer\": \"Hello, Ada!\"",
+    "HTTP 409",
+    "\"path\": \"deterministic\"",
+    "\"type\": \"TradeRepaired\"",
+    "\"ticketId\": \"TICKET-",
+    "Missing required field(s): reason",
+    "\"reason\": \"Amount mismatch\"",
+    "\"status\": \"confirmation_required\"",
+    "\"tool_name\": \"create_event\"",
+    "\"resultType\": \"input_required\"",
+];
+
+/// What is in a folder.
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().path().display().to_string()).collect()
+}
+
+#[test]
+fn every_story_is_told_and_nothing_is_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    // What a shell may have set is not used: no other server, no model, no port.
+    let variables = [
+        ("TMPDIR", temporary.to_str().unwrap()),
+        ("ASSISTANT_MCP_URL", "http://127.0.0.1:1/mcp"),
+        ("OPENAI_API_KEY", "never sent"),
+        ("WAYPOST_PORT", "1"),
+    ];
+    let told = waypost_with(folder.path(), &["demo"], &variables).code(0);
+    for story in STORIES {
+        assert!(told.stdout.contains(&format!("== {story}: ")), "no {story} in {}", told.stdout);
+    }
+    for said in SAID {
+        assert!(told.stdout.contains(said), "nobody said `{said}` in {}", told.stdout);
+    }
+    let looks = told.stdout.matches("Standup").count();
+    assert!(looks > 2, "the meeting is asked for, and there at the end: {}", told.stdout);
+    assert_eq!(told.stderr, "", "nothing but the story");
+    assert_eq!(entries(&temporary), Vec::<String>::new());
+    assert_eq!(entries(folder.path()), [temporary.display().to_string()]);
+    let left = processes_with("calendar-server");
+    let ours = |seen: &testkit::harness::Seen| {
+        seen.words.iter().any(|word| word.starts_with(temporary.to_str().unwrap()))
+    };
+    assert!(!left.iter().any(ours), "a process is left: {left:?}");
+}
+
+#[test]
+fn whoever_ends_it_in_the_middle_finds_nothing_left() {
+    const LIMIT: Duration = Duration::from_secs(60);
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let mut demo = command(folder.path(), &["demo"]);
+    demo.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut demo = demo.spawn().unwrap();
+    let has_begun = || (!entries(&temporary).is_empty()).then_some(());
+    wait_for("the demo's own folder", LIMIT, has_begun);
+    terminate(demo.id());
+    let status = wait_for("the demo to end", LIMIT, || demo.try_wait().unwrap());
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(entries(&temporary), Vec::<String>::new());
+}
+
+#[test]
+fn one_story_is_told_alone_and_for_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = waypost(folder.path(), &["--json", "demo", "trade", "--fast"]).code(0);
+    let lines: Vec<Value> =
+        told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["story"], "trade");
+    let heads = lines.iter().filter(|line| line["story"].is_string()).count();
+    assert_eq!(heads, 1);
+    let answers: Vec<&Value> = lines.iter().filter(|line| line["curl"].is_string()).collect();
+    assert_eq!(answers[1]["status"], 200);
+    assert_eq!(answers[1]["answer"]["path"], "deterministic");
+    assert!(answers[1]["curl"].as_str().unwrap().contains("/trade/failures"), "{}", answers[1]);
+    let stats = &answers.last().unwrap()["answer"];
+    assert_eq!((&stats["total"], &stats["deterministic"]), (&json!(3), &json!(1)), "{stats}");
+}
+
+#[test]
+fn stories_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let listed = waypost(folder.path(), &["demo", "--list"]).code(0);
+    let names: Vec<&str> =
+        listed.stdout.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, STORIES);
+    waypost(folder.path(), &["demo", "trades"]).code(2).says("'trade'");
+}

@@ -1,0 +1,220 @@
+//! `waypost up --watch`: plans, rules and pipelines change while a run waits for a person. The run
+//! keeps its plan and its model, the next one takes the new; what is wrong changes nothing and is
+//! told, until it is mended, wherever that is.
+
+use crate::process::{Ended, Server, write};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+use testkit::harness::wait_for;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+const SETTINGS: &str =
+    "[models.desk]\nrules = \"rules/desk.yaml\"\n\n[agents]\ndefault = \"desk\"\n";
+const AGENT: &str = "refName: desk\nname: The desk\nllmConfigRef: desk\n";
+
+fn plan(word: &str) -> String {
+    format!(
+        "description: greets\nstartStepId: ask\nsteps:\n  \
+         - {{id: ask, type: human_in_the_loop, message: who?, nextStepIdOnInput: end}}\n  \
+         - {{id: end, type: final_response, message: '{word} {{{{ context.human_input }}}}'}}\n"
+    )
+}
+
+fn rules(word: &str) -> String {
+    format!(
+        "version: 1\nabout: says one word\n\
+         rules: [{{rule: never, when: {{said: xyzzy}}, say: never}}]\nfallback: {{say: {word}}}\n"
+    )
+}
+
+fn pipeline(reasons: &[&str]) -> String {
+    let handler = |reason: &&str| format!("  - {{reason: {reason}, type: escalate}}\n");
+    let handlers: String = reasons.iter().map(handler).collect();
+    format!(
+        "http: {{route: /desk/cases}}\n\
+         schema: {{caseIdField: tradeId, allowedFields: [tradeId, reason], \
+         requiredFields: [tradeId, reason]}}\n\
+         tools: [{{type: publish-event}}]\nllm: {{type: stub}}\nhandlers:\n{handlers}"
+    )
+}
+
+/// A pipeline whose agent calls something that fails, and goes on once it is told what came of it.
+const STUCK: &str = r#"
+http: {route: /desk/cases}
+schema: {caseIdField: tradeId, allowedFields: [tradeId, reason], requiredFields: [tradeId, reason]}
+tools: ['http::request', {type: publish-event}]
+llm:
+  type: rules
+  params:
+    rules:
+      version: 1
+      rules:
+        - rule: look
+          when: {if: not calls}
+          command: {tool: 'http::request', args: {url: 'http://127.0.0.1:1/'}, stop: false}
+        - rule: tell
+          command: {tool: events.publish, args: {type: Told, tradeId: '{{ event.tradeId }}'}}
+      fallback: {say: nothing}
+"#;
+
+/// A desk whose plans, rules and pipeline can be rewritten.
+struct Desk {
+    folder: tempfile::TempDir,
+    server: Server,
+}
+
+impl Desk {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &[("waypost.toml", SETTINGS), ("agents/desk.yaml", AGENT)]);
+        Self::fill(folder.path(), ("old", "old", &["Known"]));
+        let server = Server::watched(folder.path());
+        Self { folder, server }
+    }
+
+    fn fill(folder: &Path, (greets, says, knows): (&str, &str, &[&str])) {
+        let files = [
+            ("plans/desk/greet.yaml", plan(greets)),
+            ("rules/desk.yaml", rules(says)),
+            ("pipelines/desk.yaml", pipeline(knows)),
+        ];
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        write(folder, &files);
+    }
+
+    fn change(&self, greets: &str, says: &str, knows: &[&str]) {
+        Self::fill(self.folder.path(), (greets, says, knows));
+    }
+
+    /// Waits until the log has this so often; what it says by then.
+    fn logged(&self, words: &str, times: usize) -> String {
+        wait_for(&format!("`{words}` in the log"), LIMIT, || {
+            Some(self.server.log()).filter(|log| log.matches(words).count() >= times)
+        })
+    }
+
+    /// Starts a greeting, and gives the ask that it waits for.
+    fn greet(&self) -> String {
+        let run = self.server.json(&["plan", "run", "desk/greet"]).code(3).json();
+        run["run"]["asks"][0]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// What it says once it is answered.
+    fn greeted(&self, ask: &str) -> String {
+        self.server.run(&["inbox", "answer", ask, "Ada"]).code(0).stdout.trim_end().to_owned()
+    }
+
+    fn says(&self) -> String {
+        self.server.run(&["run", "hello"]).code(0).stdout.trim_end().to_owned()
+    }
+
+    /// The road of a case.
+    fn road(&self, id: &str, reason: &str) -> Value {
+        let case = format!("{{\"tradeId\": \"{id}\", \"reason\": \"{reason}\"}}");
+        let sent: Ended = self.server.json(&["pipeline", "send", "desk", &case]).code(0);
+        sent.json()["path"].clone()
+    }
+}
+
+#[test]
+fn what_changes_is_taken_and_a_run_that_waits_keeps_its_plan() {
+    let desk = Desk::open();
+    let waiting = desk.greet();
+    assert_eq!(desk.says(), "old");
+    assert_eq!(desk.road("1", "Known"), "deterministic");
+    assert_eq!(desk.road("2", "Rare"), "agent");
+
+    desk.change("new", "new", &["Known", "Rare"]);
+    wait_for("the new handler", LIMIT, || {
+        let listed = desk.server.json(&["pipeline", "ls"]).code(0).json();
+        (listed["items"][0]["handlers"].as_array().unwrap().len() == 2).then_some(())
+    });
+    // A look may fall between two of the files, and this one was written last.
+    desk.logged("pipelines/desk.yaml", 1);
+    assert_eq!(desk.says(), "new");
+    assert_eq!(desk.road("3", "Rare"), "deterministic");
+    let next = desk.greet();
+    assert_eq!(desk.greeted(&waiting), "old Ada");
+    assert_eq!(desk.greeted(&next), "new Ada");
+    assert!(desk.logged("reloaded: ", 1).contains("plans/desk/greet.yaml"));
+}
+
+#[test]
+fn what_is_wrong_changes_nothing_and_is_told_with_its_place() {
+    let desk = Desk::open();
+    let broken = plan("broken").replace("final_response", "final_respons");
+    // The rules are right, and still they are not taken: all of it or none.
+    write(desk.folder.path(), &[("plans/desk/greet.yaml", &broken)]);
+    desk.logged("not reloaded", 1);
+    write(desk.folder.path(), &[("rules/desk.yaml", &rules("new"))]);
+    let log = desk.logged("not reloaded", 2);
+    assert!(log.contains("plans/desk/greet.yaml:5:"), "{log}");
+    assert_eq!(desk.says(), "old");
+    let ask = desk.greet();
+    assert_eq!(desk.greeted(&ask), "old Ada");
+
+    desk.change("mended", "new", &["Known"]);
+    desk.logged("reloaded: plans/desk/greet.yaml", 1);
+    assert_eq!(desk.says(), "new");
+    let ask = desk.greet();
+    assert_eq!(desk.greeted(&ask), "mended Ada");
+
+    // A handler whose plan is not there is known only with all the rest, and takes nothing with it.
+    let nowhere = pipeline(&[]) + "  - {reason: Lost, plan: desk/nowhere}\n";
+    write(
+        desk.folder.path(),
+        &[("pipelines/desk.yaml", &nowhere), ("rules/desk.yaml", &rules("never"))],
+    );
+    let log = desk.logged("desk/nowhere", 1);
+    assert!(log.contains("pipelines/desk.yaml:"), "{log}");
+    assert_eq!(desk.says(), "new");
+    assert_eq!(desk.road("1", "Known"), "deterministic");
+
+    let settings = format!("{SETTINGS}\n[limits]\n");
+    write(desk.folder.path(), &[("waypost.toml", &settings)]);
+    desk.logged("waypost.toml changed: restart to take it", 1);
+}
+
+#[test]
+fn a_run_goes_on_with_the_model_of_a_pipeline_that_is_gone() {
+    let desk = Desk::open();
+    write(desk.folder.path(), &[("pipelines/desk.yaml", STUCK)]);
+    desk.logged("reloaded: pipelines/desk.yaml\n", 1);
+    let case = "{\"tradeId\": \"1\", \"reason\": \"any\"}";
+    desk.server.run(&["pipeline", "send", "desk", case]).code(3).says("127.0.0.1:1");
+    let asks = desk.server.json(&["inbox", "ls"]).code(0).json();
+    let ask = asks["items"][0]["id"].as_str().unwrap();
+
+    std::fs::remove_file(desk.folder.path().join("pipelines/desk.yaml")).unwrap();
+    desk.logged("reloaded: pipelines/desk.yaml\n", 2);
+    desk.server.run(&["pipeline", "send", "desk", case]).code(1).says("there is no pipeline");
+    let skip = ["inbox", "answer", ask, "--action", "skip", "--output", "{\"status\": 200}"];
+    let done = desk.server.json(&skip).code(0).json();
+    assert_eq!(done["run"]["answer"]["result"]["event"]["type"], "Told", "{done}");
+}
+
+#[test]
+fn what_is_read_at_the_start_alone_keeps_no_change_out() {
+    let desk = Desk::open();
+    write(desk.folder.path(), &[(".mcp.json", "{")]);
+    desk.logged(".mcp.json changed: restart to take it", 1);
+    write(desk.folder.path(), &[("plans/desk/greet.yaml", &plan("new"))]);
+    let log = desk.logged("reloaded: plans/desk/greet.yaml", 1);
+    assert!(!log.contains("not reloaded"), "{log}");
+}
+
+#[test]
+fn what_is_mended_where_nobody_looks_is_taken_too() {
+    let desk = Desk::open();
+    let rules_elsewhere = "llm: {type: stub, params: {rules: elsewhere/desk.txt}}";
+    let text = pipeline(&["Known", "Rare"]).replace("llm: {type: stub}", rules_elsewhere);
+    write(desk.folder.path(), &[("pipelines/desk.yaml", &text)]);
+    desk.logged("elsewhere/desk.txt", 1);
+    write(desk.folder.path(), &[("elsewhere/desk.txt", &rules("new"))]);
+    let log = desk.logged("reloaded: elsewhere/desk.txt, pipelines/desk.yaml", 1);
+    assert_eq!(log.matches("not reloaded").count(), 1, "the same mistake is told once: {log}");
+    assert_eq!(desk.road("1", "Rare"), "deterministic");
+}

@@ -1,0 +1,93 @@
+//! Where events go, and how each of them got there.
+
+use serde::{Deserialize, Serialize};
+
+/// A place that events go to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sink {
+    /// Its name.
+    pub name: String,
+    /// What it is: `stdout`, `file` or `webhook`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it leads: a file, or an address without query and password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Patterns of the types that go there; absent where all do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub types: Option<Vec<String>>,
+    /// How far it came: everything in the feed before this place is dealt with.
+    pub place: String,
+    /// How many rows of the feed are still ahead of it.
+    pub lag: u64,
+    /// How many events it took since the server started.
+    pub delivered: u64,
+    /// How many were given up since then.
+    pub failed: u64,
+    /// How many are tried again.
+    pub retrying: u64,
+    /// What went wrong last since the server started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+}
+
+/// One event's way to one sink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivery {
+    /// The event's id.
+    pub event: String,
+    /// The event's type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The sink.
+    pub sink: String,
+    /// The session whose journal holds it.
+    pub session: String,
+    /// Its place in that journal.
+    pub seq: u64,
+    /// Where it stands: `retrying`, `delivered` or `failed`.
+    pub status: DeliveryStatus,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When first.
+    pub first_at: String,
+    /// When last.
+    pub last_at: String,
+    /// When next, while it is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_at: Option<String>,
+    /// The HTTP status that the receiver answered with last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<u16>,
+    /// What went wrong last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DeliveryStatus {
+    /// It is tried again.
+    Retrying,
+    /// It is over there.
+    Delivered,
+    /// Nobody tries any more; a person can resend it.
+    Failed,
+}
+
+impl DeliveryStatus {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Retrying, Self::Delivered, Self::Failed];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Retrying => "retrying",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+}
