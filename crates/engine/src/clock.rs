@@ -5,6 +5,7 @@
 use futures::future::{BoxFuture, Either, select};
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::ids::Millis;
+use std::cell::RefCell;
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,19 +25,35 @@ impl Clock for SystemClock {
     }
 }
 
-/// The system's randomness.
+/// The system's randomness, fetched by the page: a request makes several ids, and each would be a
+/// call into the system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEntropy;
 
+/// How many numbers are fetched at once, for each thread.
+const NUMBERS: usize = 64;
+
+thread_local! {
+    static FETCHED: RefCell<Vec<[u8; 16]>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Entropy for SystemEntropy {
     fn bits(&self) -> u128 {
-        let mut bytes = [0u8; 16];
-        if getrandom::fill(&mut bytes).is_err() {
-            // Without randomness ids would collide and approvals could be guessed.
-            tracing::error!("the system gives no randomness");
-            std::process::abort();
-        }
-        u128::from_be_bytes(bytes)
+        FETCHED.with_borrow_mut(|fetched| {
+            if fetched.is_empty() {
+                fetched.resize(NUMBERS, [0; 16]);
+                if getrandom::fill(fetched.as_flattened_mut()).is_err() {
+                    // Without randomness ids would collide and approvals could be guessed.
+                    tracing::error!("the system gives no randomness");
+                    std::process::abort();
+                }
+            }
+            let last = fetched.len() - 1;
+            // What was given out must not be found here again.
+            let bits = u128::from_be_bytes(std::mem::take(&mut fetched[last]));
+            fetched.truncate(last);
+            bits
+        })
     }
 }
 
@@ -89,4 +106,19 @@ pub async fn yield_now() {
         std::task::Poll::Pending
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_number_is_given_out_twice_however_many_are_fetched_at_once() {
+        let taken = |_| (0..NUMBERS * 3).map(|_| SystemEntropy.bits()).collect::<Vec<u128>>();
+        let threads: Vec<_> = (0..4).map(|it| std::thread::spawn(move || taken(it))).collect();
+        let all: Vec<u128> =
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+    }
 }
