@@ -195,8 +195,14 @@ impl Wire {
         // the answer itself need not wake anybody, nor leave the turn to others.
         let mut answering = pin!(unconstrained(sender.try_send_request(request)));
         let answered = poll_fn(|context| {
+            // First of all the request goes in, so that driving finds it and need not be woken for
+            // it; what driving brings is then looked for at once.
+            let mut unwoken = Context::from_waker(Waker::noop());
+            if let Poll::Ready(answer) = answering.as_mut().poll(&mut unwoken) {
+                return Poll::Ready(answer);
+            }
             drive(connection, context);
-            answering.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            answering.as_mut().poll(&mut unwoken)
         });
         match answered.await {
             Ok(response) => Exchanged::Answered(response),
