@@ -21,6 +21,10 @@ const AT_THE_WRITE: usize = 4;
 const UNHEARD: usize = 2;
 /// Longer than a call needs from the journal to the calendar's pipe.
 const ON_ITS_WAY: Duration = Duration::from_millis(500);
+/// Longer than the calendar needs to write an event that it was asked for.
+const TO_WRITE: Duration = Duration::from_secs(5);
+/// How often it is looked whether it did.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// When the demo is killed.
 #[derive(Debug, Clone, Copy)]
@@ -75,13 +79,21 @@ fn hold_amid(house: &mut House, data: &Path, (thread, call): (&str, &Asked), cal
     wait_for("the approved call to be under way", LIMIT, || {
         (house.thread(thread)["status"] == "running").then_some(())
     });
-    // The rest of its way is a write to a pipe.
-    thread::sleep(ON_ITS_WAY);
-    send_signal("STOP", house.pid());
-    calendars.iter().for_each(|calendar| send_signal("CONT", calendar.pid));
     let (file, name) = (data.join("calendar/calendars/primary.ics"), call.text("name"));
+    let is_done = || fs::read_to_string(&file).is_ok_and(|text| text.contains(name));
     wait_for("the calendar to have done the call", LIMIT, || {
-        fs::read_to_string(&file).is_ok_and(|text| text.contains(name)).then_some(())
+        // One of the two stands still at any time, so the answer is never heard. The rest of the
+        // call's way is a write to a pipe; where that takes longer, the demo gets another moment.
+        calendars.iter().for_each(|calendar| send_signal("STOP", calendar.pid));
+        send_signal("CONT", house.pid());
+        thread::sleep(ON_ITS_WAY);
+        send_signal("STOP", house.pid());
+        calendars.iter().for_each(|calendar| send_signal("CONT", calendar.pid));
+        let begun = Instant::now();
+        while begun.elapsed() < TO_WRITE && !is_done() {
+            thread::sleep(LOOK);
+        }
+        is_done().then_some(())
     });
 }
 
