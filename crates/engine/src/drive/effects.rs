@@ -18,7 +18,7 @@ use kernel::event::Fact;
 use kernel::fault::Fault;
 use kernel::ids::{CallId, FrameId, RunId, StepId};
 use kernel::pointer::Want;
-use kernel::session::CallState;
+use kernel::session::{CallState, OpenCall};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -180,6 +180,28 @@ impl Driver {
             wanted
         });
         self.drop_orphan_turns();
+    }
+
+    /// What calls wanted that end with this fact will not be given any more: whatever their tools
+    /// hold for it can go. To be asked before the fact is applied.
+    pub(super) fn forget_wants(&self, fact: &Fact) {
+        if !matches!(fact, Fact::RunEnded { .. } | Fact::FrameCancelled { .. }) {
+            return;
+        }
+        let ends = |open: &OpenCall| match fact {
+            Fact::RunEnded { run, .. } => open.run == *run,
+            Fact::FrameCancelled { frame } => open.request.frame == *frame,
+            _ => false,
+        };
+        let Some(session) = &self.session else { return };
+        for open in session.calls.values().filter(|&open| ends(open)) {
+            let CallState::Wanting(wanting) = &open.state else { continue };
+            let Some(run) = session.runs.get(&open.run) else { continue };
+            let caller = self.caller(&run.by);
+            if let Some(listed) = self.shared.gate.find(&caller, open.request.tool.as_str()) {
+                listed.tool.forget(&wanting.wants.state);
+            }
+        }
     }
 
     /// Takes in what arrived.

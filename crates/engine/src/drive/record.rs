@@ -23,6 +23,7 @@ impl Driver {
         let seq = self.session.as_ref().ok_or_else(no_session)?.seq + 1;
         let event = Event { seq, at: self.shared.clock.now(), v: VERSION, fact };
         let seen = self.ended(&event);
+        self.forget_wants(&event.fact);
         let Some(session) = &mut self.session else { return Err(no_session()) };
         // Before it is applied: an agent's call that finished is gone after that.
         let said = is_said(session, &event.fact).then(|| event.fact.clone());

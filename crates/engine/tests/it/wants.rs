@@ -177,6 +177,8 @@ async fn cancel_withdraws_what_a_tool_wants_and_a_fork_asks_its_tool_anew() {
     let report = world.engine.cancel(&caller(), waiting.run.id).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
     assert_eq!(report.run.last_error.unwrap().hint, None, "a write that did nothing is unknown");
+    let forgotten = world.ledger.2.lock().unwrap().clone();
+    assert_eq!(forgotten, [json!({"asked": 1})], "its tool may hold something for the answer");
     let late = world.engine.reply(&caller(), ask.id, fill("ann"), None, 1_000).await.unwrap_err();
     assert_eq!((late.code, world.sent()), ("withdrawn", 2));
 }

@@ -29,9 +29,14 @@ pub const LOOK: Duration = Duration::from_millis(10);
 /// How often it looks; each look takes its time, too.
 pub const LOOKS_MAX: usize = 6_000;
 
-/// What tools were sent, in order, and the spans that came with it.
+/// What tools were sent, in order, and the spans that came with it; and the states that they were
+/// told to forget.
 #[derive(Default)]
-pub struct Ledger(pub Mutex<Vec<(String, Value)>>, pub Mutex<Vec<Option<TraceParent>>>);
+pub struct Ledger(
+    pub Mutex<Vec<(String, Value)>>,
+    pub Mutex<Vec<Option<TraceParent>>>,
+    pub Mutex<Vec<Value>>,
+);
 
 /// A tool that notes its calls and then waits for a permit.
 struct Held {
@@ -43,6 +48,9 @@ struct Held {
 impl Tool for Held {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
+    }
+    fn forget(&self, state: &Value) {
+        self.ledger.2.lock().unwrap().push(state.clone());
     }
     fn call<'a>(
         &'a self,

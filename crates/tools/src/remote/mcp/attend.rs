@@ -38,12 +38,18 @@ pub(crate) struct Attended {
     news: Option<News>,
     listing: Option<BoxFuture<'static, Result<Listed, AskError>>>,
     listening: Option<BoxFuture<'static, Deaf>>,
+    /// Which lists are read now, or were read last, and how often in a row that failed.
+    reading: Which,
+    stumbles: u32,
     /// Which lists should be read anew, and when.
     due: Which,
     due_at: Millis,
     /// When all should be, if nothing is heard before.
     refresh_at: Millis,
     ttl_ms: Option<u64>,
+    /// How many wait to know how it is: since what is read now was begun, and before that.
+    asked: usize,
+    answers: usize,
     /// How often the stream of news ended soon after it was opened, and when it was opened.
     deaf: u32,
     listens_since: Millis,
@@ -86,8 +92,9 @@ enum Woken {
 }
 
 impl Attended {
-    /// Attends to this server from now on; everything is listed at once.
-    pub(crate) fn new(link: Arc<Link>, peer: Arc<Peer>) -> Self {
+    /// Attends to this server from now on; everything is listed at once. So many wait already to
+    /// know how it is.
+    pub(crate) fn new(link: Arc<Link>, peer: Arc<Peer>, waiting: usize) -> Self {
         let now = link.parts.clock.now();
         Self {
             news: peer.news(),
@@ -96,10 +103,14 @@ impl Attended {
             peer,
             listing: None,
             listening: None,
+            reading: Which::NONE,
+            stumbles: 0,
             due: Which::ALL,
             due_at: now,
             refresh_at: now,
             ttl_ms: None,
+            asked: waiting,
+            answers: 0,
             deaf: 0,
             listens_since: now,
             listed: false,
@@ -118,6 +129,7 @@ impl Attended {
                 Woken::Due => self.list(),
                 Woken::Doubted => self.doubted(),
                 Woken::Check(check) => {
+                    self.asked += 1;
                     self.list_soon(Which::ALL, 0);
                     return Event::Check(check);
                 }
@@ -128,15 +140,16 @@ impl Attended {
         }
     }
 
-    /// Whether everything is listed that should be.
-    pub(crate) fn is_up_to_date(&self) -> bool {
-        self.due == Which::NONE && self.listing.is_none()
+    /// How many of those who wait longest to know how it is have their answer in what was just
+    /// listed: it was read after they asked. What the server tells meanwhile does not make them
+    /// wait longer.
+    pub(crate) fn answered_checks(&mut self) -> usize {
+        std::mem::take(&mut self.answers)
     }
 
     async fn wake(&mut self, checks: &mut mpsc::Receiver<Check>) -> Woken {
         let idle = self.listing.is_none();
-        let at = if self.due == Which::NONE { self.refresh_at } else { self.due_at };
-        let timer = self.link.parts.clock.sleep_until(at);
+        let timer = self.link.parts.clock.sleep_until(self.next_at());
         // News last: a server that never stops talking must not keep us from the rest.
         tokio::select! {
             biased;
@@ -154,6 +167,13 @@ impl Attended {
         self.link.parts.clock.now()
     }
 
+    /// When something is to be listed.
+    fn next_at(&self) -> Millis {
+        // A clock that was set back does not put it off.
+        let refresh_at = self.refresh_at.min(self.now().plus_ms(self.refresh_ms()));
+        if self.due == Which::NONE { refresh_at } else { refresh_at.min(self.due_at) }
+    }
+
     fn list_soon(&mut self, which: Which, in_ms: u64) {
         let at = self.now().plus_ms(in_ms);
         // Whatever is told while something waits already goes with it.
@@ -162,24 +182,37 @@ impl Attended {
     }
 
     fn list(&mut self) {
-        let which = if self.due == Which::NONE { Which::ALL } else { self.due };
-        self.due = Which::NONE;
+        // One list that changes all the time must not keep the others from being read.
+        let is_time_for_all = self.due == Which::NONE || self.now() >= self.refresh_at;
+        let which = if is_time_for_all { Which::ALL } else { self.due };
+        (self.reading, self.due) = (which, Which::NONE);
+        self.answers += std::mem::take(&mut self.asked);
         let (peer, known) = (self.peer.clone(), self.link.lists());
         self.listing =
             Some(Box::pin(async move { lists::list(&peer, which, (*known).clone()).await }));
     }
 
     fn listed(&mut self, listed: Listed) -> Listed {
-        self.ttl_ms = listed.ttl_ms;
+        self.stumbles = 0;
         if !std::mem::replace(&mut self.listed, true) {
             self.listen(0);
         }
-        self.refresh_at = self.now().plus_ms(self.refresh_ms());
+        // One list says nothing of how fresh the others are.
+        if self.reading == Which::ALL {
+            self.ttl_ms = listed.ttl_ms;
+            self.refresh_at = self.now().plus_ms(self.refresh_ms());
+        }
         listed
     }
 
     fn not_listed(&mut self, error: AskError) -> Event {
-        self.refresh_at = self.now().plus_ms(self.refresh_ms());
+        // What was told or was due is not known yet: it is tried again, but ever less often.
+        self.stumbles = self.stumbles.saturating_add(1);
+        // Whoever waits is told so.
+        (self.asked, self.answers) = (0, 0);
+        self.due = self.due | self.reading;
+        self.due_at = self.now().plus_ms(self.link.parts.backoff_ms(self.stumbles));
+        self.refresh_at = self.refresh_at.max(self.due_at);
         match error {
             AskError::Peer(error) if error.kind.loses_connection() => Event::Lost(error),
             error if self.listed && self.is_foreign(&error) => Event::Lost(another_one(&error)),

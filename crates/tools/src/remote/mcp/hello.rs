@@ -62,7 +62,8 @@ pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Gre
     requests.line().agreed(&greeted.version);
     if greeted.era == Era::Legacy {
         let ready = jsonrpc::notification("notifications/initialized", &json!({}));
-        requests.line().send(ready).await?;
+        let told = requests.parts().within(whole_ms, requests.line().send(ready)).await;
+        told.unwrap_or_else(|| Err(not_taken(whole_ms)))?;
     }
     Ok(greeted)
 }
@@ -193,6 +194,11 @@ fn refused(error: AskError) -> PeerError {
 
 fn not_mcp(message: impl Into<String>) -> PeerError {
     PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, message)
+}
+
+fn not_taken(ms: u64) -> PeerError {
+    let message = format!("`notifications/initialized` was not taken within {ms} ms");
+    PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, message)
 }
 
 fn client() -> Value {

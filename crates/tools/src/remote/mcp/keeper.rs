@@ -7,7 +7,7 @@ use super::line::{Line, PeerError, PeerErrorKind};
 use super::lists::Lists;
 use super::peer::{AskError, Era, Peer};
 use super::stdio::ChildLine;
-use super::tool::RemoteTool;
+use super::tool::{RemoteTool, told};
 use super::{Connection, Link};
 use crate::remote::board::{Board, Check, UpstreamState};
 use crate::remote::config::UpstreamKind;
@@ -21,6 +21,9 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+
+/// Of how many tools that are left out the log tells one by one; of more it tells how many.
+const LEFT_OUT_TOLD_MAX: usize = 10;
 
 /// How a line to an upstream is made.
 pub(crate) type Dial = Arc<dyn Fn(Arc<Link>, Way) -> Dialled + Send + Sync>;
@@ -103,7 +106,7 @@ impl Keeper {
                 Ok(peer) => self.attend(peer).await,
                 Err(error) => {
                     // Whatever answers there next time may be another server.
-                    self.era = None;
+                    (self.way, self.era) = (Way::Usual, None);
                     (error, None)
                 }
             };
@@ -161,7 +164,7 @@ impl Keeper {
 
     /// Attends to a connection until it is lost; says why, and since when it was ready.
     async fn attend(&mut self, peer: Arc<Peer>) -> (PeerError, Option<Millis>) {
-        let mut attended = Attended::new(self.link.clone(), peer);
+        let mut attended = Attended::new(self.link.clone(), peer, self.waiting.len());
         let mut ready_since = None;
         loop {
             match attended.next(&mut self.checks).await {
@@ -173,16 +176,23 @@ impl Keeper {
                         self.board.tell_change();
                     }
                     ready_since = ready_since.or(Some(now));
-                    if attended.is_up_to_date() {
-                        self.answer_checks(None);
+                    let answered = attended.answered_checks().min(self.waiting.len());
+                    for check in self.waiting.drain(..answered) {
+                        // Whoever asked may have gone.
+                        let _ = check.send(Ok(self.board.status()));
                     }
                 }
                 Event::Stumbled(error) => {
                     let upstream = self.link.config.name.as_str();
-                    tracing::warn!(upstream, %error, "an upstream cannot be listed");
+                    match self.board.status().last_error {
+                        None => tracing::warn!(upstream, %error, "an upstream cannot be listed"),
+                        Some(_) => {
+                            tracing::debug!(upstream, %error, "an upstream still cannot be listed");
+                        }
+                    }
                     let fault = self.fault(&error);
                     self.board.stumbled(fault.clone());
-                    self.answer_checks(Some(&fault));
+                    self.fail_checks(&fault);
                 }
                 Event::Check(check) => self.waiting.push(check),
                 Event::Lost(error) => return (error, ready_since),
@@ -212,17 +222,26 @@ impl Keeper {
         let upstream = self.link.config.name.as_str();
         let mut names = BTreeSet::new();
         let mut tools = Vec::with_capacity(listed.len());
+        let mut left_out = 0;
         for (index, entry) in listed.iter().enumerate() {
             let name = entry["name"].as_str().unwrap_or_default();
-            let Some(tool) = RemoteTool::listed(self.link.clone(), entry.clone()) else {
-                tracing::warn!(upstream, index, name, "an upstream lists a tool that is none");
-                continue;
+            let why = match RemoteTool::listed(self.link.clone(), entry.clone()) {
+                Ok(tool) if names.insert(name) => {
+                    tools.push(tool);
+                    continue;
+                }
+                Ok(_) => format!("`{name}` is listed twice"),
+                Err(why) => why,
             };
-            if names.insert(name) {
-                tools.push(tool);
-            } else {
-                tracing::warn!(upstream, index, name, "an upstream lists a tool twice");
+            left_out += 1;
+            // A server that lists nothing else must not fill the log.
+            if left_out <= LEFT_OUT_TOLD_MAX {
+                let why = told(&why);
+                tracing::warn!(upstream, index, "a tool of an upstream is left out: {why}");
             }
+        }
+        if left_out > LEFT_OUT_TOLD_MAX {
+            tracing::warn!(upstream, left_out, "more tools of an upstream are left out");
         }
         tools
     }
@@ -255,7 +274,7 @@ impl Keeper {
             self.link.set(Connection::Failing(error));
             self.board.failing(now, fault.clone());
         }
-        self.answer_checks(Some(&fault));
+        self.fail_checks(&fault);
         wait_ms
     }
 
@@ -270,7 +289,7 @@ impl Keeper {
         self.failures = 0;
         self.link.set(Connection::Failing(error));
         self.board.login(now, fault.clone());
-        self.answer_checks(Some(&fault));
+        self.fail_checks(&fault);
         self.link.parts.limits.upstream_list_interval_ms
     }
 
@@ -288,17 +307,13 @@ impl Keeper {
     }
 
     /// Answers all who wait to know how it is, those included who began to while it was found out.
-    fn answer_checks(&mut self, failed: Option<&Fault>) {
+    fn fail_checks(&mut self, fault: &Fault) {
         while let Ok(check) = self.checks.try_recv() {
             self.waiting.push(check);
         }
         for check in self.waiting.drain(..) {
-            let answer = match failed {
-                Some(fault) => Err(fault.clone()),
-                None => Ok(self.board.status()),
-            };
             // Whoever asked may have gone.
-            let _ = check.send(answer);
+            let _ = check.send(Err(fault.clone()));
         }
     }
 

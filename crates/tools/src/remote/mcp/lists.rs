@@ -90,7 +90,7 @@ pub(crate) struct Listed {
 /// Lists these anew; the others stay as they are known. It fails only where tools cannot be listed,
 /// or the connection is lost.
 pub(crate) async fn list(peer: &Peer, which: Which, known: Lists) -> Result<Listed, AskError> {
-    let mut listing = Listing { peer, limits: peer.limits(), ttl_ms: None };
+    let mut listing = Listing { peer, limits: peer.limits(), ttl_ms: None, missed: false };
     let mut lists = known;
     let can = |what: &str| peer.capabilities()[what].is_object();
     if which.tools {
@@ -104,13 +104,17 @@ pub(crate) async fn list(peer: &Peer, which: Which, known: Lists) -> Result<List
         let method = "resources/templates/list";
         listing.minor(method, "resourceTemplates", &mut lists.templates).await?;
     }
-    Ok(Listed { lists, ttl_ms: listing.ttl_ms })
+    // For how long the others hold says nothing of a list that could not be read.
+    let most_ms = if listing.missed { listing.limits.upstream_list_interval_ms } else { u64::MAX };
+    Ok(Listed { lists, ttl_ms: listing.ttl_ms.map(|ttl_ms| ttl_ms.min(most_ms)) })
 }
 
 struct Listing<'a> {
     peer: &'a Peer,
     limits: &'a Limits,
     ttl_ms: Option<u64>,
+    /// Whether a list could not be read.
+    missed: bool,
 }
 
 impl Listing<'_> {
@@ -133,7 +137,10 @@ impl Listing<'_> {
         match self.pages(method, key, self.limits.upstream_items_max).await {
             Ok(listed) => *known = listed,
             Err(AskError::Peer(error)) if error.kind.loses_connection() => return Err(error.into()),
-            Err(error) => tracing::warn!(method, %error, "an upstream's list cannot be read"),
+            Err(error) => {
+                tracing::warn!(method, %error, "an upstream's list cannot be read");
+                self.missed = true;
+            }
         }
         Ok(())
     }
@@ -273,6 +280,22 @@ mod tests {
             self::listed(json!({"tools": {}}), |_| Scripted::result(json!({"tools": []})));
         assert_eq!(server.methods().len(), 5);
         assert_eq!(server_without.methods(), ["server/discover", "tools/list"]);
+    }
+
+    #[test]
+    fn a_list_that_could_not_be_read_is_not_kept_for_as_long_as_the_others() {
+        fn held_ms(prompts: fn() -> Scripted) -> Option<u64> {
+            let (_, listed) = listed(json!({"tools": {}, "prompts": {}}), move |request| {
+                match request.method.as_str() {
+                    "tools/list" => Scripted::result(json!({"tools": [], "ttlMs": 86_400_000})),
+                    _ => prompts(),
+                }
+            });
+            listed.unwrap().ttl_ms
+        }
+        let usual_ms = Limits::default().upstream_list_interval_ms;
+        assert_eq!(held_ms(|| Scripted::result(json!({"prompts": []}))), Some(86_400_000));
+        assert_eq!(held_ms(|| Scripted::error(-32603)), Some(usual_ms));
     }
 
     #[test]

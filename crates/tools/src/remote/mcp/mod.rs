@@ -191,18 +191,24 @@ impl Link {
 
     /// Keeps the line that is in use from now on.
     fn hold(&self, line: Arc<dyn Line>) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+        *self.held_line() = Some(line);
     }
 
     /// Closes the line in use. One that does not end in time is left alone.
     async fn hang_up(&self) {
-        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // It stays held until it is closed: whoever is stopped here is followed by one who does it.
+        let line = self.held_line().clone();
         let Some(line) = line else { return };
         let ms = self.parts.limits.stop_wait_ms;
         if self.parts.within(ms, line.close()).await.is_none() {
             let upstream = self.config.name.as_str();
             tracing::warn!(upstream, limit_ms = ms, "an upstream's line did not close in time");
         }
+        *self.held_line() = None;
+    }
+
+    fn held_line(&self) -> MutexGuard<'_, Option<Arc<dyn Line>>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn last_lists(&self) -> MutexGuard<'_, Arc<Lists>> {

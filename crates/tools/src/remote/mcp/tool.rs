@@ -44,16 +44,9 @@ pub(crate) struct RemoteTool {
 }
 
 impl RemoteTool {
-    /// The tool that a server lists so; none, and a line in the log, where that is no tool.
-    pub(crate) fn listed(link: Arc<Link>, listed: Value) -> Option<Arc<dyn Tool>> {
-        match Self::read(link.clone(), listed) {
-            Ok(tool) => Some(Arc::new(tool)),
-            Err(why) => {
-                let upstream = link.config.name.as_str();
-                tracing::warn!(upstream, "a tool of an upstream is left out: {why}");
-                None
-            }
-        }
+    /// The tool that a server lists so; else why that is none.
+    pub(crate) fn listed(link: Arc<Link>, listed: Value) -> Result<Arc<dyn Tool>, String> {
+        Ok(Arc::new(Self::read(link, listed)?))
     }
 
     fn read(link: Arc<Link>, listed: Value) -> Result<Self, String> {
@@ -83,8 +76,11 @@ impl Tool for RemoteTool {
     }
 
     fn forget(&self, state: &Value) {
-        if let Some(token) = Carried::read(state).pending {
-            self.link.pending.forget(&token);
+        let carried = Carried::read(state);
+        let token = carried.pending.as_deref();
+        let was_kept = token.is_some_and(|token| self.link.pending.forget(token));
+        if let Some(id) = carried.task.filter(|_| !was_kept) {
+            task::cancel(&self.link, id);
         }
     }
 

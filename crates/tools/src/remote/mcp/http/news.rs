@@ -13,6 +13,9 @@ use futures::future::select;
 use std::pin::pin;
 use std::sync::Arc;
 
+/// A stream that lasted so long was no failure, though it brought nothing.
+const STEADY_MS: u64 = 10_000;
+
 /// Listens until this turn is over, or the other side has no such stream.
 pub(super) async fn listen(shared: Arc<Shared>, manner: Manner, turn: u64) {
     let listening = pin!(Listener { shared: &shared, manner }.listen());
@@ -22,6 +25,14 @@ pub(super) async fn listen(shared: Arc<Shared>, manner: Manner, turn: u64) {
 /// Nobody hears the news any more.
 pub(super) struct Unheard;
 
+/// All that came on a stream was passed on.
+pub(super) struct Passed {
+    /// Why no more comes.
+    cut: Cut,
+    /// Whether anything came.
+    any: bool,
+}
+
 struct Listener<'a> {
     shared: &'a Shared,
     manner: Manner,
@@ -29,27 +40,35 @@ struct Listener<'a> {
 
 impl Listener<'_> {
     async fn listen(self) {
+        let parts = &self.shared.parts;
         let mut place = StreamPlace::default();
-        let mut failures = 0;
+        // How often in a row there was no stream, or one that ended soon and brought nothing.
+        let (mut failures, mut in_vain) = (0, 0);
         loop {
             let wait_ms = match self.open(&place).await {
                 Ok(mut stream) => {
                     failures = 0;
-                    let Ok(cut) = pass_on(self.shared, &mut stream).await else { return };
+                    let since = parts.clock.now();
+                    let passed = pass_on(self.shared, &mut stream).await;
+                    let Ok(Passed { cut, any }) = passed else { return };
+                    let is_good = any || parts.clock.now() >= since.plus_ms(STEADY_MS);
+                    in_vain = if is_good { 0 } else { in_vain + 1 };
                     place = stream.place().clone();
                     if !matches!(cut, Cut::Lost(_)) {
                         // What cannot be read would come again.
                         place.last_id = None;
                     }
-                    place.retry_ms.unwrap_or(RETRY_MS).max(RETRY_MS_MIN)
-                }
-                Err(error) if may_pass(&error) => {
-                    failures += 1;
-                    self.shared.parts.backoff_ms(failures)
+                    // Who does not say when to come back is not asked again and again.
+                    let unsaid_ms = || parts.backoff_ms(in_vain).max(RETRY_MS);
+                    place.retry_ms.unwrap_or_else(unsaid_ms).max(RETRY_MS_MIN)
                 }
                 Err(error) if is_forgotten(&error, &place) => {
                     place.last_id = None;
                     RETRY_MS
+                }
+                Err(error) if may_pass(&error) || is_taken(&error) => {
+                    failures += 1;
+                    parts.backoff_ms(failures)
                 }
                 Err(error) => {
                     if error.kind == PeerErrorKind::Gone {
@@ -59,8 +78,7 @@ impl Listener<'_> {
                     return;
                 }
             };
-            let clock = &self.shared.parts.clock;
-            clock.sleep_until(clock.now().plus_ms(wait_ms)).await;
+            parts.clock.sleep_until(parts.clock.now().plus_ms(wait_ms)).await;
         }
     }
 
@@ -75,16 +93,25 @@ impl Listener<'_> {
 }
 
 /// Passes on what comes, until the stream is cut.
-pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Result<Cut, Unheard> {
+pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Result<Passed, Unheard> {
+    let mut any = false;
     loop {
-        match stream.next_message().await {
+        let message = stream.next_message().await;
+        any |= message.is_ok();
+        match message {
             Ok(Message::Told(told)) => shared.news.send(told).await.map_err(|_| Unheard)?,
             // Some servers answer here after the request's own stream was lost.
             Ok(Message::Answer { id: Some(id), answer }) => shared.waiting.deliver(&id, answer),
             Ok(Message::Answer { id: None, .. }) => {}
-            Err(cut) => return Ok(cut),
+            Err(cut) => return Ok(Passed { cut, any }),
         }
     }
+}
+
+/// Whether the other side takes us for somebody who listens already: it has not noticed yet that
+/// our last stream was lost.
+fn is_taken(error: &PeerError) -> bool {
+    error.kind == PeerErrorKind::Refused(409)
 }
 
 /// Whether the other side refuses only the place at which we want to go on.

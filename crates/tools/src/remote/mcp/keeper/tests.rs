@@ -1,5 +1,7 @@
 //! Servers that come, go, change and misbehave.
 
+mod refreshing;
+
 use super::super::line::{Incoming, Outgoing};
 use super::super::peer::Request;
 use super::super::scripted::{Scripted, Server, config, discovered, greeting, told, tool};
@@ -22,11 +24,16 @@ struct World {
 
 impl World {
     fn new(server: &Server) -> Self {
+        Self::over(server, server.dial())
+    }
+
+    /// The same where the server is reached in this way.
+    fn over(server: &Server, dial: Dial) -> Self {
         let stage = Stage::new();
         let link = Arc::new(Link::new(config(), stage.parts()));
         let (board, checks) = Board::new(Millis(0));
         let board = Arc::new(board);
-        let kept = keep(link.clone(), board.clone(), checks, server.dial());
+        let kept = keep(link.clone(), board.clone(), checks, dial);
         stage.parts().spawn.task("upstream", Box::pin(kept));
         Self { stage, server: server.clone(), link, board }
     }

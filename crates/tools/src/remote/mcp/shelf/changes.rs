@@ -3,13 +3,14 @@
 //! that is lost counts as a change, for nobody knows what was missed.
 
 use super::super::Link;
-use super::super::line::{Incoming, Replies};
+use super::super::line::{Incoming, PeerError, PeerErrorKind, Replies};
 use super::super::peer::{AskError, Era, Peer, Request};
 use super::timeout_ms;
 use futures::future::{BoxFuture, Either, select};
+use kernel::call::HowFar;
+use kernel::ids::Millis;
 use kernel::shelf::Changes;
 use serde_json::json;
-use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::broadcast;
@@ -18,6 +19,8 @@ use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
 
 /// A stream of news is opened anew once a day.
 const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
+/// What lasted so long did not end at once.
+const STEADY_MS: u64 = 10_000;
 
 /// What wakes when this resource changes; none where the server cannot tell.
 pub(super) async fn watch(
@@ -25,13 +28,18 @@ pub(super) async fn watch(
     uri: &str,
 ) -> Result<Option<Box<dyn Changes>>, AskError> {
     let Some(source) = Source::open(link, uri).await? else { return Ok(None) };
-    Ok(Some(Box::new(Watching { link: link.clone(), uri: uri.to_owned(), source })))
+    let (link, uri, since) = (link.clone(), uri.to_owned(), link.parts.clock.now());
+    Ok(Some(Box::new(Watching { link, uri, source, since, failures: 0 })))
 }
 
 struct Watching {
     link: Arc<Link>,
     uri: String,
     source: Source,
+    /// Since when there is this source, and how often in a row there was none, or one that ended at
+    /// once.
+    since: Millis,
+    failures: u32,
 }
 
 impl Changes for Watching {
@@ -47,17 +55,17 @@ impl Changes for Watching {
 impl Watching {
     async fn open_again(&mut self) {
         let parts = &self.link.parts;
-        for failures in 1u32.. {
-            let wait_ms = parts.backoff_ms(failures);
+        if parts.clock.now() >= self.since.plus_ms(STEADY_MS) {
+            self.failures = 0;
+        }
+        loop {
+            self.failures = self.failures.saturating_add(1);
+            let wait_ms = parts.backoff_ms(self.failures);
             parts.clock.sleep_until(parts.clock.now().plus_ms(wait_ms)).await;
-            match Source::open(&self.link, &self.uri).await {
-                Ok(Some(source)) => {
-                    self.source = source;
-                    return;
-                }
-                // It can tell no more.
-                Ok(None) => pending::<()>().await,
-                Err(_) => {}
+            // One that cannot tell now may be able to again: it comes and goes, as it did.
+            if let Ok(Some(source)) = Source::open(&self.link, &self.uri).await {
+                (self.source, self.since) = (source, parts.clock.now());
+                return;
             }
         }
     }
@@ -106,8 +114,14 @@ impl Source {
 async fn stream(link: &Link, peer: &Peer, uri: &str) -> Result<Option<Replies>, AskError> {
     let params = json!({"notifications": {"resourceSubscriptions": [uri]}});
     let request = Request::new("subscriptions/listen", params, LISTEN_MS);
-    let mut replies = peer.listen(request).await?;
-    let first = link.parts.within(timeout_ms(link), replies.recv()).await.flatten();
+    let opening = async {
+        let mut replies = peer.listen(request).await?;
+        let first = replies.recv().await;
+        Ok::<_, PeerError>((replies, first))
+    };
+    let ms = timeout_ms(link);
+    let opened = link.parts.within(ms, opening).await.unwrap_or_else(|| Err(silent(ms)));
+    let (replies, first) = opened?;
     match first {
         Some(Incoming::Notification { method, params })
             if method == "notifications/subscriptions/acknowledged" =>
@@ -126,6 +140,11 @@ async fn stream(link: &Link, peer: &Peer, uri: &str) -> Result<Option<Replies>, 
     }
 }
 
+fn silent(ms: u64) -> PeerError {
+    let message = format!("it did not say within {ms} ms whether it tells of changes");
+    PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, message)
+}
+
 /// A subscription, which ends with the last who has it.
 struct Subscribed {
     link: Arc<Link>,
@@ -139,11 +158,13 @@ impl Subscribed {
         if peer.capabilities()["resources"]["subscribe"] != true {
             return Ok(None);
         }
-        // Before the subscription: what is told at once is heard.
+        // Before the subscription: what is told at once is heard, and nobody ends it who lets go of
+        // the same resource meanwhile. From here on it is ended, also if we go away ourselves.
         let updates = link.updates();
-        peer.ask("resources/subscribe", json!({"uri": uri}), None, timeout_ms(link)).await?;
         link.pending.watch(uri);
-        Ok(Some(Self { link: link.clone(), peer, uri: uri.to_owned(), updates }))
+        let subscribed = Self { link: link.clone(), peer, uri: uri.to_owned(), updates };
+        ask(link, &subscribed.peer, "resources/subscribe", uri).await?;
+        Ok(Some(subscribed))
     }
 
     async fn changed(&mut self) -> bool {
@@ -168,13 +189,27 @@ impl Drop for Subscribed {
         if !self.link.pending.unwatch(&self.uri) || self.peer.is_lost() {
             return;
         }
-        let (peer, uri, ms) = (self.peer.clone(), self.uri.clone(), timeout_ms(&self.link));
-        let unsubscribe = async move {
-            let params = json!({"uri": uri});
-            if let Err(error) = peer.ask("resources/unsubscribe", params, None, ms).await {
-                tracing::debug!(uri, %error, "a subscription could not be ended");
-            }
-        };
-        self.link.parts.spawn.task("unsubscribe", Box::pin(unsubscribe));
+        let (link, peer, uri) = (self.link.clone(), self.peer.clone(), self.uri.clone());
+        self.link.parts.spawn.task("unsubscribe", Box::pin(unsubscribe(link, peer, uri)));
     }
+}
+
+/// Ends a subscription, unless somebody watches the resource again.
+async fn unsubscribe(link: Arc<Link>, peer: Arc<Peer>, uri: String) {
+    if link.pending.is_watched(&uri) {
+        return;
+    }
+    if let Err(error) = ask(&link, &peer, "resources/unsubscribe", &uri).await {
+        tracing::debug!(uri, %error, "a subscription could not be ended");
+    }
+    // Who began meanwhile subscribed, and nobody knows what the server heard last.
+    if link.pending.is_watched(&uri)
+        && let Err(error) = ask(&link, &peer, "resources/subscribe", &uri).await
+    {
+        tracing::debug!(uri, %error, "a subscription could not be renewed");
+    }
+}
+
+async fn ask(link: &Link, peer: &Peer, method: &str, uri: &str) -> Result<(), AskError> {
+    peer.ask(method, json!({"uri": uri}), None, timeout_ms(link)).await.map(drop)
 }

@@ -5,9 +5,10 @@ use super::super::lists::Lists;
 use super::super::peer::Era;
 use super::super::tool::scene::{Scene, caller, given};
 use super::*;
-use futures::future::join;
+use futures::future::{Either, join, select};
 use kernel::call::{Abilities, Given, HowFar};
 use serde_json::Map;
+use std::pin::pin;
 
 const BOTH: [Era; 2] = [Era::Modern, Era::Legacy];
 
@@ -205,6 +206,93 @@ fn changes_are_heard_by_subscription() {
         other.asked("resources/unsubscribe").await.answer(json!({})).await;
         assert!(matches!(shelf.changes(&caller, "b://1").await, Ok(None)));
     });
+}
+
+#[test]
+fn who_leaves_does_not_end_what_another_begins() {
+    let (scene, shelf) = scene(Era::Legacy);
+    let Scene { stage, server: mut other, link } = scene;
+    let caller = caller();
+    stage.run(async {
+        let server = async { other.asked("resources/subscribe").await.answer(json!({})).await };
+        let (first, ()) = join(shelf.changes(&caller, "a://1"), server).await;
+        let first = first.unwrap().unwrap();
+        let server = async {
+            let asked = other.asked("resources/subscribe").await;
+            drop(first);
+            asked.answer(json!({})).await;
+        };
+        let (second, ()) = join(shelf.changes(&caller, "a://1"), server).await;
+        stage.pass(1).await;
+        assert!(other.is_idle(), "the second still watches it");
+        drop(second);
+        other.asked("resources/unsubscribe").await.answer(json!({})).await;
+        // Who goes away before the server answers leaves nothing behind either.
+        {
+            let watching = pin!(shelf.changes(&caller, "a://1"));
+            let subscribed = pin!(other.asked("resources/subscribe"));
+            let Either::Right(_) = select(watching, subscribed).await else { panic!("it ended") };
+        }
+        other.asked("resources/unsubscribe").await.answer(json!({})).await;
+        assert!(!link.pending.is_watched("a://1"));
+    });
+}
+
+#[test]
+fn a_server_that_says_nothing_of_changes_is_not_waited_for_and_asked_again() {
+    let (scene, shelf) = scene(Era::Modern);
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    let agreed = json!({"notifications": {"resourceSubscriptions": ["a://1"]}});
+    let acknowledged = "notifications/subscriptions/acknowledged";
+    stage.run(async {
+        let server = async { other.asked("subscriptions/listen").await.replies.closed().await };
+        let (silent, ()) = join(shelf.changes(&caller, "a://1"), server).await;
+        assert_eq!(silent.err().unwrap().name, "UpstreamTimeout");
+        let server = async {
+            let asked = other.asked("subscriptions/listen").await;
+            asked.tell(acknowledged, agreed.clone()).await;
+            asked
+        };
+        let (changes, stream) = join(shelf.changes(&caller, "a://1"), server).await;
+        let mut changes = changes.unwrap().unwrap();
+        stream.send(Incoming::Result(json!({}))).await;
+        let server = async {
+            // Once it is slow, once it cannot.
+            other.asked("subscriptions/listen").await.replies.closed().await;
+            other.asked("subscriptions/listen").await.fail(error(-32601)).await;
+            let asked = other.asked("subscriptions/listen").await;
+            asked.tell(acknowledged, agreed.clone()).await;
+            asked
+        };
+        let ((), _stream) = join(changes.next(), server).await;
+    });
+}
+
+#[test]
+fn a_stream_that_always_ends_at_once_is_opened_ever_less_often() {
+    let (scene, shelf) = scene(Era::Modern);
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    let agreed = json!({"notifications": {"resourceSubscriptions": ["a://1"]}});
+    stage.run(async {
+        let server = async {
+            for _ in 0..12 {
+                let asked = other.asked("subscriptions/listen").await;
+                let acknowledged = "notifications/subscriptions/acknowledged";
+                asked.tell(acknowledged, agreed.clone()).await;
+                asked.send(Incoming::Result(json!({}))).await;
+            }
+        };
+        let watching = async {
+            let mut changes = shelf.changes(&caller, "a://1").await.unwrap().unwrap();
+            for _ in 0..11 {
+                changes.next().await;
+            }
+        };
+        join(watching, server).await;
+    });
+    assert!(stage.now_ms() > 120_000, "{} ms for a dozen", stage.now_ms());
 }
 
 #[test]

@@ -319,6 +319,11 @@ impl Table {
         {
             self.tokens.remove(token);
         }
+        // What was asked for calls that are gone is not answered any more: it must not stop the
+        // time of those to come.
+        if self.open.is_empty() {
+            self.questions.clear();
+        }
         Some(open)
     }
 
@@ -542,6 +547,16 @@ mod tests {
         demux.take(br#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create"}"#);
         assert_eq!(*watched.due.borrow(), None);
         demux.replied(r#"{"jsonrpc":"2.0","id":"q","result":{}}"#);
+        assert_eq!(*watched.due.borrow(), Some(Millis(10)));
+    }
+
+    #[test]
+    fn a_question_that_is_left_unanswered_does_not_stop_time_for_ever() {
+        let (demux, _news) = demux();
+        let (_replies, _watched) = open(&demux, 1, "tools/call");
+        demux.take(br#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create"}"#);
+        drop(demux.close("1"));
+        let (_replies, watched) = open(&demux, 2, "tools/call");
         assert_eq!(*watched.due.borrow(), Some(Millis(10)));
     }
 

@@ -72,7 +72,7 @@ impl Scene {
         for (key, value) in more.as_object().unwrap() {
             listed[key] = value.clone();
         }
-        RemoteTool::listed(self.link.clone(), listed)
+        RemoteTool::listed(self.link.clone(), listed).ok()
     }
 
     /// Lists these.

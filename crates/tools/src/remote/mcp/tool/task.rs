@@ -1,6 +1,7 @@
 //! Calls that a server answers with a task: looked at until it is over, told how far it is, given
 //! what it asks for. Whoever leaves it cancels it.
 
+use super::super::Link;
 use super::super::peer::{AskError, Peer, Request};
 use super::super::wants::{Carried, Kept, Requests, Running};
 use super::calling::Calling;
@@ -50,6 +51,18 @@ pub(super) async fn resume(
     following.update(answers).await?;
     let task = following.look().await?;
     following.follow_to_end(task).await
+}
+
+/// Cancels a task that nobody follows and nobody will come back for.
+pub(super) fn cancel(link: &Arc<Link>, id: String) {
+    let of = link.clone();
+    let cancelling = async move {
+        // Where it cannot be reached, it ends by itself some day.
+        if let Ok(peer) = of.peer().await {
+            drop(Running::new(peer, id, &of.parts));
+        }
+    };
+    link.parts.spawn.task("cancel upstream task", Box::pin(cancelling));
 }
 
 /// One task in hand.
@@ -109,7 +122,8 @@ impl Following<'_> {
 
     /// Keeps the task until what it asks for is answered.
     fn keep(self, requests: Requests) -> ToolOutput {
-        let Following { calling, running, answered } = self;
+        let Following { calling, mut running, answered } = self;
+        running.recorded = calling.call.can.later;
         let mut carried = Carried {
             asked: requests.wants.keys().cloned().collect(),
             declined: requests.declined.keys().cloned().collect(),

@@ -69,13 +69,15 @@ pub(crate) struct Running {
     pub(crate) id: String,
     /// Whether it is over.
     pub(crate) over: bool,
+    /// Whether its id is written down: who comes back for it finds it without us.
+    pub(crate) recorded: bool,
     spawn: Arc<dyn Spawn>,
 }
 
 impl Running {
     /// A task that is not over.
     pub(crate) fn new(peer: Arc<Peer>, id: String, parts: &RemoteParts) -> Self {
-        Self { peer, id, over: false, spawn: parts.spawn.clone() }
+        Self { peer, id, over: false, recorded: false, spawn: parts.spawn.clone() }
     }
 }
 
@@ -133,15 +135,16 @@ impl Pending {
             all.drain(..surplus).collect::<Vec<Entry>>()
         };
         // Outside of the lock: what is dropped may start a task.
-        drop(crowded);
+        crowded.into_iter().for_each(let_go);
         let ms = parts.limits.upstream_pending_ms;
         let over = parts.clock.sleep_until(parts.clock.now().plus_ms(ms));
         let (all, late) = (Arc::downgrade(&self.kept), token.clone());
         let timer = async move {
             if let Either::Left(_) = select(over, taken).await
                 && let Some(all) = all.upgrade()
+                && let Some(entry) = remove(&all, |entry| entry.token == late)
             {
-                drop(remove(&all, |entry| entry.token == late));
+                let_go(entry);
             }
         };
         parts.spawn.task("upstream pending", Box::pin(timer));
@@ -154,10 +157,10 @@ impl Pending {
         remove(&self.kept, found).map(|entry| entry.kept)
     }
 
-    /// What is kept under this token can go: nobody will answer it.
-    pub(crate) fn forget(&self, token: &str) {
+    /// What is kept under this token can go: nobody will answer it. Whether there was something.
+    pub(crate) fn forget(&self, token: &str) -> bool {
         // Outside of the lock: what is dropped may start a task.
-        drop(remove(&self.kept, |entry| entry.token == token));
+        remove(&self.kept, |entry| entry.token == token).is_some()
     }
 
     /// Somebody watches this resource.
@@ -177,9 +180,22 @@ impl Pending {
         left
     }
 
+    /// Whether somebody watches it.
+    pub(crate) fn is_watched(&self, uri: &str) -> bool {
+        lock(&self.watched).contains_key(uri)
+    }
+
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         lock(&self.kept).len()
+    }
+}
+
+/// Lets go of what nobody came back for in time, which cancels it on the other side. A task whose
+/// id is written down goes on there: whoever has the answer finds it, however late.
+fn let_go(mut entry: Entry) {
+    if let Kept::Task(running) = &mut entry.kept {
+        running.over |= running.recorded;
     }
 }
 

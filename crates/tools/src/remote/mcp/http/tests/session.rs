@@ -95,6 +95,36 @@ async fn news_come_on_their_own_stream_which_is_taken_up_again() {
 }
 
 #[tokio::test]
+async fn a_stream_that_the_server_believes_open_is_asked_for_again() {
+    let mut peer = Peer::start().await;
+    let clock = Arc::new(TestClock::default());
+    let line = line(&peer.url(), &clock);
+    let mut news = line.news().unwrap();
+    greeted(&mut peer, &line).await.answer("409 Conflict", "").await;
+    clock.pass(250).await;
+    let again = peer.next().await;
+    assert_in_session(&again, "GET");
+    again.begin_stream().await;
+    again.event(&told("notifications/a")).await;
+    assert_eq!(tell(&news.recv().await.unwrap()), "tells notifications/a");
+}
+
+#[tokio::test]
+async fn a_stream_that_always_ends_at_once_is_opened_ever_less_often() {
+    let mut peer = Peer::start().await;
+    let clock = Arc::new(TestClock::default());
+    let line = line(&peer.url(), &clock);
+    let mut opening = greeted(&mut peer, &line).await;
+    for wait_ms in [1_000, 1_000, 1_000, 2_000] {
+        opening.begin_stream().await;
+        opening.end_stream().await;
+        clock.pass(wait_ms).await;
+        opening = peer.next().await;
+        assert_in_session(&opening, "GET");
+    }
+}
+
+#[tokio::test]
 async fn a_lost_stream_is_taken_up_again_where_it_was_lost() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());

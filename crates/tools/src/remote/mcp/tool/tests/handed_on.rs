@@ -259,6 +259,47 @@ fn a_task_is_handed_to_who_comes_back_for_it() {
 }
 
 #[test]
+fn a_task_that_asks_goes_on_until_a_person_answers_or_nobody_will() {
+    let scene = Scene::new(Era::Modern);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, link } = scene;
+    let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+    let asking = json!({"taskId": "1", "status": "input_required", "inputRequests": {
+        "who": {"method": "elicitation/create", "params": form}}});
+    let done = json!({"taskId": "1", "status": "completed", "result": text("done")});
+    stage.run(async {
+        let server = async {
+            let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
+            other.asked("tools/call").await.answer(made).await;
+        };
+        let caller = caller();
+        let call = able(Abilities::RUN, Given::default());
+        let begun = wants(join(tool.call(&caller, &call), server).await.0);
+        let server = async { other.asked("tasks/get").await.answer(asking.clone()).await };
+        let looking = able(Abilities::RUN, given(&begun, &Value::Null));
+        let wanted = wants(join(tool.call(&caller, &looking), server).await.0);
+        stage.pass(2 * link.parts.limits.upstream_pending_ms).await;
+        assert_eq!(link.pending.count(), 0, "it is not kept for ever");
+        assert!(other.is_idle(), "but it goes on there");
+
+        let server = async {
+            other.asked("tasks/update").await.answer(json!({})).await;
+            other.asked("tasks/get").await.answer(done.clone()).await;
+        };
+        let accepted = json!({"action": "accept", "content": {}});
+        let answered = able(Abilities::RUN, given(&wanted, &accepted));
+        let (called, ()) = join(tool.call(&caller, &answered), server).await;
+        assert_eq!(called, Ok(ToolOutput::Value(text("done"))));
+        assert!(other.is_idle());
+
+        // Nobody will answer: what is not kept any more is cancelled as well.
+        tool.forget(&wanted.state);
+        let cancelled = other.asked("tasks/cancel").await;
+        assert_eq!(cancelled.params()["taskId"], "1");
+    });
+}
+
+#[test]
 fn a_task_that_its_server_gave_up_is_no_failure_of_the_tool() {
     let scene = Scene::new(Era::Modern);
     let tool: Arc<dyn Tool> = scene.tool(json!({})).unwrap();
