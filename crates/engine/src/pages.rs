@@ -1,19 +1,26 @@
-//! Pages that threads wait for, by who brings the tool that wants them and by the tool's own key.
-//! Whoever hears that a page was opened finds here whom to wake. It is kept in memory alone: what
-//! is not found is looked at when its time comes.
+//! Pages that somebody waits for, by who brings the tool that wants them and by their names there:
+//! threads, and clients that were given one. Whoever hears that a page was opened finds here whom
+//! to wake. It is kept in memory alone: a thread that is not found looks when its time comes, and a
+//! client that is told nothing calls again when its person says so.
 
 use kernel::ids::{AskId, SessionKey};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many are remembered.
+/// How many waits of threads are remembered.
 const AWAITED_MAX: usize = 16_384;
+/// How many clients' are; the oldest go first.
+const HEARERS_MAX: usize = 1_024;
 
 /// The pages that are waited for.
 #[derive(Default)]
 pub(crate) struct Pages {
     awaited: Mutex<Awaited>,
+    hearers: Mutex<VecDeque<(Page, Hearer)>>,
 }
+
+/// Hears once that a page was opened. It must not wait for anything.
+pub type Hearer = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct Awaited {
@@ -21,7 +28,7 @@ struct Awaited {
     count: usize,
 }
 
-/// Whose page, and its key.
+/// Whose page, and its name there.
 type Page = (Arc<str>, String);
 
 impl Pages {
@@ -55,8 +62,38 @@ impl Pages {
         asks
     }
 
+    /// This one hears when a source's page is opened.
+    pub(crate) fn hear(&self, source: &Arc<str>, page: &str, hearer: Hearer) {
+        let oldest = {
+            let mut hearers = self.hearers();
+            hearers.push_back(((source.clone(), page.to_owned()), hearer));
+            if hearers.len() > HEARERS_MAX { hearers.pop_front() } else { None }
+        };
+        // Outside of the lock: nobody knows what it holds.
+        drop(oldest);
+    }
+
+    /// Those who hear of this page. They are forgotten, as a page is opened once.
+    pub(crate) fn hearers_of(&self, source: &str, page: &str) -> Vec<Hearer> {
+        let is_it = |(of, name): &Page| **of == *source && name == page;
+        let mut hearers = self.hearers();
+        // A server may say much; most of it is about nothing that anybody was given.
+        if !hearers.iter().any(|(page, _)| is_it(page)) {
+            return Vec::new();
+        }
+        let all = std::mem::take(&mut *hearers);
+        let (told, others): (VecDeque<_>, VecDeque<_>) =
+            all.into_iter().partition(|(page, _)| is_it(page));
+        *hearers = others;
+        told.into_iter().map(|(_, hearer)| hearer).collect()
+    }
+
     fn awaited(&self) -> MutexGuard<'_, Awaited> {
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hearers(&self) -> MutexGuard<'_, VecDeque<(Page, Hearer)>> {
+        self.hearers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,5 +129,33 @@ mod tests {
             pages.await_opening(&source, page.iter(), (&session("s"), AskId(1)));
         }
         assert_eq!(pages.awaited().by_page.len(), 1);
+    }
+
+    #[test]
+    fn whoever_was_given_a_page_hears_of_it_once_and_of_no_other() {
+        let (pages, source) = (Pages::default(), Arc::<str>::from("upstream `a`"));
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let hear = |page: &str, who: usize| {
+            let told = told.clone();
+            pages.hear(&source, page, Box::new(move || told.lock().unwrap().push(who)));
+        };
+        let open = |source: &str, page: &str| {
+            pages.hearers_of(source, page).into_iter().for_each(|hearer| hearer());
+            std::mem::take(&mut *told.lock().unwrap())
+        };
+        hear("e1", 1);
+        hear("e2", 2);
+        hear("e1", 3);
+        assert!(open("upstream `b`", "e1").is_empty(), "another server's word");
+        assert!(open("upstream `a`", "e3").is_empty());
+        assert_eq!(open("upstream `a`", "e1"), [1, 3]);
+        assert!(open("upstream `a`", "e1").is_empty(), "a page is opened once");
+        assert_eq!(open("upstream `a`", "e2"), [2]);
+        for number in 0..=HEARERS_MAX {
+            hear(&format!("p{number}"), number);
+        }
+        assert!(open("upstream `a`", "p0").is_empty(), "the oldest goes first");
+        assert_eq!(open("upstream `a`", "p1"), [1]);
+        assert_eq!(pages.hearers().len(), HEARERS_MAX - 1);
     }
 }

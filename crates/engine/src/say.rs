@@ -4,6 +4,7 @@
 use crate::agents::no_agent;
 use crate::command::Command;
 use crate::drive::NO_LOGIN;
+use crate::pages::Hearer;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::request::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying};
 use crate::roster::talk_id;
@@ -41,9 +42,22 @@ impl Engine {
         SessionKey { realm: caller.realm.clone(), space: Space::thread(), id: thread.into() }
     }
 
-    /// A page was opened that a tool of this source wanted under this key: threads that wait for it
-    /// look at once. Whoever cannot be told now looks in their own time.
+    /// Lets this one hear once when a page is opened that a tool wants under this key, as far as
+    /// whoever brings the tool tells.
+    pub fn when_opened(&self, tool: &str, key: &str, hearer: Hearer) {
+        let registry = &self.shared.catalog.registry;
+        if let (Some(source), Some(listed)) = (registry.source(tool), registry.tool(tool)) {
+            self.shared.pages.hear(&source, listed.tool.page_name(key), hearer);
+        }
+    }
+
+    /// A page of this name was opened that a tool of this source wanted: threads that wait for it
+    /// look at once, and who was given it hears of it. Whoever cannot be told now looks in their
+    /// own time.
     pub fn page_opened(&self, source: &str, page: &str) {
+        for hearer in self.shared.pages.hearers_of(source, page) {
+            hearer();
+        }
         for (ask, key) in self.shared.pages.opened(source, page) {
             if let Err(refusal) = self.shared.send(&key, Command::Look(ask)) {
                 tracing::debug!(%ask, code = refusal.code, "a login is looked at later");

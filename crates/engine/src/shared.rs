@@ -255,6 +255,12 @@ impl Engine {
         self.shared.gate.arrivals.end();
     }
 
+    /// Whether a call that wants this can simply be made anew: nothing is held for the answer.
+    pub fn can_be_asked_anew(&self, caller: &Caller, tool: &str, wants: &Wants) -> bool {
+        let listed = self.shared.gate.find(caller, tool);
+        listed.is_some_and(|listed| listed.tool.can_be_asked_anew(&wants.state))
+    }
+
     /// What a tool wanted of this caller will not be given.
     pub fn forget_wants(&self, caller: &Caller, tool: &str, wants: &Wants) {
         if let Some(listed) = self.shared.gate.find(caller, tool) {

@@ -41,6 +41,12 @@ pub trait Tool: Send + Sync {
         true
     }
 
+    /// The name by which whoever brings it tells that a page was opened that it wanted under this
+    /// key.
+    fn page_name<'k>(&self, key: &'k str) -> &'k str {
+        key
+    }
+
     /// What this call does to the world, and whether it may be repeated under its key.
     fn reach(&self, _arguments: &Value) -> (Reach, bool) {
         (self.spec().reach, self.spec().idempotent)

@@ -105,6 +105,24 @@ pub struct Completion<'a> {
     pub chosen: Option<&'a Map<String, Value>>,
 }
 
+/// How an argument could go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completed {
+    /// The values, best first.
+    pub values: Vec<String>,
+    /// How many there are in all, where that is known.
+    pub total: Option<u64>,
+    /// Whether there are more than these.
+    pub more: bool,
+}
+
+impl From<Vec<String>> for Completed {
+    /// These, and no others.
+    fn from(values: Vec<String>) -> Self {
+        Self { total: Some(values.len() as u64), more: false, values }
+    }
+}
+
 /// Wakes when a resource has changed.
 pub trait Changes: Send {
     /// Waits for the next change.
@@ -152,6 +170,12 @@ pub trait Shelf: Send + Sync {
         Vec::new()
     }
 
+    /// Whether exactly this URI is one of its resources, and not only perhaps one of a family. Who
+    /// lists a resource is asked for it first, and where that fails nobody else stands in.
+    fn lists(&self, _caller: &Caller, _uri: &str) -> bool {
+        false
+    }
+
     /// What is at a URI: a list of contents in MCP's shape.
     fn read<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> Find<'a, Vec<Value>> {
         Box::pin(std::future::ready(Ok(None)))
@@ -162,12 +186,12 @@ pub trait Shelf: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// How an argument could go on, best first; none where it does not know the prompt or template.
+    /// How an argument could go on; none where it does not know the prompt or template.
     fn complete<'a>(
         &'a self,
         _caller: &'a Caller,
         _completion: &'a Completion<'a>,
-    ) -> Find<'a, Vec<String>> {
+    ) -> Find<'a, Completed> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }

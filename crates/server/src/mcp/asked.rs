@@ -6,7 +6,7 @@ use super::answer::{Answered, Outcome};
 use super::calling::Calling;
 use super::elicit::{self, Said, Unfit};
 use super::result::trouble;
-use super::wanting::{Retry, asking, responses};
+use super::wanting::{Retry, asking, responses, tell_when_opened};
 use engine::refusal::{Refusal, RefusalKind};
 use engine::{Once, RunReport};
 use futures::future::{Either, join_all, select};
@@ -214,6 +214,9 @@ async fn hear(calling: &Calling<'_>, asked: &SessionAsk, params: Value) -> Heard
             changes.changed().await;
         }
     };
+    if let (Some(wanted), Some(id)) = (&asked.row.ask.wanted, params["elicitationId"].as_str()) {
+        tell_when_opened(calling.exchange, (wanted.call.tool.as_str(), &wanted.key), id);
+    }
     let answered = calling.exchange.outbox.ask(elicit::METHOD, params);
     let first = async {
         match select(pin!(answered), pin!(closed)).await {

@@ -14,6 +14,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// How many tools that cannot be shown are logged; a server may have new names for ever.
+const UNLISTED_MAX: usize = 1_024;
+
 /// The lists that were written already.
 #[derive(Default)]
 pub(crate) struct Lists {
@@ -81,7 +84,10 @@ impl Lists {
     }
 
     fn tell_unlisted(&self, spec: &ToolSpec) {
-        if lock(&self.unlisted).insert(spec.name.clone()) {
+        let mut unlisted = lock(&self.unlisted);
+        let is_new = unlisted.len() < UNLISTED_MAX && unlisted.insert(spec.name.clone());
+        drop(unlisted);
+        if is_new {
             let tool = spec.name.as_str();
             tracing::warn!(
                 tool,
@@ -563,6 +569,11 @@ mod tests {
         assert_eq!(names(Some("d"), 2), (String::new(), None));
         assert_eq!(names(None, 0), ("a".to_owned(), Some("a".to_owned())));
         assert_eq!(lock(&lists.unlisted).len(), 1);
+        let many: Vec<Arc<ToolSpec>> = (0..2 * UNLISTED_MAX)
+            .map(|number| Arc::new(spec(&format!("n{number}"), json!({"type": "string"}), None)))
+            .collect();
+        assert!(lists.render(&many, 2, Shape::Any).ends.is_empty());
+        assert_eq!(lock(&lists.unlisted).len(), UNLISTED_MAX, "new names for ever are no room");
     }
 
     #[test]

@@ -69,7 +69,8 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             }
             Err(refusal) => return refused(refusal, calling.exchange.client.version),
         };
-        let wanted = want(calling.exchange, &wants, given, &calling.bound()).await;
+        let asks = (Some(calling.spec.name.as_str()), &*wants);
+        let wanted = want(calling.exchange, asks, given, &calling.bound()).await;
         if wanted.is_err() {
             // Nobody can answer: what the tool holds for the answer must not wait for it.
             let engine = &calling.exchange.door.doors.engine;

@@ -6,7 +6,7 @@ use super::exchange::Exchange;
 use super::lists::failed;
 use super::resources::all_templates;
 use crate::params::short;
-use kernel::shelf::{Completing, Completion};
+use kernel::shelf::{Completed, Completing, Completion};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wire::jsonrpc::RpcError;
@@ -28,13 +28,17 @@ pub(crate) async fn complete(exchange: Exchange) -> Answered {
         chosen: chosen.as_ref(),
     };
     for shelf in exchange.door.shelves() {
-        let values = shelf.complete(&exchange.caller, &completion).await.map_err(failed)?;
-        if let Some(values) = values {
-            return Ok(completed(values));
+        let found = shelf.complete(&exchange.caller, &completion).await.map_err(failed)?;
+        if let Some(found) = found {
+            return Ok(completed(found));
         }
     }
     // A shelf need not know how to go on with what it holds.
-    if is_known(&exchange, &of) { Ok(completed(Vec::new())) } else { Err(unknown(&of)) }
+    if is_known(&exchange, &of) {
+        Ok(completed(Vec::<String>::new().into()))
+    } else {
+        Err(unknown(&of))
+    }
 }
 
 #[derive(Deserialize)]
@@ -67,10 +71,13 @@ struct Context {
     arguments: Option<Map<String, Value>>,
 }
 
-fn completed(mut values: Vec<String>) -> Outcome {
-    let total = values.len();
+fn completed(Completed { mut values, total, more }: Completed) -> Outcome {
+    let more = more || values.len() > VALUES_MAX;
     values.truncate(VALUES_MAX);
-    let completion = json!({"values": values, "total": total, "hasMore": total > VALUES_MAX});
+    let mut completion = json!({"values": values, "hasMore": more});
+    if let Some(total) = total {
+        completion["total"] = Value::from(total);
+    }
     Outcome::complete(&json!({"completion": completion}))
 }
 
@@ -106,14 +113,18 @@ mod tests {
     #[test]
     fn no_more_than_the_protocol_allows_are_sent() {
         let values: Vec<String> = (0..101).map(|number| number.to_string()).collect();
-        let read = |values: Vec<String>| -> Value {
-            serde_json::from_str(&completed(values).write(Version::June2025)).unwrap()
+        let written = |found: Completed| -> Value {
+            serde_json::from_str(&completed(found).write(Version::June2025)).unwrap()
         };
+        let read = |values: Vec<String>| written(values.into());
         let cut = &read(values.clone())["completion"];
         assert_eq!(cut["values"].as_array().unwrap().len(), 100);
         assert_eq!((&cut["total"], &cut["hasMore"]), (&json!(101), &json!(true)));
         let all = &read(values[..100].to_vec())["completion"];
         assert_eq!((&all["total"], &all["hasMore"]), (&json!(100), &json!(false)));
+        let some = Completed { values: vec!["a".to_owned()], total: None, more: true };
+        let told = json!({"values": ["a"], "hasMore": true});
+        assert_eq!(written(some)["completion"], told, "another server knows better than we");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::answer::Answered;
 use super::client::Version;
 use super::door::Door;
-use super::outbox::Way;
+use super::outbox::{Outbox, Way};
 use super::pieces::Pieces;
 use super::replay::{Reader, Replay, STANDALONE};
 use super::requests::is_cancelled;
@@ -157,6 +157,10 @@ impl Way for Channel {
                 Box::pin(ready(Err(RpcError::new(INTERNAL_ERROR, message))))
             }
         }
+    }
+
+    fn news(&self) -> Option<Outbox> {
+        self.session.as_ref().map(|session| session.news())
     }
 }
 

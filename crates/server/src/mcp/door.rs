@@ -4,6 +4,7 @@ use super::cache::Lists;
 use super::seal::Seal;
 use super::sessions::Sessions;
 use crate::doors::Shared;
+use kernel::call::Caller;
 use kernel::contracts::Spawn;
 use kernel::shelf::Shelf;
 use std::sync::Arc;
@@ -54,6 +55,19 @@ impl Door {
         let mut shelves = self.first.clone();
         shelves.extend(self.doors.gateway.shelves());
         shelves.push(self.own.clone());
+        shelves
+    }
+
+    /// The same in the order in which a resource is looked for: ours for URIs that are written as
+    /// ours are, then those who list it, then those whose families it may be of. So no server can
+    /// put itself before us, or before who lists what it only claims; and none of them need be
+    /// there for what is ours.
+    pub(crate) fn shelves_for(&self, caller: &Caller, uri: &str) -> Vec<Arc<dyn Shelf>> {
+        let mut shelves = self.shelves();
+        if self.own.lists(caller, uri) {
+            shelves.rotate_right(1);
+        }
+        shelves.sort_by_cached_key(|shelf| !shelf.lists(caller, uri));
         shelves
     }
 

@@ -8,7 +8,7 @@ use super::exchange::Exchange;
 use super::outbox::Outbox;
 use super::resources;
 use super::sessions::{Session, Wish};
-use futures::future::{BoxFuture, Either, select};
+use futures::future::{BoxFuture, Either, join_all, select};
 use kernel::shelf::Changes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -84,10 +84,13 @@ pub(crate) async fn listen(exchange: Exchange) -> Answered {
     let mut closing = door.doors.closing();
     let mut news = News::new(door);
     let mut kept = Vec::new();
-    for uri in std::mem::take(&mut filter.resource_subscriptions) {
-        if let Some(changes) = resources::changes(door, &exchange.caller, &uri).await? {
+    let uris = std::mem::take(&mut filter.resource_subscriptions);
+    // All at once, and each for itself: a server that is slow or away takes nothing from the rest.
+    let found = uris.iter().map(|uri| resources::changes(door, &exchange.caller, uri));
+    for (found, uri) in join_all(found).await.into_iter().zip(&uris) {
+        if let Ok(Some(changes)) = found {
             news.watch(uri.clone(), changes);
-            kept.push(uri);
+            kept.push(uri.clone());
         }
     }
     filter.resource_subscriptions = kept;

@@ -3,7 +3,7 @@
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use wire::jsonrpc::{RpcError, notification};
 
 /// A way to the client of one request.
@@ -18,6 +18,11 @@ pub(crate) trait Way: Send + Sync {
     /// Sends a request of ours and waits for its result. An error where the client cannot be
     /// asked, refuses, or is gone.
     fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, RpcError>>;
+
+    /// Where what belongs to no request goes, if the client has a session.
+    fn news(&self) -> Option<Outbox> {
+        None
+    }
 }
 
 /// What goes to the client before the answer.
@@ -50,6 +55,13 @@ impl Outbox {
         }
     }
 
+    /// A way to tell the client something when the request is over, for as long as its session
+    /// lasts; none without a session.
+    pub(crate) fn later(&self) -> Option<Later> {
+        let Outbox(news) = self.0.as_ref()?.news()?;
+        news.map(|way| Later(Arc::downgrade(&way)))
+    }
+
     /// Asks the client; only in the versions with a handshake.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, RpcError> {
         match &self.0 {
@@ -58,6 +70,18 @@ impl Outbox {
                 wire::jsonrpc::INTERNAL_ERROR,
                 "the client takes no stream, so nothing can be asked of it",
             )),
+        }
+    }
+}
+
+/// A way to a client that may be gone by then: it keeps nothing of the session.
+pub(crate) struct Later(Weak<dyn Way>);
+
+impl Later {
+    /// Notifies if the client is there and there is room.
+    pub(crate) fn tell(&self, method: &str, params: &Value) {
+        if let Some(way) = self.0.upgrade() {
+            way.try_send(notification(method, params));
         }
     }
 }

@@ -90,7 +90,7 @@ async fn filled(
             Some(ToolOutput::Value(prompt)) => return Ok(Some(outcome(prompt))),
             Some(ToolOutput::Wants(wants)) => wants,
         };
-        match want(exchange, &wants, given, &asked.bound).await? {
+        match want(exchange, (None, &*wants), given, &asked.bound).await? {
             Wanted::Answer(outcome) => return Ok(Some(outcome)),
             Wanted::Again(more) => given = more,
         }

@@ -9,6 +9,7 @@ use super::lists::{after, bad_cursor, cursor, failed, has_titles, joined, listed
 use crate::params::short;
 use kernel::call::Caller;
 use kernel::contracts::{Page, Paged};
+use kernel::fault::Fault;
 use kernel::shelf::{Changes, ResourceSpec, TemplateSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -82,14 +83,27 @@ pub(crate) fn all_templates(door: &Door, caller: &Caller) -> Vec<TemplateSpec> {
 /// `resources/read`.
 pub(crate) async fn read(exchange: Exchange) -> Answered {
     let ReadParams { uri } = exchange.params()?;
-    let version = exchange.client.version;
-    for shelf in exchange.door.shelves() {
-        let contents = shelf.read(&exchange.caller, &uri).await.map_err(failed)?;
-        if let Some(contents) = contents {
-            return Ok(read_result(version, &contents));
+    let (version, caller) = (exchange.client.version, &exchange.caller);
+    let mut passed = None;
+    for shelf in exchange.door.shelves_for(caller, &uri) {
+        match shelf.read(caller, &uri).await {
+            Ok(Some(contents)) => return Ok(read_result(version, &contents)),
+            Ok(None) => {}
+            Err(fault) => pass(shelf.lists(caller, &uri), fault, &mut passed)?,
         }
     }
-    Err(not_found(version, &uri))
+    Err(passed.unwrap_or_else(|| not_found(version, &uri)))
+}
+
+/// Passes a shelf over that failed, unless it lists the resource: another one may hold it. The
+/// first such failure is told where nobody does.
+fn pass(lists: bool, fault: Fault, passed: &mut Option<RpcError>) -> Result<(), RpcError> {
+    let error = failed(fault);
+    if lists {
+        return Err(error);
+    }
+    passed.get_or_insert(error);
+    Ok(())
 }
 
 fn read_result(version: Version, contents: &[Value]) -> Outcome {
@@ -114,13 +128,15 @@ pub(crate) async fn changes(
     caller: &Caller,
     uri: &str,
 ) -> Result<Option<Box<dyn Changes>>, RpcError> {
-    for shelf in door.shelves() {
-        let found = shelf.changes(caller, uri).await.map_err(failed)?;
-        if found.is_some() {
-            return Ok(found);
+    let mut passed = None;
+    for shelf in door.shelves_for(caller, uri) {
+        match shelf.changes(caller, uri).await {
+            Ok(Some(changes)) => return Ok(Some(changes)),
+            Ok(None) => {}
+            Err(fault) => pass(shelf.lists(caller, uri), fault, &mut passed)?,
         }
     }
-    Ok(None)
+    passed.map_or(Ok(None), Err)
 }
 
 #[derive(Serialize)]

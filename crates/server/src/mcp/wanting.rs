@@ -18,6 +18,9 @@ use std::sync::Arc;
 use wire::jsonrpc::RpcError;
 use wire::mcp::{MISSING_CAPABILITY, PAGES_FIRST, TASKS};
 
+/// How a client learns that a page was opened that it was given.
+const PAGE_OPENED: &str = "notifications/elicitation/complete";
+
 /// What a client adds to a request when it sends it again.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -132,11 +135,11 @@ pub(crate) fn responses(retry: &Retry) -> Result<Map<String, Value>, RpcError> {
     }
 }
 
-/// Gets what a tool or prompt wants of the client, as far as the client can do it: nothing else is
-/// ever asked of it.
+/// Gets what a prompt, or the tool of this name, wants of the client, as far as the client can do
+/// it: nothing else is ever asked of it.
 pub(crate) async fn want(
     exchange: &Exchange,
-    wants: &Wants,
+    (tool, wants): (Option<&str>, &Wants),
     so_far: Given,
     bound: &Bound,
 ) -> Result<Wanted, RpcError> {
@@ -144,8 +147,12 @@ pub(crate) async fn want(
     // What is wanted again was not good enough.
     given.inputs.retain(|key, _| !wants.inputs.contains_key(key));
     given.state = wants.state.clone();
-    let client = &exchange.client;
-    if let Some(error) = pages_first(client, wants) {
+    let (client, engine) = (&exchange.client, &exchange.door.doors.engine);
+    let anew = tool.is_some_and(|tool| engine.can_be_asked_anew(&exchange.caller, tool, wants));
+    if let Some(error) = pages_first(client, wants, anew) {
+        if let Some(tool) = tool {
+            wants.inputs.keys().for_each(|id| tell_when_opened(exchange, (tool, id), id));
+        }
         return Err(error);
     }
     let possible: BTreeMap<&String, &Want> =
@@ -158,8 +165,11 @@ pub(crate) async fn want(
     }
     for (key, want) in possible {
         let (method, params) = request(exchange, want);
+        if let (Some(tool), Some(id)) = (tool, params["elicitationId"].as_str()) {
+            tell_when_opened(exchange, (tool, key), id);
+        }
         let answer = exchange.outbox.ask(method, params).await?;
-        let checked = Expected::of(want).check(&exchange.door.doors.engine, &answer);
+        let checked = Expected::of(want).check(engine, &answer);
         checked.map_err(|wrong| unfit(key, &wrong))?;
         given.inputs.insert(key.clone(), answer);
     }
@@ -239,11 +249,28 @@ pub(crate) fn abilities(exchange: &Exchange) -> Abilities {
     }
 }
 
+/// Lets the client hear when a page is opened that this tool wants under this key, and that it is
+/// given under this id, as far as the tool's own server tells. Only 2025-11-25 has a word for it.
+pub(crate) fn tell_when_opened(exchange: &Exchange, (tool, key): (&str, &str), id: &str) {
+    if exchange.client.version.is_modern() || !opens_pages(&exchange.client) {
+        return;
+    }
+    let Some(later) = exchange.outbox.later() else { return };
+    let params = json!({"elicitationId": id});
+    let hearer = Box::new(move || later.tell(PAGE_OPENED, &params));
+    exchange.door.doors.engine.when_opened(tool, key, hearer);
+}
+
 /// In the versions with a handshake: the answer to a call that needs nothing but pages, and for
 /// which nothing is kept meanwhile. It is made again once they were opened; to ask for them in the
-/// middle of it would hold it up for as long as a person needs.
-fn pages_first(client: &Client, wants: &Wants) -> Option<RpcError> {
-    if client.version.is_modern() || !wants.state.is_null() || wants.inputs.is_empty() {
+/// middle of it would hold it up for as long as a person needs. A tool with a state of its own has
+/// the client asked all the same, if that opens pages; else it is told, where the call can be made
+/// anew.
+fn pages_first(client: &Client, wants: &Wants, anew: bool) -> Option<RpcError> {
+    if client.version.is_modern() || wants.inputs.is_empty() {
+        return None;
+    }
+    if !wants.state.is_null() && (opens_pages(client) || !anew) {
         return None;
     }
     let page = |(id, want): (&String, &Want)| match want {
@@ -404,19 +431,23 @@ mod tests {
         let client = |version| Client { version, can: Can::default(), log: None, progress: None };
         let page = Want::Url { message: "log in".to_owned(), url: "http://a.test/1".to_owned() };
         let mut wants = Wants { inputs: [("e1".to_owned(), page)].into(), state: Value::Null };
-        let error = pages_first(&client(Version::November2025), &wants).unwrap();
+        let error = pages_first(&client(Version::November2025), &wants, false).unwrap();
         assert_eq!(error.code, PAGES_FIRST);
         let elicitation = json!({"mode": "url", "message": "log in", "url": "http://a.test/1",
             "elicitationId": "e1"});
         assert_eq!(error.data, Some(json!({"elicitations": [elicitation]})));
         assert!(error.message.contains("http://a.test/1"), "{}", error.message);
-        assert_eq!(pages_first(&client(Version::July2026), &wants), None, "it is asked for");
+        assert_eq!(pages_first(&client(Version::July2026), &wants, true), None, "it is asked for");
         wants.state = json!(1);
         let older = client(Version::November2025);
-        assert_eq!(pages_first(&older, &wants), None, "something waits for the answer");
+        assert_eq!(pages_first(&older, &wants, false), None, "something waits for the answer");
+        assert!(pages_first(&older, &wants, true).is_some(), "it cannot be asked, but told");
+        let mut opens = older.clone();
+        opens.can.page = true;
+        assert_eq!(pages_first(&opens, &wants, true), None, "it is asked, and the call goes on");
         wants.state = Value::Null;
         wants.inputs.insert("r".to_owned(), Want::Roots);
-        assert_eq!(pages_first(&older, &wants), None, "a client answers that itself");
+        assert_eq!(pages_first(&older, &wants, true), None, "a client answers that itself");
     }
 
     #[test]

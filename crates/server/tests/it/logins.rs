@@ -3,6 +3,7 @@
 
 use crate::house::{Answer, House, request};
 use crate::login_server::LoginServer;
+use crate::mcp_client::{Client, Events, LIMIT, asked};
 use axum::body::Body;
 use axum::http::{Method, Uri};
 use engine::{RunAbout, RunRequest, RunSession, RunTarget};
@@ -14,6 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 const HUB: &str = "/api/v1/upstreams/hub";
 const LOGIN: &str = "/api/v1/upstreams/hub/login";
@@ -53,6 +55,17 @@ async fn begun(house: &House) -> String {
 async fn comes_back(house: &House, to: &Uri) -> Answer {
     assert_eq!(to.authority().unwrap().as_str(), "127.0.0.1:8420");
     house.get(to.path_and_query().unwrap().as_str()).await
+}
+
+/// Logs in, so that its tools are known, and out again: the page of the next login.
+async fn known_and_logged_out(house: &House, login: &LoginServer) -> String {
+    until(house, "login").await;
+    let back = login.agree(&begun(house).await).await;
+    assert_eq!(comes_back(house, &back).await.status, 200);
+    until(house, "ready").await;
+    assert_eq!(house.delete(LOGIN).await.status, 204);
+    until(house, "login").await;
+    begun(house).await
 }
 
 async fn sum(house: &House) -> Answer {
@@ -295,13 +308,7 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
         None,
     )
     .await;
-    until(&house, "login").await;
-    let back = login.agree(&begun(&house).await).await;
-    assert_eq!(comes_back(&house, &back).await.status, 200);
-    until(&house, "ready").await;
-    assert_eq!(house.delete(LOGIN).await.status, 204);
-    until(&house, "login").await;
-    let page = begun(&house).await;
+    let page = known_and_logged_out(&house, &login).await;
 
     let caller = Caller { realm: "default".into(), subject: "local".into(), admin: true };
     let plan = json!({"planId": "sum", "steps": [
@@ -329,4 +336,34 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(status, "completed", "the run does not go on after the login");
+}
+
+#[tokio::test]
+async fn a_client_that_was_shown_the_page_hears_when_the_login_is_done() {
+    let login = LoginServer::start().await;
+    let house = House::build(behind(&login), None).await;
+    let page = known_and_logged_out(&house, &login).await;
+    let params = json!({"name": "hub.math__add", "arguments": {"a": 2, "b": 3}});
+
+    let bare = Client::hello(&house, "2025-11-25", json!({})).await;
+    let refused = bare.ask("tools/call", params.clone()).await;
+    assert_eq!(refused.body["error"]["code"], -32042, "who opens no pages is told: {refused:?}");
+    assert_eq!(refused.body["error"]["data"]["elicitations"][0]["url"], json!(page));
+
+    let can = json!({"elicitation": {"url": {}}});
+    let client = Client::hello(&house, "2025-11-25", can).await;
+    let call = client.request(&asked(1, "tools/call", params));
+    let mut events = Events::of(timeout(LIMIT, house.open(call)).await.unwrap());
+    assert_eq!(events.next().await.unwrap().data, Value::Null);
+    let question = events.next().await.unwrap().data;
+    assert_eq!(question["params"]["url"], json!(page), "{question}");
+    let mut news = Events::of(house.open(client.get(None)).await);
+    let accepted = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    assert_eq!(client.send(&accepted).await.status, 202);
+    assert_eq!(comes_back(&house, &login.agree(&page).await).await.status, 200);
+    let mut told = Value::Null;
+    while told["method"] != "notifications/elicitation/complete" {
+        told = news.next().await.expect("the stream of news goes on").data;
+    }
+    assert_eq!(told["params"]["elicitationId"], question["params"]["elicitationId"]);
 }

@@ -22,6 +22,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 pub const MODERN: &str = "2026-07-28";
+/// The name of the page that `it_page` wants, for who tells that it was opened.
+pub const PAGE: &str = "the page";
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// A request to `/mcp` with these headers.
@@ -223,8 +225,10 @@ pub async fn furnished(settings: &str) -> (House, Arc<Strings>) {
     let tool = |kind: Kind| -> Arc<dyn Tool> {
         Arc::new(TestTool { spec: Arc::new(kind.spec()), kind, strings: strings.clone() })
     };
-    let tools = vec![tool(Kind::Tells), tool(Kind::Slow), tool(Kind::Roots), tool(Kind::Routed)];
-    let shelves: Vec<Arc<dyn Shelf>> = vec![Arc::new(Watched(strings.clone()))];
+    let kinds =
+        [Kind::Tells, Kind::Slow, Kind::Roots, Kind::Routed, Kind::Page, Kind::RecordedPage];
+    let tools = kinds.map(tool).into();
+    let shelves: Vec<Arc<dyn Shelf>> = vec![Arc::new(Watched(strings.clone())), Arc::new(Listing)];
     (House::furnished(project, Extra { tools, shelves, ..Extra::default() }).await, strings)
 }
 
@@ -238,6 +242,10 @@ enum Kind {
     Roots,
     /// Wants to see an argument in a header.
     Routed,
+    /// Wants a page opened, and goes on where it was.
+    Page,
+    /// The same in a run.
+    RecordedPage,
 }
 
 impl Kind {
@@ -246,6 +254,8 @@ impl Kind {
             Kind::Tells => ("it_tells", json!({"type": "object"})),
             Kind::Slow => ("it_slow", json!({"type": "object"})),
             Kind::Roots => ("it_roots", json!({"type": "object"})),
+            Kind::Page => ("it_page", json!({"type": "object"})),
+            Kind::RecordedPage => ("it_recorded_page", json!({"type": "object"})),
             Kind::Routed => (
                 "it_routed",
                 json!({"type": "object", "required": ["region"], "properties": {
@@ -258,7 +268,7 @@ impl Kind {
             description: "a tool of the tests".to_owned(),
             input_schema: Arc::new(input_schema),
             output_schema: None,
-            reach: Reach::Reads,
+            reach: if self == Kind::RecordedPage { Reach::Writes } else { Reach::Reads },
             idempotent: true,
             tags: Vec::new(),
             pace: Pace::Quick,
@@ -278,6 +288,10 @@ struct TestTool {
 impl Tool for TestTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
+    }
+
+    fn page_name<'k>(&self, key: &'k str) -> &'k str {
+        if key == "page-key" { PAGE } else { key }
     }
 
     fn call<'a>(
@@ -309,7 +323,14 @@ impl Tool for TestTool {
                         return Ok(ToolOutput::Wants(Box::new(wants)));
                     }
                 },
-                Kind::Routed => {}
+                Kind::Page | Kind::RecordedPage if call.given.state.is_null() => {
+                    let (message, url) = ("open it".to_owned(), "https://a.test/".to_owned());
+                    let page = Want::Url { message, url };
+                    let inputs = BTreeMap::from([("page-key".to_owned(), page)]);
+                    let wants = Wants { inputs, state: json!("held") };
+                    return Ok(ToolOutput::Wants(Box::new(wants)));
+                }
+                Kind::Routed | Kind::Page | Kind::RecordedPage => {}
             }
             Ok(ToolOutput::Value(json!("done")))
         })
@@ -333,10 +354,33 @@ impl Drop for Cut<'_> {
     }
 }
 
-/// A shelf with one resource, which changes when a test says so.
+/// A shelf with one resource, which changes when a test says so, and one that cannot be watched. It
+/// claims some of ours, and what another one lists.
 struct Watched(Arc<Strings>);
 
 pub const WATCHED: &str = "it://watched";
+pub const FAILING: &str = "it://failing";
+/// The URI of a plan of ours, and of none.
+pub const OUR_PLAN: &str = "waypost://plans/interaction%3A%3Agreeting";
+pub const NO_PLAN: &str = "waypost://plans/none";
+/// What stands where it claims something.
+pub const CLAIMED: &str = "claimed";
+
+/// A shelf that lists one resource.
+struct Listing;
+
+pub const LISTED: &str = "it://listed";
+
+impl Shelf for Listing {
+    fn lists(&self, _caller: &Caller, uri: &str) -> bool {
+        uri == LISTED
+    }
+
+    fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
+        let contents = (uri == LISTED).then(|| vec![json!({"uri": uri, "text": "listed"})]);
+        Box::pin(std::future::ready(Ok(contents)))
+    }
+}
 
 struct WatchedChanges(watch::Receiver<u64>);
 
@@ -370,11 +414,19 @@ impl Shelf for Watched {
     }
 
     fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
-        let contents = (uri == WATCHED).then(|| vec![json!({"uri": uri, "text": "x"})]);
+        let text = match uri {
+            WATCHED => Some("x"),
+            LISTED | OUR_PLAN | NO_PLAN => Some(CLAIMED),
+            _ => None,
+        };
+        let contents = text.map(|text| vec![json!({"uri": uri, "text": text})]);
         Box::pin(std::future::ready(Ok(contents)))
     }
 
     fn changes<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Box<dyn Changes>> {
+        if uri == FAILING {
+            return Box::pin(std::future::ready(Err(Fault::new("Away", "it is away"))));
+        }
         let changes = (uri == WATCHED)
             .then(|| -> Box<dyn Changes> { Box::new(WatchedChanges(self.0.changes.subscribe())) });
         Box::pin(std::future::ready(Ok(changes)))

@@ -2,8 +2,8 @@
 
 use crate::house::{House, approval, request};
 use crate::mcp_client::{
-    Client, Events, LIMIT, MODERN, WATCHED, ask, asked, begin, furnished, methods, modern, posted,
-    sent, stateless, whole,
+    CLAIMED, Client, Events, FAILING, LIMIT, LISTED, MODERN, NO_PLAN, OUR_PLAN, PAGE, WATCHED, ask,
+    asked, begin, furnished, methods, modern, posted, sent, stateless, whole,
 };
 use axum::body::Body;
 use axum::http::{Method, Request};
@@ -295,11 +295,56 @@ async fn a_sessions_stream_brings_news() {
     assert_eq!(second.next().await, None, "the session's end is the stream's");
 }
 
+/// Calls a tool that wants a page, opens it, and gives the page's id.
+async fn opened(client: &Client<'_>, tool: &str) -> Value {
+    let call = client.request(&asked(tool, "tools/call", json!({"name": tool})));
+    let mut events = Events::of(timeout(LIMIT, client.house.open(call)).await.unwrap());
+    assert_eq!(events.next().await.unwrap().data, Value::Null);
+    let question = events.next().await.unwrap().data;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    assert_eq!(question["params"]["mode"], "url", "{question}");
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    assert_eq!(client.send(&answer).await.status, 202);
+    let answer = events.next().await.unwrap().data;
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    question["params"]["elicitationId"].clone()
+}
+
+#[tokio::test]
+async fn only_who_was_given_a_page_hears_that_it_was_opened() {
+    const HOST: &str = "the host program";
+    let (house, _) = furnished("").await;
+    let can = json!({"elicitation": {"url": {}}});
+    let client = Client::hello(&house, "2025-11-25", can.clone()).await;
+    let other = Client::hello(&house, "2025-11-25", can).await;
+    let ids = [opened(&client, "it_page").await, opened(&client, "it_recorded_page").await];
+    assert!(ids[0].as_str().is_some_and(|id| id.len() == 32), "{ids:?}");
+    assert!(ids[1].as_str().is_some_and(|id| id.starts_with("ask_")), "{ids:?}");
+    let mut news = Events::of(house.open(client.get(None)).await);
+    let mut others = Events::of(house.open(other.get(None)).await);
+    for (source, page) in [("another server", PAGE), (HOST, "page-key"), (HOST, PAGE), (HOST, PAGE)]
+    {
+        house.engine.page_opened(source, page);
+    }
+    // Comes after all that was told.
+    house.put("/api/v1/plans/it%2Fapproval", &[], approval()).await;
+    let list = "notifications/tools/list_changed";
+    for (events, ids) in [(&mut news, &ids[..]), (&mut others, &ids[..0])] {
+        assert_eq!(events.next().await.unwrap().data, Value::Null);
+        for id in ids {
+            let told = events.next().await.unwrap().data;
+            assert_eq!(told["method"], "notifications/elicitation/complete");
+            assert_eq!(told["params"], json!({"elicitationId": id}));
+        }
+        assert_eq!(events.next().await.unwrap().data["method"], list);
+    }
+}
+
 #[tokio::test]
 async fn who_listens_hears_what_it_asked_for() {
     let (house, strings) = furnished("").await;
     let wanted = json!({"notifications": {"promptsListChanged": true,
-        "resourceSubscriptions": [WATCHED, "it://other"]}});
+        "resourceSubscriptions": [FAILING, WATCHED, "it://other"]}});
     let mut events = Events::of(house.open(modern("subscriptions/listen", wanted.clone())).await);
     let tag = json!({"io.modelcontextprotocol/subscriptionId": 1});
     let first = events.next().await.unwrap().data;
@@ -320,6 +365,22 @@ async fn who_listens_hears_what_it_asked_for() {
     assert_eq!(house.send(deaf).await.status, 406);
     let odd = ask(&house, "subscriptions/listen", json!({})).await;
     assert_eq!((odd.status, &odd.body["error"]["code"]), (200, &json!(-32602)));
+}
+
+#[tokio::test]
+async fn nobody_puts_itself_before_what_is_ours_or_what_another_lists() {
+    let (house, _) = furnished("").await;
+    let read = async |uri: &str| {
+        let answer = ask(&house, "resources/read", json!({"uri": uri})).await;
+        answer.body["result"]["contents"][0]["text"].as_str().map(str::to_owned)
+    };
+    let plan = read(OUR_PLAN).await.unwrap();
+    assert!(plan.contains("interaction::greeting"), "{plan}");
+    assert_eq!(read(LISTED).await.as_deref(), Some("listed"));
+    assert_eq!(read(WATCHED).await.as_deref(), Some("x"));
+    // What we do not have may be another one's.
+    assert_eq!(read(NO_PLAN).await.as_deref(), Some(CLAIMED));
+    assert_eq!(read("it://other").await, None);
 }
 
 #[tokio::test]

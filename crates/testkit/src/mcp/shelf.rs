@@ -6,8 +6,8 @@ use kernel::call::{Caller, Given, ToolOutput, Want, Wants};
 use kernel::contracts::{Page, Paged};
 use kernel::fault::Fault;
 use kernel::shelf::{
-    Changes, Completing, Completion, Find, PromptArgument, PromptSpec, Prompting, ResourceSpec,
-    Shelf, TemplateSpec,
+    Changes, Completed, Completing, Completion, Find, PromptArgument, PromptSpec, Prompting,
+    ResourceSpec, Shelf, TemplateSpec,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -145,7 +145,7 @@ impl Shelf for FixtureShelf {
         &'a self,
         _caller: &'a Caller,
         completion: &'a Completion<'a>,
-    ) -> Find<'a, Vec<String>> {
+    ) -> Find<'a, Completed> {
         let values: Option<&[&str]> = match (&completion.of, completion.argument) {
             (Completing::Prompt(WITH_ARGUMENTS), "arg1" | "arg2") => Some(&WORDS),
             (Completing::Template(TEMPLATE), "id") => Some(&IDS),
@@ -156,7 +156,7 @@ impl Shelf for FixtureShelf {
         let found = values.map(|values| {
             values.iter().filter(fits).map(|value| (*value).to_owned()).collect::<Vec<String>>()
         });
-        Box::pin(ready(Ok(found)))
+        Box::pin(ready(Ok(found.map(Completed::from))))
     }
 }
 

@@ -20,7 +20,7 @@ use kernel::names::{Alphabet, inward};
 use kernel::plan::Plan;
 use kernel::projection::SessionRow;
 use kernel::shelf::{
-    Changes, Completing, Completion, Find, PromptSpec, Prompting, ResourceSpec, Shelf,
+    Changes, Completed, Completing, Completion, Find, PromptSpec, Prompting, ResourceSpec, Shelf,
     TemplateSpec, WRONG_REQUEST,
 };
 use place::{Family, Place};
@@ -255,6 +255,11 @@ impl Shelf for Own {
         Family::ALL.into_iter().map(Family::spec).collect()
     }
 
+    /// All URIs that are written as ours are.
+    fn lists(&self, _caller: &Caller, uri: &str) -> bool {
+        Place::read(uri).is_some()
+    }
+
     fn read<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
         Box::pin(self.contents(caller, uri))
     }
@@ -267,8 +272,11 @@ impl Shelf for Own {
         &'a self,
         caller: &'a Caller,
         completion: &'a Completion<'a>,
-    ) -> Find<'a, Vec<String>> {
-        Box::pin(self.completed(caller, completion))
+    ) -> Find<'a, Completed> {
+        Box::pin(async move {
+            let values = self.completed(caller, completion).await?;
+            Ok(values.map(Completed::from))
+        })
     }
 }
 
@@ -478,7 +486,7 @@ mod tests {
             assert_eq!(own.resources(&caller, &all).await.unwrap().items.len(), plans);
             assert_eq!(own.read(&caller, uri).await.unwrap().is_some(), sees);
             assert_eq!(own.changes(&caller, uri).await.unwrap().is_some(), sees);
-            let values = own.complete(&caller, &completion).await.unwrap().unwrap();
+            let values = own.complete(&caller, &completion).await.unwrap().unwrap().values;
             assert_eq!(values.len(), plans - 1);
         }
     }

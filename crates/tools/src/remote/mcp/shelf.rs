@@ -15,8 +15,8 @@ use kernel::call::{Caller, ToolOutput};
 use kernel::contracts::{Page, Paged};
 use kernel::fault::Fault;
 use kernel::shelf::{
-    Changes, Completing, Completion, Find, PromptArgument, PromptSpec, Prompting, ResourceSpec,
-    Shelf, TemplateSpec, WRONG_REQUEST,
+    Changes, Completed, Completing, Completion, Find, PromptArgument, PromptSpec, Prompting,
+    ResourceSpec, Shelf, TemplateSpec, WRONG_REQUEST,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -46,8 +46,7 @@ impl RemoteShelf {
         let lists = self.link.lists();
         let fits_one =
             |listed: &Value| listed["uriTemplate"].as_str().is_some_and(|family| fits(family, uri));
-        lists.resources.iter().any(|listed| listed["uri"] == uri)
-            || lists.templates.iter().any(fits_one)
+        has(&lists.resources, uri) || lists.templates.iter().any(fits_one)
     }
 
     async fn ask(&self, method: &str, params: Value, name: &str) -> Result<Value, AskError> {
@@ -109,7 +108,7 @@ impl RemoteShelf {
         &self,
         reference: Value,
         completion: &Completion<'_>,
-    ) -> Result<Option<Vec<String>>, Fault> {
+    ) -> Result<Option<Completed>, Fault> {
         let peer = self.link.peer().await.map_err(|error| self.fault(&error.into()))?;
         if !peer.capabilities()["completions"].is_object() {
             return Ok(None);
@@ -121,9 +120,13 @@ impl RemoteShelf {
         }
         let asked = peer.ask("completion/complete", params, None, timeout_ms(&self.link)).await;
         let result = asked.map_err(|error| self.fault(&error))?;
-        let values = result["completion"]["values"].as_array();
-        let texts = values.into_iter().flatten().filter_map(Value::as_str);
-        Ok(Some(texts.map(str::to_owned).collect()))
+        let found = &result["completion"];
+        let texts = found["values"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        Ok(Some(Completed {
+            values: texts.map(str::to_owned).collect(),
+            total: found["total"].as_u64(),
+            more: found["hasMore"] == true,
+        }))
     }
 
     /// Who failed and why, and whose fault it is.
@@ -174,6 +177,10 @@ impl Shelf for RemoteShelf {
         self.link.lists().templates.iter().filter_map(template).collect()
     }
 
+    fn lists(&self, _caller: &Caller, uri: &str) -> bool {
+        has(&self.link.lists().resources, uri)
+    }
+
     fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
         Box::pin(async move {
             if !self.holds(uri) {
@@ -196,7 +203,7 @@ impl Shelf for RemoteShelf {
         &'a self,
         _caller: &'a Caller,
         completion: &'a Completion<'a>,
-    ) -> Find<'a, Vec<String>> {
+    ) -> Find<'a, Completed> {
         Box::pin(async move {
             let reference = match completion.of {
                 Completing::Prompt(name) => {
@@ -214,6 +221,11 @@ impl Shelf for RemoteShelf {
             self.completed(reference, completion).await
         })
     }
+}
+
+/// Whether a resource at this URI is listed.
+fn has(resources: &[Value], uri: &str) -> bool {
+    resources.iter().any(|listed| listed["uri"] == uri)
 }
 
 /// How long the server may take.

@@ -13,7 +13,7 @@ mod tests;
 
 use super::Link;
 use super::line::PeerError;
-use super::wants::Carried;
+use super::wants::{Carried, page_name};
 use crate::remote::config::UpstreamConfig;
 use calling::Calling;
 use futures::future::BoxFuture;
@@ -88,6 +88,10 @@ impl Tool for RemoteTool {
         // A call or a task that is kept goes on with its answer and with nothing else.
         let carried = Carried::read(state);
         carried.pending.is_none() && carried.task.is_none()
+    }
+
+    fn page_name<'k>(&self, key: &'k str) -> &'k str {
+        page_name(key)
     }
 
     fn call<'a>(

@@ -111,13 +111,36 @@ impl Round {
     }
 }
 
-/// The key of the n-th question that a server of the older versions asks in the middle of a call. A
-/// question that is not the same has another key, so that no answer is given to it that was meant
-/// for another.
-pub(crate) fn key(number: u32, want: &Want) -> String {
+/// What the key of a question begins with.
+const QUESTION: &str = "question-";
+/// A page whose name there is longer than this is one without a name.
+const PAGE_NAME_BYTES_MAX: usize = 256;
+
+/// The key of the n-th question that a server of the older versions asks in the middle of a call,
+/// with these parameters. A question that is not the same has another key, so that no answer is
+/// given to it that was meant for another: a page with another name there must be opened anew.
+pub(crate) fn key(number: u32, want: &Want, params: &Value) -> String {
     let hash = ContentHash::of(json!(want).to_string().as_bytes());
     let short: String = hash.as_str().chars().take(8).collect();
-    format!("question-{number}-{short}")
+    let name = params["elicitationId"].as_str().filter(|name| {
+        let is_page = matches!(want, Want::Url { .. });
+        is_page && (1..=PAGE_NAME_BYTES_MAX).contains(&name.len())
+    });
+    match name {
+        Some(name) => format!("{QUESTION}{number}-{short}-{name}"),
+        None => format!("{QUESTION}{number}-{short}"),
+    }
+}
+
+/// How its server names the page that was wanted under this key.
+pub(crate) fn page_name(key: &str) -> &str {
+    let asked = key.strip_prefix(QUESTION).and_then(|rest| {
+        let (_number, rest) = rest.split_once('-')?;
+        let (_hash, name) = rest.split_once('-')?;
+        Some(name)
+    });
+    // Pages that must be opened before the call have the server's own name for their key.
+    asked.unwrap_or(key)
 }
 
 #[cfg(test)]
@@ -202,8 +225,26 @@ mod tests {
     #[test]
     fn the_same_question_has_the_same_key() {
         let page = |url: &str| Want::Url { message: "m".to_owned(), url: url.to_owned() };
+        let key = |number: u32, want: &Want| key(number, want, &json!({"message": "m"}));
         assert_eq!(key(1, &page("a")), key(1, &page("a")));
         assert_ne!(key(1, &page("a")), key(2, &page("a")));
         assert_ne!(key(1, &page("a")), key(1, &page("b")));
+    }
+
+    #[test]
+    fn a_key_tells_how_its_server_names_the_page() {
+        let page = Want::Url { message: "m".to_owned(), url: "https://a.test/".to_owned() };
+        let named = |want: &Want, id: Value| key(1, want, &json!({"elicitationId": id}));
+        for id in ["e1", "a-b-c", "question-1-x-y", "\u{e4} "] {
+            assert_eq!(page_name(&named(&page, json!(id))), id);
+        }
+        assert_ne!(named(&page, json!("e1")), named(&page, json!("e2")));
+        let long = "e".repeat(PAGE_NAME_BYTES_MAX + 1);
+        for nameless in [json!(""), json!(7), Value::Null, json!(long)] {
+            let key = named(&page, nameless);
+            assert_eq!(page_name(&key), key, "there is nothing to tell it by");
+        }
+        assert_eq!(named(&Want::Roots, json!("e1")), named(&Want::Roots, Value::Null));
+        assert_eq!((page_name("e1"), page_name("page-1")), ("e1", "page-1"));
     }
 }

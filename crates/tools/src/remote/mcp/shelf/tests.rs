@@ -160,6 +160,7 @@ fn a_resource_is_read_where_it_is() {
                 let read = join(shelf.read(&caller, "f://8/data"), server).await.0;
                 assert_eq!(read, Ok(None), "{code}");
             }
+            assert!(shelf.lists(&caller, "a://1") && !shelf.lists(&caller, "f://7/data"));
             assert_eq!(shelf.read(&caller, "waypost://sessions/1").await, Ok(None));
             assert!(other.is_idle(), "what it does not hold it is not asked for");
         });
@@ -180,10 +181,12 @@ fn completions_are_passed_on() {
             let expected = json!({"ref": {"type": "ref/prompt", "name": "p"},
                 "argument": {"name": "a", "value": "x"}, "context": {"arguments": {"b": "y"}}});
             assert_eq!(*asked.params(), expected);
-            asked.answer(json!({"completion": {"values": ["xa", "xb"]}})).await;
+            let found = json!({"values": ["xa", "xb"], "total": 7, "hasMore": true});
+            asked.answer(json!({"completion": found})).await;
         };
-        let values = join(shelf.complete(&caller, &prompt), server).await.0;
-        assert_eq!(values, Ok(Some(vec!["xa".to_owned(), "xb".to_owned()])));
+        let found = join(shelf.complete(&caller, &prompt), server).await.0;
+        let values = vec!["xa".to_owned(), "xb".to_owned()];
+        assert_eq!(found, Ok(Some(Completed { values, total: Some(7), more: true })));
         for foreign in [Completing::Prompt("p"), Completing::Template("g://{id}")] {
             assert_eq!(shelf.complete(&caller, &completion(foreign)).await, Ok(None));
         }

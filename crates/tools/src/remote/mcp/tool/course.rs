@@ -148,7 +148,7 @@ impl Calling<'_> {
             }
             Ok(want) => {
                 talk.questions += 1;
-                Ok(Some(Question { id, key: key(talk.questions, &want), want }))
+                Ok(Some(Question { id, key: key(talk.questions, &want, params), want }))
             }
             Err(error) if [ELICIT, SAMPLE].contains(&method) => {
                 self.reply(talk, &id, Err(error)).await?;

@@ -1,4 +1,5 @@
-//! Tests of what a gateway hands on: the caller's model and folders, the level of its log, tasks.
+//! Tests of what a gateway hands on: the caller's model and folders, the level of its log, tasks,
+//! the names of pages.
 
 use super::super::super::peer::Era;
 use super::super::scene::{Ear, Scene, call, called, caller, given, text, wants};
@@ -316,4 +317,32 @@ fn a_task_that_its_server_gave_up_is_no_failure_of_the_tool() {
     let caller = caller();
     let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
     assert_eq!(called.unwrap_err().fault.name, "UpstreamTaskFailed");
+}
+
+#[test]
+fn a_page_that_is_asked_for_in_a_call_is_known_by_its_name_there() {
+    let scene = Scene::new(Era::Legacy);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    stage.run(async {
+        let page = json!({"mode": "url", "message": "sign in", "url": "https://a.test/in",
+            "elicitationId": "e-7"});
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            asked.ask(1, "elicitation/create", page).await;
+            asked
+        };
+        let (first, asked) = join(called(&*tool, Given::default()), server).await;
+        let wanted = wants(first);
+        let names: Vec<&str> = wanted.inputs.keys().map(|key| tool.page_name(key)).collect();
+        assert_eq!(names, ["e-7"]);
+        assert!(!tool.can_be_asked_anew(&wanted.state), "it waits for the answer");
+        let opened = json!({"action": "accept"});
+        let server = async {
+            assert_eq!(other.told().await["result"], opened);
+            asked.answer(text("in")).await;
+        };
+        let (second, ()) = join(called(&*tool, given(&wanted, &opened)), server).await;
+        assert_eq!(second, Ok(ToolOutput::Value(text("in"))));
+    });
 }
