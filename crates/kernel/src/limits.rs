@@ -162,7 +162,7 @@ limits! {
     /// How many event streams are open at the same time.
     streams_max: usize = 1_024;
     /// How many logins at upstream servers are begun in a minute, and how many people come back
-    /// from one.
+    /// from one that is not under way.
     logins_per_minute: u32 = 60;
     /// How many traces of our own begin in a second, where no sampler is named.
     traces_per_second_max: u32 = 100;

@@ -34,7 +34,7 @@ pub(crate) struct Doors {
     pub(crate) streams: Arc<Semaphore>,
     /// How many logins at upstreams are begun.
     pub(crate) logins_begun: SharedRate,
-    /// How many people come back from one.
+    /// How many people come back from one that is not under way.
     pub(crate) logins_returned: SharedRate,
     /// What is measured and traced; nothing where nobody asked for it.
     pub(crate) telemetry: Option<Telemetry>,

@@ -173,6 +173,11 @@ impl Gateway {
         self.parts.remote.login.as_ref()
     }
 
+    /// Whether a login of this state is under way. All upstreams share one vault.
+    pub(crate) fn knows_login(&self, state: &str) -> bool {
+        self.configured.knows_login(state)
+    }
+
     /// Somebody came back from a login: the upstream that it was for. Each stored provider has its
     /// own `Remote`, and one that does not know a login says so and leaves it to the others.
     pub(crate) async fn finish_login(&self, returned: Returned) -> Result<Arc<Upstream>, Fault> {

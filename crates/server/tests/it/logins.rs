@@ -280,6 +280,45 @@ async fn logins_are_counted() {
 }
 
 #[tokio::test]
+async fn strangers_keep_nobody_out_whom_we_sent() {
+    let login = LoginServer::start().await;
+    let hub = format!("[mcp.servers.hub]\nurl = \"{}/mcp\"\n", login.base);
+    let settings = format!("[limits]\nlogins_per_minute = 1\n{hub}");
+    let house = House::build(project(&settings), None).await;
+    until(&house, "login").await;
+    let back = login.agree(&begun(&house).await).await;
+    for status in [400, 429] {
+        let stranger = house.get("/oauth/callback?state=x&code=y").await;
+        assert_eq!(stranger.status, status, "{stranger:?}");
+    }
+    let done = comes_back(&house, &back).await;
+    assert_eq!(done.status, 200, "{done:?}");
+}
+
+#[tokio::test]
+async fn whoever_may_not_administer_is_told_who_logs_in() {
+    let login = LoginServer::start().await;
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(|| behind(&login), &data, Some("secret")).await;
+    until(&house, "login").await;
+    let key = [("authorization", "Bearer secret")];
+    let begun = house.post_with(LOGIN, &key, json!({})).await;
+    let back = login.agree(begun.body["url"].as_str().unwrap()).await;
+    assert_eq!(comes_back(&house, &back).await.status, 200);
+    until(&house, "ready").await;
+    let mut ending = request(Method::DELETE, LOGIN, Body::empty());
+    ending.headers_mut().insert("authorization", "Bearer secret".parse().unwrap());
+    assert_eq!(house.send(ending).await.status, 204);
+    until(&house, "login").await;
+    let called = sum(&house).await;
+    assert_ne!(called.status, 200, "{called:?}");
+    assert!(called.text.contains("whoever administers this server logs in"), "{called:?}");
+    assert!(called.text.contains("waypost mcp login hub"), "{called:?}");
+    assert!(!called.text.contains("/authorize"), "{called:?}");
+    stopper.stop().await;
+}
+
+#[tokio::test]
 async fn who_we_are_can_be_read_where_it_can_be_reached() {
     let house = House::demo().await;
     let missing = house.get("/oauth/client.json").await;

@@ -104,6 +104,11 @@ impl Remote {
         Ok(upstream)
     }
 
+    /// Whether a login of this state is under way, be it here or at another that shares our vault.
+    pub fn knows_login(&self, state: &str) -> bool {
+        oauth::pending(&*self.parts.vault, state).is_some()
+    }
+
     /// Lets go of all of them: sessions and child processes are ended on return, or the time for a
     /// stop is over.
     pub async fn stop(&self) {

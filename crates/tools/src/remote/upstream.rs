@@ -153,10 +153,14 @@ impl Upstream {
         })
     }
 
-    /// Lets it go; its session or process is ended on return.
+    /// Lets it go; its session or process is ended on return, and what was done to our account
+    /// there is done: a token that is being renewed would be lost with us.
     pub(crate) async fn stop(&self) {
         self.board.begin_stop();
         self.board.stopped().await;
+        if let Some(account) = &self.account {
+            account.at_rest().await;
+        }
     }
 
     /// Lets it go, without waiting for it.

@@ -145,7 +145,7 @@ const MEANINGS: &[(&str, &str)] = &[
     (
         "logins_per_minute",
         "How many logins at upstream servers are begun in a minute, and how many people come back \
-         from one.",
+         from one that is not under way.",
     ),
     (
         "traces_per_second_max",

@@ -1,14 +1,15 @@
-//! Our account at one server: the token that goes with every request, and what becomes of a request
-//! that is refused. Whatever changes the account is done by one task at a time, and to its end even
-//! if whoever wanted it has gone: a token that is renewed and then not kept would be lost.
+//! Our account at one server: the token that goes with every request. Whatever changes the account
+//! is done by one task at a time, and to its end even if whoever wanted it has gone: a token that
+//! is renewed and then not kept would be lost.
 
-use super::challenge::{Challenge, Lacks};
-use super::discovery::{Found, discover};
+use super::challenge::Challenge;
+use super::client::Registration;
+use super::discovery::Found;
 use super::kept::{self, Token};
 use super::place;
 use super::scopes::Scopes;
-use super::trouble::{Trouble, TroubleKind};
-use super::web::Web;
+use super::trouble::Trouble;
+use super::web::{Web, hidden};
 use crate::remote::RemoteParts;
 use crate::remote::config::{Grant, OauthConfig, Secret, UpstreamConfig, UpstreamKind};
 use kernel::ids::Millis;
@@ -20,8 +21,8 @@ use tokio::sync::{oneshot, watch};
 /// What is asked for where a token should outlive the person's visit.
 const OFFLINE: &str = "offline_access";
 
-/// A shorter text is found in any sentence, and is no secret.
-const SECRET_CHARS_MIN: usize = 4;
+/// How long an authorization server is left alone that did not renew a token.
+const REST_MS: u64 = 10_000;
 
 /// The account at one upstream.
 pub(crate) struct Account {
@@ -41,20 +42,31 @@ pub(crate) struct Account {
     page: watch::Sender<Option<Page>>,
 }
 
+/// What changes of an account.
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     /// Whether the vault was looked into.
     is_loaded: bool,
-    token: Option<Arc<Token>>,
+    /// The token in use.
+    pub(super) token: Option<Arc<Token>>,
     /// Whether the server took this token, as far as is known.
-    is_proven: bool,
-    /// They grow with every token, and with every page.
-    tokens: u64,
-    pages: u64,
-    /// Until when it is not tried to renew the token, and why.
+    pub(super) is_proven: bool,
+    /// How many tokens, pages and looks at the server there were.
+    pub(super) counts: Counts,
+    /// What came of the last look at the server, if that helps nobody.
+    pub(super) fruitless: Option<Result<Answered, Trouble>>,
+    /// Since when it is not tried to renew the token, and why.
     resting: Option<(Millis, Trouble)>,
     /// What the server wanted last.
-    challenge: Option<Challenge>,
+    pub(super) challenge: Option<Challenge>,
+}
+
+impl State {
+    /// Why it is not tried to renew the token now. A clock that is set back makes that no longer.
+    fn rests(&self, now: Millis) -> Option<&Trouble> {
+        let (since, why) = self.resting.as_ref()?;
+        (*since <= now && now < since.plus_ms(REST_MS)).then_some(why)
+    }
 }
 
 /// The page of a login under way.
@@ -78,8 +90,20 @@ pub(super) struct Page {
 pub(crate) struct Pass {
     /// The header that shows our token, if we have one.
     pub(crate) bearer: Option<HeaderValue>,
-    tokens: u64,
-    pages: u64,
+    /// How many tokens, pages and looks there were when it was made: what came later was not known
+    /// to the request.
+    pub(super) counts: Counts,
+}
+
+/// They only grow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    /// Tokens.
+    pub(super) tokens: u64,
+    /// Pages where somebody logs in, opened and closed.
+    pub(super) pages: u64,
+    /// Looks at the server for who gives tokens.
+    pub(super) looks: u64,
 }
 
 /// What to do with a request that was refused.
@@ -123,27 +147,15 @@ impl Account {
         }
         let state = self.state();
         let bearer = state.token.as_ref().and_then(|token| bearer(&token.access));
-        Ok(Pass { bearer, tokens: state.tokens, pages: state.pages })
+        Ok(Pass { bearer, counts: state.counts })
     }
 
     /// The server took what went with a request.
     pub(crate) fn accepted(&self, pass: &Pass) {
         let mut state = self.state();
-        if state.tokens == pass.tokens {
+        if state.counts.tokens == pass.counts.tokens {
             state.is_proven = true;
         }
-    }
-
-    /// The server wants this of a request that went with a pass.
-    pub(crate) async fn challenged(
-        self: &Arc<Self>,
-        pass: &Pass,
-        challenge: Challenge,
-    ) -> Result<Answered, Trouble> {
-        let sent = (pass.tokens, pass.pages);
-        let answering =
-            self.apart(move |account| async move { account.answer(sent, challenge).await });
-        answering.await.unwrap_or_else(|| Err(stopping()))
     }
 
     /// The page where somebody logs in, if a login is under way.
@@ -168,8 +180,12 @@ impl Account {
         let Some(token) = self.token() else { return text.to_owned() };
         let secrets = [Some(&token.access), token.refresh.as_ref(), token.client.secret.as_ref()];
         let secrets: Vec<&str> = secrets.into_iter().flatten().map(Secret::expose).collect();
-        let secrets = secrets.iter().filter(|secret| secret.len() >= SECRET_CHARS_MIN);
-        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+        hidden(text, &secrets)
+    }
+
+    /// Waits until nothing is done to the account.
+    pub(crate) async fn at_rest(&self) {
+        drop(self.turn.lock().await);
     }
 
     /// Does something to its end, whether or not somebody waits for it; none if we stop before.
@@ -198,7 +214,7 @@ impl Account {
 
     /// How many tokens there were.
     pub(super) fn tokens(&self) -> u64 {
-        self.state().tokens
+        self.state().counts.tokens
     }
 
     /// What the server wanted last.
@@ -213,7 +229,7 @@ impl Account {
 
     /// From now on this login is under way, or none.
     pub(super) fn turn_page(&self, page: Option<Page>) {
-        self.state().pages += 1;
+        self.state().counts.pages += 1;
         self.page.send_replace(page);
     }
 
@@ -237,13 +253,27 @@ impl Account {
         state.token = token.map(Arc::new);
         state.is_proven = is_proven;
         state.is_loaded = true;
-        state.tokens += 1;
+        state.counts.tokens += 1;
         state.resting = None;
     }
 
     /// The token is not renewed for a while, for this reason.
-    pub(super) fn rest(&self, ms: u64, why: Trouble) {
-        self.state().resting = Some((self.parts.clock.now().plus_ms(ms), why));
+    pub(super) fn rest(&self, why: Trouble) {
+        self.state().resting = Some((self.parts.clock.now(), why));
+    }
+
+    /// Why it is not tried to renew the token now.
+    pub(super) fn rests(&self) -> Option<Trouble> {
+        let now = self.parts.clock.now();
+        self.state().rests(now).cloned()
+    }
+
+    /// Forgets the client that we registered at this issuer.
+    pub(super) fn forget_client(&self, issuer: &str) {
+        let (vault, key) = (&*self.parts.vault, kept::client_key(&self.name));
+        if kept::read::<Registration>(vault, &key).is_some_and(|known| known.issuer == issuer) {
+            kept::forget(vault, &key);
+        }
     }
 
     /// The token as it is kept, if it is one for this server and this client.
@@ -280,94 +310,16 @@ impl Account {
         if token.refresh.is_none() && self.config.grant == Grant::Person {
             return Ok(None);
         }
-        match &state.resting {
-            Some((until, why)) if now < *until && token.is_over(now) => Err(why.clone()),
-            Some((until, _)) if now < *until => Ok(None),
-            _ => Ok(Some(state.tokens)),
+        match state.rests(now) {
+            Some(why) if token.is_over(now) => Err(why.clone()),
+            Some(_) => Ok(None),
+            None => Ok(Some(state.counts.tokens)),
         }
     }
 
     fn is_over(&self) -> bool {
         let now = self.parts.clock.now();
         self.token().is_none_or(|token| token.is_over(now))
-    }
-
-    async fn answer(
-        &self,
-        (tokens, pages): (u64, u64),
-        challenge: Challenge,
-    ) -> Result<Answered, Trouble> {
-        let _turn = self.turn.lock().await;
-        let (token, is_proven, has_turned) = {
-            let state = self.state();
-            if state.tokens != tokens && state.token.is_some() {
-                return Ok(Answered::Again);
-            }
-            (state.token.clone(), state.is_proven, state.pages != pages)
-        };
-        if let (Some(token), Lacks::Scope) = (&token, challenge.lacks) {
-            self.check_step(&challenge, token)?;
-        }
-        let page = self.page();
-        let now = self.parts.clock.now();
-        let is_open = |page: &&Page| now < page.expires_at && page.answers(&challenge, has_turned);
-        if let Some(page) = page.as_ref().filter(is_open) {
-            return Err(self.wanted(page, &challenge));
-        }
-        self.state().challenge = Some(challenge.clone());
-        let is_refused = token.is_some() && challenge.lacks == Lacks::Token;
-        if is_refused && self.replaced(is_proven).await? {
-            return Ok(Answered::Again);
-        }
-        let known = token.as_ref().map(|token| token.issuer.as_str());
-        let found = discover(&self.web, &self.server, &challenge, known).await?;
-        let Some(found) = found else { return Ok(Answered::NotOurs) };
-        let asked = self.asked(&challenge, &found);
-        match self.config.grant {
-            Grant::Ourselves => self.log_in_ourselves(found, asked).await.map(|()| Answered::Again),
-            Grant::Person => {
-                let page = self.open_page(found, asked, page).await?;
-                Err(self.wanted(&page, &challenge))
-            }
-        }
-    }
-
-    /// Whether a token that is refused could be replaced by another.
-    async fn replaced(&self, is_proven: bool) -> Result<bool, Trouble> {
-        if let (Grant::Ourselves, false) = (self.config.grant, is_proven) {
-            // The next try begins from the beginning.
-            self.take(None, false);
-            let why = "the token that we were given for it a moment ago is refused";
-            return Err(Trouble::refused(why));
-        }
-        if self.config.grant == Grant::Ourselves || !is_proven {
-            return Ok(false);
-        }
-        let resting = self.state().resting.clone();
-        match resting {
-            Some((until, why)) if self.parts.clock.now() < until => Err(why),
-            _ => self.renew().await,
-        }
-    }
-
-    /// Whether a login can bring what a request lacks: not what was asked for already, or else
-    /// there would be no end to it.
-    fn check_step(&self, challenge: &Challenge, token: &Token) -> Result<(), Trouble> {
-        let wanted = challenge.scope.clone().unwrap_or_default();
-        if self.config.scopes.is_some() {
-            let why = format!("its `scopes` in the configuration leave out `{}`", wanted.text());
-            return Err(Trouble::refused(why).hint("add it there, if it should be allowed"));
-        }
-        if token.asked.covers(&wanted) {
-            let hint =
-                format!("log in as somebody who may do this: `waypost mcp login {}`", self.name);
-            let why = match wanted.is_empty() {
-                true => "it does not say what our token lacks".to_owned(),
-                false => format!("`{}` was asked for in the last one already", wanted.text()),
-            };
-            return Err(Trouble::refused(why).hint(hint));
-        }
-        Ok(())
     }
 
     /// What is asked for: what the operator says, else what the server wants now or lists, together
@@ -387,24 +339,8 @@ impl Account {
         if outlasts && !all.is_empty() { all.and(&Scopes::of([OFFLINE])) } else { all }
     }
 
-    fn wanted(&self, page: &Page, challenge: &Challenge) -> Trouble {
-        let more = challenge.lacks == Lacks::Scope && self.token().is_some();
-        let (kind, why) = match more {
-            true => (
-                TroubleKind::Scope,
-                format!(
-                    "wants a login at `{}` for more than our token is good for: `{}`",
-                    page.issuer,
-                    page.asked.text()
-                ),
-            ),
-            false => (TroubleKind::Login, format!("wants a login at `{}`", page.issuer)),
-        };
-        let hint = format!("log in once for everybody here: `waypost mcp login {}`", self.name);
-        Trouble { kind, why, hint: Some(hint) }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// What changes, with the token that was kept.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.is_loaded {
             state.is_loaded = true;
@@ -416,17 +352,6 @@ impl Account {
     }
 }
 
-impl Page {
-    /// Whether this login brings what a request lacks, as far as can be told without a look at the
-    /// server: if it is new since the request was sent, or asks for what was lacking.
-    fn answers(&self, challenge: &Challenge, is_new: bool) -> bool {
-        match (challenge.lacks, &challenge.scope) {
-            (Lacks::Token, _) | (Lacks::Scope, None) => is_new,
-            (Lacks::Scope, Some(scope)) => self.asked.covers(scope),
-        }
-    }
-}
-
 /// The header that shows a token.
 fn bearer(access: &Secret) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", access.expose())).ok()?;
@@ -434,6 +359,7 @@ fn bearer(access: &Secret) -> Option<HeaderValue> {
     Some(value)
 }
 
-fn stopping() -> Trouble {
+/// Nothing is begun any more.
+pub(super) fn stopping() -> Trouble {
     Trouble::away("we are being stopped")
 }

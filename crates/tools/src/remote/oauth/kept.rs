@@ -3,13 +3,13 @@
 //! | key | what |
 //! |---|---|
 //! | `token-<upstream>` | the token in use, with whom it is from and for |
-//! | `client-<upstream>-<issuer>` | a client that we registered |
+//! | `client-<upstream>` | the client that we registered last, with where |
 //! | `issuer-<upstream>` | where the configured client was first shown |
 //! | `login-<state>` | a login under way |
 //! | `logins-<upstream>` | which those are |
 //!
-//! Issuers and states stand there as hashes. What a record is good for stands in the record itself,
-//! so that nothing is ever shown to somebody else.
+//! States stand there as hashes. What a record is good for stands in the record itself, so that
+//! nothing is ever shown to somebody else.
 
 use super::client::Client;
 use super::issuer::Issuer;
@@ -128,9 +128,10 @@ pub(super) fn token_key(upstream: &str) -> String {
     format!("token-{upstream}")
 }
 
-/// The client that was registered for an upstream at an issuer.
-pub(super) fn client_key(upstream: &str, issuer: &str) -> String {
-    format!("client-{upstream}-{}", hash(issuer))
+/// The client that was registered for an upstream. There is one, whichever issuer it is of: a
+/// server that names another each time must not fill the vault.
+pub(super) fn client_key(upstream: &str) -> String {
+    format!("client-{upstream}")
 }
 
 /// Where the configured client of an upstream was first shown.
@@ -140,7 +141,7 @@ pub(super) fn issuer_key(upstream: &str) -> String {
 
 /// The login of this state.
 pub(super) fn login_key(state: &str) -> String {
-    format!("login-{}", hash(state))
+    format!("login-{}", ContentHash::of(state.as_bytes()))
 }
 
 /// Which logins of an upstream are under way.
@@ -150,13 +151,18 @@ pub(super) fn logins_key(upstream: &str) -> String {
 
 /// What is kept under this key; nothing where it cannot be read, with a line in the log.
 pub(super) fn read<T: DeserializeOwned>(vault: &dyn Vault, key: &str) -> Option<T> {
-    let kept = vault.read(key).unwrap_or_else(|fault| {
+    find(vault, key).unwrap_or_else(|fault| {
         tracing::warn!(key, %fault, "what was kept of a login cannot be read");
         None
-    })?;
+    })
+}
+
+/// The same for whom it matters whether nothing is kept or the vault does not answer.
+pub(super) fn find<T: DeserializeOwned>(vault: &dyn Vault, key: &str) -> Result<Option<T>, Fault> {
+    let Some(kept) = vault.read(key)? else { return Ok(None) };
     let read = serde_json::from_str(kept.expose());
     // The error could tell a part of what is kept.
-    read.inspect_err(|_| tracing::warn!(key, "what was kept of a login is not understood")).ok()
+    Ok(read.inspect_err(|_| tracing::warn!(key, "what was kept of a login is not understood")).ok())
 }
 
 /// Keeps this. It is safe on return.
@@ -171,10 +177,6 @@ pub(super) fn forget(vault: &dyn Vault, key: &str) {
     if let Err(fault) = vault.remove(key) {
         tracing::warn!(key, %fault, "what was kept of a login cannot be removed");
     }
-}
-
-fn hash(text: &str) -> ContentHash {
-    ContentHash::of(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -237,12 +239,9 @@ mod tests {
 
     #[test]
     fn keys_are_plain_and_tell_nothing() {
-        for key in
-            [client_key("a-b_1", "https://as.test/"), login_key("s\u{fc}/.."), token_key("x")]
-        {
+        for key in [client_key("a-b_1"), login_key("s\u{fc}/.."), token_key("x")] {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
             assert!(key.chars().all(plain) && key.len() < 120, "{key}");
         }
-        assert_ne!(client_key("a", "https://as.test"), client_key("a", "https://as.test/"));
     }
 }

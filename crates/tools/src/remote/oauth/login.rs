@@ -2,7 +2,7 @@
 //! comes back. What must be known then is in the vault, so that we may have been started anew in
 //! between.
 
-use super::account::{Account, Page};
+use super::account::{Account, Page, stopping};
 use super::client::{self, Client, Registration};
 use super::discovery::{Found, discover};
 use super::issuer::Issuer;
@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 /// How many logins at one server are under way; of more, the oldest cannot be finished.
 const LOGINS_MAX: usize = 8;
+/// The address of a page: more than any browser opens.
+const PAGE_BYTES_MAX: usize = 32 * 1024;
 
 /// The login that somebody comes back from, wherever it began.
 pub(crate) fn pending(vault: &dyn Vault, state: &str) -> Option<Pending> {
@@ -38,7 +40,7 @@ impl Account {
         }
         self.places().map_err(|trouble| self.not_begun(trouble))?;
         let beginning = self.apart(|account| async move { account.begin_now().await });
-        let begun = beginning.await.unwrap_or_else(|| Err(Trouble::away("we are being stopped")));
+        let begun = beginning.await.unwrap_or_else(|| Err(stopping()));
         begun.map_err(|trouble| self.not_begun(trouble))
     }
 
@@ -108,7 +110,9 @@ impl Account {
     pub(super) fn configured(&self, issuer: &Issuer) -> Result<Option<Client>, Trouble> {
         let Some(client) = Client::configured(&self.config, issuer)? else { return Ok(None) };
         let (vault, key) = (&*self.parts.vault, kept::issuer_key(&self.name));
-        let pinned: Option<Pinned> = kept::read(vault, &key);
+        // Where that cannot be read nobody is believed.
+        let pinned: Option<Pinned> =
+            kept::find(vault, &key).map_err(|fault| Trouble::away(fault.message))?;
         match pinned.filter(|pinned| pinned.client_id == client.id) {
             // Or else a server could have the secret sent to whomever it names.
             Some(pinned) if pinned.issuer != issuer.name => {
@@ -244,19 +248,25 @@ impl Account {
     async fn log_out_now(&self) -> Result<(), Fault> {
         let _turn = self.turn.lock().await;
         let vault = &*self.parts.vault;
-        let (token, page) = (self.token(), self.page());
+        let token = self.token();
         vault.remove(&kept::token_key(&self.name))?;
         vault.remove(&kept::issuer_key(&self.name))?;
+        vault.remove(&kept::client_key(&self.name))?;
+        self.forget_logins();
         self.take(None, false);
         self.turn_page(None);
-        if let Some(page) = page {
-            self.forget_client(&page.issuer);
-        }
         if let Some(token) = token {
-            self.forget_client(&token.issuer);
             self.give_back(&token).await;
         }
         Ok(())
+    }
+
+    /// Forgets the logins under way: whoever is at a page of one cannot come back from it.
+    fn forget_logins(&self) {
+        let (vault, index) = (&*self.parts.vault, kept::logins_key(&self.name));
+        let known: Logins = kept::read(vault, &index).unwrap_or_default();
+        known.iter().for_each(|(key, _)| kept::forget(vault, key));
+        kept::forget(vault, &index);
     }
 
     async fn give_back(&self, token: &Token) {
@@ -282,7 +292,7 @@ impl Account {
         if let Some(client) = Client::documented(&found.issuer, places) {
             return Ok(client);
         }
-        let (vault, key) = (&*self.parts.vault, kept::client_key(&self.name, &found.issuer.name));
+        let (vault, key) = (&*self.parts.vault, kept::client_key(&self.name));
         let now = self.parts.clock.now();
         let is_good = |known: &Registration| {
             known.issuer == found.issuer.name
@@ -335,10 +345,6 @@ impl Account {
         left.push((key.to_owned(), login.expires_at));
         kept::write(vault, &index, &left)?;
         kept::write(vault, key, login)
-    }
-
-    fn forget_client(&self, issuer: &str) {
-        kept::forget(&*self.parts.vault, &kept::client_key(&self.name, issuer));
     }
 
     fn places(&self) -> Result<&LoginPlaces, Trouble> {
@@ -403,5 +409,11 @@ fn page_url(login: &Pending, state: &str) -> Result<String, Trouble> {
         fields.push(("prompt", "consent"));
     }
     url.query_pairs_mut().extend_pairs(fields);
+    if url.as_str().len() > PAGE_BYTES_MAX {
+        let name = &login.issuer.name;
+        return Err(Trouble::refused(format!(
+            "the address of the page to log in at `{name}` has more than {PAGE_BYTES_MAX} bytes"
+        )));
+    }
     Ok(url.into())
 }

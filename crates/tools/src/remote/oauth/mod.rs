@@ -18,8 +18,11 @@ mod kept;
 mod account;
 mod renew;
 mod login;
+mod refused;
 #[cfg(test)]
 mod tests;
+
+use std::fmt;
 
 pub(crate) use account::{Account, Answered, Pass};
 pub(crate) use challenge::Challenge;
@@ -41,7 +44,7 @@ pub struct LoginPlaces {
 }
 
 /// What an authorization server sends back with the person, as the callback's query says it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Returned {
     /// Which login it is.
     pub state: String,
@@ -53,4 +56,17 @@ pub struct Returned {
     pub error: Option<String>,
     /// The same in words.
     pub error_description: Option<String>,
+}
+
+impl fmt::Debug for Returned {
+    /// State and code are as good as a token, for as long as nobody has used them.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { state: _, code, iss, error, error_description } = self;
+        to.debug_struct("Returned")
+            .field("code", &code.as_ref().map(|_| "***"))
+            .field("iss", iss)
+            .field("error", error)
+            .field("error_description", error_description)
+            .finish_non_exhaustive()
+    }
 }

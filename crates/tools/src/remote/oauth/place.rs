@@ -8,8 +8,14 @@ const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
+/// A longer URL is none: it is kept, and stands in messages.
+const URL_BYTES_MAX: usize = 8 * 1024;
+
 /// An http or https URL without a user; `what` it is, for messages.
 pub(super) fn web(what: &str, text: &str) -> Result<Url, Trouble> {
+    if text.len() > URL_BYTES_MAX {
+        return Err(misfit(what, text, "is too long for a URL"));
+    }
     let url = Url::parse(text).map_err(|_| misfit(what, text, "is no URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(misfit(what, text, "is neither http nor https"));
@@ -193,9 +199,10 @@ mod tests {
             "https://me:pass@a.test/",
             "https://a.test/#x",
             "/token",
+            &format!("https://a.test/{}", "x".repeat(URL_BYTES_MAX)),
         ] {
             let trouble = endpoint("it", text).unwrap_err();
-            assert!(!trouble.why.contains("pass"), "{trouble}");
+            assert!(!trouble.why.contains("pass") && trouble.why.len() < 300, "{trouble}");
         }
         assert!(issuer("https://a.test/?x=1").is_err());
         let server = url("http://a.test/mcp");

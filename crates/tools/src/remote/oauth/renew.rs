@@ -3,21 +3,25 @@
 use super::account::Account;
 use super::client::Client;
 use super::discovery::Found;
-use super::kept::{self, Token};
+use super::kept::Token;
 use super::place;
 use super::scopes::Scopes;
 use super::token::{Asking, NotGiven, ask};
 use super::trouble::Trouble;
 use crate::remote::config::{Grant, Secret};
 
-/// How long an authorization server is left alone that did not renew a token.
-const REST_MS: u64 = 10_000;
-
 impl Account {
     /// Renews the token, unless somebody did so since there were so many.
     pub(super) async fn renew_one(&self, tokens: u64) -> Result<(), Trouble> {
         let _turn = self.turn.lock().await;
-        if self.tokens() == tokens { self.renew().await.map(drop) } else { Ok(()) }
+        if self.tokens() != tokens {
+            return Ok(());
+        }
+        // It may have failed for somebody else while we waited for our turn.
+        match self.rests() {
+            Some(why) => Err(why),
+            None => self.renew().await.map(drop),
+        }
     }
 
     /// Renews the token; whether there is another now. It must be our turn.
@@ -50,7 +54,7 @@ impl Account {
                 Ok(true)
             }
             Err(NotGiven::Away(trouble)) => {
-                self.rest(REST_MS, trouble.clone());
+                self.rest(trouble.clone());
                 Err(trouble)
             }
             Err(denied) => {
@@ -109,7 +113,7 @@ impl Account {
     fn not_renewed(&self, token: &Token, denied: NotGiven) {
         let upstream = self.name.as_str();
         if denied.is_unknown_client() {
-            kept::forget(&*self.parts.vault, &kept::client_key(&self.name, &token.issuer));
+            self.forget_client(&token.issuer);
         }
         let why = denied.trouble();
         let issuer = token.issuer.as_str();
@@ -117,7 +121,7 @@ impl Account {
         match self.config.grant {
             Grant::Person => self.wear_out(token),
             // It may be a secret that was changed: it is tried again, but not all the time.
-            Grant::Ourselves => self.rest(REST_MS, why),
+            Grant::Ourselves => self.rest(why),
         }
     }
 }

@@ -119,6 +119,9 @@ fn read(posted: &Posted, endpoint: &str, secrets: &[&str]) -> Result<Given, NotG
         Value::String(text) => text.parse::<u64>().ok(),
         number => number.as_u64(),
     };
+    // One that is over when it is given would be renewed for every request; the server itself says
+    // when it is.
+    let lasts_s = lasts_s.filter(|seconds| *seconds > 0);
     Ok(Given {
         access: access.into(),
         refresh: text("refresh_token").map(Secret::from),
@@ -167,6 +170,10 @@ mod tests {
         assert_eq!((bare.refresh, bare.lasts_ms), (None, None));
         let long = given(200, json!({"access_token": "a", "expires_in": u64::MAX})).unwrap();
         assert_eq!(long.lasts_ms, Some(LASTS_S_MAX * 1_000));
+        for none in [json!(0), json!("0"), json!(-1), json!("soon"), Value::Null] {
+            let given = given(200, json!({"access_token": "a", "expires_in": none})).unwrap();
+            assert_eq!(given.lasts_ms, None, "{none}");
+        }
     }
 
     #[test]

@@ -30,8 +30,7 @@ pub(super) enum Ground {
     Private,
 }
 
-/// What comes back for something that is posted.
-#[derive(Debug)]
+/// What comes back for something that is posted. It may be a token: it cannot be printed.
 pub(super) struct Posted {
     /// How it was taken.
     pub(super) status: StatusCode,
@@ -208,13 +207,19 @@ pub(super) fn shown(url: &Url) -> String {
 /// What somebody says, for messages: short, on one line, without these secrets.
 pub(super) fn told(text: &str, secrets: &[&str]) -> String {
     const CHARS_MAX: usize = 300;
-    const SECRET_CHARS_MIN: usize = 4;
-    let mut told = text.to_owned();
-    for secret in secrets.iter().filter(|secret| secret.len() >= SECRET_CHARS_MIN) {
-        told = told.replace(secret, "***");
-    }
+    let told = hidden(text, secrets);
     let words: Vec<&str> = told.split_whitespace().collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
+}
+
+/// A text without these secrets. A shorter one is found in any sentence, and is no secret.
+pub(super) fn hidden(text: &str, secrets: &[&str]) -> String {
+    const SECRET_CHARS_MIN: usize = 4;
+    let mut secrets = secrets.to_vec();
+    secrets.retain(|secret| secret.len() >= SECRET_CHARS_MIN);
+    // The longest first: one that another begins with would leave the rest of it.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
 }
 
 fn json(request: RequestBuilder) -> RequestBuilder {
@@ -257,6 +262,7 @@ mod tests {
     #[test]
     fn what_is_told_is_short_and_holds_no_secret() {
         assert_eq!(told("no\n`hushhush`,\u{7} not x", &["hushhush", "x"]), "no `***`, not x");
+        assert_eq!(told("hush and hush-hush", &["hush", "hush-hush"]), "*** and ***");
         assert_eq!(told(&"y".repeat(1_000), &[]).len(), 300);
     }
 }

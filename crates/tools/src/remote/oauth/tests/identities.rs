@@ -1,13 +1,15 @@
 //! Who we are to authorization servers, and what is asked for.
 
 use super::site::{Reply, Site};
-use super::stage::{ISSUER, Page, RESOURCE, Scene, upstream};
+use super::stage::{ISSUER, Page, RESOURCE, Scene, metadata, upstream};
 use crate::remote::UpstreamState;
-use crate::remote::config::{Grant, OauthConfig};
-use crate::remote::oauth::LoginPlaces;
+use crate::remote::config::{Grant, OauthConfig, Secret};
+use crate::remote::oauth::{LoginPlaces, MemoryVault, Vault};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use kernel::fault::Fault;
 use serde_json::json;
+use std::sync::Arc;
 
 fn configured() -> OauthConfig {
     OauthConfig {
@@ -137,6 +139,56 @@ async fn a_configured_secret_belongs_to_one_issuer() {
     far.log_out().await.unwrap();
     assert_eq!(far.check().await.unwrap_err().name, "UpstreamLogin");
     assert_eq!(Page::of(far).place, format!("{}/authorize", evil.url));
+}
+
+/// A vault that does not say where the configured client was first shown.
+#[derive(Default)]
+struct Mute(MemoryVault);
+
+impl Vault for Mute {
+    fn read(&self, key: &str) -> Result<Option<Secret>, Fault> {
+        match key {
+            "issuer-far" => Err(Fault::new("Mute", "it cannot be read")),
+            _ => self.0.read(key),
+        }
+    }
+
+    fn write(&self, key: &str, value: &Secret) -> Result<(), Fault> {
+        self.0.write(key, value)
+    }
+
+    fn remove(&self, key: &str) -> Result<(), Fault> {
+        self.0.remove(key)
+    }
+}
+
+#[tokio::test]
+async fn a_configured_secret_is_shown_to_nobody_while_its_issuer_is_not_known() {
+    let mut scene = Scene::new().await;
+    scene.vault = Arc::new(Mute::default());
+    scene.oauth = OauthConfig { grant: Grant::Ourselves, ..configured() };
+    let remote = scene.start();
+    let fault = upstream(&remote).check().await.unwrap_err();
+    assert!(fault.message.contains("it cannot be read"), "{fault}");
+    assert!(scene.site.asked("/token").is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_names_another_issuer_each_time_leaves_one_client_behind() {
+    let scene = Scene::new().await;
+    let remote = scene.start();
+    for name in ["one", "two", "one"] {
+        scene.document(&format!("{ISSUER}/{name}"), |document| {
+            *document = metadata();
+            document["issuer"] = json!(format!("{{}}/{name}"));
+        });
+        scene.document(RESOURCE, |document| {
+            document["authorization_servers"] = json!([format!("{{}}/{name}")]);
+        });
+        let fault = upstream(&remote).check().await.unwrap_err();
+        assert!(fault.message.contains(&format!("/{name}`")), "{fault}");
+    }
+    assert_eq!(scene.site.asked("/register").len(), 3, "the first one is not kept");
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! A person logs in: all goes well, or something is not as it should be.
 
+use super::super::challenge::Challenge;
 use super::super::pkce;
 use super::stage::{CALLBACK, ISSUER, Page, RESOURCE, Scene, metadata, upstream};
 use crate::remote::config::{Grant, Secret, UpstreamConfig, UpstreamKind};
-use crate::remote::oauth::{Account, Returned};
+use crate::remote::oauth::{Account, Answered, Returned};
 use crate::remote::{Remote, UpstreamState};
+use futures::future::join_all;
 use serde_json::json;
 
 #[tokio::test]
@@ -213,7 +215,10 @@ async fn whoever_logs_out_is_forgotten() {
     let scene = Scene::new().await;
     let remote = scene.ready().await;
     let far = upstream(&remote);
+    let page = Page::read(&far.begin_login().await.unwrap());
     far.log_out().await.unwrap();
+    let late = remote.finish_login(page.back()).await.err().unwrap();
+    assert_eq!((late.name.as_str(), scene.site.asked("/token").len()), ("LoginNotFound", 1));
     let given_back: Vec<String> =
         scene.site.asked("/revoke").iter().map(|asked| asked.form()["token"].clone()).collect();
     assert_eq!(given_back, ["refresh-1", "token-1"]);
@@ -266,6 +271,44 @@ async fn what_is_wrong_with_a_server_is_said_and_nobody_is_sent_there() {
     });
     assert!(far.check().await.unwrap_err().message.contains("S256"));
     assert!(scene.site.asked("/register").is_empty() && scene.site.asked("/auth").is_empty());
+}
+
+#[tokio::test]
+async fn many_who_are_refused_at_once_look_at_the_server_once() {
+    let scene = Scene::new().await;
+    let account = Account::new(&scene.config(), &scene.parts()).unwrap();
+    let refused = async || {
+        let pass = account.pass().await.unwrap();
+        let challenge = Challenge::unknown("127.0.0.1".parse().ok());
+        join_all((0..20).map(|_| account.challenged(&pass, challenge.clone()))).await
+    };
+    scene.document(ISSUER, |document| document["issuer"] = json!("https://evil.test"));
+    assert!(refused().await.iter().all(Result::is_err));
+    assert_eq!(scene.site.asked(ISSUER).len(), 1);
+    // Whoever comes later looks anew.
+    scene.rule(|rules| rules.documents.clear());
+    assert!(refused().await.iter().all(|answered| *answered == Ok(Answered::NotOurs)));
+    assert_eq!(scene.site.asked(ISSUER).len(), 2);
+}
+
+#[tokio::test]
+async fn nobody_is_sent_to_an_address_without_end() {
+    let scene = Scene::new().await;
+    scene.rule(|rules| rules.registers = json!({"client_id": "x".repeat(40_000)}));
+    let remote = scene.start();
+    let far = upstream(&remote);
+    let fault = far.check().await.unwrap_err();
+    assert_eq!((fault.name.as_str(), far.login_url()), ("UpstreamUnauthorized", None));
+    assert!(fault.message.contains("more than 32768 bytes"), "{fault}");
+}
+
+#[tokio::test]
+async fn what_somebody_comes_back_with_is_not_printed() {
+    let scene = Scene::new().await;
+    let (_remote, page) = scene.wanting().await;
+    let printed = format!("{:?}", Returned { iss: Some("https://as.test".into()), ..page.back() });
+    assert!(printed.contains("https://as.test") && !printed.contains("the-code"), "{printed}");
+    assert!(!printed.contains(page.field("state").unwrap()), "{printed}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use super::stage::{Scene, called, done, upstream};
 use crate::remote::config::Secret;
 use crate::remote::oauth::{Account, MemoryVault, Vault};
 use crate::remote::{Remote, Upstream, UpstreamState};
+use futures::FutureExt;
 use futures::future::join_all;
 use kernel::call::Given;
 use kernel::fault::Fault;
@@ -65,6 +66,54 @@ async fn many_who_need_another_token_renew_it_once() {
         assert!(calls.iter().all(|called| *called == done()), "{calls:?}");
         assert_eq!(renewals(&scene), 1);
     }
+}
+
+#[tokio::test]
+async fn many_whose_token_nobody_renews_ask_for_it_once() {
+    let (scene, remote) = hourly().await;
+    remote.stop().await;
+    let account = Account::new(&scene.config(), &scene.parts()).unwrap();
+    scene.rule(|rules| rules.token = Some((503, Value::Null)));
+    scene.clock.set(HOUR_MS);
+    let passes = join_all((0..20).map(|_| account.pass())).await;
+    assert!(passes.iter().all(Result::is_err));
+    assert_eq!(renewals(&scene), 1);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_token_from_being_renewed() {
+    let (scene, remote) = hourly().await;
+    remote.stop().await;
+    let account = Account::new(&scene.config(), &scene.parts()).unwrap();
+    scene.rule(|rules| rules.token = Some((503, Value::Null)));
+    scene.clock.set(HOUR_MS);
+    assert!(account.pass().await.is_err() && account.pass().await.is_err());
+    assert_eq!(renewals(&scene), 1, "it is left alone for a while");
+    scene.rule(|rules| rules.token = None);
+    scene.clock.set(HOUR_MS - 30_000);
+    let pass = account.pass().await.unwrap();
+    assert_eq!(pass.bearer.unwrap().to_str().unwrap(), "Bearer token-2");
+}
+
+#[tokio::test]
+async fn a_stop_waits_until_what_is_renewed_is_kept() {
+    let (scene, remote) = hourly().await;
+    scene.clock.set(HOUR_MS);
+    scene.site.hold(Some("/token"));
+    let mut checking = Box::pin(upstream(&remote).check());
+    tokio::select! {
+        _ = &mut checking => panic!("it waits"),
+        () = scene.site.was_asked("/token", 2) => {}
+    }
+    let mut stopping = Box::pin(remote.stop());
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+        assert!((&mut stopping).now_or_never().is_none(), "a renewal is under way");
+    }
+    scene.site.hold(None);
+    stopping.await;
+    let kept = scene.vault.read("token-far").unwrap().unwrap();
+    assert!(kept.expose().contains("refresh-2"));
 }
 
 #[tokio::test]
