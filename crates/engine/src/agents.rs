@@ -36,11 +36,6 @@ impl Engine {
         self.shared.catalog.agent(&caller.realm, name.as_str())
     }
 
-    /// Checks an agent without storing it. Gives warnings, or all mistakes.
-    pub fn validate_agent(&self, source: &Value) -> Result<Vec<Mistake>, Vec<Mistake>> {
-        self.read_agent(source).map(|(_, warnings)| warnings)
-    }
-
     /// Stores an agent and adds it to the catalog, if `expected` is the newest version now (0:
     /// there is none) or nothing is expected. Runs that began keep the version that they pin.
     pub async fn register_agent(

@@ -44,24 +44,6 @@ impl Engine {
         self.shared.catalog.pipeline_at(&caller.realm, route)
     }
 
-    /// Warnings of pipelines whose models are not there, once all of both are loaded.
-    pub fn pipelines_without_models(&self, realm: &RealmId) -> Vec<Mistake> {
-        let models = self.shared.models();
-        let pipelines = self.shared.catalog.pipelines(realm);
-        let lost = pipelines.iter().filter(|pipeline| models.get(pipeline.llm.name()).is_none());
-        let warning = |pipeline: &Arc<Pipeline>| {
-            let (name, model) = (&pipeline.name, pipeline.llm.name());
-            let message = format!("pipeline `{name}` names model `{model}`, which is not there");
-            let there: Vec<String> = models.names().map(|name| format!("`{name}`")).collect();
-            let hint = match there.is_empty() {
-                true => "no models are configured".to_owned(),
-                false => format!("the models are {}", there.join(", ")),
-            };
-            Mistake::warning(message).hint(hint)
-        };
-        lost.map(warning).collect()
-    }
-
     /// How often cases of a pipeline took which road, the most frequent first.
     pub async fn tallies(
         &self,
@@ -160,10 +142,11 @@ impl Engine {
                     if report.run.status.is_over() && self.left_ms(deadline) > 0 {
                         continue;
                     }
-                    return Ok(match is_moving(&report) || report.run.status.is_over() {
-                        true => CaseReport::Late(None),
-                        false => CaseReport::Waits(report),
-                    });
+                    if is_moving(&report) || report.run.status.is_over() {
+                        return Ok(CaseReport::Late(None));
+                    }
+                    let is_agents = self.shared.took_agents_road(&held.key, before).await?;
+                    return Ok(CaseReport::Waits { report, deterministic: !is_agents });
                 }
             }
         }

@@ -23,8 +23,6 @@ pub(crate) struct Counters {
     pub(crate) tokens_read: AtomicU64,
     pub(crate) tokens_written: AtomicU64,
     pub(crate) cost_micros: AtomicU64,
-    pub(crate) events_delivered: AtomicU64,
-    pub(crate) events_failed: AtomicU64,
     pub(crate) deliveries_retried: AtomicU64,
     pub(crate) sessions_removed: AtomicU64,
     pub(crate) runs_removed: AtomicU64,
@@ -62,10 +60,6 @@ pub struct Counts {
     pub tokens_written: u64,
     /// What that cost, in millionths of a dollar, as far as prices are known.
     pub cost_micros: u64,
-    /// Events that sinks took.
-    pub events_delivered: u64,
-    /// Events that a sink did not take, and that are not tried any more.
-    pub events_failed: u64,
     /// Deliveries that failed and are tried again.
     pub deliveries_retried: u64,
     /// Whole sessions that retention removed.
@@ -132,8 +126,6 @@ impl Counters {
             tokens_read: read(&self.tokens_read),
             tokens_written: read(&self.tokens_written),
             cost_micros: read(&self.cost_micros),
-            events_delivered: read(&self.events_delivered),
-            events_failed: read(&self.events_failed),
             deliveries_retried: read(&self.deliveries_retried),
             sessions_removed: read(&self.sessions_removed),
             runs_removed: read(&self.runs_removed),

@@ -50,7 +50,7 @@ pub use feed::Watch;
 pub use gate::AllowAll;
 pub use keep::Pruned;
 pub use models::{Model, Models, Price};
-pub use outboxes::{SinkLag, SinkRules, SinkState};
+pub use outboxes::{SinkRules, SinkState};
 pub use pages::Hearer;
 pub use refusal::{Refusal, RefusalKind};
 pub use registry::ToolSource;

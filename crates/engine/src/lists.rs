@@ -7,8 +7,8 @@ use crate::shared::Engine;
 use kernel::ask::{Ask, Reply};
 use kernel::call::Caller;
 use kernel::contracts::{
-    AskFilter, FeedRow, HistoryFilter, OpenAsks, Page, Paged, RETENTION, SINKS, SessionAsk,
-    SessionFilter, SessionRef, SessionRun,
+    AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenSessions, Page, Paged, RETENTION, SINKS,
+    SessionAsk, SessionFilter, SessionRef, SessionRun,
 };
 use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
 use kernel::projection::{HistoryItem, SessionRow};
@@ -106,6 +106,11 @@ impl Engine {
     /// How many asks of the caller's realm are open, by kind.
     pub async fn open_asks(&self, caller: &Caller) -> Result<Vec<OpenAsks>, Refusal> {
         Ok(self.shared.store.open_asks(&caller.realm).await?)
+    }
+
+    /// How many sessions of the caller's realm are not over, by status.
+    pub async fn open_sessions(&self, caller: &Caller) -> Result<Vec<OpenSessions>, Refusal> {
+        Ok(self.shared.store.open_sessions(&caller.realm).await?)
     }
 
     /// A session's history, newest first.

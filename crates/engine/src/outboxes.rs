@@ -47,19 +47,10 @@ pub struct SinkState {
     pub failed: u64,
     /// Events that are tried again, now.
     pub retrying: u64,
+    /// Whether it rests: its receiver said that it is gone. Nothing is sent, and nothing is lost.
+    pub gone: bool,
     /// What went wrong last since the start.
     pub last_error: Option<String>,
-}
-
-/// How far a sink is behind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SinkLag {
-    /// Whose it is.
-    pub realm: RealmId,
-    /// Its name.
-    pub sink: String,
-    /// How many rows of the feed.
-    pub lag: u64,
 }
 
 /// One sink with how it stands.
@@ -83,6 +74,7 @@ pub(crate) struct Standing {
     pub(crate) delivered: u64,
     pub(crate) failed: u64,
     pub(crate) retrying: u64,
+    pub(crate) gone: bool,
     pub(crate) last_error: Option<String>,
 }
 
@@ -115,7 +107,13 @@ impl Outbox {
         std::mem::take(&mut *self.resent.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits until something is noted.
+    /// Lets it go on, if it rests.
+    pub(crate) fn resume(&self) {
+        self.standing().gone = false;
+        self.nudge.notify_one();
+    }
+
+    /// Waits until something is noted, or it may go on.
     pub(crate) async fn nudged(&self) {
         self.nudge.notified().await;
     }
@@ -137,6 +135,7 @@ impl Outbox {
             delivered: standing.delivered,
             failed: standing.failed,
             retrying: standing.retrying,
+            gone: standing.gone,
             last_error: standing.last_error,
         }
     }

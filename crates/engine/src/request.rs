@@ -106,7 +106,12 @@ pub enum CaseReport {
     /// Its run ended, or waits for someone itself.
     Ran(RunReport),
     /// An earlier run of the case waits for someone, or is paused; nothing was begun.
-    Waits(RunReport),
+    Waits {
+        /// That run.
+        report: RunReport,
+        /// Whether a handler has it, by the plan that it began with.
+        deterministic: bool,
+    },
     /// Time is up. The run goes on, if there is one: without it nothing was begun, nor will be.
     Late(Option<RunReport>),
 }

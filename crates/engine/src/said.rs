@@ -297,6 +297,7 @@ mod tests {
             agent: "a".into(),
             input: Arc::new(input),
             continues: true,
+            keeps: None,
             commands: false,
             save_as: "answer".into(),
             next: None,

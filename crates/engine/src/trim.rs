@@ -8,6 +8,7 @@ use kernel::contracts::{Realms, StoreError, Trimmable};
 use kernel::datum::{Datum, Origin};
 use kernel::event::{self, Event, Fact};
 use kernel::ids::{Millis, SessionKey};
+use kernel::llm::Message;
 use kernel::transcript::render;
 use kernel::trim::{Cut, Cutter, Trim};
 use serde_json::json;
@@ -101,7 +102,11 @@ impl Engine {
             return Ok(cut);
         }
         let said = shared.gather(key, Said::default().missing(&cut.talk)).await?;
-        let messages = render(&cut.talk, &said, shared.limits.turn_result_bytes_max);
+        let mut messages = render(&cut.talk, &said, shared.limits.turn_result_bytes_max);
+        if key.space.pipeline().is_some() {
+            // Each cut adds to what the last one left: without an end that would grow for ever.
+            leave_behind(&mut messages, shared.limits.case_requests_read_max);
+        }
         let mut talk = Datum::inline(json!(messages), Origin::Join);
         if let Some(bytes) = talk.spill(shared.limits.context_inline_bytes_max) {
             shared.blobs.put(&key.realm, bytes).await?;
@@ -137,6 +142,18 @@ impl Engine {
     }
 }
 
+/// Drops what stands before so many of the newest requests.
+fn leave_behind(messages: &mut Vec<Message>, requests_max: u32) {
+    let asked =
+        |(at, message): (usize, &Message)| matches!(message, Message::User { .. }).then_some(at);
+    let mut newest = messages.iter().enumerate().rev().filter_map(asked);
+    let first = match requests_max {
+        0 => messages.len(),
+        max => newest.nth(max as usize - 1).unwrap_or(0),
+    };
+    messages.drain(..first);
+}
+
 fn read_event(text: &str) -> Result<Event, Refusal> {
     let unreadable = |why: String| {
         Refusal::new(RefusalKind::Failed, "unreadable", why)
@@ -152,4 +169,24 @@ fn written(base: &Event) -> Result<String, Refusal> {
         let message = format!("a session's base cannot be written as JSON: {error}");
         Refusal::new(RefusalKind::Failed, "unwritable", message)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_requests_stay_with_what_came_of_them() {
+        let said = |text: &str| match text.strip_prefix("user ") {
+            Some(asked) => Message::User { text: asked.to_owned() },
+            None => Message::System { text: text.to_owned() },
+        };
+        let left = |requests_max: u32| {
+            let mut messages: Vec<Message> =
+                ["before", "user 1", "one", "user 2", "two"].map(said).to_vec();
+            leave_behind(&mut messages, requests_max);
+            messages.len()
+        };
+        assert_eq!([0, 1, 2, 3].map(left), [0, 2, 4, 5]);
+    }
 }

@@ -3,7 +3,7 @@
 
 use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream, Verdict};
 use crate::datum::BlobRef;
-pub use crate::figures::{CommitTimes, OpenAsks, StoreFigures};
+pub use crate::figures::{CommitTimes, OpenAsks, OpenSessions, StoreFigures};
 use crate::ids::{
     AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey, StepId,
 };
@@ -250,6 +250,9 @@ pub trait Store: Send + Sync {
 
     /// How many asks are open, by kind.
     fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>>;
+
+    /// How many sessions are not over, by status. What is over costs nothing here.
+    fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
 
     /// What came of a keyed request.
     fn once<'a>(

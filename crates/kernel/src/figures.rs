@@ -45,6 +45,15 @@ pub struct OpenAsks {
     pub oldest: Millis,
 }
 
+/// The sessions of one status, of those that are not over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSessions {
+    /// Where they stand: `waiting`.
+    pub status: String,
+    /// How many.
+    pub count: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -102,6 +102,8 @@ limits! {
     session_queue_max: usize = 64;
     /// How many requests wait for one case of a pipeline.
     case_queue_max: usize = 256;
+    /// How many earlier requests of a case its agent reads.
+    case_requests_read_max: u32 = 20;
     /// How many unknown reasons of one pipeline are counted, each by itself.
     tally_reasons_max: usize = 1_000;
     /// How many characters of a reason are kept where reasons are counted.

@@ -5,7 +5,7 @@ use crate::entry::Entry;
 use crate::fault::Fault;
 use crate::ids::{ContentHash, FrameId, StepId};
 use crate::plan::{Expr, Pointing, Text};
-use crate::pointer::{Recent, Selected, View, Want};
+use crate::pointer::{Blob, Recent, Selected, View, Want};
 use crate::session::{Frame, FrameKind, Session};
 use crate::template::{Needs, Template};
 use serde_json::{Map, Value};
@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 /// How many fetched values of each kind are kept.
 const FETCHED_MAX: usize = 64;
+/// How many blobs one expression may open. All of them must be at hand together, so these are fewer
+/// than are kept.
+const OPENED_MAX: usize = 16;
 
 /// What was fetched for decisions. Blobs never change; what a frame sees of the history changes
 /// only with its own steps, so a history is good until the frame enters the next one.
@@ -72,13 +75,24 @@ impl<'s> FrameView<'s> {
 
     /// The value of an expression; `None` when it is absent. Sources are noted by JSON Pointer.
     pub fn value(&self, expr: &Expr, notes: &mut Notes) -> Result<Option<Value>, Stop> {
+        self.built(expr, Blob::Named, notes)
+    }
+
+    /// The same for whoever knows nothing of blobs: what points to a whole one yields what is in
+    /// it, unless there are very many pointers.
+    pub fn opened_value(&self, expr: &Expr) -> Result<Option<Value>, Stop> {
+        let whole = if pointers(expr) <= OPENED_MAX { Blob::Opened } else { Blob::Named };
+        self.built(expr, whole, &mut Notes::default())
+    }
+
+    fn built(&self, expr: &Expr, whole: Blob, notes: &mut Notes) -> Result<Option<Value>, Stop> {
         match expr {
             Expr::Literal(value) => Ok(Some((**value).clone())),
-            Expr::Pointer(pointing) => self.pointed(pointing, notes),
+            Expr::Pointer(pointing) => self.pointed(pointing, whole, notes),
             Expr::Object(fields) => {
                 let mut object = Map::new();
                 for (key, field) in fields {
-                    let value = notes.inside(key, |notes| self.value(field, notes))?;
+                    let value = notes.inside(key, |notes| self.built(field, whole, notes))?;
                     // What is absent is left out of its object.
                     if let Some(value) = value {
                         object.insert(key.clone(), value);
@@ -90,7 +104,7 @@ impl<'s> FrameView<'s> {
                 let mut array = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     let value =
-                        notes.inside(&index.to_string(), |notes| self.value(item, notes))?;
+                        notes.inside(&index.to_string(), |notes| self.built(item, whole, notes))?;
                     array.extend(value);
                 }
                 Ok(Some(Value::Array(array)))
@@ -98,8 +112,17 @@ impl<'s> FrameView<'s> {
         }
     }
 
-    fn pointed(&self, pointing: &Pointing, notes: &mut Notes) -> Result<Option<Value>, Stop> {
-        match pointing.pointer.resolve(self)? {
+    fn pointed(
+        &self,
+        pointing: &Pointing,
+        whole: Blob,
+        notes: &mut Notes,
+    ) -> Result<Option<Value>, Stop> {
+        let selected = match whole {
+            Blob::Named => pointing.pointer.resolve(self)?,
+            Blob::Opened => pointing.pointer.resolve_opened(self)?,
+        };
+        match selected {
             Some(Selected { value, from }) => {
                 notes.note(Source { from, path: pointing.pointer.text.clone() });
                 Ok(Some(value))
@@ -116,9 +139,8 @@ impl<'s> FrameView<'s> {
     /// The same, with a whole blob opened.
     pub fn required_opened(&self, expr: &Expr, what: &str) -> Result<Value, Stop> {
         let Expr::Pointer(pointing) = expr else { return self.required(expr, what) };
-        let selected = pointing.pointer.resolve_opened(self)?.map(|selected| selected.value);
-        let default = || pointing.default.as_ref().map(|value| (**value).clone());
-        selected.or_else(default).ok_or_else(|| nothing_selected(expr, what))
+        let value = self.pointed(pointing, Blob::Opened, &mut Notes::default())?;
+        value.ok_or_else(|| nothing_selected(expr, what))
     }
 
     /// A message.
@@ -176,6 +198,15 @@ impl<'s> FrameView<'s> {
             }
             _ => Ok(datum.to_value()),
         }
+    }
+}
+
+fn pointers(expr: &Expr) -> usize {
+    match expr {
+        Expr::Literal(_) => 0,
+        Expr::Pointer(_) => 1,
+        Expr::Object(fields) => fields.iter().map(|(_, field)| pointers(field)).sum(),
+        Expr::Array(items) => items.iter().map(pointers).sum(),
     }
 }
 

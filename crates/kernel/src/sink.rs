@@ -50,8 +50,9 @@ pub struct SinkError {
     pub status: Option<u16>,
     /// How long the receiver wants to be left alone.
     pub retry_after_ms: Option<u64>,
-    /// Whether another try is in vain: the receiver says that it is gone.
-    pub is_final: bool,
+    /// Whether the receiver says that it is gone and wants no more events, whichever they are: the
+    /// sink rests until somebody lets it go on.
+    pub is_gone: bool,
     /// Whether it is this event that is not wanted. Else the sink is unwell, and an event is not
     /// given up while it takes no other.
     pub is_refusal: bool,

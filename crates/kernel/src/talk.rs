@@ -179,6 +179,27 @@ impl Talk {
         }
     }
 
+    /// Whether something stands before so many of the newest requests.
+    pub fn is_longer_than(&self, requests: u32) -> bool {
+        self.first_of(requests) > 0
+    }
+
+    /// So many of the newest requests with all that came of them; everything where there are fewer.
+    #[must_use]
+    pub fn newest(&self, requests: u32) -> Self {
+        Self { lines: self.lines[self.first_of(requests)..].to_vec() }
+    }
+
+    /// The place of the oldest line that stays with so many of the newest requests.
+    fn first_of(&self, requests: u32) -> usize {
+        let asked = |(at, line): (usize, &Line)| matches!(line, Line::User(_)).then_some(at);
+        let mut newest = self.lines.iter().enumerate().rev().filter_map(asked);
+        match requests {
+            0 => self.lines.len(),
+            more => newest.nth(more as usize - 1).unwrap_or(0),
+        }
+    }
+
     /// Puts a summary in the place of so many of the oldest lines. What a person asked last stays,
     /// whatever is summed up: it is what the agent works on.
     pub fn compact(&mut self, lines: u32, summary: u64) {
@@ -209,5 +230,29 @@ impl Talk {
             }
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_requests_stay_with_what_came_of_them() {
+        let turn = |seq| Line::Turn { seq, calls: Vec::new() };
+        let lines = vec![
+            Line::Base(1),
+            Line::User(2),
+            turn(3),
+            turn(4),
+            Line::User(5),
+            Line::User(6),
+            turn(7),
+        ];
+        let talk = Talk { lines };
+        let left = |requests: u32| talk.newest(requests).lines.len();
+        assert_eq!([0, 1, 2, 3, 4, 99].map(left), [0, 2, 3, 6, 7, 7]);
+        assert_eq!(talk.newest(1).lines, [Line::User(6), turn(7)]);
+        assert!(talk.is_longer_than(3) && !talk.is_longer_than(4));
     }
 }

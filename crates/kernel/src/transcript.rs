@@ -467,6 +467,7 @@ mod tests {
             agent: agent.name.clone(),
             input: Arc::new(Datum::inline(input, Origin::Plan)),
             continues: false,
+            keeps: None,
             commands: agent.commands,
             save_as: "result".into(),
             next: None,

@@ -58,6 +58,7 @@ const TABLE: &[Route] = &[
     route("GET", "/api/v1/sinks", || get(sinks::list)),
     route("GET", "/api/v1/sinks/{name}/deliveries", || get(sinks::deliveries)),
     route("POST", "/api/v1/sinks/{name}/deliveries/{event}/resend", || post(sinks::resend)),
+    route("POST", "/api/v1/sinks/{name}/resume", || post(sinks::resume)),
     route("GET", "/api/v1/asks", || get(asks::list)),
     route("GET", "/api/v1/asks/{id}", || get(asks::show)),
     route("POST", "/api/v1/asks/{id}", || post(asks::reply)),

@@ -79,7 +79,7 @@ impl EventSink for LineSink {
                 message: format!("{} cannot be written: {error}", self.place),
                 status: None,
                 retry_after_ms: None,
-                is_final: false,
+                is_gone: false,
                 is_refusal: false,
             })
         })

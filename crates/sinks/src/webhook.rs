@@ -30,7 +30,7 @@ const TOLD_CHARS_MAX: usize = 200;
 const REST_MS: u64 = 500;
 /// Statuses of 400 and above that speak of the receiver as a whole, or of this moment: where it is,
 /// who may come in, how much it can do. The others up to 499 speak of the event.
-const OF_THE_RECEIVER: [u16; 10] = [401, 403, 404, 405, 407, 408, 421, 425, 426, 429];
+const OF_THE_RECEIVER: [u16; 11] = [401, 403, 404, 405, 407, 408, 410, 421, 425, 426, 429];
 
 /// Somebody who is posted events.
 pub(crate) struct Webhook {
@@ -113,9 +113,10 @@ impl Webhook {
             page if page.starts_with('<') => format!("answered {status} with a page"),
             words => format!("answered {status}: {words}"),
         };
-        let is_final = status == StatusCode::GONE;
+        // So Standard Webhooks says it: the endpoint is to be left alone.
+        let is_gone = status == StatusCode::GONE;
         let is_refusal = status.is_client_error() && !OF_THE_RECEIVER.contains(&status.as_u16());
-        SinkError { status: Some(status.as_u16()), is_final, is_refusal, ..self.error(what) }
+        SinkError { status: Some(status.as_u16()), is_gone, is_refusal, ..self.error(what) }
     }
 
     fn unanswered(&self, error: reqwest::Error) -> SinkError {
@@ -133,13 +134,7 @@ impl Webhook {
 
     fn error(&self, what: String) -> SinkError {
         let message = format!("{} {what}", self.place);
-        SinkError {
-            message,
-            status: None,
-            retry_after_ms: None,
-            is_final: false,
-            is_refusal: false,
-        }
+        SinkError { message, status: None, retry_after_ms: None, is_gone: false, is_refusal: false }
     }
 }
 

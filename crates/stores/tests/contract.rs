@@ -10,8 +10,8 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::contracts::{
-    AskFilter, Clock, Definition, HistoryFilter, OpenAsks, Page, PrunedSlice, RETENTION, Realms,
-    SessionFilter, SessionRef, Spawn, Store, StoreError, Ticket,
+    AskFilter, Clock, Definition, HistoryFilter, OpenAsks, OpenSessions, Page, PrunedSlice,
+    RETENTION, Realms, SessionFilter, SessionRef, Spawn, Store, StoreError, Ticket,
 };
 use kernel::datum::{BlobRef, Datum, Held, Origin, blobs_named};
 use kernel::entry::EntryResult;
@@ -695,6 +695,28 @@ fn a_run_is_kept_up_to_date() {
     done(scene.store().append(ended));
     let found = block_on(scene.store().run(&realm(), run.id)).unwrap().unwrap();
     assert_eq!((found.session, &found.key, found.row), (a.row.id, a.key(), run));
+}
+
+#[test]
+fn sessions_that_are_not_over_are_counted_by_status() {
+    let scene = Scene::new();
+    for (index, status) in RunStatus::ALL.into_iter().enumerate() {
+        // One more of each.
+        for number in 0..=index {
+            let mut driver = Driver::new("r", &format!("{}-{number}", status.name()));
+            driver.row.status = status;
+            done(scene.store().append(driver.created()));
+        }
+    }
+    let mut expected: Vec<OpenSessions> = RunStatus::ALL
+        .into_iter()
+        .zip(1..)
+        .filter(|(status, _)| !status.is_over())
+        .map(|(status, count)| OpenSessions { status: status.name().to_owned(), count })
+        .collect();
+    expected.sort_by(|left, right| left.status.cmp(&right.status));
+    assert_eq!(block_on(scene.store().open_sessions(&realm())), Ok(expected));
+    assert_eq!(block_on(scene.store().open_sessions(&RealmId::from("other"))), Ok(Vec::new()));
 }
 
 #[test]

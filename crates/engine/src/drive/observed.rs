@@ -16,7 +16,7 @@ use kernel::fault::Fault;
 use kernel::ids::{AgentName, AskId, CallId, FrameId, Millis, RunId, StepId};
 use kernel::llm::{Prompt, Usage};
 use kernel::observe::{Seen, StepPlace, What};
-use kernel::plan::StepKind;
+use kernel::plan::{Closure, StepKind};
 use kernel::session::{Frame, FrameKind, Run, Session, ending};
 use kernel::trace::TraceParent;
 use std::sync::Arc;
@@ -205,7 +205,8 @@ impl Driver {
         let of_run = session.frames.values().filter(|frame| frame.run == run.id);
         let agents = of_run.filter_map(|frame| self.agent_of(run, frame, at, Some(CUT_OFF)));
         let mut all: Vec<Seen> = agents.collect();
-        let agent_step = self.came_to_an_agent(session, run);
+        let closure = self.closures.get(&run.closure);
+        let agent_step = closure.is_some_and(|closure| came_to_an_agent(session, run, closure));
         // A plan that somebody sent may be called like one of ours.
         let talk = run.plan.as_str().strip_prefix(TALKS).filter(|_| agent_step);
         let what = What::Run {
@@ -224,16 +225,6 @@ impl Driver {
         }
         all.push(seen);
         all
-    }
-
-    /// Whether the run's own plan came to a step that is an agent's.
-    fn came_to_an_agent(&self, session: &Session, run: &Run) -> bool {
-        let Some(root) = session.frames.get(&run.root) else { return false };
-        let Some(closure) = self.closures.get(&run.closure) else { return false };
-        root.visits.keys().any(|step| {
-            let step = closure.main.step(step);
-            step.is_some_and(|step| matches!(step.kind, StepKind::Agent { .. }))
-        })
     }
 
     fn seen(
@@ -263,6 +254,15 @@ impl Driver {
         let frame = session.frames.get(&frame)?;
         Some((session.runs.get(&frame.run)?, frame))
     }
+}
+
+/// Whether the run's own plan came to a step that is an agent's.
+pub(super) fn came_to_an_agent(session: &Session, run: &Run, closure: &Closure) -> bool {
+    let Some(root) = session.frames.get(&run.root) else { return false };
+    root.visits.keys().any(|step| {
+        let step = closure.main.step(step);
+        step.is_some_and(|step| matches!(step.kind, StepKind::Agent { .. }))
+    })
 }
 
 /// A span in its trace, and the span that it is a part of.

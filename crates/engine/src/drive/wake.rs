@@ -1,6 +1,7 @@
 //! Loading a session, and taking over what a dead process left under way.
 
 use super::effects::unreadable;
+use super::observed::came_to_an_agent;
 use super::state::{Driver, Sight};
 use crate::refusal::Refusal;
 use crate::rest::Rested;
@@ -224,6 +225,19 @@ impl Shared {
             let texts: Vec<&str> = rows.iter().map(|(_, text)| text.as_str()).collect();
             apply_all(&mut session, &read_events(&format!("[{}]", texts.join(",")))?);
         }
+    }
+
+    /// Whether the own plan of a run that is not over came to a step that is an agent's, as far as
+    /// that is committed. Plans below it do not count, whatever their steps are called.
+    pub(crate) async fn took_agents_road(
+        &self,
+        key: &SessionKey,
+        run: RunId,
+    ) -> Result<bool, Refusal> {
+        let Some(Rested { session, .. }) = self.read_session(key).await? else { return Ok(false) };
+        let Some(run) = session.runs.get(&run) else { return Ok(false) };
+        let closure = self.pinned(&key.realm, &run.closure).await?;
+        Ok(came_to_an_agent(&session, run, &closure))
     }
 
     /// The closure that a stored run pins.

@@ -22,7 +22,7 @@ pub(super) async fn deliver(
             message: format!("was not done within {ms} ms"),
             status: None,
             retry_after_ms: None,
-            is_final: false,
+            is_gone: false,
             is_refusal: false,
         })
     })
@@ -51,14 +51,29 @@ pub(super) fn delivered(
     DeliveryRow { code, ..row(sink, event, DeliveryStatus::Delivered, tried) }
 }
 
+/// When an event that was not taken is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    /// Then.
+    At(Millis),
+    /// When the sink, which rests, goes on.
+    Resumed,
+    /// Never: it has failed.
+    Never,
+}
+
 /// What it says of one that was not, and of when it is tried again.
 pub(super) fn failed(
     sink: &str,
     event: &CloudEvent,
     tried: Tried,
-    (error, next_at): (&SinkError, Option<Millis>),
+    (error, again): (&SinkError, Again),
 ) -> DeliveryRow {
-    let status = if next_at.is_some() { DeliveryStatus::Retrying } else { DeliveryStatus::Failed };
+    let (status, next_at) = match again {
+        Again::At(then) => (DeliveryStatus::Retrying, Some(then)),
+        Again::Resumed => (DeliveryStatus::Retrying, None),
+        Again::Never => (DeliveryStatus::Failed, None),
+    };
     DeliveryRow {
         next_at,
         code: error.status,
@@ -104,7 +119,7 @@ mod tests {
             message: "no".to_owned(),
             status: None,
             retry_after_ms,
-            is_final: false,
+            is_gone: false,
             is_refusal: false,
         }
     }

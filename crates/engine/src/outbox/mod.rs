@@ -7,7 +7,7 @@ mod attempt;
 mod send;
 mod resend;
 
-use crate::outboxes::{Outbox, SinkLag, SinkRules, SinkState, consumer};
+use crate::outboxes::{Outbox, SinkRules, SinkState, consumer};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::shared::{Engine, stopping};
 use kernel::call::Caller;
@@ -88,19 +88,13 @@ impl Engine {
         Ok(ours.map(|outbox| outbox.state(feed_end)).collect())
     }
 
-    /// How far each sink of each realm is behind, for `/metrics`.
-    pub async fn sink_lags(&self) -> Result<Vec<SinkLag>, Refusal> {
-        let all = self.shared.outboxes.list();
-        if all.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// Lets a sink of the caller's realm go on that rests because its receiver said that it is
+    /// gone. One that does not rest goes on as it did. Gives how it stands.
+    pub async fn resume_sink(&self, caller: &Caller, sink: &str) -> Result<SinkState, Refusal> {
+        let outbox = self.outbox(caller, sink)?;
         let feed_end = self.shared.store.feed_end().await?;
-        let lag = |outbox: &Arc<Outbox>| SinkLag {
-            realm: outbox.realm.clone(),
-            sink: outbox.name.clone(),
-            lag: feed_end.saturating_sub(outbox.standing().place),
-        };
-        Ok(all.iter().map(lag).collect())
+        outbox.resume();
+        Ok(outbox.state(feed_end))
     }
 
     /// The log of deliveries of the caller's realm, newest first.
@@ -111,6 +105,13 @@ impl Engine {
         page: &Page,
     ) -> Result<Paged<DeliveryRow>, Refusal> {
         Ok(self.shared.deliveries.deliveries(&caller.realm, filter, page).await?)
+    }
+
+    fn outbox(&self, caller: &Caller, sink: &str) -> Result<Arc<Outbox>, Refusal> {
+        let found = self.shared.outboxes.get(&caller.realm, sink);
+        found.ok_or_else(|| {
+            Refusal::not_found("sink", sink).hint("`waypost events sinks` lists the sinks")
+        })
     }
 
     /// A sink's place, and the deliveries that another process left to be tried again, by event.

@@ -1,8 +1,7 @@
 //! One event once more, because a person wants it: made again from the journal, tried at once, and
 //! noted in the log.
 
-use super::attempt;
-use crate::counts::count;
+use super::attempt::{self, Again};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::shared::{Engine, stopping};
 use kernel::call::Caller;
@@ -27,10 +26,7 @@ impl Engine {
         if shared.stopping.load(Ordering::Acquire) {
             return Err(stopping());
         }
-        let outbox = shared.outboxes.get(&caller.realm, sink);
-        let outbox = outbox.ok_or_else(|| {
-            Refusal::not_found("sink", sink).hint("`waypost events sinks` lists the sinks")
-        })?;
+        let outbox = self.outbox(caller, sink)?;
         let known = shared.deliveries.delivery(&caller.realm, sink, event).await?;
         let events = [self.made_again(caller, event, known.is_some()).await?];
         let began = shared.clock.now();
@@ -40,14 +36,16 @@ impl Engine {
         let retrying = known.filter(|row| row.status == DeliveryStatus::Retrying);
         let row = match result {
             Ok(handed) => {
-                count(&shared.counters.events_delivered);
                 outbox.standing().delivered += 1;
                 attempt::delivered(sink, &events[0], tried, handed)
             }
             Err(error) => {
                 outbox.standing().last_error = Some(error.message.clone());
-                let next_at = retrying.as_ref().and_then(|row| row.next_at);
-                let row = attempt::failed(sink, &events[0], tried, (&error, next_at));
+                let again = match &retrying {
+                    Some(row) => row.next_at.map_or(Again::Resumed, Again::At),
+                    None => Again::Never,
+                };
+                let row = attempt::failed(sink, &events[0], tried, (&error, again));
                 // Whoever tries it again by itself tells the log: what we know may be old by now.
                 if retrying.is_some() {
                     return Ok(row);
@@ -58,6 +56,10 @@ impl Engine {
         shared.deliveries.keep_deliveries(&caller.realm, vec![row.clone()], None).await?;
         if retrying.is_some() {
             outbox.note_resent(row.clone());
+        }
+        // Whoever takes an event is not gone. After the note: the same event need not go twice.
+        if row.status == DeliveryStatus::Delivered {
+            outbox.resume();
         }
         Ok(row)
     }

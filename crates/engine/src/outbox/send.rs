@@ -1,9 +1,9 @@
 //! The loop of one sink: reads the feed ahead, sends what can go, tries again what failed, and
 //! writes down how far it is, in few commits.
 
-use super::attempt;
+use super::attempt::{self, Again};
 use super::window::{Batch, Tried, Window};
-use crate::counts::{add, count};
+use crate::counts::count;
 use crate::feed::Watch;
 use crate::outboxes::Outbox;
 use crate::shared::Shared;
@@ -137,12 +137,16 @@ impl Sender {
     pub(super) async fn run(mut self) {
         while !self.is_over {
             self.mind_the_clock();
+            // Before what was resent is looked at: whoever resumes has noted that first.
+            let rests = self.rests();
             self.settle_resent();
             let stopping = *self.stop.borrow();
             if !stopping {
                 self.fill().await;
-                self.window.wake(self.shared.clock.now());
-                self.launch();
+                if !rests {
+                    self.window.wake(self.shared.clock.now());
+                    self.launch();
+                }
             }
             // What is under way at a stop may hang: what is known by then is written all the same.
             self.keep(stopping);
@@ -158,6 +162,11 @@ impl Sender {
                 Woke::Commit | Woke::Look => {}
             }
         }
+    }
+
+    /// Whether the receiver is gone: nothing is sent until somebody lets the sink go on.
+    fn rests(&self) -> bool {
+        self.outbox.standing().gone
     }
 
     /// A clock that is set back must hold up nothing: all times here move with it.
@@ -243,7 +252,6 @@ impl Sender {
     /// would be tried again for ever, by the log.
     fn give_up_left(&mut self) {
         for row in std::mem::take(&mut self.left).into_values() {
-            count(&self.shared.counters.events_failed);
             self.outbox.standing().failed += 1;
             let (status, error) = (DeliveryStatus::Failed, Some(NOT_THERE.to_owned()));
             self.log.push(DeliveryRow { status, next_at: None, error, ..row });
@@ -306,7 +314,6 @@ impl Sender {
             self.window.settle(event);
         }
         let delivered = batch.events.len() as u64;
-        add(&self.shared.counters.events_delivered, delivered);
         let mut standing = self.outbox.standing();
         standing.delivered += delivered;
         standing.retrying -= u64::from(batch.tried.is_some());
@@ -322,18 +329,25 @@ impl Sender {
         let (limits, now) = (&shared.limits, shared.clock.now());
         let before = tried.or_else(|| self.tried.remove(&first.id));
         let once = self.once_more(before, (began, now), error);
-        let gives_up = error.is_final || once.against >= limits.delivery_attempts_max;
         let wait = attempt::wait_ms(limits, once.attempts, error, shared.entropy.bits());
-        let next_at = (!gives_up).then(|| now.plus_ms(wait));
+        let (again, then) = match once.against >= limits.delivery_attempts_max {
+            _ if error.is_gone => (Again::Resumed, Some(now)),
+            true => (Again::Never, None),
+            false => (Again::At(now.plus_ms(wait)), Some(now.plus_ms(wait))),
+        };
         let resent = self.resent.remove(&first.id);
         let is_over_there = resent.is_some();
         self.tell(first, once, error);
-        let failed = || attempt::failed(&outbox.name, first, once, (error, next_at));
+        let failed = || attempt::failed(&outbox.name, first, once, (error, again));
         self.log.push(resent.unwrap_or_else(failed));
         let mut standing = outbox.standing();
         standing.last_error = Some(error.message.clone());
         standing.retrying -= u64::from(tried.is_some());
-        match next_at.filter(|_| !is_over_there) {
+        if error.is_gone && !std::mem::replace(&mut standing.gone, true) {
+            let sink = &outbox.name;
+            tracing::warn!(sink, %error, "a sink is gone: it rests until somebody resumes it");
+        }
+        match then.filter(|_| !is_over_there) {
             Some(then) => {
                 count(&shared.counters.deliveries_retried);
                 standing.retrying += 1;
@@ -342,7 +356,6 @@ impl Sender {
             }
             None => {
                 if !is_over_there {
-                    count(&shared.counters.events_failed);
                     standing.failed += 1;
                     let (sink, event) = (&outbox.name, &first.id);
                     tracing::warn!(sink, event, %error, "an event is not delivered");
@@ -356,7 +369,8 @@ impl Sender {
     }
 
     /// The tries of an event with one that failed. It speaks against the event if the sink refused
-    /// it, or took others since the try before: while a sink takes nothing, nothing is given up.
+    /// it, or took others since the try before: while a sink takes nothing, or is gone, nothing is
+    /// given up.
     fn once_more(
         &self,
         before: Option<Tried>,
@@ -366,7 +380,7 @@ impl Sender {
         let since = before.map_or(began, |before| before.last_at);
         let takes_others = self.taken_at.is_some_and(|taken_at| taken_at >= since);
         let once = attempt::once_more(before, (began, ended));
-        let is_against = error.is_refusal || takes_others;
+        let is_against = !error.is_gone && (error.is_refusal || takes_others);
         Tried { against: once.against.saturating_add(u32::from(is_against)), ..once }
     }
 
@@ -429,7 +443,8 @@ impl Sender {
     fn next_time(&self) -> Option<Millis> {
         let read = self.look_at.filter(|_| self.rows.is_empty() && !self.is_full());
         let keep = self.keep_at.filter(|_| self.keeping.is_none());
-        [read, keep, self.window.next_wake()].into_iter().flatten().min()
+        let again = self.window.next_wake().filter(|_| !self.rests());
+        [read, keep, again].into_iter().flatten().min()
     }
 
     async fn wait(&mut self, stopping: bool) -> Woke {

@@ -411,3 +411,24 @@ async fn a_plan_names_agents_that_are_there() {
     let refusal = world.engine.run(&caller(), request, 100).await.unwrap_err();
     assert_eq!(refusal.code, "agent_missing");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_in_a_plan_reads_what_is_in_a_blob() {
+    let plan = "planId: read\nsteps: [{id: get, type: tool_call, toolId: 'slow::read', arguments: \
+        {text: {jsonPath: $.promptInput.text}}, saveAs: page, nextStepId: think}, {id: think, \
+        type: agent, agent: helper, input: {task: sum up, page: {jsonPath: $.context.page}}, \
+        saveAs: out, nextStepId: whole}, {id: whole, type: agent, agent: helper, input: \
+        {jsonPath: $.promptInput}, saveAs: out, nextStepId: end}, {id: end, type: \
+        final_response, message: {jsonPath: $.context.out}}]";
+    let folder = tempfile::tempdir().unwrap();
+    let model = Scripted::new([text("In short."), text("All of it.")]);
+    let limits = Limits { context_inline_bytes_max: 256, ..quick() };
+    let world = World::talking(folder.path(), (&[plan], &[HELPER]), limits, model.models()).await;
+    world.permits.add_permits(1);
+    let input = json!({"text": "word ".repeat(200)});
+    let done = world.run("read", input.clone(), "s").await;
+    assert_eq!(done.run.answer, Some(json!("All of it.")), "{:?}", done.run.last_error);
+    let given = json!({"task": "sum up", "page": {"got": input}});
+    assert_eq!(told(&model.prompt(0)), [format!("user: {given}")]);
+    assert_eq!(told(&model.prompt(1)), [format!("user: {input}")]);
+}

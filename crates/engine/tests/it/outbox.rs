@@ -144,9 +144,8 @@ async fn every_event_arrives_in_order_of_its_session_however_often_it_fails() {
         assert_eq!((row.status, row.attempts), (DeliveryStatus::Delivered, tries), "{row:?}");
         assert_eq!((row.code, row.error), (Some(202), None));
     }
-    let counts = world.engine.counts();
-    assert_eq!((counts.events_delivered, counts.events_failed), (all.len() as u64, 0));
-    assert_eq!(counts.deliveries_retried, sink.tries() as u64 - all.len() as u64);
+    let retried = world.engine.counts().deliveries_retried;
+    assert_eq!(retried, sink.tries() as u64 - all.len() as u64);
     let published = first_told(&sink, "TradeRepaired");
     assert_eq!(published.data, json!({"type": "TradeRepaired", "n": 0}));
 }
@@ -257,7 +256,6 @@ async fn tries_end_and_go_on_counting_after_a_crash() {
     assert_eq!((failed.len(), failed[0].attempts), (1, 6), "{rows:?}");
     assert_eq!(failed[0].first_at, row.first_at);
     assert_eq!(sink.kinds().last().map(String::as_str), Some("waypost.run.completed.v1"));
-    assert_eq!(world.engine.counts().events_failed, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -331,9 +329,9 @@ async fn what_has_not_arrived_is_not_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_can_send_an_event_once_more() {
     let folder = tempfile::tempdir().unwrap();
-    let world = open(folder.path(), hurried()).await;
+    let world = open(folder.path(), Limits { delivery_attempts_max: 1, ..hurried() }).await;
     let script = |event: &CloudEvent, times: usize| {
-        if event.kind == "TradeRepaired" && times == 1 { Does::Refuses } else { Does::Takes }
+        if event.kind == "TradeRepaired" && times == 1 { Does::Declines } else { Does::Takes }
     };
     let sink = Arc::new(Scripted::new(script));
     send(&world, "a", &sink, SinkRules::default()).await;
@@ -341,7 +339,7 @@ async fn a_person_can_send_an_event_once_more() {
     assert_eq!(caught_up(&world, "a").await.failed, 1);
     let rows = log(&world, "a").await;
     let row = rows.iter().find(|row| row.status == DeliveryStatus::Failed).unwrap();
-    assert_eq!((row.kind.as_str(), row.attempts, row.code), ("TradeRepaired", 1, Some(410)));
+    assert_eq!((row.kind.as_str(), row.attempts, row.code), ("TradeRepaired", 1, Some(400)));
     let event = row.event.clone();
     let resend = |sink: &'static str, event: String| {
         let engine = world.engine.clone();

@@ -14,7 +14,7 @@ pub enum Does {
     /// It fails, for now.
     Fails,
     /// It says that it is gone.
-    Refuses,
+    Leaves,
     /// It does not want this event.
     Declines,
     /// It says nothing until the test lets it.
@@ -89,12 +89,12 @@ impl EventSink for Scripted {
                 message: "as told".to_owned(),
                 status: Some(status),
                 retry_after_ms: None,
-                is_final: status == 410,
+                is_gone: status == 410,
                 is_refusal: status == 400,
             };
             match does {
                 Does::Fails => return Err(error(500)),
-                Does::Refuses => return Err(error(410)),
+                Does::Leaves => return Err(error(410)),
                 Does::Declines => return Err(error(400)),
                 Does::Hangs => self.let_go.acquire().await.unwrap().forget(),
                 Does::Takes => {}

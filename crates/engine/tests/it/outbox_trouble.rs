@@ -5,7 +5,7 @@ use crate::outbox::{
     at_rest, by_session, caught_up, hurried, log, logged, open, realm, runs, send, state, told,
 };
 use crate::outbox_scripted::{Does, Scripted};
-use crate::world::{LOOKS_MAX, WAIT_MS, caller};
+use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use engine::{RefusalKind, SinkRules};
 use kernel::cloud::CloudEvent;
 use kernel::contracts::SessionRef;
@@ -100,6 +100,71 @@ async fn a_session_goes_on_when_a_person_has_sent_what_held_it_up() {
     assert_eq!(sink.ids(), told(&world).await, "in order, each once");
     let rows = log(&world, "a").await;
     assert!(rows.iter().all(|row| row.status == DeliveryStatus::Delivered), "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_that_is_gone_rests_until_somebody_lets_it_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    // One try that speaks against an event would fail it.
+    let world = open(folder.path(), Limits { delivery_attempts_max: 1, ..hurried() }).await;
+    let is_gone = Arc::new(AtomicBool::new(true));
+    let gone = is_gone.clone();
+    let script = move |_: &CloudEvent, _: usize| {
+        if gone.load(Ordering::SeqCst) { Does::Leaves } else { Does::Takes }
+    };
+    let sink = Arc::new(Scripted::new(script));
+    send(&world, "a", &sink, SinkRules::default()).await;
+    runs(&world, &["x"], 1).await;
+    let waits = logged(&world, "a", DeliveryStatus::Retrying).await;
+    assert_eq!((waits.attempts, waits.code, waits.next_at), (1, Some(410), None));
+    runs(&world, &["x"], 1).await;
+    let rests = state(&world, "a").await;
+    assert!(rests.gone && rests.lag > 0, "{rests:?}");
+    assert_eq!((rests.delivered, rests.failed, rests.retrying), (0, 0, 1));
+    assert_eq!(sink.tries(), 1, "it was left alone");
+    // Somebody hopes in vain.
+    world.engine.resume_sink(&caller(), "a").await.unwrap();
+    world.until("another try", |_| sink.tries() > 1).await;
+    rested(&world).await;
+    assert_eq!(sink.tries(), 2);
+    let unknown = world.engine.resume_sink(&caller(), "nobody").await.unwrap_err();
+    assert_eq!(unknown.kind, RefusalKind::NotFound);
+    // It is back, as an event shows that a person sends.
+    is_gone.store(false, Ordering::SeqCst);
+    let sent = world.engine.resend(&caller(), "a", &waits.event).await.unwrap();
+    assert_eq!(sent.status, DeliveryStatus::Delivered);
+    let state = caught_up(&world, "a").await;
+    assert_eq!((state.failed, state.retrying, state.gone), (0, 0, false));
+    assert_eq!(sink.ids(), told(&world).await, "in order, each once");
+}
+
+/// Waits until the sink rests.
+async fn rested(world: &World) {
+    for _ in 0..LOOKS_MAX {
+        if state(world, "a").await.gone {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    panic!("waited in vain for the sink to rest: {:?}", state(world, "a").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_that_was_gone_gets_everything_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(folder.path(), hurried()).await;
+    let sink = Arc::new(Scripted::new(|_, _| Does::Leaves));
+    send(&world, "a", &sink, SinkRules::default()).await;
+    runs(&world, &["x", "y"], 2).await;
+    logged(&world, "a", DeliveryStatus::Retrying).await;
+    world.crash().await;
+
+    let world = open(folder.path(), hurried()).await;
+    let sink = Scripted::taking();
+    send(&world, "a", &sink, SinkRules::default()).await;
+    let state = caught_up(&world, "a").await;
+    assert_eq!((state.failed, state.retrying, state.gone), (0, 0, false));
+    assert_eq!(by_session(&sink.ids()), by_session(&told(&world).await));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -153,6 +153,11 @@ pub struct AgentEntry {
     pub input: Arc<Datum>,
     /// Whether it goes on with the session's conversation.
     pub continues: bool,
+    /// With how many of that conversation's newest requests it goes on; all where this is none.
+    /// What stands before them is left behind. Counted from the end: neither a removed beginning
+    /// nor a fork changes which they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps: Option<u32>,
     /// Whether its model speaks in commands.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub commands: bool,

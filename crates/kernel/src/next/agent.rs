@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::ids::{AgentName, ContextKey, FrameId, StepId};
 use crate::llm::Stop as Ended;
 use crate::plan::{Expr, Step};
-use crate::resolve::{Notes, Stop};
+use crate::resolve::Stop;
 use crate::session::{AgentPhase, AgentState, FrameKind, Session, turn_timer};
 use crate::talk::{Guard, Line, Settled};
 use serde_json::Value;
@@ -55,14 +55,22 @@ impl<'e> At<'e> {
             let message = format!("agent `{agent}` is not pinned by this run");
             return Err(Stop::Fault(Fault::new("PlanError", message)));
         };
-        let input = self.view().value(input, &mut Notes::default())?.unwrap_or_default();
-        let keeps_talk = self.session.key.space.keeps_talk();
+        // A model can do nothing with the name of a blob.
+        let input = self.view().opened_value(input)?.unwrap_or_default();
+        let Session { key, talk, .. } = self.session;
+        let continues = key.space.keeps_talk() && self.frame.kind == FrameKind::Root;
+        // A case may come hundreds of times, and nobody is there to begin a new conversation: what
+        // its model reads must not grow with each request.
+        let read_max = self.env.limits.case_requests_read_max;
+        let is_case = continues && key.space.pipeline().is_some();
+        let keeps = (is_case && talk.is_longer_than(read_max)).then_some(read_max);
         Ok(Some(Fact::AgentEntered(Box::new(AgentEntry {
             frame: self.frame.id,
             step: step.id.clone(),
             agent: agent.clone(),
             input: Arc::new(Datum::inline(input, Origin::Plan)),
-            continues: keeps_talk && self.frame.kind == FrameKind::Root,
+            continues,
+            keeps,
             commands: entered.commands,
             save_as: save_as.clone(),
             next: self.after(&step.id, next),

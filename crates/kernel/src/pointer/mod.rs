@@ -284,7 +284,7 @@ impl Rest {
 
 /// What a whole blob yields.
 #[derive(Clone, Copy)]
-enum Blob {
+pub(crate) enum Blob {
     /// Its URI: whoever wants the value can fetch it.
     Named,
     /// Its value, because something goes into it.

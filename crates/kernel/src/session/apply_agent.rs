@@ -40,7 +40,11 @@ impl Session {
 
     fn enter_agent(&mut self, entry: &AgentEntry, seq: u64, at: Millis) {
         self.forget_ask_of(entry.frame);
-        let mut talk = if entry.continues { self.talk.clone() } else { Talk::default() };
+        let mut talk = match (entry.continues, entry.keeps) {
+            (true, Some(requests)) => self.talk.newest(requests),
+            (true, None) => self.talk.clone(),
+            (false, _) => Talk::default(),
+        };
         talk.lines.push(Line::User(seq));
         let state = AgentState {
             agent: entry.agent.clone(),

@@ -124,7 +124,7 @@ async fn taken(
 async fn opened(doors: &Doors, report: CaseReport) -> CaseReport {
     let mut report = match report {
         CaseReport::Ran(report) => report,
-        CaseReport::Waits(_) | CaseReport::Late(_) => return report,
+        CaseReport::Waits { .. } | CaseReport::Late(_) => return report,
     };
     if let Some(answer) = report.run.answer.take() {
         let (engine, caller) = (&doors.engine, doors.caller());
@@ -183,18 +183,11 @@ enum Road {
 
 impl Road {
     fn of(case: &Case) -> Self {
-        if case.handler.is_some() { Road::Deterministic } else { Road::Agent }
+        Self::by(case.handler.is_some())
     }
 
-    /// The road of a run that an earlier request began: where its plan stands.
-    fn of_run(report: &RunReport, pipeline: &Pipeline) -> Self {
-        let at = report.run.step.as_ref().map(|step| step.as_str());
-        let steps = pipeline.plan_source["steps"].as_array();
-        let is_agent = |step: &Value| step["type"] == "agent" && step["id"].as_str() == at;
-        match steps.is_some_and(|steps| steps.iter().any(is_agent)) {
-            true => Road::Agent,
-            false => Road::Deterministic,
-        }
+    fn by(deterministic: bool) -> Self {
+        if deterministic { Road::Deterministic } else { Road::Agent }
     }
 
     fn name(self) -> &'static str {
@@ -216,8 +209,9 @@ impl Told<'_> {
     fn report(self, report: CaseReport) -> Result<Response, Failure> {
         match report {
             CaseReport::Ran(report) => self.ran(report),
-            CaseReport::Waits(report) => {
-                let road = Road::of_run(&report, self.pipeline);
+            // An earlier request began it, for another reason perhaps.
+            CaseReport::Waits { report, deterministic } => {
+                let road = Road::by(deterministic);
                 Ok(Told { road, ..self }.pending(report))
             }
             // Part of it asks already while another part still works.

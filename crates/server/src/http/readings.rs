@@ -3,7 +3,7 @@
 use crate::doors::Doors;
 use engine::{Counts, SinkState};
 use kernel::contracts::StoreFigures;
-use kernel::figures::{COMMIT_MS, OpenAsks};
+use kernel::figures::{COMMIT_MS, OpenAsks, OpenSessions};
 use kernel::ids::Millis;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
@@ -16,6 +16,8 @@ use tools::remote::UpstreamState;
 
 /// The code of a store that finds no room.
 const DISK_FULL: &str = "disk_full";
+/// All statuses of sessions that are not over.
+const OPEN_STATUSES: [&str; 4] = ["running", "waiting", "stuck", "paused"];
 /// All kinds of asks.
 const ASK_KINDS: [&str; 5] = ["clarify", "approve", "fill", "authorize", "fix"];
 
@@ -32,6 +34,8 @@ pub(super) struct Reading {
     pub(super) store: Option<StoreFigures>,
     /// None where the store cannot be read.
     pub(super) asks: Option<Vec<OpenAsks>>,
+    /// The same.
+    pub(super) sessions: Option<Vec<OpenSessions>>,
     /// Answers by status.
     pub(super) answers: Vec<(String, u64)>,
     /// What became of files that changed.
@@ -65,6 +69,7 @@ impl Reading {
             unwell: engine.healthy().err().map(|refusal| refusal.code),
             store: engine.store_figures(),
             asks: engine.open_asks(caller).await.ok(),
+            sessions: engine.open_sessions(caller).await.ok(),
             answers: doors.answers.given(),
             reloads: doors.reloads.counts(),
             reload_refused: doors.reloads.is_broken(),
@@ -150,6 +155,13 @@ impl Reading {
         Ok(())
     }
 
+    fn encode_sessions(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(sessions) = &self.sessions else { return Ok(()) };
+        let of = |status: &str| sessions.iter().find(|open| open.status == status);
+        let open = OPEN_STATUSES.map(|status| (status, of(status).map_or(0, |open| open.count)));
+        gauges(encoder, ("sessions_open", "Sessions that are not over", "status"), open)
+    }
+
     fn encode_sinks(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let of = |value: fn(&SinkState) -> u64| {
             self.sinks.iter().map(move |sink| (sink.name.as_str(), value(sink)))
@@ -160,6 +172,8 @@ impl Reading {
         counters(encoder, told, of(|sink| sink.failed))?;
         let told = ("events_retrying", "Events that are tried again, by sink", "sink");
         gauges(encoder, told, of(|sink| sink.retrying))?;
+        let told = ("sink_gone", "Whether a sink rests because its receiver is gone", "sink");
+        gauges(encoder, told, of(|sink| u64::from(sink.gone)))?;
         let told = ("event_lag", "Rows of the feed that are still ahead of a sink", "sink");
         gauges(encoder, told, of(|sink| sink.lag))
     }
@@ -198,6 +212,7 @@ impl Collector for Reading {
         counters(&mut encoder, told, self.reloads)?;
         self.encode_store(&mut encoder)?;
         self.encode_asks(&mut encoder)?;
+        self.encode_sessions(&mut encoder)?;
         self.encode_sinks(&mut encoder)?;
         self.encode_upstreams(&mut encoder)
     }
@@ -265,6 +280,7 @@ mod tests {
             delivered: 5,
             failed: 1,
             retrying: 4,
+            gone: true,
             last_error: None,
         };
         Reading {
@@ -289,6 +305,7 @@ mod tests {
                 count: 2,
                 oldest: Millis(1_000),
             }]),
+            sessions: Some(vec![OpenSessions { status: "stuck".to_owned(), count: 3 }]),
             answers: vec![("429".to_owned(), 8)],
             reloads: [("taken", 1), ("refused", 2)],
             reload_refused: true,
@@ -322,9 +339,12 @@ mod tests {
             "waypost_asks_open{kind=\"fix\"} 0",
             "waypost_asks_oldest_seconds{kind=\"clarify\"} 5.5",
             "waypost_asks_oldest_seconds{kind=\"fix\"} 0.0",
+            "waypost_sessions_open{status=\"stuck\"} 3",
+            "waypost_sessions_open{status=\"paused\"} 0",
             "waypost_events_delivered_total{sink=\"hook\"} 5",
             "waypost_events_failed_total{sink=\"hook\"} 1",
             "waypost_events_retrying{sink=\"hook\"} 4",
+            "waypost_sink_gone{sink=\"hook\"} 1",
             "waypost_event_lag{sink=\"hook\"} 2",
             "waypost_upstream_up{upstream=\"crm\"} 0",
             "waypost_upstream_tools{upstream=\"crm\"} 9",

@@ -1,5 +1,5 @@
-//! `/api/v1/sinks`: where events go, how far each sink came, its log of deliveries, and an event
-//! sent once more.
+//! `/api/v1/sinks`: where events go, how far each sink came, its log of deliveries, an event sent
+//! once more, and a sink that is gone let go on.
 
 use super::feed::after_row;
 use super::tools::{PageQuery, paged};
@@ -49,7 +49,7 @@ pub(crate) async fn deliveries(
     Params(query): Params<DeliveryQuery>,
 ) -> Result<Json<rest::Page<rest::Delivery>>, Failure> {
     let filter = DeliveryFilter {
-        sink: Some(known(&doors, &name)?.to_owned()),
+        sink: Some(known(&doors, &name)?.name.clone()),
         status: query.status.as_deref().map(status).transpose()?,
     };
     let page = page(query.limit, query.cursor, doors.limits());
@@ -64,16 +64,26 @@ pub(crate) async fn resend(
     Administrator(caller): Administrator,
     TwoNamed(name, event): TwoNamed,
 ) -> Result<Json<rest::Delivery>, Failure> {
-    let name = known(&doors, &name)?;
-    Ok(Json(delivery(doors.engine.resend(&caller, name, &event).await?)))
+    let facts = known(&doors, &name)?;
+    Ok(Json(delivery(doors.engine.resend(&caller, &facts.name, &event).await?)))
 }
 
-/// The name, if a sink has it.
-fn known<'d>(doors: &'d Doors, name: &str) -> Result<&'d str, Failure> {
-    let names = move || doors.sinks.iter().map(|facts| facts.name.as_str());
-    names().find(|known| *known == name).ok_or_else(|| {
+/// `POST /sinks/{name}/resume`: also where it does not rest.
+pub(crate) async fn resume(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Named(name): Named,
+) -> Result<Json<rest::Sink>, Failure> {
+    let facts = known(&doors, &name)?;
+    Ok(Json(sink(facts, doors.engine.resume_sink(&caller, &facts.name).await?)))
+}
+
+/// What is configured of the sink of this name, if there is one.
+fn known<'d>(doors: &'d Doors, name: &str) -> Result<&'d SinkFacts, Failure> {
+    doors.sinks.iter().find(|facts| facts.name == name).ok_or_else(|| {
+        let names = doors.sinks.iter().map(|facts| facts.name.as_str());
         let hint =
-            meant(name, names()).unwrap_or_else(|| "`GET /api/v1/sinks` lists them".to_owned());
+            meant(name, names).unwrap_or_else(|| "`GET /api/v1/sinks` lists them".to_owned());
         Refusal::not_found("sink", short(name)).hint(hint).into()
     })
 }
@@ -100,6 +110,10 @@ fn sink(facts: &SinkFacts, state: SinkState) -> rest::Sink {
     rest::Sink {
         name: state.name,
         kind: facts.kind.to_owned(),
+        status: match state.gone {
+            true => rest::SinkStatus::Gone,
+            false => rest::SinkStatus::Sending,
+        },
         target: facts.target.clone(),
         types: facts.types.as_ref().map(texts),
         place: after_row(state.place),

@@ -34,4 +34,14 @@ pub(super) const SINKS: &[Operation] = &[
         answers: &[json_answer(200, "Delivery", "how it went, also if it failed again")],
         refusals: &[&[400, 401, 404, 409, 410], WRITE],
     },
+    Operation {
+        method: "POST",
+        path: "/api/v1/sinks/{name}/resume",
+        id: "resumeSink",
+        summary: "Lets a sink go on whose receiver said that it is gone; for administrators",
+        parameters: &["sinkName"],
+        body: Body::None,
+        answers: &[json_answer(200, "Sink", "how it stands")],
+        refusals: &[&[400, 401, 404], WRITE],
+    },
 ];

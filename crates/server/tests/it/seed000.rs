@@ -119,6 +119,14 @@ async fn a_limit_is_an_honest_answer() {
     assert_eq!((answer.status, &answer.body), (200, &expected));
     let told = journal(&house, "desk", "T-300").await;
     assert_eq!(count(&told, "turn.started"), 3, "as many as it may take");
+    // The run is over and says what stopped it; its answer is the plan's.
+    let session = house.get("/api/v1/sessions/T-300?space=case:desk").await.body;
+    let path = format!("/api/v1/runs/{}", text(&session["run"]));
+    let run = house.get(&path).await.body["run"].clone();
+    assert_eq!((&run["status"], &run["stopped"]), (&json!("completed"), &json!("steps")), "{run}");
+    let answer = &run["answer"];
+    assert_eq!((&answer["status"], &answer["path"]), (&json!("ok"), &json!("agent")), "{run}");
+    assert!(text(&answer["result"]).starts_with("I stopped here"), "{run}");
 }
 
 #[tokio::test]

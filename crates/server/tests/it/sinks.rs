@@ -24,20 +24,23 @@ const RESEND: &str = "/api/v1/sinks/hook/deliveries/ses_1.1/resend";
 /// The port of a receiver that answers everything with 400, as long as the tests run.
 fn port() -> u16 {
     static PORT: OnceLock<u16> = OnceLock::new();
-    *PORT.get_or_init(|| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        thread::spawn(move || {
-            listener.incoming().flatten().for_each(|stream| {
-                thread::spawn(move || refuse(stream));
-            });
+    *PORT.get_or_init(|| receiver("400 No"))
+}
+
+/// The port of a receiver that answers everything with this status, as long as the tests run.
+fn receiver(status: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        listener.incoming().flatten().for_each(|stream| {
+            thread::spawn(move || refuse(stream, status));
         });
-        port
-    })
+    });
+    port
 }
 
 /// Reads one request and refuses it; who breaks off is let go.
-fn refuse(stream: TcpStream) {
+fn refuse(stream: TcpStream, status: &str) {
     let (mut reader, mut length) = (BufReader::new(stream), 0);
     loop {
         let mut line = String::new();
@@ -53,7 +56,7 @@ fn refuse(stream: TcpStream) {
         }
     }
     if reader.read_exact(&mut vec![0; length]).is_ok() {
-        let answer = "HTTP/1.1 400 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         let _ = reader.get_mut().write_all(answer.as_bytes());
     }
 }
@@ -109,6 +112,7 @@ async fn sinks_are_shown_without_secrets() {
         panic!("{answer:?}")
     };
     assert_eq!((&hook["name"], &hook["type"]), (&json!("hook"), &json!("webhook")));
+    assert_eq!(hook["status"], "sending");
     assert_eq!(hook["target"], format!("http://127.0.0.1:{}/in", port()));
     assert_eq!(hook["types"], json!(["waypost.run.*"]));
     assert_eq!((&hook["delivered"], &hook["failed"]), (&json!(0), &json!(2)));
@@ -171,6 +175,29 @@ async fn an_event_is_sent_again_by_an_administrator() {
     assert_eq!(again.body["status"], "failed", "nobody wants it: {again:?}");
     let unknown = house.post_with(RESEND, &key, json!({})).await;
     assert_eq!((unknown.status, &unknown.body["code"]), (404, &json!("not_found")), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn a_sink_whose_receiver_is_gone_rests_until_an_administrator_resumes_it() {
+    let house = House::build(project(receiver("410 Gone")), Some("secret")).await;
+    house.run(json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 1}})).await;
+    let is_gone = |answer: &Answer| answer.body["items"][0]["status"] == "gone";
+    let hook = looked(&house, "/api/v1/sinks", is_gone).await.body["items"][0].clone();
+    assert_eq!((&hook["delivered"], &hook["failed"]), (&json!(0), &json!(0)), "{hook}");
+    assert!(hook["lag"].as_u64().unwrap() > 0, "{hook}");
+    let metrics = house.get("/metrics").await.text;
+    let line = "waypost_sink_gone{sink=\"hook\"} 1";
+    assert!(metrics.lines().any(|told| told == line), "{metrics}");
+    let path = "/api/v1/sinks/hook/resume";
+    assert_eq!(house.post(path, json!({})).await.status, 401);
+    let key = [("authorization", "Bearer secret")];
+    let resumed = house.post_with(path, &key, json!({})).await;
+    assert_eq!((resumed.status, &resumed.body["name"]), (200, &json!("hook")), "{resumed:?}");
+    let path = "/api/v1/sinks/hook/deliveries?status=retrying";
+    let is_tried_again = |answer: &Answer| answer.body["items"][0]["attempts"] == 2;
+    looked(&house, path, is_tried_again).await;
+    let unknown = house.post_with("/api/v1/sinks/hok/resume", &key, json!({})).await;
+    assert_eq!((unknown.status, &unknown.body["hint"]), (404, &json!("did you mean `hook`?")));
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ fn a_write_that_fails_is_told_and_can_be_tried_again() {
     let sink = LineSink::start("stdout", "standard output", written.clone(), &Threads);
     let error = block_on(sink.deliver(&[event(1)])).unwrap_err();
     assert_eq!(error.message, "standard output cannot be written: no room");
-    assert!(!error.is_final && !error.is_refusal);
+    assert!(!error.is_gone && !error.is_refusal);
     block_on(sink.deliver(&[event(1)])).unwrap();
     assert_eq!(written.writes.lock().unwrap().len(), 1);
 }

@@ -83,9 +83,9 @@ async fn a_refusal_says_whether_another_try_helps() {
     assert!(error.message.starts_with("the webhook at http://127.0.0.1:"), "{error}");
     assert!(error.message.ends_with(" answered 500 Internal Server Error: no disk ."), "{error}");
     assert!(!error.message.contains("hush"), "{error}");
-    assert_eq!((error.status, error.is_final, error.retry_after_ms), (Some(500), false, None));
+    assert_eq!((error.status, error.is_gone, error.retry_after_ms), (Some(500), false, None));
     let gone = heard("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n").await.unwrap_err();
-    assert_eq!((gone.status, gone.is_final), (Some(410), true));
+    assert_eq!((gone.status, gone.is_gone, gone.is_refusal), (Some(410), true, false));
     let page = heard("HTTP/1.1 502 X\r\ncontent-length: 6\r\n\r\n<html>").await.unwrap_err();
     assert!(page.message.ends_with("502 Bad Gateway with a page"), "{page}");
 }
@@ -115,7 +115,7 @@ async fn a_refusal_says_whether_it_is_the_event_or_the_receiver() {
         ("hello\r\n\r\n", false),
     ] {
         let error = heard(answer).await.unwrap_err();
-        assert_eq!((error.is_refusal, error.is_final), (is_refusal, false), "{answer}");
+        assert_eq!((error.is_refusal, error.is_gone), (is_refusal, false), "{answer}");
     }
 }
 
@@ -166,7 +166,7 @@ async fn a_redirect_is_not_followed() {
     let elsewhere =
         "HTTP/1.1 307 X\r\nlocation: http://elsewhere.test/\r\ncontent-length: 0\r\n\r\n";
     let error = heard(elsewhere).await.unwrap_err();
-    assert_eq!((error.status, error.is_final), (Some(307), false));
+    assert_eq!((error.status, error.is_gone), (Some(307), false));
     assert!(error.message.ends_with("points elsewhere, which is not followed"), "{error}");
 }
 
@@ -190,5 +190,5 @@ async fn silence_and_closed_doors_are_failures_for_now() {
     let nobody = webhook(taken.local_addr().unwrap(), 60_000).deliver(&[event(1)]).await;
     let nobody = nobody.unwrap_err();
     assert!(nobody.message.contains("cannot be reached"), "{nobody}");
-    assert!(!nobody.is_final && !nobody.message.contains("hush"), "{nobody}");
+    assert!(!nobody.is_gone && !nobody.message.contains("hush"), "{nobody}");
 }

@@ -33,9 +33,9 @@ use columns::integer;
 use definitions::SqliteDefinitions;
 use deliveries::SqliteDeliveries;
 use kernel::contracts::{
-    AskFilter, Clock, Delivery, FeedRow, FeedStart, HistoryFilter, Lease, OpenAsks, Page, Paged,
-    PrunedSlice, Read, Realms, SessionAsk, SessionFilter, SessionRef, SessionRun, Store,
-    StoreError, StoreFigures, Stored, Ticket, Trimmable,
+    AskFilter, Clock, Delivery, FeedRow, FeedStart, HistoryFilter, Lease, OpenAsks, OpenSessions,
+    Page, Paged, PrunedSlice, Read, Realms, SessionAsk, SessionFilter, SessionRef, SessionRun,
+    Store, StoreError, StoreFigures, Stored, Ticket, Trimmable,
 };
 use kernel::ids::{AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionKey};
 use kernel::pipeline::TallyRow;
@@ -226,6 +226,11 @@ impl Store for SqliteStore {
     fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>> {
         let realm = realm.clone();
         self.readers.read(move |connection| read::open_asks(connection, &realm))
+    }
+
+    fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>> {
+        let realm = realm.clone();
+        self.readers.read(move |connection| read::open_sessions(connection, &realm))
     }
 
     fn once<'a>(

@@ -7,8 +7,8 @@ use super::columns::{
 };
 use super::trouble::Trouble;
 use kernel::contracts::{
-    AskFilter, FeedRow, Lease, OpenAsks, Page, Paged, SessionAsk, SessionFilter, SessionRef,
-    SessionRun, StoreError, Stored,
+    AskFilter, FeedRow, Lease, OpenAsks, OpenSessions, Page, Paged, SessionAsk, SessionFilter,
+    SessionRef, SessionRun, StoreError, Stored,
 };
 use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionId, SessionKey, Space};
 use kernel::projection::SessionRow;
@@ -241,6 +241,20 @@ pub(crate) fn open_asks(
     many(connection, sql, params![realm.as_str()], |row| {
         let oldest = Millis(row.get(2)?);
         Ok(OpenAsks { kind: row.get(0)?, count: count(row, 1)?, oldest })
+    })
+}
+
+/// How many sessions are not over, by status. The first condition is the index's own, word for
+/// word: so that is searched, and the table is not.
+pub(crate) fn open_sessions(
+    connection: &Connection,
+    realm: &RealmId,
+) -> Result<Vec<OpenSessions>, Trouble> {
+    let sql = "SELECT status, count(*) FROM sessions \
+         WHERE status <> 'completed' AND realm = ?1 \
+         AND status IN ('running', 'waiting', 'stuck', 'paused') GROUP BY status ORDER BY status";
+    many(connection, sql, params![realm.as_str()], |row| {
+        Ok(OpenSessions { status: row.get(0)?, count: count(row, 1)? })
     })
 }
 

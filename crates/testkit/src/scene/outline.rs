@@ -71,7 +71,11 @@ pub(super) fn outline(fact: &Fact) -> String {
 fn agents(fact: &Fact) -> Vec<String> {
     match fact {
         Fact::AgentEntered(entry) => {
-            let on = if entry.continues { " goes on" } else { "" };
+            let on = match (entry.continues, entry.keeps) {
+                (false, _) => String::new(),
+                (true, None) => " goes on".to_owned(),
+                (true, Some(requests)) => format!(" goes on with the newest {requests}"),
+            };
             vec![format!("{}{on} {}", entry.agent, entry.input.to_value())]
         }
         Fact::TurnStarted(start) => {

@@ -418,6 +418,9 @@ fn limits(scene: &Scene) -> Limits {
             "context_keys_max" => limits.context_keys_max = value.parse().expect("a number"),
             "event_bytes_max" => limits.event_bytes_max = value.parse().expect("a number"),
             "call_wants_max" => limits.call_wants_max = value.parse().expect("a number"),
+            "case_requests_read_max" => {
+                limits.case_requests_read_max = value.parse().expect("a number");
+            }
             "turn_attempts_max" => limits.turn_attempts_max = value.parse().expect("a number"),
             "turn_calls_max" => limits.turn_calls_max = value.parse().expect("a number"),
             _ => {}

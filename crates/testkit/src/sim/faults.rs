@@ -4,9 +4,9 @@
 use super::archive::Archive;
 use super::power::{Point, Power};
 use kernel::contracts::{
-    AskFilter, Delivery, FeedRow, FeedStart, HistoryFilter, Lease, OnCommit, OpenAsks, Page, Paged,
-    PrunedSlice, Read, Realms, SessionAsk, SessionFilter, SessionRef, SessionRun, Store,
-    StoreError, Stored, Ticket, Trimmable,
+    AskFilter, Delivery, FeedRow, FeedStart, HistoryFilter, Lease, OnCommit, OpenAsks,
+    OpenSessions, Page, Paged, PrunedSlice, Read, Realms, SessionAsk, SessionFilter, SessionRef,
+    SessionRun, Store, StoreError, Stored, Ticket, Trimmable,
 };
 use kernel::ids::{AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionKey};
 use kernel::pipeline::TallyRow;
@@ -113,6 +113,10 @@ impl Store for SimStore {
 
     fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>> {
         self.inner.open_asks(realm)
+    }
+
+    fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>> {
+        self.inner.open_sessions(realm)
     }
 
     fn keep_snapshot(&self, key: &SessionKey, seq: u64, body: String) {

@@ -203,7 +203,7 @@ impl SimSink {
                 message: "the line broke".to_owned(),
                 status: None,
                 retry_after_ms: None,
-                is_final: false,
+                is_gone: false,
                 is_refusal: false,
             }),
         }

@@ -21,7 +21,8 @@ Examples:
   waypost --json events tail | jq -r '[.cursor, .session, .event.type] | @tsv'
   waypost events sinks                     # where events go, and how far each sink came
   waypost events deliveries hook --status failed
-  waypost events resend hook ses_...12     # an event that failed, once more";
+  waypost events resend hook ses_...12     # an event that failed, once more
+  waypost events resume hook               # a sink whose receiver said that it is gone";
 
 /// What `waypost events` takes.
 #[derive(Debug, Args)]
@@ -63,6 +64,11 @@ enum EventsCommand {
         /// The event's id, as `waypost events deliveries` lists it
         event: String,
     },
+    /// Let a sink go on that is gone; with WAYPOST_ADMIN_KEY where the server has one
+    Resume {
+        /// The sink's name
+        sink: String,
+    },
 }
 
 /// How many seconds a receiver may take beyond the usual.
@@ -88,6 +94,7 @@ pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Fai
             }
         }
         EventsCommand::Resend { sink, event } => resend(context, &client, &sink, &event).await,
+        EventsCommand::Resume { sink } => resume(context, &client, &sink).await,
     }
 }
 
@@ -99,12 +106,22 @@ async fn sinks(output: Output, client: &Client) -> Result<Exit, Failure> {
     }
     let page: Page<Sink> = read(&body)?;
     let is_empty = page.items.is_empty();
-    let heads = ["name", "type", "lag", "delivered", "retrying", "failed", "target", "last error"];
-    let mut table = Table::new(&heads);
+    let mut table = Table::new(&[
+        "name",
+        "type",
+        "status",
+        "lag",
+        "delivered",
+        "retrying",
+        "failed",
+        "target",
+        "last error",
+    ]);
     for sink in page.items {
         table.row(vec![
             sink.name,
             sink.kind,
+            sink.status.name().to_owned(),
             sink.lag.to_string(),
             sink.delivered.to_string(),
             sink.retrying.to_string(),
@@ -172,6 +189,21 @@ async fn resend(
         context.output.text(&format!("{status}  {event}{why}"))?;
     }
     Ok(if is_over_there { Exit::Ok } else { Exit::Failed })
+}
+
+async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit, Failure> {
+    let request = Request::to(&["sinks", sink, "resume"]).keyed(context.admin_key()?);
+    let body = match client.post(request, &json!({})).await {
+        Ok(body) => body,
+        Err(failure) => return Err(near::suggest(client, SINKS, sink, failure).await),
+    };
+    if context.output.is_json() {
+        context.output.document(&body)?;
+    } else {
+        let Sink { name, status, .. } = read(&body)?;
+        context.output.text(&format!("{}  {name}", status.name()))?;
+    }
+    Ok(Exit::Ok)
 }
 
 /// Reads `--type`.

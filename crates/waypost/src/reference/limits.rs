@@ -82,6 +82,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("runs_active_max", "How many sessions move at the same time."),
     ("session_queue_max", "How many commands wait for one session."),
     ("case_queue_max", "How many requests wait for one case of a pipeline."),
+    ("case_requests_read_max", "How many earlier requests of a case its agent reads."),
     ("tally_reasons_max", "How many unknown reasons of one pipeline are counted, each by itself."),
     (
         "tally_reason_chars_max",

@@ -93,6 +93,26 @@ fn an_event_that_failed_is_sent_again() {
 }
 
 #[test]
+fn a_receiver_that_says_it_is_gone_is_left_alone_until_it_is_resumed() {
+    let receiver = WebhookReceiver::start(&[SECRET]);
+    receiver.be(Mood::Failing(410));
+    let folder = project(&hook(&receiver));
+    let server = Server::of_project(folder.path());
+    tell(&server);
+    let sink = || server.json(&["events", "sinks"]).code(0).json()["items"][0].clone();
+    wait_for("the sink to be gone", LIMIT, || (sink()["status"] == "gone").then_some(()));
+    assert_eq!(sink()["failed"], 0);
+    let table = server.run(&["events", "sinks"]).code(0).stdout;
+    assert!(table.contains("STATUS") && table.contains("gone"), "{table}");
+    receiver.be(Mood::Well);
+    let resumed = server.run(&["events", "resume", "hook"]).code(0);
+    assert_eq!(resumed.stdout, "sending  hook\n");
+    wait_for("the event", LIMIT, || (receiver.taken().len() == 1).then_some(()));
+    assert_eq!(receiver.faults(), Vec::<String>::new());
+    server.run(&["events", "resume", "hok"]).code(1).says("did you mean `hook`?");
+}
+
+#[test]
 fn standard_output_gets_events_unless_it_is_a_client_s() {
     let folder = project("[events.sinks.out]\ntype = \"stdout\"\ntypes = [\"Told\"]\n");
     let server = Server::of_project(folder.path());

@@ -29,7 +29,7 @@ pub use run::{
     ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Page, PruneAnswer, PruneBody, ReplyAnswer,
     Run, RunAnswer, RunBody, Session, Status,
 };
-pub use sink::{Delivery, DeliveryStatus, Sink};
+pub use sink::{Delivery, DeliveryStatus, Sink, SinkStatus};
 pub use stream::{FeedEvent, FeedSnapshot, StreamEnd};
 pub use upstream::{Provider, ProviderOauth, Upstream, UpstreamLogin, UpstreamServer};
 

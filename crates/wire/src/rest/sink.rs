@@ -11,6 +11,8 @@ pub struct Sink {
     /// What it is: `stdout`, `file` or `webhook`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// Whether events are sent there.
+    pub status: SinkStatus,
     /// Where it leads: a file, or an address without query and password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
@@ -30,6 +32,26 @@ pub struct Sink {
     /// What went wrong last since the server started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+}
+
+/// Whether events are sent to a sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SinkStatus {
+    /// They are, as they come.
+    Sending,
+    /// Its receiver said that it is gone: they wait until somebody resumes it.
+    Gone,
+}
+
+impl SinkStatus {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sending => "sending",
+            Self::Gone => "gone",
+        }
+    }
 }
 
 /// One event's way to one sink.

@@ -18,10 +18,17 @@ fn sink() -> Value {
     json!({
         "type": "object",
         "description": "A place that events go to.",
-        "required": ["name", "type", "place", "lag", "delivered", "failed", "retrying"],
+        "required": [
+            "name", "type", "status", "place", "lag", "delivered", "failed", "retrying"
+        ],
         "properties": {
             "name": {"type": "string"},
             "type": {"type": "string", "enum": ["stdout", "file", "webhook"]},
+            "status": {
+                "type": "string",
+                "description": "`gone`: its receiver said so, and events wait until it is resumed.",
+                "enum": ["sending", "gone"]
+            },
             "target": {
                 "type": "string",
                 "description": "A file, or an address without query and password."
@@ -46,11 +53,13 @@ fn sink() -> Value {
         },
         "examples": [
             {
-                "name": "events", "type": "file", "target": "/var/lib/waypost/events.jsonl",
-                "place": "2b-0", "lag": 0, "delivered": 42, "failed": 0, "retrying": 0
+                "name": "events", "type": "file", "status": "sending",
+                "target": "/var/lib/waypost/events.jsonl", "place": "2b-0", "lag": 0,
+                "delivered": 42, "failed": 0, "retrying": 0
             },
             {
-                "name": "hook", "type": "webhook", "target": "https://hooks.example.com/waypost",
+                "name": "hook", "type": "webhook", "status": "sending",
+                "target": "https://hooks.example.com/waypost",
                 "types": ["TradeRepaired", "waypost.run.*"], "place": "2a-0", "lag": 1,
                 "delivered": 7, "failed": 1, "retrying": 1,
                 "lastError": "the receiver answered 500"
