@@ -242,4 +242,7 @@ limits! {
     upstream_document_bytes_max: usize = 8 * 1024 * 1024;
     /// How many parts the schema of one operation's arguments has.
     upstream_schema_nodes_max: usize = 5_000;
+    /// How many parts the schemas of all operations of an OpenAPI document have together, 64 bytes
+    /// of text being one.
+    upstream_document_parts_max: usize = 2_000_000;
 }

@@ -2,6 +2,8 @@
 //! libraries and other servers, so what was given to the upstream is taken out of them.
 
 use super::entry::Facts;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tools::remote::{Document, RestAuth, Secret, UpstreamConfig, UpstreamKind, UpstreamStatus};
 use wire::mcp::MODERN;
@@ -50,6 +52,7 @@ pub(crate) fn cleaned(
 const SECRET_CHARS_MIN: usize = 6;
 
 fn without_secrets(text: String, config: &UpstreamConfig) -> String {
+    let of_auth: Vec<String>;
     let mut secrets = match &config.kind {
         UpstreamKind::Http { url, headers, oauth } => {
             let secret = oauth.client_secret.as_ref().map(Secret::expose);
@@ -63,8 +66,9 @@ fn without_secrets(text: String, config: &UpstreamConfig) -> String {
                 Document::Url(url) => of_url(url),
                 Document::File(_) => Vec::new(),
             };
-            let auth = rest.auth.as_ref().map(of_auth);
-            [values(&rest.headers), url, document, auth.into_iter().collect()].concat()
+            of_auth = rest.auth.as_ref().map(shown_by).unwrap_or_default();
+            let auth = of_auth.iter().map(String::as_str).collect();
+            [values(&rest.headers), url, document, auth].concat()
         }
     };
     secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
@@ -80,11 +84,16 @@ fn values(named: &[(String, Secret)]) -> Vec<&str> {
     whole.chain(tokens).collect()
 }
 
-fn of_auth(auth: &RestAuth) -> &str {
+/// What `auth` shows, as it is written and as it is sent.
+fn shown_by(auth: &RestAuth) -> Vec<String> {
     match auth {
-        RestAuth::ApiKey { value, .. } => value.expose(),
-        RestAuth::Bearer(token) => token.expose(),
-        RestAuth::Basic { password, .. } => password.expose(),
+        RestAuth::ApiKey { value: secret, .. } | RestAuth::Bearer(secret) => {
+            vec![secret.expose().to_owned()]
+        }
+        RestAuth::Basic { user, password } => {
+            let pair = STANDARD.encode(format!("{user}:{}", password.expose()));
+            vec![password.expose().to_owned(), pair]
+        }
     }
 }
 
@@ -165,6 +174,16 @@ mod tests {
         ] {
             assert_eq!(given(auth), "?***, ***, ***");
         }
+    }
+
+    #[test]
+    fn a_password_is_taken_out_as_it_was_sent_as_well() {
+        let auth = RestAuth::Basic { user: "me".to_owned(), password: Secret::new("pass:word") };
+        let document = Document::File("a.yaml".into());
+        let rest = RestConfig { auth: Some(auth), ..RestConfig::new(document) };
+        let text = "no user of `Basic bWU6cGFzczp3b3Jk` has pass:word".to_owned();
+        let told = without_secrets(text, &config(UpstreamKind::Rest(rest)));
+        assert_eq!(told, "no user of `Basic ***` has ***");
     }
 
     #[test]

@@ -13,9 +13,9 @@ use kernel::schema::Schemas;
 use serde_json::{Value, json};
 use server::project::Project;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -23,12 +23,11 @@ use tools::remote::{Document, Remote, RemoteParts, RestConfig, UpstreamConfig, U
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-fn provider(address: SocketAddr) -> Remote {
-    let document = Document::Url(format!("http://{address}/openapi.json"));
+fn provider(rest: RestConfig) -> Remote {
     let config = UpstreamConfig {
         name: "own".to_owned(),
         prefix: "own.".to_owned(),
-        kind: UpstreamKind::Rest(RestConfig::new(document)),
+        kind: UpstreamKind::Rest(rest),
         trusted: false,
         journal: true,
         timeout_ms: None,
@@ -97,7 +96,8 @@ async fn our_own_document_makes_tools_that_call_us() {
     let serving = tokio::spawn(server::serve(assembled, listener, async move {
         let _ = stopped.await;
     }));
-    let remote = provider(address);
+    let document = Document::Url(format!("http://{address}/openapi.json"));
+    let remote = provider(RestConfig::new(document));
     timeout(LIMIT, remote.upstreams()[0].check()).await.unwrap().unwrap();
     let tools = remote.upstreams()[0].tools();
     let names: BTreeSet<String> = tools.iter().map(|tool| tool.spec().name.to_string()).collect();
@@ -147,4 +147,60 @@ async fn calls(tools: &[Arc<dyn Tool>]) {
     assert_eq!(missing.how, HowFar::Failed);
     let start = tools.iter().find(|tool| tool.spec().name.as_str() == "own.startRun").unwrap();
     assert_eq!((start.spec().reach, start.spec().idempotent), (Reach::Writes, false));
+}
+
+/// Answers so many requests, one on each connection, with their first lines.
+async fn repeating(listener: TcpListener, requests: usize) {
+    for _ in 0..requests {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut first = String::new();
+        stream.read_line(&mut first).await.unwrap();
+        let mut line = first.clone();
+        while !line.trim().is_empty() {
+            line.clear();
+            stream.read_line(&mut line).await.unwrap();
+        }
+        let (text, length) = (first.trim(), first.trim().len());
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/plain\r\n\
+             content-length: {length}\r\n\r\n{text}"
+        );
+        stream.get_mut().write_all(answer.as_bytes()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_changed_document_counts_also_where_its_tools_look_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("openapi.json");
+    let write = |at: &str| {
+        let document = json!({"openapi": "3.1.0", "paths": {
+            at: {"get": {"operationId": "list", "description": "Lists."}}}});
+        std::fs::write(&path, document.to_string()).unwrap();
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = Some(format!("http://{}", listener.local_addr().unwrap()));
+    let answering = tokio::spawn(repeating(listener, 2));
+    write("/v1/list");
+    let document = Document::File(path.clone());
+    let remote = provider(RestConfig { base_url, ..RestConfig::new(document) });
+    let upstream = &remote.upstreams()[0];
+    timeout(LIMIT, upstream.check()).await.expect("the first check ends").unwrap();
+    let before = upstream.tools();
+    let first = call(&before, "own.list", 1, json!({})).await.unwrap();
+    assert_eq!(first, json!("GET /v1/list HTTP/1.1"));
+
+    timeout(LIMIT, upstream.check()).await.expect("the second check ends").unwrap();
+    assert!(Arc::ptr_eq(&before[0], &upstream.tools()[0]), "nothing changed");
+
+    let changes = upstream.changes();
+    write("/v2/list");
+    timeout(LIMIT, upstream.check()).await.expect("the third check ends").unwrap();
+    assert!(changes.has_changed().unwrap(), "whoever lists its tools is told");
+    assert_eq!(before[0].spec(), upstream.tools()[0].spec());
+    let second = call(&upstream.tools(), "own.list", 2, json!({})).await.unwrap();
+    assert_eq!(second, json!("GET /v2/list HTTP/1.1"));
+    timeout(LIMIT, answering).await.expect("both were answered").unwrap();
+    remote.stop().await;
 }

@@ -10,6 +10,7 @@ use super::{rest, rpc};
 use futures::future::select;
 use kernel::contracts::Tool;
 use kernel::fault::Fault;
+use kernel::ids::ContentHash;
 use kernel::shelf::Shelf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -49,6 +50,7 @@ impl Upstream {
                     board: board.clone(),
                     checks,
                     failures: 0,
+                    document: None,
                 };
                 let kept = keep_loaded(loader, board.clone());
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
@@ -181,6 +183,8 @@ struct Loader {
     board: Arc<Board>,
     checks: mpsc::Receiver<Check>,
     failures: u32,
+    /// The document that the tools on the board were made of, if they were made of one.
+    document: Option<ContentHash>,
 }
 
 async fn keep_loaded(loader: Loader, board: Arc<Board>) {
@@ -213,33 +217,43 @@ impl Loader {
         }
     }
 
-    async fn load(&self) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+    /// Its tools as they are now; none if those on the board are.
+    async fn load(&mut self) -> Result<Option<Vec<Arc<dyn Tool>>>, Fault> {
         match &self.config.kind {
-            UpstreamKind::Rest(config) => rest::load(&self.config, config, &self.parts).await,
-            UpstreamKind::Rpc { url, headers, .. } => {
-                rpc::load(&self.config, url, headers, &self.parts).await
+            UpstreamKind::Rest(config) => {
+                let known = self.document.as_ref();
+                let loaded = rest::load(&self.config, config, &self.parts, known).await?;
+                Ok(loaded.map(|rest::Loaded { tools, document }| {
+                    self.document = Some(document);
+                    tools
+                }))
             }
-            UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => Ok(Vec::new()),
+            UpstreamKind::Rpc { url, headers, .. } => {
+                let tools = rpc::load(&self.config, url, headers, &self.parts).await?;
+                Ok((!same(&tools, &self.board.tools())).then_some(tools))
+            }
+            UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => Ok(None),
         }
     }
 
     fn take(
         &mut self,
-        loaded: Result<Vec<Arc<dyn Tool>>, Fault>,
+        loaded: Result<Option<Vec<Arc<dyn Tool>>>, Fault>,
         wait_ms: u64,
     ) -> Result<UpstreamStatus, Fault> {
         let upstream = self.config.name.as_str();
         let now = self.parts.clock.now();
         let tools_max = self.parts.limits.upstream_tools_max;
         match loaded {
-            Ok(mut tools) => {
+            Ok(loaded) => {
                 self.failures = 0;
-                if tools.len() > tools_max {
-                    tracing::warn!(upstream, tools_max, "an upstream has more tools than we take");
-                    tools.truncate(tools_max);
-                }
-                let changed = !same(&tools, &self.board.tools());
-                if changed {
+                let changed = loaded.is_some();
+                if let Some(mut tools) = loaded {
+                    if tools.len() > tools_max {
+                        let told = "an upstream has more tools than we take";
+                        tracing::warn!(upstream, tools_max, "{told}");
+                        tools.truncate(tools_max);
+                    }
                     self.board.replace_tools(tools);
                 }
                 self.board.ready(now);

@@ -241,6 +241,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ("upstream_login_ms", "How long somebody may take for a login at an upstream server."),
     ("upstream_document_bytes_max", "The size of an OpenAPI document."),
     ("upstream_schema_nodes_max", "How many parts the schema of one operation's arguments has."),
+    (
+        "upstream_document_parts_max",
+        "How many parts the schemas of all operations of an OpenAPI document have together, 64 \
+         bytes of text being one.",
+    ),
 ];
 
 /// The page.

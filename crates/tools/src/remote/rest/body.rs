@@ -1,6 +1,7 @@
 //! Bodies of requests: which of the media types is sent, and which arguments make it up.
 
 use super::encode::{Style, Written};
+use super::parameter::is_argument;
 use super::schema::{Draft, Hitch};
 use crate::arguments::misfit;
 use crate::http::answer::{essence, is_json};
@@ -102,7 +103,12 @@ pub(super) fn read(
     };
     if let Some(object) = apart {
         let (properties, required) = draft.properties(object)?;
-        if !properties.is_empty() && !properties.keys().any(|name| taken.contains(name)) {
+        let fits = |name: &String| is_argument(name) && !taken.contains(name);
+        // Some documents require what they do not declare: it can only be sent in a whole body.
+        let is_declared =
+            |name: &Value| name.as_str().is_some_and(|name| properties.contains_key(name));
+        let all_declared = required.iter().all(is_declared);
+        if !properties.is_empty() && properties.keys().all(fits) && all_declared {
             let carried = Carried::Apart(properties.keys().cloned().collect());
             return Ok(Some(Arguments { body: Body { carried, ..body }, properties, required }));
         }
@@ -129,7 +135,8 @@ fn whole(
     if let Value::Object(said) = &mut written
         && let Some(about) = about.filter(|about| about.is_string())
     {
-        said.entry("description").or_insert_with(|| about.clone());
+        let about = draft.said(about)?;
+        said.entry("description").or_insert(about);
     }
     let name = if taken.contains("body") { "request_body" } else { "body" };
     let required = if body.required { vec![Value::from(name)] } else { Vec::new() };
@@ -146,9 +153,15 @@ fn choose(content: Option<&Map<String, Value>>) -> Option<(String, Kind, &Value)
     let find =
         |fits: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| fits(&essence(media)));
     let named = |media: &str| media.parse::<reqwest::header::HeaderValue>().is_ok();
-    if let Some((media, content)) = find(&|media: &str| is_json(media) || media == "*/*") {
-        let sent = if is_json(&essence(media)) { media.as_str() } else { "application/json" };
-        return Some((sent.to_owned(), Kind::Json, content));
+    // What stands for many types cannot be sent: `application/*+json`.
+    let is_open = |media: &str| media.contains('*');
+    let plain = || find(&|media: &str| media == "application/json");
+    let other = || find(&|media: &str| is_json(media) && !is_open(media) && named(media));
+    if let Some((media, content)) = plain().or_else(other) {
+        return Some((media.clone(), Kind::Json, content));
+    }
+    if let Some((_, content)) = find(&|media: &str| is_json(media) || media == "*/*") {
+        return Some(("application/json".to_owned(), Kind::Json, content));
     }
     if let Some((media, content)) =
         find(&|media: &str| media == "application/x-www-form-urlencoded")
@@ -159,12 +172,11 @@ fn choose(content: Option<&Map<String, Value>>) -> Option<(String, Kind, &Value)
         media.starts_with("text/") || media.ends_with("xml") || media.ends_with("yaml")
     };
     if let Some((media, content)) =
-        find(&|media: &str| text(media) && !media.contains('*') && named(media))
+        find(&|media: &str| text(media) && !is_open(media) && named(media))
     {
         return Some((media.clone(), Kind::Text, content));
     }
-    let bytes =
-        |media: &str| !media.starts_with("multipart/") && !media.contains('*') && named(media);
+    let bytes = |media: &str| !media.starts_with("multipart/") && !is_open(media) && named(media);
     let (media, content) = find(&bytes)?;
     Some((media.clone(), Kind::Bytes, content))
 }
@@ -271,7 +283,7 @@ mod tests {
         let document = OpenApi::parse(&document.to_string()).unwrap();
         let taken = taken.iter().map(|name| (*name).to_owned()).collect();
         let read = |draft: &mut Draft<'_>| read(draft, &declared, &taken);
-        translate(&document, &mut Known::default(), 1_000, read).map(|(arguments, _)| arguments)
+        translate(&document, &mut Known::new(10_000), 1_000, read).map(|(arguments, _)| arguments)
     }
 
     fn pet(required: bool, media: &str) -> Value {
@@ -312,6 +324,51 @@ mod tests {
         let open = arguments(open, &["body"]).unwrap().unwrap();
         assert_eq!(names(&open), (vec!["request_body"], json!([])));
         assert_eq!(sent(&open, json!({})), Ok(None));
+    }
+
+    #[test]
+    fn what_its_arguments_could_not_say_stays_whole() {
+        let body = |schema: Value| {
+            let content = json!({"application/json": {"schema": schema}});
+            arguments(json!({"required": true, "content": content}), &[]).unwrap().unwrap()
+        };
+        let long = "a".repeat(65);
+        for schema in [
+            json!({"type": "object", "required": ["ghost"], "properties": {"a": {}}}),
+            json!({"type": "object", "properties": {"a": {}, "Order Type": {}}}),
+            json!({"type": "object", "properties": {"$schema": {}}}),
+            json!({"type": "object", "properties": {long: {}}}),
+            json!({"type": "object", "properties": {"": {}}}),
+        ] {
+            let body = body(schema);
+            assert_eq!(names(&body), (vec!["body"], json!(["body"])));
+        }
+        let twice = json!({"type": "object", "required": ["a", "a"], "properties": {"a": {}}});
+        assert_eq!(names(&body(twice)), (vec!["a"], json!(["a"])));
+    }
+
+    #[test]
+    fn json_is_sent_under_a_name_that_can_be_sent() {
+        let media = |declared: &[&str]| {
+            let content = declared.iter().map(|media| ((*media).to_owned(), json!({})));
+            let content: Map<String, Value> = content.collect();
+            arguments(json!({"content": content}), &[]).unwrap().unwrap().body.media
+        };
+        for (declared, sent) in [
+            (&["application/*+json", "application/json", "text/json"][..], "application/json"),
+            (
+                &["application/hal+json", "application/json; charset=utf-8"],
+                "application/json; charset=utf-8",
+            ),
+            (
+                &["application/*+json", "application/merge-patch+json"],
+                "application/merge-patch+json",
+            ),
+            (&["application/*+json"], "application/json"),
+            (&["*/*", "application/x-www-form-urlencoded"], "application/json"),
+        ] {
+            assert_eq!(media(declared), sent);
+        }
     }
 
     #[test]

@@ -2,35 +2,32 @@
 //! ever shown.
 
 use super::super::config::{KeyPlace, RestAuth, RestConfig, Secret};
-use super::encode::encoded;
+use super::super::hidden::{Hidden, of_headers, of_url};
+use super::encode::{decoded, encoded};
 use super::parameter::Supplied;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
-/// A shorter text is no secret, and taking it out would make other words unreadable.
-const SECRET_CHARS_MIN: usize = 4;
-
 /// What goes with every request.
 pub(super) struct Credentials {
     headers: HeaderMap,
     /// A field of the query.
     query: Option<(String, Secret)>,
-    /// All that must not be shown, the longest first.
-    secrets: Vec<String>,
+    /// All that must not be shown.
+    hidden: Hidden,
 }
 
 impl Credentials {
     /// Those of a server; what is wrong with them, if something is, without showing it.
     pub(super) fn new(config: &RestConfig) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
-        let mut secrets = Vec::new();
+        let mut secrets = of_headers(&config.headers);
         for (name, value) in &config.headers {
             let (name, value) = header(name, value.expose())?;
             headers.append(name, value);
         }
-        secrets.extend(config.headers.iter().map(|(_, value)| value.expose().to_owned()));
         let mut query = None;
         match &config.auth {
             None => {}
@@ -55,19 +52,22 @@ impl Credentials {
                 secrets.push(value.expose().to_owned());
             }
         }
-        secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
         // A server that tells of a URL tells them as they stand in one.
         let written: Vec<String> = secrets.iter().map(|secret| encoded(secret)).collect();
         secrets.extend(written.iter().map(|secret| secret.replace("%20", "+")));
         secrets.extend(written);
-        // A secret may be a part of another: `Bearer abc` and `abc`.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Ok(Self { headers, query, secrets })
+        Ok(Self { headers, query, hidden: Hidden::new(secrets) })
     }
 
     /// None at all.
     pub(super) fn none() -> Self {
-        Self { headers: HeaderMap::new(), query: None, secrets: Vec::new() }
+        Self { headers: HeaderMap::new(), query: None, hidden: Hidden::default() }
+    }
+
+    /// The same; what may be secret in this URL is not told, either.
+    #[must_use]
+    pub(super) fn hiding(self, url: &Url) -> Self {
+        Self { hidden: self.hidden.with(of_url(url)), ..self }
     }
 
     /// Whether there is anything to keep from strangers.
@@ -93,6 +93,11 @@ impl Credentials {
             headers.append(name, value.clone());
         }
         if let Some((name, value)) = &self.query {
+            // An object that is written as fields of the query may have one of this name.
+            let fields = url.query().unwrap_or_default().split('&');
+            let others = fields.filter(|field| !field.is_empty() && field_name(field) != *name);
+            let others = others.collect::<Vec<_>>().join("&");
+            url.set_query((!others.is_empty()).then_some(others.as_str()));
             url.query_pairs_mut().append_pair(name, value.expose());
         }
         (url, headers)
@@ -100,9 +105,13 @@ impl Credentials {
 
     /// A text in which no secret is left.
     pub(super) fn hidden(&self, text: &str) -> String {
-        let hide = |text: String, secret: &String| text.replace(secret.as_str(), "***");
-        self.secrets.iter().fold(text.to_owned(), hide)
+        self.hidden.told(text)
     }
+}
+
+/// The name of a field of a query, as a server reads it.
+fn field_name(field: &str) -> String {
+    decoded(&field.split('=').next().unwrap_or_default().replace('+', " "))
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
@@ -166,6 +175,27 @@ mod tests {
         let broken = RestAuth::Bearer(Secret::from("line\nbreak"));
         let error = Credentials::new(&config(broken)).err().unwrap();
         assert!(!error.contains("break"), "{error}");
+    }
+
+    #[test]
+    fn a_token_is_hidden_without_the_scheme_that_it_was_given_with() {
+        let mut config = config(RestAuth::Bearer(Secret::from("other")));
+        config.headers = vec![("Authorization".to_owned(), Secret::from("Token abcdef"))];
+        let credentials = Credentials::new(&config).unwrap();
+        assert_eq!(credentials.hidden("bad token abcdef"), "bad token ***");
+    }
+
+    #[test]
+    fn a_key_in_the_query_is_there_once() {
+        let credentials = Credentials::new(&config(key(KeyPlace::Query))).unwrap();
+        for query in ["", "?X-Key=mine", "?X-Key=mine&X%2DKey=mine&X-Key"] {
+            let url = Url::parse(&format!("https://a.test/x{query}")).unwrap();
+            let (url, _) = credentials.added(&url, &HeaderMap::new());
+            assert_eq!(url.as_str(), "https://a.test/x?X-Key=a+b%26c", "{query}");
+        }
+        let url = Url::parse("https://a.test/x?a=%26&X-Keys=1&b").unwrap();
+        let (url, _) = credentials.added(&url, &HeaderMap::new());
+        assert_eq!(url.as_str(), "https://a.test/x?a=%26&X-Keys=1&b&X-Key=a+b%26c");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod encode;
 mod document;
+mod dialect;
 mod schema;
 mod parameter;
 mod path;
@@ -33,25 +34,40 @@ use crate::http::client::Outbound;
 use kernel::call::ToolError;
 use kernel::contracts::Tool;
 use kernel::fault::Fault;
+use kernel::ids::ContentHash;
 use kernel::rules::Pattern;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
 
-/// The tools of a REST server, from its document as it is now.
+/// What a REST server has.
+pub(crate) struct Loaded {
+    /// Its tools.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    /// The hash of the document that they were made of.
+    pub(crate) document: ContentHash,
+}
+
+/// What a REST server has, by its document as it is now; none if that is the one of this hash. The
+/// tools alone do not tell: of two documents that list the same, one may send elsewhere.
 pub(crate) async fn load(
     upstream: &UpstreamConfig,
     config: &RestConfig,
     parts: &RemoteParts,
-) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+    known: Option<&ContentHash>,
+) -> Result<Option<Loaded>, Fault> {
     let loader = Loader::new(upstream, config, parts).map_err(|why| {
         Fault::new("BadSettings", format!("`{}`: {why}", upstream.name))
             .hint(format!("correct it in {}", upstream.origin))
     })?;
     let text = loader.text().await?;
+    let document = ContentHash::of(text.as_bytes());
+    if known == Some(&document) {
+        return Ok(None);
+    }
     let (tools, warnings) = loader.tools(&text).map_err(|why| loader.fault(&why))?;
     tell(&upstream.name, &warnings);
-    Ok(tools)
+    Ok(Some(Loaded { tools, document }))
 }
 
 /// What a server's tools are made with.
@@ -102,7 +118,7 @@ impl<'a> Loader<'a> {
                     Credentials::none()
                 };
                 let wait_ms = self.timeout_ms().unwrap_or(self.parts.limits.call_timeout_ms);
-                let sender = self.sender(credentials, Some(wait_ms));
+                let sender = self.sender(credentials.hiding(url), Some(wait_ms));
                 let answer = sender.send(Request::get(url.clone()), Effect::Reads, bytes_max).await;
                 answer.map_err(|error| self.unread(error))?.body
             }
@@ -122,6 +138,7 @@ impl<'a> Loader<'a> {
             supplied: &supplied,
             trusted: self.upstream.trusted,
             nodes_max: limits.upstream_schema_nodes_max,
+            parts_max: limits.upstream_document_parts_max,
             operations_max: limits.upstream_tools_max,
         };
         let wanted = |name: &str| {
@@ -215,7 +232,7 @@ async fn file(path: &Path, bytes_max: usize) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// One line for all, since a document is read again and again; the whole list for who looks for it.
+/// One line for all, since a document may have thousands; the whole list for who looks for it.
 fn tell(provider: &str, warnings: &[Warning]) {
     let Some(Warning { operation, why }) = warnings.first() else { return };
     let count = warnings.len();

@@ -23,6 +23,12 @@ const METHODS: [(&str, Method); 7] = [
 ];
 /// How much of a description is kept: some documents have whole pages there.
 const DESCRIPTION_CHARS_MAX: usize = 4_000;
+/// How much of a title, and of a tag, is kept.
+const TITLE_CHARS_MAX: usize = 300;
+/// How many tags of an operation are kept.
+const TAGS_MAX: usize = 32;
+/// How many arguments may have what would be one name.
+const NAMESAKES_MAX: usize = 10;
 
 /// One operation.
 #[derive(Debug)]
@@ -54,6 +60,8 @@ pub(super) struct Reading<'a> {
     pub(super) trusted: bool,
     /// The size of one operation's schemas.
     pub(super) nodes_max: usize,
+    /// The size of all schemas.
+    pub(super) parts_max: usize,
     /// How many operations are read.
     pub(super) operations_max: usize,
 }
@@ -73,7 +81,7 @@ pub(super) fn all(
     reading: &Reading<'_>,
     wanted: impl Fn(&str) -> bool,
 ) -> (Vec<Operation>, Vec<Warning>) {
-    let mut known = Known::default();
+    let mut known = Known::new(reading.parts_max);
     let (mut operations, mut warnings) = (Vec::new(), Vec::new());
     let mut names = BTreeSet::new();
     for (path, item) in document.paths() {
@@ -88,6 +96,8 @@ pub(super) fn all(
             let Some(fields) = item.get(word).and_then(Value::as_object) else { continue };
             let operation = format!("{method} {path}");
             let name = name(fields, word, path, &names);
+            // Also if it is not wanted: what one is called does not depend on who else is.
+            let is_new = names.insert(name.clone());
             if !wanted(&name) {
                 continue;
             }
@@ -96,8 +106,10 @@ pub(super) fn all(
                 warnings.push(Warning { operation, why });
                 return (operations, warnings);
             }
+            // What follows a `#` is not sent: some documents tell operations apart by it.
+            let path = path.split('#').next().unwrap_or(path);
             let place = At { path, item, method, fields };
-            let read = match names.insert(name.clone()) {
+            let read = match is_new {
                 true => place.read(document, name, reading, &mut known),
                 false => Err(format!("another operation is called `{name}`, too")),
             };
@@ -138,6 +150,9 @@ impl<'d> At<'d> {
             return Err("it answers with a stream of events, which no call can wait for".to_owned());
         }
         let (declared, has_key) = self.parameters(document, reading.supplied)?;
+        if self.path.contains('?') {
+            return Err("its path has a `?`, where only a query begins".to_owned());
+        }
         let path = Template::read(self.path);
         let (inputs, defs) =
             translate(document, known, reading.nodes_max, |draft| self.inputs(draft, &declared))?;
@@ -146,7 +161,7 @@ impl<'d> At<'d> {
         let said = |key: &str| word(key).filter(|text| !text.is_empty());
         let line = format!("{} {}", self.method, self.path);
         Ok(Operation {
-            title: said("summary").unwrap_or(&name).to_owned(),
+            title: cut(said("summary").unwrap_or(&name), TITLE_CHARS_MAX),
             description: self.described(said("description").or(said("summary")).unwrap_or(&line)),
             name,
             tags: self.tags(),
@@ -193,18 +208,7 @@ impl<'d> At<'d> {
                 })?);
             }
         }
-        // A name in the path goes before the same one in the query, and that before a header's.
-        found.sort_by_key(|declared| declared.parameter.place);
-        let mut taken = BTreeSet::new();
-        for declared in &mut found {
-            let Parameter { argument, place, name, .. } = &mut declared.parameter;
-            if !taken.insert(argument.clone()) {
-                *argument = format!("{}_{argument}", place.word());
-                if !taken.insert(argument.clone()) {
-                    return Err(format!("the arguments for `{name}` and another are the same"));
-                }
-            }
-        }
+        tell_apart(&mut found)?;
         Ok((found, has_key))
     }
 
@@ -269,10 +273,7 @@ impl<'d> At<'d> {
 
     fn described(&self, text: &str) -> String {
         let deprecated = self.fields.get("deprecated") == Some(&Value::Bool(true));
-        let mut described: String = text.chars().take(DESCRIPTION_CHARS_MAX).collect();
-        if described.len() < text.len() {
-            described.push_str("...");
-        }
+        let mut described = cut(text, DESCRIPTION_CHARS_MAX);
         if deprecated {
             described.push_str("\n\nDeprecated.");
         }
@@ -281,8 +282,41 @@ impl<'d> At<'d> {
 
     fn tags(&self) -> Vec<String> {
         let tags = self.fields.get("tags").and_then(Value::as_array).into_iter().flatten();
-        tags.filter_map(Value::as_str).map(str::to_owned).collect()
+        let tags = tags.filter_map(Value::as_str).take(TAGS_MAX);
+        tags.map(|tag| cut(tag, TITLE_CHARS_MAX)).collect()
     }
+}
+
+/// Gives each parameter an argument of its own. A name in the path goes before the same one in the
+/// query, and that before a header's; a name that is an argument as it is before one that is not.
+fn tell_apart(found: &mut [Declared<'_>]) -> Result<(), String> {
+    found.sort_by_key(|declared| {
+        let Parameter { place, argument, name, .. } = &declared.parameter;
+        (*place, argument != name)
+    });
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for declared in found {
+        let Parameter { argument, place, name, .. } = &mut declared.parameter;
+        if taken.contains(argument.as_str()) {
+            let base = format!("{}_{argument}", place.word());
+            let numbered = (2..NAMESAKES_MAX).map(|number| format!("{base}_{number}"));
+            let mut free = std::iter::once(base.clone()).chain(numbered);
+            *argument = free.find(|name| !taken.contains(name)).ok_or_else(|| {
+                format!("the arguments for `{name}` and many others are the same")
+            })?;
+        }
+        taken.insert(argument.clone());
+    }
+    Ok(())
+}
+
+/// The beginning of a text.
+fn cut(text: &str, chars_max: usize) -> String {
+    let mut cut: String = text.chars().take(chars_max).collect();
+    if cut.len() < text.len() {
+        cut.push_str("...");
+    }
+    cut
 }
 
 /// The first of these servers.
@@ -338,188 +372,4 @@ fn name(fields: &Map<String, Value>, method: &str, path: &str, taken: &BTreeSet<
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(paths: Value, trusted: bool) -> (Vec<Operation>, Vec<Warning>) {
-        let document = json!({"openapi": "3.0.3", "paths": paths, "components": {"schemas": {
-            "Pet": {"type": "object", "required": ["name"], "properties": {
-                "id": {"type": "integer", "readOnly": true}, "name": {"type": "string"}}}}}});
-        let document = OpenApi::parse(&document.to_string()).unwrap();
-        let supplied = Supplied::default();
-        let reading =
-            Reading { supplied: &supplied, trusted, nodes_max: 1_000, operations_max: 10 };
-        all(&document, &reading, |_| true)
-    }
-
-    fn one(item: Value) -> Operation {
-        one_at("/pets/{id}", item)
-    }
-
-    fn one_at(path: &str, item: Value) -> Operation {
-        let (mut operations, warnings) = read(json!({path: item}), true);
-        assert!(warnings.is_empty() && operations.len() == 1, "{warnings:?}");
-        operations.remove(0)
-    }
-
-    fn refused(item: Value) -> String {
-        let (operations, warnings) = read(json!({"/pets": item}), true);
-        assert!(operations.is_empty(), "{operations:?}");
-        warnings.into_iter().map(|warning| warning.why).collect::<Vec<_>>().join("; ")
-    }
-
-    #[test]
-    fn an_operation_has_one_schema_of_arguments() {
-        let operation = one(json!({
-            "parameters": [{"name": "id", "in": "path", "required": true,
-                "schema": {"type": "integer"}}],
-            "put": {"operationId": "putPet", "summary": "Replaces a pet", "tags": ["pets"],
-                "parameters": [
-                    {"name": "id", "in": "query", "schema": {"type": "string"}},
-                    {"name": "X-Trace", "in": "header", "description": "for logs"}],
-                "requestBody": {"required": true, "content": {"application/json": {
-                    "schema": {"$ref": "#/components/schemas/Pet"}}}}}
-        }));
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "id": {"type": "integer"},
-                "query_id": {"type": "string"},
-                "X-Trace": {"description": "for logs"},
-                "name": {"type": "string"}
-            },
-            "required": ["id", "name"],
-            "additionalProperties": false
-        });
-        assert_eq!(operation.input_schema, schema);
-        assert_eq!(
-            (operation.name.as_str(), operation.title.as_str()),
-            ("putPet", "Replaces a pet")
-        );
-        assert_eq!(operation.description, "Replaces a pet");
-        assert_eq!((operation.reach, operation.idempotent), (Reach::Writes, true));
-        assert!(operation.keyed && operation.tags == ["pets"]);
-    }
-
-    #[test]
-    fn names_come_from_ids_or_paths() {
-        let id = |id: &str| json!({"operationId": id});
-        let (operations, warnings) = read(
-            json!({
-                "/a": {"get": id("list all"), "post": {}},
-                "/a/b-c": {"get": {}},
-                "/a/{b}": {"get": {"parameters": [{"name": "b", "in": "path"}]}},
-                "/twice": {"get": id("list_all"), "post": id("postTwice")},
-                "/z": {"get": id("postTwice"), "delete": id("get_z")}
-            }),
-            true,
-        );
-        let names: Vec<&str> = operations.iter().map(|one| one.name.as_str()).collect();
-        let expected = [
-            "list_all",
-            "post_a",
-            "get_a_b_c",
-            "get_a_by_b",
-            "get_twice",
-            "postTwice",
-            "get_z",
-            "delete_z",
-        ];
-        assert_eq!(names, expected);
-        assert!(warnings.is_empty(), "{warnings:?}");
-    }
-
-    #[test]
-    fn reach_follows_the_method_and_trust() {
-        let get = |extra: Value| {
-            let mut fields = json!({"operationId": "x"});
-            fields.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-            fields
-        };
-        for (method, extra, trusted, effect) in [
-            ("get", json!({}), false, (Reach::Reads, true)),
-            ("options", json!({}), false, (Reach::Reads, true)),
-            ("put", json!({}), false, (Reach::Writes, true)),
-            ("delete", json!({}), false, (Reach::Writes, true)),
-            ("post", json!({}), false, (Reach::Writes, false)),
-            ("patch", json!({}), true, (Reach::Writes, false)),
-            ("post", json!({"x-waypost-reach": "reads"}), true, (Reach::Reads, true)),
-            ("post", json!({"x-waypost-reach": "reads"}), false, (Reach::Writes, false)),
-            ("get", json!({"x-waypost-reach": "writes"}), false, (Reach::Writes, false)),
-            ("put", json!({"x-waypost-reach": "runs"}), false, (Reach::Runs, false)),
-            ("post", json!({"x-waypost-idempotent": true}), true, (Reach::Writes, true)),
-            ("post", json!({"x-waypost-idempotent": true}), false, (Reach::Writes, false)),
-            ("put", json!({"x-waypost-idempotent": false}), false, (Reach::Writes, false)),
-        ] {
-            let (operations, _) = read(json!({"/x": {method: get(extra.clone())}}), trusted);
-            let found = (operations[0].reach, operations[0].idempotent);
-            assert_eq!(found, effect, "{method} {extra} {trusted}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_called_is_left_out_by_itself() {
-        for (item, told) in [
-            (
-                json!({"get": {"responses": {"200": {"content": {"text/event-stream": {}}}}}}),
-                "a stream of events",
-            ),
-            (
-                json!({"get": {"parameters": [
-                    {"name": "a", "in": "query", "schema": {"$ref": "x.yaml"}}]}}),
-                "leads out of the document",
-            ),
-            (
-                json!({"post": {"requestBody": {"required": true, "content": {
-                    "multipart/form-data": {}}}}}),
-                "`multipart/form-data`",
-            ),
-        ] {
-            let told_of = refused(item);
-            assert!(told_of.contains(told), "{told_of}");
-        }
-        let (operations, warnings) = read(json!({"/a{?b}": {"get": {}}, "/c": {"get": {}}}), true);
-        assert_eq!(operations.len(), 1);
-        let why = "`{?b}` of its path is not among its parameters".to_owned();
-        assert_eq!(warnings, [Warning { operation: "GET /a{?b}".to_owned(), why }]);
-    }
-
-    #[test]
-    fn a_part_of_the_path_that_is_not_declared_is_a_text() {
-        let operation = one_at(
-            "/x/{id}/{file-name}/{id}",
-            json!({"get": {"parameters": [
-            {"name": "id", "in": "query", "schema": {"type": "integer"}}]}}),
-        );
-        let places: Vec<(&str, Place)> = operation
-            .parameters
-            .iter()
-            .map(|parameter| (parameter.argument.as_str(), parameter.place))
-            .collect();
-        assert_eq!(
-            places,
-            [("id", Place::Path), ("file-name", Place::Path), ("query_id", Place::Query)]
-        );
-        assert_eq!(operation.input_schema["properties"]["id"], json!({"type": "string"}));
-        assert_eq!(operation.input_schema["required"], json!(["id", "file-name"]));
-    }
-
-    #[test]
-    fn more_than_are_taken_are_not_read() {
-        let paths = (10..30).map(|number| (format!("/p{number}"), json!({"get": {}})));
-        let (operations, warnings) = read(Value::Object(paths.collect()), true);
-        assert_eq!((operations.len(), warnings.len()), (10, 1));
-        assert_eq!(warnings[0].operation, "GET /p20");
-    }
-
-    #[test]
-    fn a_key_is_no_argument_and_servers_have_variables() {
-        let operation = one(json!({"get": {
-            "parameters": [{"name": "id", "in": "path"}, {"name": "Idempotency-Key", "in": "header"}],
-            "servers": [{"url": "https://{region}.a.test/v{n}", "variables": {
-                "region": {"default": "eu"}, "n": {"default": "2"}}}]}}));
-        assert!(operation.keyed);
-        assert_eq!(operation.parameters.len(), 1);
-        assert_eq!(operation.server.as_deref(), Some("https://eu.a.test/v2"));
-    }
-}
+mod tests;

@@ -17,8 +17,10 @@ pub(super) fn value(answer: &Answer, method: &Method) -> Value {
         return Value::Null;
     }
     let media = media_type(&answer.headers);
+    // Some servers begin a text with the mark of its encoding, which JSON does not know.
+    let json = answer.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&answer.body);
     if is_json(&media)
-        && let Ok(value) = serde_json::from_slice(&answer.body)
+        && let Ok(value) = serde_json::from_slice(json)
     {
         return value;
     }
@@ -52,9 +54,10 @@ mod tests {
 
     #[test]
     fn a_body_is_what_its_type_says() {
-        let cases: [(&str, &[u8], Value); 11] = [
+        let cases: [(&str, &[u8], Value); 12] = [
             ("application/json; charset=utf-8", b"{\"a\":1}", json!({"a": 1})),
             ("application/problem+json", b"[1]", json!([1])),
+            ("application/json", b"\xef\xbb\xbf{}", json!({})),
             ("application/json", b"broken", json!("broken")),
             ("text/html", b"<p>", json!("<p>")),
             ("text/plain", b"\xe9", json!("\u{fffd}")),

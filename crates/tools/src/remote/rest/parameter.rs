@@ -6,6 +6,8 @@ use super::schema::{Draft, Hitch};
 use crate::http::answer::{essence, is_json};
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Headers that are the connection's, the body's or ours: no argument sets them.
 const OURS: [&str; 17] = [
@@ -27,6 +29,18 @@ const OURS: [&str; 17] = [
     "user-agent",
     "via",
 ];
+
+/// Those of them that OpenAPI itself leaves to others, and those that every request has anyway: an
+/// operation that wants one can still be called.
+const SENT_ANYWAY: [&str; 6] =
+    ["accept", "authorization", "content-length", "content-type", "host", "user-agent"];
+
+/// How many parameters one operation may have.
+const PARAMETERS_MAX: usize = 1_000;
+/// How long the name of a parameter may be.
+const NAME_BYTES_MAX: usize = 1_000;
+/// How long the name of an argument may be: model providers take no longer ones.
+const ARGUMENT_CHARS_MAX: usize = 64;
 
 /// The header that a call's own key goes into.
 pub(super) const KEY_HEADER: &str = "idempotency-key";
@@ -63,6 +77,15 @@ pub(super) struct Parameter {
     pub(super) place: Place,
     pub(super) written: Written,
     pub(super) required: bool,
+}
+
+impl Parameter {
+    /// Its name, if its argument shows too little of it: of `date`, `date<` and `date>` only the
+    /// first is an argument as it is.
+    fn lost_name(&self) -> Option<&str> {
+        let usual = argument(&self.name);
+        (usual != self.name && usual != self.argument).then_some(self.name.as_str())
+    }
 }
 
 /// A parameter as a document has it.
@@ -102,18 +125,28 @@ pub(super) fn declared<'d>(
     operation: &'d Map<String, Value>,
 ) -> Result<Vec<&'d Map<String, Value>>, String> {
     let mut found: Vec<&Map<String, Value>> = Vec::new();
+    let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for owner in [path_item, operation] {
         let parameters = owner.get("parameters").and_then(Value::as_array);
         for parameter in parameters.into_iter().flatten() {
             let fields = document.object(parameter)?;
-            let same = |other: &&Map<String, Value>| {
-                ["name", "in"].iter().all(|key| other.get(*key) == fields.get(*key))
-            };
-            found.retain(|other| !same(other));
-            found.push(fields);
+            match places.entry((word(fields, "name"), word(fields, "in"))) {
+                Entry::Occupied(place) => found[*place.get()] = fields,
+                Entry::Vacant(place) => {
+                    place.insert(found.len());
+                    found.push(fields);
+                }
+            }
+            if found.len() > PARAMETERS_MAX {
+                return Err(format!("it has more than {PARAMETERS_MAX} parameters"));
+            }
         }
     }
     Ok(found)
+}
+
+fn word<'d>(fields: &'d Map<String, Value>, key: &str) -> &'d str {
+    fields.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Reads one parameter; if an operation that has it cannot be called, why.
@@ -123,6 +156,9 @@ pub(super) fn read<'d>(
 ) -> Result<Found<'d>, String> {
     let word = |key: &str| fields.get(key).and_then(Value::as_str);
     let name = word("name").ok_or("a parameter has no name")?;
+    if name.len() > NAME_BYTES_MAX {
+        return Err(format!("the name of a parameter has more than {NAME_BYTES_MAX} bytes"));
+    }
     let required = fields.get("required") == Some(&Value::Bool(true));
     let place = match word("in") {
         Some("path") => Place::Path,
@@ -145,13 +181,15 @@ pub(super) fn read<'d>(
         Some((_, media)) => media.get("schema"),
         None => fields.get("schema"),
     };
-    let parameter = Parameter {
-        argument: argument(name),
-        name: name.to_owned(),
-        place,
-        written: written(fields, name, place, content.map(|(media, _)| media.as_str()))?,
-        required: required || place == Place::Path,
+    let required = required || place == Place::Path;
+    let written = match written(fields, name, place, content.map(|(media, _)| media.as_str())) {
+        Ok(written) => written,
+        Err(why) if required => return Err(why),
+        // The operation can do without it.
+        Err(_) => return Ok(Found::Nothing),
     };
+    let (argument, name) = (argument(name), name.to_owned());
+    let parameter = Parameter { argument, name, place, written, required };
     Ok(Found::Parameter(Declared { parameter, fields: Some(fields), schema }))
 }
 
@@ -186,10 +224,15 @@ impl Declared<'_> {
             other => return Ok(other),
         };
         if let Some(about) = fields.get("description").filter(|about| about.is_string()) {
-            said.insert("description".to_owned(), about.clone());
+            said.insert("description".to_owned(), draft.said(about)?);
+        }
+        if let Some(name) = self.parameter.lost_name() {
+            let about = said.get("description").and_then(Value::as_str).unwrap_or_default();
+            let about = format!("`{name}` of the {}. {about}", self.parameter.place.word());
+            said.insert("description".to_owned(), about.trim_end().into());
         }
         if let Some(example) = fields.get("example") {
-            said.insert("examples".to_owned(), json!([example]));
+            said.insert("examples".to_owned(), json!([draft.said(example)?]));
         }
         if fields.get("deprecated") == Some(&Value::Bool(true)) {
             said.insert("deprecated".to_owned(), Value::Bool(true));
@@ -208,9 +251,7 @@ fn header(
     if lower == KEY_HEADER {
         return Ok(Some(Found::Key));
     }
-    // OpenAPI itself leaves the first three to others.
-    let ignored = ["accept", "authorization", "content-type"].contains(&lower.as_str());
-    if ignored || supplied.headers.contains(&lower) {
+    if SENT_ANYWAY.contains(&lower.as_str()) || supplied.headers.contains(&lower) {
         return Ok(Some(Found::Nothing));
     }
     let settable = HeaderName::from_bytes(lower.as_bytes()).is_ok();
@@ -248,10 +289,15 @@ fn written(
     Ok(Written { style, explode, json, reserved })
 }
 
+/// Whether an argument may have this name.
+pub(super) fn is_argument(name: &str) -> bool {
+    !name.is_empty() && argument(name) == name
+}
+
 /// The argument of a parameter: its name, in letters that every model provider takes.
 fn argument(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    let written: String = name.chars().map(plain).collect();
+    let written: String = name.chars().map(plain).take(ARGUMENT_CHARS_MAX).collect();
     if written == name {
         return written;
     }
@@ -297,7 +343,7 @@ mod tests {
         for (name, place, key) in [
             ("X-API-Key", "header", false),
             ("Accept", "header", false),
-            ("Host", "header", false),
+            ("Via", "header", false),
             ("key", "query", false),
             ("session", "cookie", false),
             ("Idempotency-Key", "header", true),
@@ -313,12 +359,29 @@ mod tests {
     fn what_cannot_be_sent_is_told() {
         for (declared, told) in [
             (json!({"name": "s", "in": "cookie", "required": true}), "`cookie`"),
-            (json!({"name": "Host", "in": "header", "required": true}), "`Host`"),
+            (json!({"name": "Via", "in": "header", "required": true}), "`Via`"),
             (json!({"name": "a", "in": "path", "style": "matrix"}), "`matrix`"),
             (json!({"in": "query"}), "has no name"),
+            (json!({"name": "a".repeat(1_001), "in": "query"}), "more than 1000 bytes"),
         ] {
             let error = read(&fields(declared), &Supplied::default()).unwrap_err();
             assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_operation_does_without_what_need_not_be_sent() {
+        for declared in [
+            json!({"name": "User-Agent", "in": "header", "required": true}),
+            json!({"name": "Content-Length", "in": "header", "required": true}),
+            json!({"name": "host", "in": "header", "required": true}),
+            json!({"name": "a", "in": "query", "style": "matrix"}),
+            json!({"name": "a", "in": "header", "style": "form"}),
+            json!({"name": "a", "in": "cookie"}),
+        ] {
+            let fields = fields(declared);
+            let found = read(&fields, &Supplied::default());
+            assert!(matches!(found, Ok(Found::Nothing)), "{found:?}");
         }
     }
 
@@ -333,7 +396,12 @@ mod tests {
             {"name": "id", "in": "path", "description": "new"}]}));
         let found = declared(&document, &path, &operation).unwrap();
         let told: Vec<_> = found.iter().map(|fields| fields.get("description")).collect();
-        assert_eq!(told, [None, Some(&json!("new"))]);
+        assert_eq!(told, [Some(&json!("new")), None]);
+        let many: Vec<Value> =
+            (0..=1_000).map(|number| json!({"name": number.to_string(), "in": "query"})).collect();
+        let (path, operation) = (fields(json!({"parameters": many})), Map::new());
+        let told = declared(&document, &path, &operation).unwrap_err();
+        assert!(told.contains("more than 1000 parameters"), "{told}");
     }
 
     #[test]
@@ -346,6 +414,9 @@ mod tests {
             ("é", "value"),
         ] {
             assert_eq!(argument(name), written);
+            assert_eq!(is_argument(name), name == written, "{name}");
         }
+        assert_eq!(argument(&"a".repeat(100)), "a".repeat(64));
+        assert!(!is_argument(""));
     }
 }

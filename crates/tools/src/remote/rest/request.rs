@@ -134,8 +134,13 @@ mod tests {
         let document = json!({"openapi": "3.1.0", "paths": {path: item}});
         let document = OpenApi::parse(&document.to_string()).unwrap();
         let supplied = Supplied::default();
-        let reading =
-            Reading { supplied: &supplied, trusted: false, nodes_max: 1_000, operations_max: 10 };
+        let reading = Reading {
+            supplied: &supplied,
+            trusted: false,
+            nodes_max: 1_000,
+            parts_max: 10_000,
+            operations_max: 10,
+        };
         let (mut operations, warnings) = all(&document, &reading, |_| true);
         assert!(warnings.is_empty(), "{warnings:?}");
         operations.remove(0)

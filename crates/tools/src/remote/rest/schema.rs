@@ -2,6 +2,7 @@
 //! is written in its place, for many clients and models know no references; what refers to itself,
 //! or would grow too large so, is kept once in `$defs`.
 
+use super::dialect::{LISTS_OF_SELF, OF_SELF, exclusive, or_null, overlapping, together};
 use super::document::{OpenApi, Version, pointer, reference};
 use crate::arguments::kind;
 use serde_json::{Map, Value, json};
@@ -11,6 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const INLINE_DEPTH_MAX: usize = 24;
 /// How many references may apply to one value, each by way of the one before.
 const CHAIN_MAX: usize = 64;
+/// How many bytes of text count as one part of a document.
+const PART_BYTES: usize = 64;
+/// How much of a reference's name is its name in `$defs`.
+const DEF_CHARS_MAX: usize = 64;
 
 /// Keywords that hold one schema, for a part of the value.
 const OF_PARTS: [&str; 6] = [
@@ -21,10 +26,6 @@ const OF_PARTS: [&str; 6] = [
     "unevaluatedItems",
     "unevaluatedProperties",
 ];
-/// Keywords that hold one schema, for the value itself.
-const OF_SELF: [&str; 4] = ["not", "if", "then", "else"];
-/// Keywords that hold a list of schemas for the value itself.
-const LISTS_OF_SELF: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords that say nothing about a request, or nothing once references are resolved.
 const DROPPED: [&str; 14] = [
     "$schema",
@@ -43,13 +44,23 @@ const DROPPED: [&str; 14] = [
     "contentSchema",
 ];
 
-/// What is known of a document's references, over all of its operations.
-#[derive(Debug, Default)]
+/// What is known of a document's references, over all of its operations, and how much may still be
+/// written of it: a small document can say one large thing in thousands of places.
+#[derive(Debug)]
 pub(super) struct Known {
     /// Those that lead back to themselves.
     cyclic: BTreeSet<String>,
     /// Those that end for every value.
     sound: BTreeSet<String>,
+    /// How many parts are left for the whole document. What was written in vain counts as well.
+    parts_left: usize,
+}
+
+impl Known {
+    /// Nothing yet, of a document whose schemas may have so many parts together.
+    pub(super) fn new(parts_max: usize) -> Self {
+        Self { cyclic: BTreeSet::new(), sound: BTreeSet::new(), parts_left: parts_max }
+    }
 }
 
 /// Why a schema could not be written.
@@ -59,6 +70,8 @@ pub(super) enum Hitch {
     Cycle(String),
     /// It has become too large.
     TooLarge,
+    /// All that may be written of the document is written.
+    Spent,
     /// It cannot be translated.
     Foreign(String),
 }
@@ -87,6 +100,7 @@ pub(super) fn translate<T>(
             depth: 0,
             open: Vec::new(),
             names: BTreeMap::new(),
+            taken: BTreeMap::new(),
             waiting: Vec::new(),
             defs: Map::new(),
         };
@@ -99,6 +113,10 @@ pub(super) fn translate<T>(
             Err(Hitch::TooLarge) if sharing == Sharing::Cyclic => sharing = Sharing::All,
             Err(Hitch::TooLarge) => {
                 return Err(format!("its schemas have more than {nodes_max} parts"));
+            }
+            Err(Hitch::Spent) => {
+                let why = "with it the schemas have more parts than `upstream_document_parts_max`";
+                return Err(why.to_owned());
             }
             Err(Hitch::Foreign(why)) => return Err(why),
         }
@@ -127,6 +145,8 @@ pub(super) struct Draft<'d> {
     open: Vec<String>,
     /// The names in `$defs` of references.
     names: BTreeMap<String, String>,
+    /// The names that are taken, and the last number that was put after each.
+    taken: BTreeMap<String, usize>,
     /// References that have a name and are not in `$defs` yet.
     waiting: Vec<String>,
     defs: Map<String, Value>,
@@ -172,22 +192,49 @@ impl<'d> Draft<'d> {
             if target.get("readOnly") == Some(&Value::Bool(true)) {
                 hidden.insert(name.as_str());
             } else {
+                self.spend(name.len() / PART_BYTES)?;
                 written.insert(name.clone(), self.schema(schema)?);
             }
         }
-        let required = fields.get("required").and_then(Value::as_array);
-        let required = required.into_iter().flatten();
-        let shown = |name: &&Value| name.as_str().is_some_and(|name| !hidden.contains(name));
-        Ok((written, required.filter(shown).cloned().collect()))
+        let required = match fields.get("required") {
+            Some(required) => names(&self.said(required)?, &hidden),
+            None => Vec::new(),
+        };
+        Ok((written, required))
     }
 
+    /// A value of the document as it is, counted.
+    pub(super) fn said(&mut self, value: &Value) -> Result<Value, Hitch> {
+        self.known.parts_left = after(value, self.known.parts_left).unwrap_or(0);
+        self.spend(1)?;
+        Ok(value.clone())
+    }
+
+    /// Counts what is written for the operation.
     fn count(&mut self, nodes: usize) -> Result<(), Hitch> {
+        self.spend(nodes)?;
         self.nodes += nodes;
         if self.nodes > self.nodes_max { Err(Hitch::TooLarge) } else { Ok(()) }
     }
 
+    /// Counts what is written of the document.
+    fn spend(&mut self, parts: usize) -> Result<(), Hitch> {
+        match self.known.parts_left.checked_sub(parts) {
+            Some(left) => {
+                self.known.parts_left = left;
+                Ok(())
+            }
+            // Nothing is tried any more then: each try would only take time.
+            None => {
+                self.known.parts_left = 0;
+                Err(Hitch::Spent)
+            }
+        }
+    }
+
     /// What a reference stands for, with what stands beside it.
     fn referred(&mut self, reference: &str, fields: &Map<String, Value>) -> Result<Value, Hitch> {
+        self.spend(reference.len() / PART_BYTES)?;
         let pointer = pointer(reference)?;
         self.end(&pointer)?;
         let written = if self.sharing == Sharing::All || self.known.cyclic.contains(&pointer) {
@@ -228,6 +275,7 @@ impl<'d> Draft<'d> {
         let mut written = Map::new();
         for (name, value) in fields {
             let name = name.as_str();
+            self.spend(name.len() / PART_BYTES)?;
             if DROPPED.contains(&name) || name.starts_with("x-") {
                 continue;
             }
@@ -246,7 +294,9 @@ impl<'d> Draft<'d> {
         if written.get("required").is_some_and(|required| required == &json!([])) {
             written.remove("required");
         }
-        examples(fields, &mut written);
+        if let Some(example) = fields.get("example") {
+            written.entry("examples").or_insert(json!([self.said(example)?]));
+        }
         overlapping(&mut written);
         exclusive(&mut written, "exclusiveMinimum", "minimum");
         exclusive(&mut written, "exclusiveMaximum", "maximum");
@@ -269,16 +319,23 @@ impl<'d> Draft<'d> {
             let Value::Object(schemas) = value else { return Ok(None) };
             let mut written = Map::new();
             for (name, schema) in schemas {
+                self.spend(name.len() / PART_BYTES)?;
                 written.insert(name.clone(), self.schema(schema)?);
             }
             return Ok(Some(Value::Object(written)));
         }
-        // Written with their properties; and documents say `required: true` of a single one.
-        if name == "properties" || (name == "required" && !value.is_array()) {
+        // Properties are written with those that are required. Documents say `required: true` of a
+        // single one, and `examples` of what is no list.
+        let is_odd = matches!(name, "required" | "examples") && !value.is_array();
+        if name == "properties" || is_odd {
             return Ok(None);
         }
         self.count(value.as_array().map_or(1, Vec::len))?;
-        Ok(Some(value.clone()))
+        let said = self.said(value)?;
+        Ok(Some(match name {
+            "required" => Value::Array(names(&said, &BTreeSet::new())),
+            _ => said,
+        }))
     }
 
     /// The name of a reference in `$defs`, where it will be.
@@ -288,11 +345,15 @@ impl<'d> Draft<'d> {
         }
         let last = pointer.rsplit('/').next().unwrap_or_default();
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let base: String = last.chars().map(plain).collect();
-        let taken = |name: &String| self.names.values().any(|known| known == name);
-        let numbered = (2..).map(|number: usize| format!("{base}_{number}"));
-        let mut candidates = std::iter::once(base.clone()).chain(numbered);
-        let name = candidates.find(|name| !taken(name)).unwrap_or_default();
+        let base: String = last.chars().map(plain).take(DEF_CHARS_MAX).collect();
+        let mut name = base.clone();
+        let mut number = self.taken.get(&base).copied().unwrap_or(1);
+        while self.taken.contains_key(&name) {
+            number += 1;
+            name = format!("{base}_{number}");
+        }
+        self.taken.insert(base, number);
+        self.taken.entry(name.clone()).or_insert(1);
         self.names.insert(pointer.to_owned(), name.clone());
         self.waiting.push(pointer.to_owned());
         name
@@ -354,240 +415,26 @@ fn applied<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// A resolved reference with what stands beside it: words replace its words, all else holds too.
-fn together(written: Value, beside: Map<String, Value>) -> Value {
-    const WORDS: [&str; 6] =
-        ["title", "description", "default", "examples", "deprecated", "writeOnly"];
-    match written {
-        written if beside.is_empty() => written,
-        Value::Object(mut fields)
-            if fields.contains_key("$ref")
-                || beside.keys().all(|name| WORDS.contains(&name.as_str())) =>
-        {
-            fields.extend(beside);
-            Value::Object(fields)
-        }
-        written => json!({"allOf": [written, beside]}),
+/// What is left of so many parts after a value; none if it has more.
+fn after(value: &Value, left: usize) -> Option<usize> {
+    let left = left.checked_sub(1)?;
+    match value {
+        Value::Array(items) => items.iter().try_fold(left, |left, item| after(item, left)),
+        Value::Object(members) => members.iter().try_fold(left, |left, (name, member)| {
+            after(member, left.checked_sub(name.len() / PART_BYTES)?)
+        }),
+        Value::String(text) => left.checked_sub(text.len() / PART_BYTES),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(left),
     }
 }
 
-/// `example` as `examples`; what is no list is none.
-fn examples(fields: &Map<String, Value>, written: &mut Map<String, Value>) {
-    if !written.get("examples").is_some_and(Value::is_array) {
-        written.remove("examples");
-    }
-    if let Some(example) = fields.get("example") {
-        written.entry("examples").or_insert_with(|| json!([example]));
-    }
-}
-
-/// `oneOf` as `anyOf`. Documents say it of alternatives that overlap, as integers and numbers do,
-/// or that only a `discriminator` tells apart: what fits two of them is not wrong.
-fn overlapping(written: &mut Map<String, Value>) {
-    let Some(alternatives) = written.remove("oneOf") else { return };
-    if !written.contains_key("anyOf") {
-        written.insert("anyOf".to_owned(), alternatives);
-        return;
-    }
-    let too = json!({"anyOf": alternatives});
-    match written.get_mut("allOf") {
-        Some(Value::Array(all)) => all.push(too),
-        _ => {
-            written.insert("allOf".to_owned(), json!([too]));
-        }
-    }
-}
-
-/// `exclusiveMinimum: true` beside `minimum: 3` as `exclusiveMinimum: 3`.
-fn exclusive(written: &mut Map<String, Value>, exclusive: &str, inclusive: &str) {
-    let Some(Value::Bool(flag)) = written.get(exclusive).cloned() else { return };
-    written.remove(exclusive);
-    if flag && let Some(bound) = written.remove(inclusive) {
-        written.insert(exclusive.to_owned(), bound);
-    }
-}
-
-/// The schema, or null.
-fn or_null(mut written: Map<String, Value>) -> Value {
-    if written.is_empty() {
-        return Value::Object(written);
-    }
-    // What holds beside the type would go on refusing null.
-    let has_more = LISTS_OF_SELF.iter().chain(&OF_SELF).any(|name| written.contains_key(*name));
-    let said = if has_more { None } else { written.remove("type") };
-    let Some(said) = said else {
-        return json!({"anyOf": [written, {"type": "null"}]});
-    };
-    let mut names = match said {
-        Value::Array(names) => names,
-        name => vec![name],
-    };
-    let null = Value::from("null");
-    if !names.contains(&null) {
-        names.push(null);
-    }
-    written.insert("type".to_owned(), Value::Array(names));
-    if let Some(Value::Array(values)) = written.get_mut("enum")
-        && !values.contains(&Value::Null)
-    {
-        values.push(Value::Null);
-    }
-    Value::Object(written)
+/// The names of a list, each once, without those that are hidden; what is no name is none.
+fn names(list: &Value, hidden: &BTreeSet<&str>) -> Vec<Value> {
+    let all = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut seen = BTreeSet::new();
+    let fresh = all.filter(|name| !hidden.contains(*name) && seen.insert(*name));
+    fresh.map(Value::from).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NODES_MAX: usize = 200;
-
-    fn document(version: &str, schemas: Value) -> OpenApi {
-        let document = json!({"openapi": version, "components": {"schemas": schemas}});
-        OpenApi::parse(&document.to_string()).unwrap()
-    }
-
-    fn read(version: &str, schemas: Value, schema: Value) -> Result<(Value, Value), String> {
-        let document = document(version, schemas);
-        let (written, defs) =
-            translate(&document, &mut Known::default(), NODES_MAX, |draft| draft.schema(&schema))?;
-        Ok((written, Value::Object(defs)))
-    }
-
-    fn to(name: &str) -> Value {
-        json!({"$ref": format!("#/components/schemas/{name}")})
-    }
-
-    #[test]
-    fn the_dialect_of_3_0_is_translated() {
-        for (old, new) in [
-            (json!({"type": "string", "nullable": true}), json!({"type": ["string", "null"]})),
-            (
-                json!({"type": "string", "enum": ["a"], "nullable": true}),
-                json!({"type": ["string", "null"], "enum": ["a", null]}),
-            ),
-            (json!({"type": "string", "nullable": false}), json!({"type": "string"})),
-            (
-                json!({"allOf": [{"type": "string"}], "nullable": true}),
-                json!({"anyOf": [{"allOf": [{"type": "string"}]}, {"type": "null"}]}),
-            ),
-            (
-                json!({"type": "object", "allOf": [{"required": ["a"]}], "nullable": true}),
-                json!({"anyOf": [{"type": "object", "allOf": [{"required": ["a"]}]},
-                    {"type": "null"}]}),
-            ),
-            (
-                json!({"minimum": 1, "exclusiveMinimum": true, "maximum": 9,
-                    "exclusiveMaximum": false}),
-                json!({"exclusiveMinimum": 1, "maximum": 9}),
-            ),
-            (json!({"type": "integer", "example": 7}), json!({"type": "integer", "examples": [7]})),
-            (
-                json!({"discriminator": {"propertyName": "a"}, "xml": {}, "externalDocs": {},
-                    "x-any": 1, "format": "int32"}),
-                json!({"format": "int32"}),
-            ),
-            (json!({"type": "string", "required": true}), json!({"type": "string"})),
-            (
-                json!({"properties": {"id": {"type": "string", "readOnly": true},
-                    "name": {"type": "string"}}, "required": ["id", "name"]}),
-                json!({"properties": {"name": {"type": "string"}}, "required": ["name"]}),
-            ),
-        ] {
-            let (written, defs) = read("3.0.3", json!({}), old).unwrap();
-            assert_eq!((written, defs), (new, json!({})));
-        }
-    }
-
-    #[test]
-    fn what_is_one_of_several_may_be_two_of_them() {
-        let kinds = json!([{"type": "integer"}, {"type": "number"}]);
-        for (said, meant) in [
-            (json!({"oneOf": kinds}), json!({"anyOf": kinds})),
-            (
-                json!({"oneOf": kinds, "anyOf": [{"minimum": 0}]}),
-                json!({"anyOf": [{"minimum": 0}], "allOf": [{"anyOf": kinds}]}),
-            ),
-            (
-                json!({"oneOf": kinds, "anyOf": [{"minimum": 0}], "allOf": [{"maximum": 9}]}),
-                json!({"anyOf": [{"minimum": 0}], "allOf": [{"maximum": 9}, {"anyOf": kinds}]}),
-            ),
-        ] {
-            let (written, _) = read("3.1.0", json!({}), said).unwrap();
-            assert_eq!(written, meant);
-        }
-    }
-
-    #[test]
-    fn references_are_written_out() {
-        let schemas = json!({"Pet": {"type": "object", "properties": {"tag": to("Tag")}},
-            "Tag": {"type": "string", "description": "a tag"}});
-        let pet = json!({"type": "object", "properties": {
-            "tag": {"type": "string", "description": "a tag"}}});
-        assert_eq!(read("3.1.0", schemas.clone(), to("Pet")).unwrap(), (pet, json!({})));
-        let beside = json!({"$ref": "#/components/schemas/Tag", "description": "mine",
-            "maxLength": 3});
-        let (old, _) = read("3.0.0", schemas.clone(), beside.clone()).unwrap();
-        assert_eq!(old, json!({"type": "string", "description": "mine"}));
-        let (new, _) = read("3.1.0", schemas, beside).unwrap();
-        let both = json!({"allOf": [{"type": "string", "description": "a tag"},
-            {"description": "mine", "maxLength": 3}]});
-        assert_eq!(new, both);
-    }
-
-    #[test]
-    fn what_refers_to_itself_is_kept_once() {
-        let schemas = json!({"Node": {"type": "object", "properties": {
-            "children": {"type": "array", "items": to("Node")}}}});
-        let (written, defs) = read("3.1.0", schemas, to("Node")).unwrap();
-        assert_eq!(written, json!({"$ref": "#/$defs/Node"}));
-        let children = json!({"type": "array", "items": {"$ref": "#/$defs/Node"}});
-        let node = json!({"type": "object", "properties": {"children": children}});
-        assert_eq!(defs, json!({"Node": node}));
-    }
-
-    #[test]
-    fn what_grows_too_large_is_shared() {
-        let mut schemas = Map::from_iter([("L0".to_owned(), json!({"type": "string"}))]);
-        for level in 1..12 {
-            let below = to(&format!("L{}", level - 1));
-            let both = json!({"properties": {"a": below, "b": below}});
-            schemas.insert(format!("L{level}"), both);
-        }
-        let (written, defs) = read("3.1.0", Value::Object(schemas), to("L11")).unwrap();
-        assert_eq!(written, json!({"$ref": "#/$defs/L11"}));
-        assert_eq!(defs.as_object().unwrap().len(), 12);
-        let below = json!({"$ref": "#/$defs/L0"});
-        assert_eq!(defs["L1"], json!({"properties": {"a": below, "b": below}}));
-        let many: Vec<usize> = (0..=NODES_MAX).collect();
-        let told = read("3.1.0", json!({}), json!({"enum": many})).unwrap_err();
-        assert_eq!(told, "its schemas have more than 200 parts");
-    }
-
-    #[test]
-    fn what_cannot_be_translated_is_told() {
-        let schemas = json!({"Self": to("Self"), "All": {"allOf": [to("Other")]},
-            "Other": {"anyOf": [{"not": to("All")}]}});
-        for (schema, told) in [
-            (to("Self"), "refers to itself"),
-            (to("All"), "refers to itself"),
-            (to("Nowhere"), "leads nowhere"),
-            (json!({"items": {"$ref": "a.yaml"}}), "leads out of the document"),
-            (json!({"$dynamicRef": "#a"}), "`$dynamicRef`"),
-            (json!({"items": [{"type": "string"}]}), "a schema is an array"),
-        ] {
-            let error = read("3.1.0", schemas.clone(), schema).unwrap_err();
-            assert!(error.contains(told), "{error}");
-        }
-    }
-
-    #[test]
-    fn two_of_one_name_are_told_apart() {
-        let schemas = json!({"A": {"properties": {"a": {"$ref":
-            "#/components/schemas/B/properties/A"}, "b": to("A")}},
-            "B": {"properties": {"A": {"items": {"$ref": "#/components/schemas/B/properties/A"}}}}});
-        let (written, defs) = read("3.1.0", schemas, to("A")).unwrap();
-        assert_eq!(written, json!({"$ref": "#/$defs/A"}));
-        assert_eq!(defs["A"]["properties"]["a"], json!({"$ref": "#/$defs/A_2"}));
-        assert_eq!(defs["A_2"], json!({"items": {"$ref": "#/$defs/A_2"}}));
-    }
-}
+mod tests;

@@ -191,7 +191,7 @@ async fn loaded(config: RestConfig, parts: &RemoteParts) -> Result<Vec<Arc<dyn T
         timeout_ms: None,
         origin: "waypost.toml:3".to_owned(),
     };
-    load(&upstream, &config, parts).await
+    load(&upstream, &config, parts, None).await.map(|loaded| loaded.unwrap().tools)
 }
 
 /// The petstore at this address.
@@ -505,9 +505,9 @@ async fn what_cannot_be_loaded_is_told() {
         (fault.name.as_str(), fault.hint.unwrap().as_str()),
         ("BadSettings", "correct it in waypost.toml:3")
     );
-    let (address, _peer) = peer(vec![answer("404 Not Found", "", "nothing")]).await;
+    let (address, _peer) = peer(vec![answer("404 Not Found", "", "no x?token=abc")]).await;
     let document = Document::Url(format!("http://{address}/openapi.json?token=abc"));
     let fault = loaded(RestConfig::new(document), &parts()).await.err().unwrap();
-    assert!(fault.message.contains("404 Not Found: nothing"), "{fault}");
+    assert!(fault.message.contains("404 Not Found: no x?***"), "{fault}");
     assert!(!fault.message.contains("abc"), "{fault}");
 }

@@ -1,6 +1,7 @@
 //! What came back: a result, an error of the server's, or nothing that makes sense. Each failure
 //! has a name of its own and says how far the call got.
 
+use super::super::hidden::Hidden;
 use super::place::{NoReply, Reply};
 use crate::http::answer::Effect;
 use kernel::call::{ToolError, ToolOutput};
@@ -23,7 +24,7 @@ pub(super) enum Said {
         /// In words.
         message: String,
         /// More, if there is more.
-        data: Value,
+        data: String,
     },
 }
 
@@ -46,17 +47,20 @@ impl fmt::Display for Unread {
     }
 }
 
-/// Reads an answer to the request of this id. A JSON-RPC error counts whatever the status is; an
-/// address that is not there is a method that is not there.
-pub(super) fn read(reply: &Reply, id: &str) -> Result<Said, Unread> {
-    let told = || short(String::from_utf8_lossy(&reply.body).trim());
+/// Reads an answer to the request of this id; what is told of it holds nothing that is hidden. A
+/// JSON-RPC error counts whatever the status is; an address that is not there is a method that is
+/// not there.
+pub(super) fn read(reply: &Reply, id: &str, hidden: &Hidden) -> Result<Said, Unread> {
+    let told = || short(hidden.told(&String::from_utf8_lossy(&reply.body)).trim());
     let body = serde_json::from_slice::<Value>(&reply.body).unwrap_or_default();
-    if let Some(error) = body.get("error").filter(|error| error.is_object()) {
-        return Ok(refused(error));
+    // A gateway has words of its own for an answer that did not come, also in JSON.
+    let is_gateways = matches!(reply.status, 502 | 504) && body.get("jsonrpc").is_none();
+    if let Some(error) = body.get("error").filter(|error| error.is_object() && !is_gateways) {
+        return Ok(refused(error, hidden));
     }
     if reply.status == 404 {
         let message = "HTTP 404: nothing answers at this address".to_owned();
-        return Ok(Said::Error { code: METHOD_NOT_FOUND, message, data: Value::Null });
+        return Ok(Said::Error { code: METHOD_NOT_FOUND, message, data: String::new() });
     }
     if !(200..300).contains(&reply.status) {
         return Err(Unread::Status(reply.status, told()));
@@ -74,11 +78,12 @@ pub(super) fn read(reply: &Reply, id: &str) -> Result<Said, Unread> {
     }
 }
 
-fn refused(error: &Value) -> Said {
+fn refused(error: &Value, hidden: &Hidden) -> Said {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
     let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason is given");
-    let data = error.get("data").cloned().unwrap_or_default();
-    Said::Error { code, message: message.to_owned(), data }
+    let data = error.get("data").filter(|data| !data.is_null());
+    let data = data.map(|data| hidden.told(&data.to_string())).unwrap_or_default();
+    Said::Error { code, message: hidden.told(message), data }
 }
 
 /// Which call an outcome is about.
@@ -89,6 +94,8 @@ pub(super) struct About<'a> {
     pub(super) tool: &'a str,
     /// What it does.
     pub(super) effect: Effect,
+    /// What is taken out of what the server says.
+    pub(super) hidden: &'a Hidden,
 }
 
 impl About<'_> {
@@ -134,7 +141,7 @@ impl About<'_> {
     /// Blocks of content as they came; any other object as JSON.
     fn output(&self, result: Value) -> Result<ToolOutput, ToolError> {
         if !result.is_object() {
-            let told = short(&result.to_string());
+            let told = short(&self.hidden.told(&result.to_string()));
             let message = format!("`{}`: the result is no object: `{told}`", self.place);
             return Err(self.effect.lost("InvalidResult", message));
         }
@@ -153,12 +160,12 @@ impl About<'_> {
         Ok(ToolOutput::Value(json!({"content": content, "structuredContent": result})))
     }
 
-    fn error(&self, code: i64, message: &str, data: &Value) -> ToolError {
+    fn error(&self, code: i64, message: &str, data: &str) -> ToolError {
         let Self { place, tool, .. } = self;
         let message = short(message);
         let more = match data {
-            Value::Null => String::new(),
-            data => format!(" ({})", short(&data.to_string())),
+            "" => String::new(),
+            data => format!(" ({})", short(data)),
         };
         let told = format!("`{place}` refused `{tool}` with {code}: {message}{more}");
         match code {
@@ -199,13 +206,10 @@ mod tests {
     use super::*;
     use kernel::call::HowFar;
 
-    fn read_text(status: u16, body: &str) -> Result<Said, Unread> {
-        read(&Reply { status, body: body.as_bytes().to_vec() }, "call_1")
-    }
-
     fn outcome(effect: Effect, status: u16, body: &str) -> Result<ToolOutput, ToolError> {
-        About { place: "files", tool: "filesystem.readFile", effect }
-            .outcome(read_text(status, body))
+        let hidden = Hidden::new(vec!["s3cret".to_owned()]);
+        let said = read(&Reply { status, body: body.as_bytes().to_vec() }, "call_1", &hidden);
+        About { place: "files", tool: "filesystem.readFile", effect, hidden: &hidden }.outcome(said)
     }
 
     fn result(result: &Value) -> String {
@@ -240,7 +244,9 @@ mod tests {
     fn every_failure_has_its_name() {
         let error = |code: i64| json!({"error": {"code": code, "message": "no"}}).to_string();
         let other = json!({"jsonrpc": "2.0", "id": "call_2", "result": {}}).to_string();
-        let table: [(u16, String, &str, HowFar); 13] = [
+        let gateways = json!({"error": {"code": 502, "message": "no answer"}}).to_string();
+        let servers = json!({"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}).to_string();
+        let table: [(u16, String, &str, HowFar); 15] = [
             (200, error(-32601), "MethodNotFound", HowFar::Failed),
             (404, error(-32601), "MethodNotFound", HowFar::Failed),
             (404, "Not Found".to_owned(), "MethodNotFound", HowFar::Failed),
@@ -249,6 +255,8 @@ mod tests {
             (401, String::new(), "Unauthorized", HowFar::Failed),
             (500, "oops".to_owned(), "HttpStatus", HowFar::Failed),
             (504, "no answer".to_owned(), "HttpStatus", HowFar::Unknown),
+            (502, gateways, "HttpStatus", HowFar::Unknown),
+            (502, servers, "RpcError", HowFar::Failed),
             (200, "<html>".to_owned(), "InvalidResponse", HowFar::Unknown),
             (200, "[]".to_owned(), "InvalidResponse", HowFar::Unknown),
             (200, "{\"id\":\"call_1\"}".to_owned(), "InvalidResponse", HowFar::Unknown),
@@ -260,6 +268,24 @@ mod tests {
             assert_eq!((error.fault.name.as_str(), error.how), (name, how), "{status} {body}");
             let error = outcome(Effect::Reads, status, &body).unwrap_err();
             assert_eq!(error.how, HowFar::Failed, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn what_we_show_is_told_nobody() {
+        let error = json!({"error": {"code": -32001, "message": "bad key s3cret",
+            "data": {"key": "s3cret"}}});
+        // Cut after the secret is hidden, so that no half of it is left.
+        let long = format!("{}s3cret", "x".repeat(TOLD_CHARS_MAX - 3));
+        for (status, body) in [
+            (200, error.to_string()),
+            (200, result(&json!("s3cret"))),
+            (401, "s3cret".to_owned()),
+            (500, long),
+        ] {
+            let error = outcome(Effect::Reads, status, &body).unwrap_err();
+            let message = error.fault.message;
+            assert!(message.contains("***") && !message.contains("s3c"), "{message}");
         }
     }
 

@@ -87,7 +87,7 @@ async fn page(
         trace: None,
     };
     let reply = place.post(&request).await.map_err(|why| unanswered(place, &why, bytes_max))?;
-    let mut result = match read(&reply, &id) {
+    let mut result = match read(&reply, &id, &place.hidden) {
         Ok(Said::Result(result)) => result,
         Ok(Said::Error { code, message, .. }) => {
             return Ok(Err(format!("error {code}: {}", short(&message))));

@@ -1,6 +1,7 @@
 //! Where a server is and what goes with every request; one request with its whole answer.
 
 use super::super::config::{Secret, UpstreamConfig};
+use super::super::hidden::{Hidden, of_headers, of_url};
 use crate::http::{base_client, build_client, reasons};
 use crate::trace::traced;
 use kernel::fault::Fault;
@@ -15,6 +16,8 @@ use std::time::Duration;
 pub(super) struct Place {
     /// Its name in the settings, for messages.
     pub(super) name: String,
+    /// What is taken out of what it says.
+    pub(super) hidden: Hidden,
     url: Url,
     headers: HeaderMap,
     client: Client,
@@ -70,11 +73,12 @@ impl Place {
                 .hint(format!("correct it in {}", config.origin))
         };
         let url = Url::parse(url).map_err(|error| wrong(format!("its `url` is none: {error}")))?;
+        let hidden = Hidden::new([of_headers(headers), of_url(&url)].concat());
         let headers = read_headers(headers).map_err(wrong)?;
         let connect = Duration::from_millis(limits.upstream_connect_timeout_ms);
         let client = build_client(|| base_client().connect_timeout(connect))
             .map_err(|why| Fault::new("ClientFailed", format!("no HTTP client: {why}")))?;
-        Ok(Self { name, url, headers, client })
+        Ok(Self { name, hidden, url, headers, client })
     }
 
     /// Sends a request once and reads its answer, whatever its status.

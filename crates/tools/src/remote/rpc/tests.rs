@@ -186,6 +186,7 @@ fn bare(request: &Value) -> Option<(u16, String)> {
             answered(request, &json!({"content": [{"type": "text", "text": text}]}))
         }
         "filesystem.hang" => None,
+        "filesystem.guarded" => Some((403, "s3cret does not open this".to_owned())),
         "filesystem.flood" => answered(request, &json!({"content": [], "more": "x".repeat(5_000)})),
         _ => {
             let error = json!({"code": -32601, "message": "Method not found"});
@@ -277,16 +278,18 @@ async fn what_is_not_trusted_is_not_believed() {
 
 #[tokio::test]
 async fn a_call_that_goes_wrong_says_how_far_it_got() {
-    let names = ["filesystem.hang", "filesystem.flood", "filesystem.gone"];
+    let names = ["filesystem.hang", "filesystem.flood", "filesystem.gone", "filesystem.guarded"];
     let server = Server::start(bare).await;
     let tools = server.load(&server.config(&names)).await.unwrap();
     for (tool, name, how) in [
         (&tools[0], "AnswerLost", HowFar::Unknown),
         (&tools[1], "OutputTooLarge", HowFar::Unknown),
         (&tools[2], "MethodNotFound", HowFar::Failed),
+        (&tools[3], "Unauthorized", HowFar::Failed),
     ] {
         let error = call(tool, json!({})).await.unwrap_err();
         assert_eq!((error.fault.name.as_str(), error.how), (name, how), "{error:?}");
+        assert!(!error.fault.message.contains("s3cret"), "{error:?}");
     }
 }
 

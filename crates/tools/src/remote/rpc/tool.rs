@@ -72,7 +72,7 @@ impl RpcTool {
         let trace = call.place.trace;
         let request = Request { id: &id, method, params, bytes_max, once: true, trace };
         match self.place.post(&request).await {
-            Ok(reply) => self.about().outcome(read(&reply, &id)),
+            Ok(reply) => self.about().outcome(read(&reply, &id, &self.place.hidden)),
             Err(why) => Err(self.about().unanswered(why, bytes_max)),
         }
     }
@@ -83,6 +83,7 @@ impl RpcTool {
             place: &self.place.name,
             tool: &self.name,
             effect: if reads { Effect::Reads } else { Effect::Writes },
+            hidden: &self.place.hidden,
         }
     }
 }
