@@ -82,7 +82,10 @@ impl Engine {
                 let names: Vec<&str> = several.iter().map(|one| one.agent.name.as_str()).collect();
                 let message = format!("there are {} agents, and none is named", several.len());
                 Err(Refusal::new(RefusalKind::BadRequest, "agent_needed", message)
-                    .hint(format!("say which, or set `default_agent`: {}", names.join(", ")))
+                    .hint(format!(
+                        "say which of {}, or set `default` in `[agents]` of waypost.toml",
+                        names.join(", ")
+                    ))
                     .detail(json!({"agents": names})))
             }
         }

@@ -173,21 +173,24 @@ async fn beside_the_table(
 ) -> Result<Response, Failure> {
     match doors.pipeline_at(request.uri().path()) {
         Some(pipeline) => pipelines::serve(&doors, &pipeline, request).await,
-        None => Err(unknown_path(request.uri())),
+        None => Err(unknown_path(&doors, request.uri())),
     }
 }
 
-fn unknown_path(uri: &Uri) -> Failure {
+fn unknown_path(doors: &Shared, uri: &Uri) -> Failure {
     let path = short(uri.path());
     let beside = PROTOCOLS.iter().map(|(_, path)| *path);
     let known = TABLE.iter().map(|route| route.path).chain(beside);
-    let candidates: Vec<String> = known.filter_map(|known| like(known, &path)).collect();
+    let mut candidates: Vec<String> = known.filter_map(|known| like(known, &path)).collect();
+    let pipelines = doors.engine.pipelines(doors.caller());
+    candidates.extend(pipelines.iter().map(|pipeline| pipeline.route.clone()));
     let hint = if path.starts_with("/api/v1/plans/") || path.starts_with("/api/v1/tools/") {
         Some("percent-encode the name: `/` is `%2F`".to_owned())
     } else {
         meant(&path, candidates.iter().map(String::as_str))
     };
-    Failure::from(Refusal::not_found("route", &path)).maybe_hint(hint)
+    let hint = hint.unwrap_or_else(|| "`GET /openapi.json` lists the routes".to_owned());
+    Failure::from(Refusal::not_found("route", &path).hint(hint))
 }
 
 /// A path that is there, asked in a way that it does not know.

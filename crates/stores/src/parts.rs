@@ -49,7 +49,7 @@ pub enum OpenError {
     },
     /// The folder cannot be made, read or written.
     #[error(
-        "data folder `{}` cannot be used: {why}; check its path and its rights",
+        "data folder `{}` cannot be used: {why}; check its path, its rights and its room",
         .folder.display()
     )]
     Folder {
@@ -85,9 +85,26 @@ pub enum OpenError {
         /// Its name.
         name: String,
     },
-    /// SQLite cannot open it.
+    /// There is no room to open it. What is in it is as it was.
+    #[error("database `{}` cannot be opened: the disk is full; make room", .path.display())]
+    NoRoom {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The file is no database any more.
     #[error(
-        "database `{}` cannot be opened: {why}; restore a backup or move it away",
+        "database `{}` is damaged: {why}; restore a backup or move it away",
+        .path.display()
+    )]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite says.
+        why: String,
+    },
+    /// SQLite cannot open it, which says nothing of what is in it.
+    #[error(
+        "database `{}` cannot be opened: {why}; check the disk and the rights of its folder",
         .path.display()
     )]
     Database {

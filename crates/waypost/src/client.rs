@@ -21,6 +21,22 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// The largest page that a server gives.
 const PAGE_ITEMS_MAX: usize = 200;
 
+/// What hints of the server name by its doors, and what is the same here.
+const COMMANDS: &[(&str, &str)] = &[
+    ("`GET /api/v1/agents`", "`waypost agent ls`"),
+    ("`GET /api/v1/pipelines`", "`waypost pipeline ls`"),
+    ("`GET /api/v1/plans`", "`waypost plan ls`"),
+    ("`GET /api/v1/sinks`", "`waypost events sinks`"),
+    ("`GET /api/v1/tools`", "`waypost tool ls`"),
+    ("`GET /api/v1/upstreams`", "`waypost mcp ls`"),
+    ("`GET /openapi.json` lists the routes", "is the path in `--server` right?"),
+    ("GET the ask to see it", "`waypost inbox show` shows it"),
+    ("GET the session to see where it stands", "`waypost session show` says where it stands"),
+    ("POST /sessions makes one", "`waypost session ls` lists the sessions"),
+    ("POST /run begins one", "`waypost run --thread` begins one"),
+    ("POST /run says something new in it", "`waypost run --thread` says something new in it"),
+];
+
 /// A client of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
@@ -336,9 +352,14 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     // A failed step waits for a person, whatever door tells it.
     let exit = if code == "run_stuck" { Exit::Paused } else { exit_of(status) };
     let mut failure = Failure::new(exit, &code, message).lines(lines);
-    failure.hint = text("hint");
+    failure.hint = text("hint").map(in_commands);
     failure.problem = body.map(Box::new);
     failure
+}
+
+/// A hint for whoever sits at a command line, and not at a door of the server.
+fn in_commands(hint: String) -> String {
+    COMMANDS.iter().fold(hint, |hint, (door, command)| hint.replace(door, command))
 }
 
 /// `/a: must be a number` out of one entry of a problem's `errors`.
@@ -406,6 +427,15 @@ mod tests {
         for server in ["127.0.0.1:8420", "ftp://host", "", "http://"] {
             assert_eq!(Client::new(server).unwrap_err().exit, Exit::Usage, "{server}");
         }
+    }
+
+    #[test]
+    fn hints_name_commands_and_not_doors() {
+        let hint = |said: &str| problem(404, Some(json!({"hint": said}))).hint.unwrap();
+        assert_eq!(hint("`GET /api/v1/sinks` lists them"), "`waypost events sinks` lists them");
+        let decided = hint("the decision stands; GET the ask to see it");
+        assert_eq!(decided, "the decision stands; `waypost inbox show` shows it");
+        assert_eq!(hint("did you mean `math::add`?"), "did you mean `math::add`?");
     }
 
     #[test]

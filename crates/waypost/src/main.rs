@@ -44,6 +44,7 @@ use exit::{Exit, Failure};
 use kernel::plan::mistake::meant;
 use output::{Output, Table};
 use place::project_folder;
+use serde_json::{Value, json};
 use std::future::Future;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -291,6 +292,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let hint = near.map(|near| format!("did you mean `{near}`?"));
         let failure = Failure::usage(what).hint(hint.unwrap_or_else(|| ALL_COMMANDS.to_owned()));
         Output::new(true).failure(&failure);
+    } else if wants_json && error.kind() == ErrorKind::DisplayVersion {
+        let version = json!({"name": "waypost", "version": env!("CARGO_PKG_VERSION")});
+        let _ = Output::new(true).document(&version);
     } else {
         // Nobody is left to tell when even this cannot be written.
         let _ = error.print();
@@ -300,6 +304,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn help(topic: &[String], output: Output) -> Result<Exit, Failure> {
+    if topic == ["exit-codes"] && output.is_json() {
+        let code = |exit: &Exit| json!({"code": exit.number(), "meaning": exit.meaning()});
+        let codes: Vec<Value> = Exit::ALL.iter().map(code).collect();
+        output.document(&json!({"items": codes}))?;
+        return Ok(Exit::Ok);
+    }
     if topic == ["exit-codes"] {
         let mut table = Table::new(&["code", "meaning"]);
         for exit in Exit::ALL {

@@ -5,23 +5,26 @@ use crate::exit::Failure;
 use kernel::plan::mistake::meant;
 use serde_json::Value;
 
-/// A list of the server, and the member by which people name its items.
+/// A list of the server, the member by which people name its items, and the command that lists
+/// them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names {
     list: &'static str,
     member: &'static str,
+    command: &'static str,
 }
 
 /// The plans, by id.
-pub(crate) const PLANS: Names = Names { list: "plans", member: "id" };
+pub(crate) const PLANS: Names = Names { list: "plans", member: "id", command: "plan ls" };
 /// The agents, by name.
-pub(crate) const AGENTS: Names = Names { list: "agents", member: "refName" };
+pub(crate) const AGENTS: Names = Names { list: "agents", member: "refName", command: "agent ls" };
 /// The sinks, by name.
-pub(crate) const SINKS: Names = Names { list: "sinks", member: "name" };
+pub(crate) const SINKS: Names = Names { list: "sinks", member: "name", command: "events sinks" };
 /// The pipelines, by name.
-pub(crate) const PIPELINES: Names = Names { list: "pipelines", member: "name" };
+pub(crate) const PIPELINES: Names =
+    Names { list: "pipelines", member: "name", command: "pipeline ls" };
 /// The sessions, by the client's own key: nobody types a `ses_..` by hand.
-pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key" };
+pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key", command: "session ls" };
 
 /// The newest so many are worth a look; the name that was meant is most likely among them.
 const LOOKED_AT: usize = 200;
@@ -44,6 +47,9 @@ pub(crate) async fn suggest(
         let items = page["items"].as_array().into_iter().flatten();
         let known = items.filter_map(|item| item.get(names.member).and_then(Value::as_str));
         failure.hint = meant(word, known).or(failure.hint);
+    }
+    if failure.hint.is_none() {
+        failure.hint = Some(format!("`waypost {}` lists the {}", names.command, names.list));
     }
     failure
 }

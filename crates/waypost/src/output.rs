@@ -1,7 +1,7 @@
 //! What a command prints: data to standard output, talk to standard error. With `--json` data is
 //! one JSON document per line and a failure is one JSON line.
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write};
 
@@ -78,7 +78,10 @@ impl Output {
 fn unwritten(error: io::Error) -> Failure {
     match error.kind() {
         ErrorKind::BrokenPipe => Failure::unread(),
-        _ => Failure::usage(format!("cannot write to standard output: {error}")),
+        _ => {
+            let what = format!("cannot write to standard output: {error}");
+            Failure::new(Exit::Failed, "unwritten", what)
+        }
     }
 }
 
@@ -186,6 +189,13 @@ pub(crate) fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn output_that_finds_no_room_is_no_mistake_of_the_caller() {
+        let failure = unwritten(io::Error::from(ErrorKind::StorageFull));
+        assert_eq!((failure.exit, failure.code.as_str()), (Exit::Failed, "unwritten"));
+        assert_eq!(unwritten(io::Error::from(ErrorKind::BrokenPipe)).exit, Exit::Ok);
+    }
 
     #[test]
     fn columns_are_aligned_and_lines_do_not_trail() {

@@ -28,6 +28,21 @@ pub(crate) fn exit_of(status: ThreadStatus) -> Exit {
     }
 }
 
+/// What can be done about a thread that is busy.
+pub(crate) fn busy_hint(context: &Context, thread: &str) -> String {
+    let show = context.command(&format!("waypost resume {thread}"));
+    let give_up = context.command(&format!("waypost session cancel {thread}"));
+    format!("`{show}` shows what it waits for, `{give_up}` gives it up")
+}
+
+/// The same failure; where the thread is busy, with this hint: the server's names its doors.
+pub(crate) fn refused(busy_hint: &str, mut failure: Failure) -> Failure {
+    if failure.code == "thread_busy" {
+        failure.hint = Some(busy_hint.to_owned());
+    }
+    failure
+}
+
 /// Prints the answer, or what somebody has to do as JSON, and says what can be done now.
 pub(crate) fn tell(
     context: &Context,

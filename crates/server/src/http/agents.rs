@@ -26,10 +26,11 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<AgentSummary>> {
+    let default = default_agent(&doors);
     let agents = doors.engine.agents(doors.caller()).into_iter().map(Arc::new).collect();
     let page = paged(agents, query, doors.limits(), |known: &KnownAgent| known.agent.name.as_str());
     Json(Page {
-        items: page.items.iter().map(|known| summary(&doors, known)).collect(),
+        items: page.items.iter().map(|known| summary(known, default.as_ref())).collect(),
         next_cursor: page.next_cursor,
     })
 }
@@ -112,16 +113,24 @@ pub(super) fn refuse_filed(
 /// An agent with its version, if it has one.
 fn answer(doors: &Doors, known: &KnownAgent) -> Response {
     let agent = (*known.agent.source).clone();
-    let response = Json(AgentAnswer { summary: summary(doors, known), agent }).into_response();
+    let summary = summary(known, default_agent(doors).as_ref());
+    let response = Json(AgentAnswer { summary, agent }).into_response();
     match known.version {
         Some(version) => tagged(response, version),
         None => response,
     }
 }
 
-fn summary(doors: &Doors, known: &KnownAgent) -> AgentSummary {
-    let is_default = doors.default_agent.as_ref() == Some(&known.agent.name);
-    shown::agent_summary(known, is_default)
+/// Whom requests are for that name nobody: the one that is set, else the only one there is.
+fn default_agent(doors: &Doors) -> Option<AgentName> {
+    doors.default_agent.clone().or_else(|| match doors.engine.agents(doors.caller()).as_slice() {
+        [only] => Some(only.agent.name.clone()),
+        _ => None,
+    })
+}
+
+fn summary(known: &KnownAgent, default: Option<&AgentName>) -> AgentSummary {
+    shown::agent_summary(known, default == Some(&known.agent.name))
 }
 
 /// An agent is stored under the name in its path; one without a name gets it from there.

@@ -91,6 +91,22 @@ async fn agents_of_files_are_listed_and_changed_only_there() {
 }
 
 #[tokio::test]
+async fn the_only_agent_is_the_default_one() {
+    let mut project = demo_with_agents(&[FILED]);
+    project.config = Config::parse("waypost.toml", "").unwrap();
+    let house = House::build(project, None).await;
+    let listed = house.get("/api/v1/agents").await.body;
+    assert_eq!(listed["items"][0]["default"], true, "{listed}");
+    assert_eq!(house.get("/api/v1/agents/desk").await.body["default"], true);
+    house.put(PATH, &[], helper()).await;
+    assert_eq!(house.get("/api/v1/agents/desk").await.body["default"], false);
+    let said = house.post("/run", json!({"thread_id": "t", "user_request": "hello"})).await;
+    assert_eq!((said.status, &said.body["code"]), (400, &json!("agent_needed")), "{said:?}");
+    let hint = said.body["hint"].as_str().unwrap();
+    assert!(hint.contains("`default` in `[agents]`"), "{hint}");
+}
+
+#[tokio::test]
 async fn what_cannot_work_is_told_at_the_start() {
     let data = tempfile::tempdir().unwrap();
     let address = crate::house::ADDRESS.parse().unwrap();

@@ -78,7 +78,9 @@ async fn unknown_paths_and_methods_are_told_with_a_hint() {
     assert_eq!(near.refusal(), refused(404, "not_found", &[]));
     assert_eq!(near.header("content-type"), "application/problem+json");
     assert_eq!(near.body["hint"], "did you mean `/api/v1/sessions`?");
-    assert_eq!(house.get("/").await.status, 404);
+    let nothing = house.get("/").await;
+    let listed = json!("`GET /openapi.json` lists the routes");
+    assert_eq!((nothing.status, &nothing.body["hint"]), (404, &listed));
     let seed = house.get("/sessions/a/b/c").await;
     assert_eq!(seed.status, 404);
     assert!(seed.body["error"].is_string(), "{seed:?}");

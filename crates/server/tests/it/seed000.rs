@@ -379,6 +379,11 @@ async fn pipelines_are_listed_and_their_roads_counted() {
     assert_eq!((shown.status, &shown.body["addresses"]["events"]), (200, &json!("desk.events")));
     let unknown = house.get("/api/v1/pipelines/dsk").await;
     assert_eq!(unknown.refusal(), refused(404, "not_found", &[]));
+    let misspelt = house.post("/desk/case", case("a", "odd")).await;
+    assert_eq!(
+        (misspelt.status, text(&misspelt.body["hint"])),
+        (404, format!("did you mean `{ROUTE}`?"))
+    );
 
     let path = "/api/v1/pipelines/desk/cases";
     for (id, reason) in

@@ -1,5 +1,6 @@
 //! Connections and their settings. Durability is decided here and nowhere else.
 
+use super::trouble::{is_damaged, is_full};
 use crate::parts::OpenError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -22,7 +23,7 @@ const STATEMENTS_MAX: usize = 64;
 
 /// The writer's connection; makes the database if there is none.
 pub(crate) fn writer(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenError> {
-    let unusable = |error: rusqlite::Error| refused(path, error.to_string());
+    let unusable = |error: rusqlite::Error| refused(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -32,7 +33,7 @@ pub(crate) fn writer(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenE
         .map_err(unusable)?;
     if mode != "wal" {
         let why = format!("journal mode is `{mode}`; the folder must lie on a local disk");
-        return Err(refused(path, why));
+        return Err(OpenError::Database { path: path.to_owned(), why });
     }
     // `fullfsync` matters on macOS only, where a plain sync stops at the disk's cache.
     let settings = format!(
@@ -50,7 +51,7 @@ pub(crate) fn writer(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenE
 
 /// A reader's connection, to a database that the writer made ready.
 pub(crate) fn reader(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenError> {
-    let unusable = |error: rusqlite::Error| refused(path, error.to_string());
+    let unusable = |error: rusqlite::Error| refused(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = connect(path, flags, vfs).map_err(unusable)?;
     let settings = format!("PRAGMA cache_size = -{READER_CACHE_KIB};");
@@ -77,15 +78,40 @@ fn connect(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result
     Ok(connection)
 }
 
-/// SQLite cannot open it.
-pub(crate) fn refused(path: &Path, why: String) -> OpenError {
-    OpenError::Database { path: path.to_owned(), why }
+/// SQLite cannot open it. Only what is damaged is worth a backup: nobody shall move a sound
+/// database away because a disk is full.
+pub(crate) fn refused(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let (path, why) = (path.to_owned(), error.to_string());
+    if is_full(error) {
+        OpenError::NoRoom { path }
+    } else if is_damaged(error) {
+        OpenError::Damaged { path, why }
+    } else {
+        OpenError::Database { path, why }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rusqlite::{StatementStatus, params};
+    use rusqlite::{StatementStatus, ffi, params};
+
+    #[test]
+    fn only_a_damaged_database_is_to_be_restored() {
+        let told = |code| {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            refused(Path::new("waypost.db"), &error).to_string()
+        };
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE] {
+            assert!(told(code).ends_with("cannot be opened: the disk is full; make room"));
+        }
+        for code in [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB] {
+            assert!(told(code).ends_with("; restore a backup or move it away"));
+        }
+        for code in [ffi::SQLITE_IOERR, ffi::SQLITE_CANTOPEN, ffi::SQLITE_READONLY] {
+            assert!(told(code).ends_with("; check the disk and the rights of its folder"));
+        }
+    }
 
     #[test]
     fn a_statement_is_compiled_once() {

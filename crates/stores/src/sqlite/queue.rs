@@ -34,7 +34,7 @@ pub(crate) enum Job {
     },
     /// Anything else that writes.
     Chore(Box<dyn Chore>),
-    /// Writes next to nothing, to see whether writing works again.
+    /// Writes as much as an append may need, to see whether writing works again.
     Probe,
     /// Ends the writer after what is queued.
     Close(oneshot::Sender<()>),

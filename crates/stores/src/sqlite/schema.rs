@@ -63,7 +63,7 @@ pub(crate) fn prepare(
     path: &Path,
     now: Millis,
 ) -> Result<u64, OpenError> {
-    let unusable = |error: rusqlite::Error| refused(path, error.to_string());
+    let unusable = |error: rusqlite::Error| refused(path, &error);
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(unusable)?;
     transaction.execute_batch(APPLIED).map_err(unusable)?;

@@ -57,14 +57,28 @@ pub(crate) fn is_failed_sync(error: &Error) -> bool {
     )
 }
 
+/// Whether there was no room. SQLite calls it an IO error where the index of its log found none.
+pub(crate) fn is_full(error: &Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE)
+}
+
+/// Whether what is stored is no database any more.
+pub(crate) fn is_damaged(error: &Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
 /// A SQLite error in the store's words.
 pub(crate) fn store_error(error: &Error) -> StoreError {
+    if is_full(error) {
+        return StoreError::Full;
+    }
+    if is_damaged(error) {
+        let what = format!("the database is damaged: {error}; restore a backup");
+        return StoreError::Unreadable(what);
+    }
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => StoreError::Full,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            StoreError::Unreadable(format!("the database is damaged: {error}; restore a backup"))
-        }
         _ => StoreError::Failed(error.to_string()),
     }
 }

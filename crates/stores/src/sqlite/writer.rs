@@ -15,6 +15,9 @@ use tokio::sync::{mpsc, oneshot};
 /// only come later.
 const BATCH_JOBS_MAX: usize = 256;
 
+/// What a probe writes: more than most appends. A smaller one finds room where they find none.
+const PROBE_BYTES: i64 = 64 * 1024;
+
 type Answer = Result<(), StoreError>;
 
 /// The writer.
@@ -79,7 +82,7 @@ impl Writer {
     }
 
     fn process(&mut self, jobs: &mut Vec<Job>) {
-        let began = self.clock.now();
+        let (began, changes) = (self.clock.now(), self.connection.total_changes());
         let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
         let mut result = self.attempt(jobs, &mut answers, Isolation::ChecksFirst);
         if let Err(Stop::Mixed) = result {
@@ -90,7 +93,10 @@ impl Writer {
                 // A clock that is set back makes it zero.
                 let took_ms = self.clock.now().0.saturating_sub(began.0).max(0);
                 self.shared.committed(took_ms.unsigned_abs());
-                self.shared.set_broken(None);
+                // A commit of nothing works on a full disk too.
+                if self.connection.total_changes() > changes {
+                    self.shared.set_broken(None);
+                }
             }
             Err(stop) => {
                 let error = self.give_up(stop, jobs);
@@ -209,8 +215,10 @@ fn perform(
         }
         Job::Chore(chore) => apart(connection, Isolation::Savepoints, || chore.run(connection)),
         Job::Probe => {
-            let sql = "UPDATE meta SET value = value WHERE name = 'epoch'";
-            execute(connection, sql)?;
+            // Removed and made anew: SQLite writes no page whose content stays the same.
+            execute(connection, "DELETE FROM meta WHERE name = 'probe'")?;
+            let sql = "INSERT INTO meta (name, value) VALUES ('probe', zeroblob(?1))";
+            connection.prepare_cached(sql)?.execute([PROBE_BYTES])?;
             Ok(Ok(()))
         }
         Job::Close(_) => Ok(Ok(())),
@@ -330,13 +338,44 @@ mod tests {
         assert_eq!(small.now_or_never(), Some(Err(StoreError::Full)));
         assert_eq!(large.now_or_never(), Some(Err(StoreError::Full)));
         assert_eq!(bench.writes.healthy(), Err(StoreError::Full));
+        // The call above left a probe in the queue, which finds no more room than the rows did.
+        bench.batch();
+        assert_eq!(bench.writes.healthy(), Err(StoreError::Full));
         bench.pages_max(1_000_000);
-        // The call above left a probe in the queue.
         bench.batch();
         assert_eq!(bench.writes.healthy(), Ok(()));
         let again = bench.insert("small", 1);
         bench.batch();
         assert_eq!(again.now_or_never(), Some(Ok(())));
+    }
+
+    #[test]
+    fn a_commit_of_nothing_says_nothing_of_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        bench.pages_max(1);
+        let large = bench.insert("large", 1_000_000);
+        bench.batch();
+        assert_eq!(large.now_or_never(), Some(Err(StoreError::Full)));
+        let mut nothing = bench.writes.perform(|_| Ok(()));
+        assert!((&mut nothing).now_or_never().is_none());
+        bench.batch();
+        assert_eq!(nothing.now_or_never(), Some(Ok(())));
+        assert_eq!(bench.writes.healthy(), Err(StoreError::Full));
+    }
+
+    #[test]
+    fn every_probe_reaches_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        let log = folder.path().join("waypost.db-wal");
+        let to_the_start = "PRAGMA wal_checkpoint(TRUNCATE)";
+        for _ in 0..2 {
+            bench.writer.connection.query_row(to_the_start, (), |_| Ok(())).unwrap();
+            bench.writer.process(&mut vec![Job::Probe]);
+            let bytes = std::fs::metadata(&log).unwrap().len();
+            assert!(bytes > PROBE_BYTES.unsigned_abs(), "{bytes} bytes are in the log");
+        }
     }
 
     #[test]

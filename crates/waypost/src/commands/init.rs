@@ -68,8 +68,8 @@ examples:
     expect: {status: paused_on_human}
 "#;
 
-/// The data folder of `waypost up` holds state, not source.
-const IGNORED: &str = ".waypost/";
+/// The data folder of `waypost up` holds state, not source, and `.env` holds keys.
+const IGNORED: [&str; 2] = [".waypost/", ".env"];
 
 /// Writes the project.
 pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
@@ -113,23 +113,27 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(|error| unwritable(path, &error))
 }
 
-/// Adds the data folder to `.gitignore`; whether there was anything to add.
+/// Adds what is not source to `.gitignore`; whether there was anything to add.
 fn ignore(path: &Path) -> Result<bool, Failure> {
     let present = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(unwritable(path, &error)),
     };
-    let entry = IGNORED.trim_end_matches('/');
-    if present.lines().any(|line| line.trim().trim_matches('/') == entry) {
+    let is_there = |entry: &str| {
+        present.lines().any(|line| line.trim().trim_matches('/') == entry.trim_end_matches('/'))
+    };
+    let missing: Vec<&str> = IGNORED.into_iter().filter(|entry| !is_there(entry)).collect();
+    if missing.is_empty() {
         return Ok(false);
     }
     let gap = if present.is_empty() || present.ends_with('\n') { "" } else { "\n" };
+    let lines = format!("{gap}{}\n", missing.join("\n"));
     let appended = OpenOptions::new()
         .append(true)
         .create(true)
         .open(path)
-        .and_then(|mut file| file.write_all(format!("{gap}{IGNORED}\n").as_bytes()));
+        .and_then(|mut file| file.write_all(lines.as_bytes()));
     appended.map(|()| true).map_err(|error| unwritable(path, &error))
 }
 

@@ -42,7 +42,9 @@ pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit, Failur
     let client = context.client()?;
     let body = json!(body);
     let asked = client.thread("run", args.wait, &body);
-    let body = context.progress().during("waiting for the agent", asked).await?;
+    let asked = context.progress().during("waiting for the agent", asked).await;
+    let busy_hint = threads::busy_hint(context, &thread);
+    let body = asked.map_err(|failure| threads::refused(&busy_hint, failure))?;
     let answer: ThreadAnswer = read(&body)?;
     if context.output.is_json() {
         context.output.document(&body)?;

@@ -12,6 +12,7 @@ use crate::served::{Kept, sources};
 use crate::signals::Signals;
 use clap::Args;
 use kernel::plan::mistake::Mistake;
+use serde_json::json;
 use server::project::{Project, ProjectError};
 use server::{OwnPort, PortError, Watch};
 use std::io::ErrorKind;
@@ -127,7 +128,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
         tracing::warn!("{warning}");
     }
     address::leave(data.path(), address);
-    if output.text(&format!("waypost listening on http://{address}")).is_err() {
+    if output.text(&listening(address, output.is_json())).is_err() {
         // Whoever closed standard output still wants the server.
         tracing::warn!("nobody reads standard output");
     }
@@ -156,6 +157,14 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     }
     drop(data);
     Ok(Exit::Ok)
+}
+
+/// The one line on standard output: where it listens, which `--port 0` leaves open.
+fn listening(address: SocketAddr, is_json: bool) -> String {
+    match is_json {
+        true => json!({"listening": format!("http://{address}")}).to_string(),
+        false => format!("waypost listening on http://{address}"),
+    }
 }
 
 async fn bind(args: &UpArgs, project: &Project) -> Result<TcpListener, Failure> {
@@ -256,6 +265,13 @@ async fn overdue(mut signals: Signals) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_it_listens_is_told_to_people_and_programs() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 8420));
+        assert_eq!(listening(address, false), "waypost listening on http://127.0.0.1:8420");
+        assert_eq!(listening(address, true), r#"{"listening":"http://127.0.0.1:8420"}"#);
+    }
 
     #[test]
     fn only_this_machine_may_reach_us() {

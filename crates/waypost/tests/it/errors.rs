@@ -259,6 +259,13 @@ fn online(told: &mut Told) {
         told.fails(name, &all);
     }
     told.fails("up-port-taken", &["up", "--demo", "--port", server.port()]);
+    server
+        .run(&["run", "create a meeting called Standup tomorrow at 9am", "--thread", "work"])
+        .code(3);
+    let more = ["--server", server.url.as_str(), "run", "and another", "--thread", "work"];
+    told.fails("run-thread-busy", &more);
+    let no_thread = ["--server", server.url.as_str(), "resume", "nobody", "--approve", "call_1"];
+    told.fails("resume-unknown", &no_thread);
     server.run(&["inbox", "answer", &ask, "name=Ada"]).code(0);
     let again = ["--server", server.url.as_str(), "inbox", "answer", ask.as_str(), "name=Eve"];
     told.fails("inbox-answer-decided", &again);

@@ -58,6 +58,10 @@ fn exit_codes_and_version_can_be_looked_up() {
     assert_eq!(numbers, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "124", "130"]);
     let version = waypost(folder.path(), &["--version"]).code(0).stdout;
     assert_eq!(version, format!("waypost {}\n", env!("CARGO_PKG_VERSION")));
+    let codes = waypost(folder.path(), &["--json", "help", "exit-codes"]).code(0).json();
+    assert_eq!(codes["items"][3]["code"], 3);
+    let version = waypost(folder.path(), &["--version", "--json"]).code(0).json();
+    assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
     let first = waypost(folder.path(), &["init", "shop"]).code(0);
     assert_eq!(first.stdout, "shop/waypost.toml\nshop/plans/hello/greet.yaml\nshop/.gitignore\n");
     let shop = folder.path().join("shop");
-    assert_eq!(fs::read_to_string(shop.join(".gitignore")).unwrap(), ".waypost/\n");
+    assert_eq!(fs::read_to_string(shop.join(".gitignore")).unwrap(), ".waypost/\n.env\n");
 
     fs::write(shop.join("waypost.toml"), "# mine\n").unwrap();
     let again = waypost(folder.path(), &["init", "shop"]).code(2);
@@ -81,7 +81,11 @@ fn init_keeps_what_a_gitignore_says() {
     write(folder.path(), &[(".gitignore", "/target")]);
     waypost(folder.path(), &["init"]).code(0);
     let text = fs::read_to_string(folder.path().join(".gitignore")).unwrap();
-    assert_eq!(text, "/target\n.waypost/\n");
+    assert_eq!(text, "/target\n.waypost/\n.env\n");
+    write(folder.path(), &[("other/.gitignore", "/.waypost\n")]);
+    waypost(folder.path(), &["init", "other"]).code(0);
+    let text = fs::read_to_string(folder.path().join("other/.gitignore")).unwrap();
+    assert_eq!(text, "/.waypost\n.env\n");
 }
 
 #[test]

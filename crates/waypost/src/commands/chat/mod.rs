@@ -57,11 +57,13 @@ pub(crate) struct ChatArgs {
 
 /// Runs `waypost chat`.
 pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit, Failure> {
+    let thread = args.thread.unwrap_or_else(threads::new_id);
     let mut chat = Chat {
         output: context.output,
         client: context.client()?,
         agent: args.agent,
-        thread: args.thread.unwrap_or_else(threads::new_id),
+        busy_hint: threads::busy_hint(context, &thread),
+        thread,
         lines: Lines::open(),
         spoken: String::new(),
         turn: 0,
@@ -77,6 +79,8 @@ struct Chat {
     client: Client,
     agent: Option<String>,
     thread: String,
+    /// What can be done when the thread waits for something else.
+    busy_hint: String,
     lines: Lines,
     /// What the agent says in its present turn, as far as it was heard.
     spoken: String,
@@ -160,7 +164,8 @@ impl Chat {
     /// Follows a request to its answer, and prints what is heard on the way.
     async fn follow(&mut self, door: &str, body: &Value) -> Result<ThreadAnswer, Failure> {
         (self.spoken, self.turn) = (String::new(), 0);
-        let mut stream = Stream::begin(&self.client, door, body).await?;
+        let begun = Stream::begin(&self.client, door, body).await;
+        let mut stream = begun.map_err(|failure| threads::refused(&self.busy_hint, failure))?;
         let mut cancelled = false;
         loop {
             let event = tokio::select! {

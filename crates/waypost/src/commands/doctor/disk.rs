@@ -2,6 +2,7 @@
 //! is left.
 
 use super::finding::Finding;
+use crate::address;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ const SPACE_FAIL_BYTES: u64 = 16 * 1024 * 1024;
 const SPACE_WARN_BYTES: u64 = 512 * 1024 * 1024;
 const MIB: u64 = 1024 * 1024;
 
-const RIGHTS: &str = "check its rights, or name another with `--data DIR`";
+const RIGHTS: &str = "check its rights and its room, or name another with `--data DIR`";
 
 /// All that is to say of a data folder; `is_served` says whether our server answers.
 pub(super) fn look(data: &Path, is_served: bool) -> Vec<Finding> {
@@ -97,8 +98,12 @@ fn held(data: &Path, is_served: bool) -> Finding {
             if is_served {
                 return Finding::ok("lock", what);
             }
-            let hint = "that process does not answer here: see `--server`, or stop it";
-            Finding::warn("lock", what, hint)
+            let pid = holder.strip_prefix("pid ").and_then(|rest| rest.split(' ').next());
+            let hint = match address::of_holder(data, pid.and_then(|pid| pid.parse().ok())) {
+                Some(url) => format!("that process listens elsewhere: `--server {url}`"),
+                None => "that process does not answer here: see `--server`, or stop it".to_owned(),
+            };
+            Finding::warn("lock", what, &hint)
         }
     }
 }
@@ -161,5 +166,8 @@ mod tests {
         let told = held(folder.path(), false).to_string();
         assert!(told.contains("held by pid 7 since now"), "{told}");
         assert_eq!(held(folder.path(), true).level, Level::Ok);
+        fs::write(folder.path().join("address"), "pid 7\nurl http://127.0.0.1:9\n").unwrap();
+        let told = held(folder.path(), false).to_string();
+        assert!(told.contains("`--server http://127.0.0.1:9`"), "{told}");
     }
 }
