@@ -1,7 +1,7 @@
 //! The upstreams while they run: started, kept in the catalog, shown and stopped. What is
 //! configured is there from the start to the end; what is stored comes and goes.
 
-use crate::upstreams::{Entry, Facts, config_of, stored};
+use crate::upstreams::{Entry, Facts, Ourselves, config_of, stored};
 use engine::refusal::Refusal;
 use engine::{Engine, ToolSource};
 use futures::future::{Either, select};
@@ -11,7 +11,6 @@ use kernel::ids::RealmId;
 use kernel::plan::mistake::{Mistake, Severity};
 use kernel::shelf::Shelf;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast::error::RecvError;
@@ -34,8 +33,8 @@ pub(crate) struct GatewayParts {
     pub(crate) remote: RemoteParts,
     /// The variables that stored providers may name.
     pub(crate) variables: Lookup,
-    /// The project's folder.
-    pub(crate) folder: PathBuf,
+    /// How this server itself is reached.
+    pub(crate) ourselves: Ourselves,
 }
 
 /// The upstreams of one server.
@@ -198,16 +197,52 @@ impl Gateway {
         finished
     }
 
-    /// What a stored provider leads to, if it can be used.
+    /// What a stored provider leads to, if it can be used beside the others. Whoever calls holds
+    /// `changing`.
     pub(crate) fn config_of(&self, entry: &Entry) -> Result<UpstreamConfig, Mistake> {
         let lookup = self.parts.variables.clone();
         let variables = move |name: &str| stored::may_name(name).then(|| lookup(name)).flatten();
-        config_of(entry, &self.parts.folder, &variables)
+        let config = config_of(entry, &variables)?;
+        if self.parts.ourselves.are(&config) {
+            let what = format!("`{}` leads back to this server", entry.name);
+            let mistake = Mistake::error(what).hint("its tools are here already");
+            return Err(entry.place.mistake(mistake));
+        }
+        let is_same = |member: &Member| {
+            member.facts.name != entry.name && member.facts.prefix == config.prefix
+        };
+        let other = self.members().into_iter().find(is_same);
+        match other.filter(|_| !config.prefix.is_empty()) {
+            None => Ok(config),
+            Some(Member { facts, .. }) => {
+                let (prefix, other, origin) = (&config.prefix, facts.name, facts.origin);
+                let what = format!("the tools of `{other}` ({origin}) begin with `{prefix}`, too");
+                Err(entry.place.mistake(Mistake::error(what).hint("give it another `prefix`")))
+            }
+        }
+    }
+
+    /// Does this to its end, also where whoever asked for it goes away meanwhile: what is stored
+    /// and what runs for it change together. Nothing only where the server is ending.
+    pub(crate) async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (done, answer) = oneshot::channel();
+        let working = async move {
+            // Whoever asked may be gone.
+            let _ = done.send(work.await);
+        };
+        self.parts.remote.spawn.task("stored providers", Box::pin(working));
+        answer.await.ok()
     }
 
     /// Starts a stored provider in the place of the one of its name; one that is left alone is only
-    /// shown. Whoever calls holds `changing`.
+    /// shown, and one that runs just so goes on. Whoever calls holds `changing`.
     pub(crate) async fn begin(&self, entry: &Entry, config: UpstreamConfig) {
+        if !entry.is_disabled() && self.runs_as(entry, &config) {
+            return;
+        }
         self.end(&entry.name).await;
         let running = (!entry.is_disabled()).then(|| {
             let remote = Arc::new(Remote::start(vec![config], self.parts.remote.clone()));
@@ -226,6 +261,17 @@ impl Gateway {
             running.as_ref().and_then(|running| running.remote.upstreams().first().cloned());
         let member = Member { facts: entry.facts(), upstream };
         self.stored().insert(entry.name.clone(), Kept { member, running });
+    }
+
+    /// Whether a stored provider runs with exactly this; then it is shown as the entry says.
+    fn runs_as(&self, entry: &Entry, config: &UpstreamConfig) -> bool {
+        let mut stored = self.stored();
+        let Some(Kept { member, .. }) = stored.get_mut(&entry.name) else { return false };
+        let is_same = member.upstream.as_ref().is_some_and(|known| known.config() == config);
+        if is_same {
+            member.facts = entry.facts();
+        }
+        is_same
     }
 
     /// Stops a stored provider; its tools are gone on return. Whoever calls holds `changing`.

@@ -241,6 +241,10 @@ fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
     match fs::read_to_string(&path) {
         Ok(text) => foreign::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(foreign::Found::default()),
+        Err(why) if why.kind() == io::ErrorKind::InvalidData => {
+            let message = "it is no text: it is not in UTF-8".to_owned();
+            Err(mistake(CLIENTS_FILE.to_owned(), message, "save it in UTF-8"))
+        }
         Err(why) => Err(ProjectError::Unreadable { path, why }),
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Behind {
     pub(super) models: Models,
     /// Where events go; none where nobody outside is reached.
     pub(super) sinks: Option<Wanted>,
+    /// How this server itself is reached.
+    pub(super) ourselves: Ourselves,
 }
 
 /// The models and sinks of the project, and its upstreams, without those that lead back to this
@@ -26,19 +28,13 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
     let variables = setup.variables.as_ref();
     let project = &setup.project;
     let mut upstreams = project.upstreams(variables).map_err(AssembleError::Upstreams)?;
+    let ourselves = ourselves(setup);
     if setup.alone {
         let models = opened(project.models_of_rules().map_err(AssembleError::Models)?)?;
-        return Ok(Behind { upstreams, configs: Vec::new(), models, sinks: None });
+        return Ok(Behind { upstreams, configs: Vec::new(), models, sinks: None, ourselves });
     }
     let models = opened(project.models(variables).map_err(AssembleError::Models)?)?;
     let configs = upstreams.configs(variables).map_err(AssembleError::Upstreams)?;
-    let has_folder = !project.folder.as_os_str().is_empty();
-    let ourselves = Ourselves {
-        address: setup.address,
-        port: project.config.server.port,
-        hosts: project.config.server.names(),
-        folder: has_folder.then(|| absolute(&project.folder)),
-    };
     let (back, ahead): (Vec<UpstreamConfig>, Vec<UpstreamConfig>) =
         configs.into_iter().partition(|config| ourselves.are(config));
     let leads_back = |name: &str| back.iter().any(|config| config.name == name);
@@ -51,7 +47,19 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
         0 => Wanted::on_a_pipe(sinks),
         _ => Wanted::all(sinks),
     };
-    Ok(Behind { upstreams, configs: ahead, models, sinks: Some(sinks) })
+    Ok(Behind { upstreams, configs: ahead, models, sinks: Some(sinks), ourselves })
+}
+
+/// How this server is reached, by its settings.
+fn ourselves(setup: &Setup) -> Ourselves {
+    let project = &setup.project;
+    let has_folder = !project.folder.as_os_str().is_empty();
+    Ourselves {
+        address: setup.address,
+        port: project.config.server.port,
+        hosts: project.config.server.names(),
+        folder: has_folder.then(|| absolute(&project.folder)),
+    }
 }
 
 /// The models that these configure; nobody is talked to yet.

@@ -17,7 +17,7 @@ use crate::public_url::PublicUrl;
 use crate::routes::router;
 use crate::secret::secret_key;
 use crate::sending::{Outlets, Wanted};
-use crate::upstreams::{Entry, Upstreams, absolute};
+use crate::upstreams::{Entry, Upstreams};
 use crate::vault::FileVault;
 use crate::zones::SystemZones;
 use axum::Router;
@@ -122,7 +122,7 @@ impl HeldVault {
 
 /// Builds a server on the current tokio runtime and lets it go on with what it left undone.
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
-    let Behind { upstreams, configs, models, sinks } = behind(&setup)?;
+    let Behind { upstreams, configs, models, sinks, ourselves } = behind(&setup)?;
     let (brought, setup) = brought(setup);
     let Setup { project, data, address, admin_key, secret_key: given_key, extra, .. } = setup;
     let (variables, supervisor, fatal) = (setup.variables, setup.supervisor, setup.fatal);
@@ -179,8 +179,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     warnings.extend(load(&engine, definitions.as_ref(), brought).await?);
     engine.keep_recovering();
     let sinks = begun_sinks(outlets, &engine, &realm).await?;
-    let folder = absolute(&project.folder);
-    let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, folder };
+    let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, ourselves };
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
     gateway.watch_arrivals();

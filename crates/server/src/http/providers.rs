@@ -8,6 +8,7 @@ use crate::error::Failure;
 use crate::gateway::Gateway;
 use crate::params::{Named, short};
 use crate::upstreams::stored::{KIND, entry_of};
+use crate::upstreams::{Entry, shown_url};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -16,16 +17,25 @@ use engine::refusal::{Refusal, RefusalKind};
 use kernel::contracts::{Definition, StoreError};
 use kernel::ids::RealmId;
 use kernel::plan::mistake::Mistake;
+use serde_json::Value;
 use wire::rest::Provider;
 
-/// `GET /providers/{refName}`.
+/// `GET /providers/{refName}`. What may be a secret in an address is for administrators.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    headers: HeaderMap,
     Named(name): Named,
 ) -> Result<Response, Failure> {
     let definition = stored(&doors.gateway, &doors.caller().realm, &name).await?;
-    let definition = definition.ok_or_else(|| missing(&name))?;
-    Ok(tagged(Json(definition.body).into_response(), definition.version))
+    let Definition { mut body, version, .. } = definition.ok_or_else(|| missing(&name))?;
+    if doors.entrance.administrator(&headers).is_err() {
+        for key in ["baseUrl", "document"] {
+            if let Some(Value::String(url)) = body.get_mut(key) {
+                *url = shown_url(url);
+            }
+        }
+    }
+    Ok(tagged(Json(body).into_response(), version))
 }
 
 /// `PUT /providers/{refName}`: 201 for the first version, 200 for the next ones.
@@ -36,35 +46,50 @@ pub(crate) async fn store(
     headers: HeaderMap,
     Posted(mut provider): Posted<Provider>,
 ) -> Result<(StatusCode, Response), Failure> {
-    let gateway = &doors.gateway;
     named_by_path(&mut provider, &name)?;
-    if let Some(facts) = gateway.configured(&name) {
+    if let Some(facts) = doors.gateway.configured(&name) {
         let message = format!("upstream `{name}` is configured in {}", facts.origin);
         return Err(Refusal::new(RefusalKind::Conflict, "upstream_configured", message)
             .hint("store it under another name")
             .into());
     }
     let entry = entry_of(&name, &provider).map_err(unusable)?;
-    let config = gateway.config_of(&entry).map_err(unusable)?;
-    let _changing = gateway.changing.lock().await;
-    let expected = expected(gateway, &caller.realm, &name, Condition::of(&headers)?).await?;
+    let condition = Condition::of(&headers)?;
     let definition = Definition {
         kind: KIND.to_owned(),
-        name: name.clone(),
+        name,
         version: 0,
         // A provider is plain data; writing it as JSON cannot fail.
         body: serde_json::to_value(&provider).unwrap_or_default(),
         updated_at: doors.engine.clock().now(),
     };
-    let put = gateway.definitions().put(&caller.realm, definition, expected).await;
+    let storing = doors.clone();
+    let stored = doors.gateway.to_the_end(async move {
+        put_and_begun(&storing.gateway, &caller.realm, (definition, condition), &entry).await
+    });
+    let Definition { body, version, .. } = stored.await.unwrap_or_else(|| Err(ending()))?;
+    let status = if version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, tagged(Json(body).into_response(), version)))
+}
+
+/// Stores it and lets it run, one after the other for all callers.
+async fn put_and_begun(
+    gateway: &Gateway,
+    realm: &RealmId,
+    (definition, condition): (Definition, Condition),
+    entry: &Entry,
+) -> Result<Definition, Failure> {
+    let _changing = gateway.changing.lock().await;
+    let config = gateway.config_of(entry).map_err(unusable)?;
+    let name = entry.name.as_str();
+    let expected = expected(gateway, realm, name, condition).await?;
+    let put = gateway.definitions().put(realm, definition, expected).await;
     let definition = put.map_err(|error| match error {
         StoreError::Conflict(_) => stale(format!("provider `{name}` has another version")),
         other => Refusal::from(other).into(),
     })?;
-    gateway.begin(&entry, config).await;
-    let version = definition.version;
-    let status = if version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, tagged(Json(definition.body).into_response(), version)))
+    gateway.begin(entry, config).await;
+    Ok(definition)
 }
 
 /// `DELETE /providers/{refName}`.
@@ -73,16 +98,25 @@ pub(crate) async fn remove(
     Administrator(caller): Administrator,
     Named(name): Named,
 ) -> Result<StatusCode, Failure> {
-    let gateway = &doors.gateway;
+    let removing = doors.clone();
+    let removed = doors.gateway.to_the_end(async move {
+        deleted_and_ended(&removing.gateway, &caller.realm, &name).await
+    });
+    removed.await.unwrap_or_else(|| Err(ending()))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes it out of the store and ends it.
+async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Result<(), Failure> {
     let _changing = gateway.changing.lock().await;
-    let deleted = gateway.definitions().delete(&caller.realm, KIND, &name).await;
+    let deleted = gateway.definitions().delete(realm, KIND, name).await;
     if !deleted.map_err(Refusal::from)? {
-        return Err(missing(&name));
+        return Err(missing(name));
     }
     // A configured one of the same name was never replaced by what was stored.
-    gateway.log_out(&name).await;
-    gateway.end(&name).await;
-    Ok(StatusCode::NO_CONTENT)
+    gateway.log_out(name).await;
+    gateway.end(name).await;
+    Ok(())
 }
 
 /// A provider is stored under the name in its path; one without a name gets it from there.
@@ -127,6 +161,11 @@ fn missing(name: &str) -> Failure {
     Refusal::not_found("stored provider", short(name))
         .hint("`GET /api/v1/upstreams` lists all upstreams, stored ones too")
         .into()
+}
+
+/// The server ends, and the work with it.
+fn ending() -> Failure {
+    Refusal::from(StoreError::Closed).into()
 }
 
 fn unusable(mistake: Mistake) -> Failure {

@@ -55,6 +55,13 @@ fn what_is_no_text_is_told_by_its_name() {
     let error = load(folder.path()).unwrap_err().to_string();
     let told = "plans/a/one.yaml: error: the plan is no text: it is not in UTF-8; hint: ";
     assert!(error.starts_with(told), "{error}");
+    let folder = project(&[]);
+    fs::write(folder.path().join(".mcp.json"), [0xff, 0xfe, 0x7b, 0x00]).unwrap();
+    let error = load(folder.path()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        ".mcp.json: error: it is no text: it is not in UTF-8; hint: save it in UTF-8"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One upstream as a file writes it: which way leads to it, and what we say of it beside. Nothing
 //! is looked up yet, so an entry can be shown, moved to another file and checked without a server.
 
-use super::expand::{Around, expanded};
+use super::expand::{Around, expanded, has_variables};
 use super::keys::{Dialect, Keys, Own};
 use super::oauth::Oauth;
 use super::rest::RestWay;
@@ -9,6 +9,7 @@ use super::sendable::{env_of, headers_of, program, shown_url, url_of};
 use super::text::{Named, Text};
 use crate::layer::Place;
 use kernel::plan::mistake::{Mistake, meant};
+use std::path::Path;
 use tools::remote::{UpstreamConfig, UpstreamKind};
 
 /// The longest name of an upstream, and the longest prefix.
@@ -191,6 +192,24 @@ impl Entry {
             return Some(prefix.mistake(Mistake::error(what).hint(hint)));
         }
         None
+    }
+
+    /// What keeps it from being used, whatever its variables hold.
+    pub fn unusable(&self) -> Option<Mistake> {
+        // Fits in the place of most of them.
+        let around = Around { folder: Path::new(""), variables: &|_| Some("1".to_owned()) };
+        let unsent = |url: &Text, headers: &Named| {
+            let is_plain = !has_variables(&url.text);
+            let url = if is_plain { url_of(url, &around) } else { expanded(url, &around) };
+            url.err().or_else(|| headers_of(headers, &around).err())
+        };
+        self.misnamed().or_else(|| match &self.way {
+            Some(Way::Http { url, headers } | Way::Rpc { url, headers, .. }) => {
+                unsent(url, headers)
+            }
+            Some(Way::Stdio { env, .. }) => env_of(env, &around).err(),
+            Some(Way::Rest(_)) | None => None,
+        })
     }
 
     /// What to connect to, with everything looked up; relative paths begin at the project's folder.

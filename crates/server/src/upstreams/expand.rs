@@ -60,6 +60,11 @@ pub(crate) fn has_variables(text: &str) -> bool {
     pieces(text).iter().any(|piece| !matches!(piece, Piece::Plain(_)))
 }
 
+/// Whether a variable that somebody sets stands in it.
+pub(crate) fn names_variable(text: &str) -> bool {
+    pieces(text).iter().any(|piece| matches!(piece, Piece::Variable { .. }))
+}
+
 /// The same text with a variable for everything that an editor would ask for, and the names of
 /// those variables.
 pub(crate) fn without_inputs(text: &str) -> (String, Vec<String>) {
@@ -214,5 +219,6 @@ mod tests {
         assert_eq!(names, ["API_KEY", "_2ND"]);
         assert_eq!(without_inputs("${input:x").0, "${input:x");
         assert!(has_variables("x${A}") && !has_variables("x$A"));
+        assert!(names_variable("x${A:-}") && !names_variable("${workspaceFolder}"));
     }
 }

@@ -32,6 +32,7 @@ pub fn read(file: &str, text: &str, project: Option<&str>) -> Result<Found, Vec<
         let what = format!("the file has {} bytes, more than {FILE_BYTES_MAX}", text.len());
         return Err(vec![Place::whole(file).mistake(Mistake::error(what))]);
     }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
         return Ok(Found::default());
     }
@@ -162,23 +163,32 @@ mod tests {
         assert!(found.warnings.is_empty(), "{:?}", found.warnings);
         assert_eq!(read("a.json", "  ", None), Ok(Found::default()));
         assert_eq!(read("a.json", "{}", None), Ok(Found::default()));
+        assert_eq!(read("a.json", "\u{feff}\r\n", None), Ok(Found::default()));
+        let windows = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        assert_eq!(read(".mcp.json", &windows, None), Ok(found));
     }
 
     #[test]
     fn codex_is_read() {
-        let text = "model = \"x\"\n[mcp_servers.a]\ncommand = \"npx\"\nenv_vars = [\"TOKEN\"]\n\
-                    tool_timeout_sec = 60.5\n[mcp_servers.b]\nurl = \"https://b.example/mcp\"\n\
+        let text = "model = \"x\"\n[mcp_servers.a]\ncommand = \"npx\"\n\
+                    env_vars = [\"TOKEN\", { name = \"KEY\", source = \"local\" }]\n\
+                    tool_timeout_sec = 0\n[mcp_servers.b]\nurl = \"https://b.example/mcp\"\n\
                     bearer_token_env_var = \"B\"\nhttp_headers = { X = \"1\" }\nenabled = false\n\
                     env_http_headers = { Y = \"Z\" }\nenabled_tools = [\"x\"]\n";
         let found = read(".codex/config.toml", text, None).unwrap();
         assert_eq!(
             told(&found.entries),
             [
-                "a stdio npx .codex/config.toml:2 [TOKEN]",
+                "a stdio npx .codex/config.toml:2 [TOKEN,KEY]",
                 "b http https://b.example/mcp .codex/config.toml:6 [Authorization,X,Y]",
             ]
         );
         assert!(found.entries[1].is_disabled());
+        let timeout_ms = |seconds: &str| {
+            let text = format!("[mcp_servers.a]\ncommand = \"x\"\ntool_timeout_sec = {seconds}\n");
+            read("config.toml", &text, None).unwrap().entries[0].facts().timeout_ms
+        };
+        assert_eq!(["0", "60.5", "60"].map(timeout_ms), [None, None, Some(60_000)]);
     }
 
     #[test]

@@ -259,12 +259,12 @@ impl Keys {
                 self.headers.extend(named.into_iter().map(|(header, name)| (header, of(name))));
             }
             "env_vars" => {
-                let names = reading.texts(key, value).unwrap_or_default();
+                let names = reading.texts(key, &names_alone(value)).unwrap_or_default();
                 self.env.extend(names.into_iter().map(|name| (name.text.clone(), of(name))));
             }
             "tool_timeout_sec" => {
-                // Codex takes fractions too; those are left to the limits.
-                if let Shape::Whole(seconds) = value.value {
+                // Codex takes fractions and 0 too; those are left to the limits.
+                if let Shape::Whole(seconds @ 1..) = value.value {
                     self.own.timeout_ms = Some(seconds.saturating_mul(1_000));
                 }
             }
@@ -272,6 +272,20 @@ impl Keys {
             _ => {}
         }
     }
+}
+
+/// The same list with names alone: Codex may say beside one where it reads it.
+fn names_alone(value: &Written) -> Written {
+    let Written { place, value: Shape::List(items) } = value else { return value.clone() };
+    let alone = |item: &Written| {
+        if let Shape::Table(table) = &item.value
+            && let Some((_, name)) = table.get("name")
+        {
+            return name.clone();
+        }
+        item.clone()
+    };
+    Written { place: place.clone(), value: Shape::List(items.iter().map(alone).collect()) }
 }
 
 /// The variable of this name.

@@ -30,6 +30,7 @@ pub use expand::Variables;
 pub use moved::{Moved, moved};
 pub(crate) use ourselves::Ourselves;
 pub(crate) use sections::Sections;
+pub use sendable::shown_url;
 pub(crate) use show::cleaned;
 pub use show::shown;
 
@@ -126,15 +127,15 @@ impl Upstreams {
     }
 }
 
-/// What to connect to for an entry that stands in no file.
+/// What to connect to for an entry that stands in no file. It has no folder either: whoever stored
+/// it is not told where we are.
 pub(crate) fn config_of(
     entry: &Entry,
-    folder: &Path,
     variables: &Variables<'_>,
 ) -> Result<UpstreamConfig, Mistake> {
     match entry.misnamed() {
         Some(mistake) => Err(mistake),
-        None => entry.config(&Around { folder, variables }),
+        None => entry.config(&Around { folder: Path::new(""), variables }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `oauth` of an entry: how a login at an MCP server goes, where the server does not say all of it
 //! itself. In a client's file it is written in the words of that client.
 
-use super::expand::{Around, expanded, has_variables};
+use super::expand::{Around, expanded, names_variable};
 use super::text::{Reading, Text};
 use super::written::{Shape, Word, Written};
 use crate::layer::Place;
@@ -112,7 +112,7 @@ impl Oauth {
     pub(super) fn stored(stored: &ProviderOauth, place: &Place) -> Result<Self, Mistake> {
         let text = |text: &String| Text { text: text.clone(), place: place.clone() };
         let secret = stored.client_secret.as_deref();
-        if secret.is_some_and(|secret| !has_variables(secret)) {
+        if secret.is_some_and(|secret| !names_variable(secret)) {
             let what = "`clientSecret` says its value, and secrets are not stored";
             let hint = "name a variable, as in `${WAYPOST_PROVIDER_SECRET}`, and set it";
             return Err(place.mistake(Mistake::error(what).hint(hint)));

@@ -64,14 +64,37 @@ pub(super) fn env_of(env: &Named, around: &Around<'_>) -> Result<Vec<(String, Se
     env.iter().map(variable).collect()
 }
 
-/// An address without what may be a secret: password, query and fragment.
-pub(crate) fn shown_url(url: &str) -> String {
+/// An address without what may be a secret: password, query and fragment. Also of what is none yet:
+/// a slip of the pen shows no more than an address does.
+pub fn shown_url(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let url = &url[..end];
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.rsplit('@').next().unwrap_or_default().to_owned();
+    };
     let host_end = rest.find('/').unwrap_or(rest.len());
     match rest[..host_end].rfind('@') {
         Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
         None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_what_may_be_a_secret() {
+        for (url, expected) in [
+            ("https://u:hunter2@a.example/mcp?key=hunter3#x", "https://a.example/mcp"),
+            ("https://hunter2@a.example", "https://a.example"),
+            ("https://a.example/x@y", "https://a.example/x@y"),
+            ("u:hunter2@a.example/mcp?key=hunter3", "a.example/mcp"),
+            ("https:/u:hunter2@a.example/mcp", "a.example/mcp"),
+            ("${HUB}/mcp", "${HUB}/mcp"),
+            ("", ""),
+        ] {
+            assert_eq!(shown_url(url), expected, "{url}");
+        }
     }
 }

@@ -97,12 +97,16 @@ fn shown_by(auth: &RestAuth) -> Vec<String> {
     }
 }
 
-/// The password and the query of an address.
+/// The password and the query of an address, and each value in that. One who has no password may be
+/// a key.
 fn of_url(url: &str) -> Vec<&str> {
     let query = url.split_once('?').map(|(_, query)| query);
+    let pairs = query.into_iter().flat_map(|query| query.split('&'));
+    let values = pairs.filter_map(|pair| Some(pair.split_once('=')?.1));
     let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next();
-    let password = host.and_then(|host| host.rsplit_once('@')?.0.split_once(':'));
-    query.into_iter().chain(password.map(|(_, password)| password)).collect()
+    let user = host.and_then(|host| host.rsplit_once('@')).map(|(user, _)| user);
+    let password = user.map(|user| user.split_once(':').map_or(user, |(_, password)| password));
+    query.into_iter().chain(values).chain(password).collect()
 }
 
 fn told(facts: &Facts) -> Upstream {
@@ -203,5 +207,8 @@ mod tests {
             "no answer at http://u:***@a.example/mcp?*** (***): ***"
         );
         assert!(of_url("http://a.example/x@y").is_empty());
+        let told = "the key hunter3 is unknown".to_owned();
+        assert_eq!(without_secrets(told, &config), "the key *** is unknown");
+        assert_eq!(of_url("http://key@a.example/mcp?a=b&c=d"), ["a=b&c=d", "b", "d", "key"]);
     }
 }

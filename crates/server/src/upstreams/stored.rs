@@ -2,7 +2,7 @@
 //! must be secret is named as a variable, and only those that the operator named for it count.
 
 use super::entry::Entry;
-use super::expand::has_variables;
+use super::expand::names_variable;
 use super::keys::{Dialect, Keys, Own};
 use super::oauth::Oauth;
 use super::text::Text;
@@ -37,16 +37,18 @@ pub(crate) fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake
     let place = Place::whole(&format!("stored provider `{name}`"));
     let text = |text: &str| Text { text: text.to_owned(), place: place.clone() };
     let texts = |all: &[String]| -> Vec<Text> { all.iter().map(|one| text(one)).collect() };
-    if let Some((header, _)) = provider.headers.iter().find(|(_, value)| !has_variables(value)) {
-        let what = format!("the header `{header}` says its value, and secrets are not stored");
-        let hint = format!("name a variable, as in `Bearer ${{{PREFIX}TOKEN}}`, and set it");
-        return Err(place.mistake(Mistake::error(what).hint(hint)));
+    if let Some(mistake) = outspoken(provider) {
+        return Err(place.mistake(mistake));
     }
     let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
     if let Some(document) = provider.document.as_deref().filter(|document| !is_url(document)) {
         let what = format!("`{document}` is no URL of a document");
         let hint = "a stored provider reads no files; `[providers.<name>]` of waypost.toml may";
         return Err(place.mistake(Mistake::error(what).hint(hint)));
+    }
+    if provider.timeout_ms == Some(0) {
+        let what = "`timeoutMs` must be a whole number from 1 on, and is 0";
+        return Err(place.mistake(Mistake::error(what)));
     }
     let oauth = provider.oauth.as_ref().map(|oauth| Oauth::stored(oauth, &place)).transpose()?;
     let headers = provider.headers.iter().map(|(name, value)| (name.clone(), text(value)));
@@ -72,6 +74,29 @@ pub(crate) fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake
     Entry::new(Dialect::Providers, (name, &place), keys)
 }
 
+/// A secret that the provider says itself, as far as one can be told from anything else.
+fn outspoken(provider: &Provider) -> Option<Mistake> {
+    if let Some((header, _)) = provider.headers.iter().find(|(_, value)| !names_variable(value)) {
+        let what = format!("the header `{header}` says its value, and secrets are not stored");
+        let hint = format!("name a variable, as in `Bearer ${{{PREFIX}TOKEN}}`, and set it");
+        return Some(Mistake::error(what).hint(hint));
+    }
+    let addresses =
+        [("baseUrl", Some(&provider.base_url)), ("document", provider.document.as_ref())];
+    let says = |url: &String| user_of(url).is_some_and(|user| !names_variable(user));
+    let (key, _) = addresses.into_iter().find(|(_, url)| url.is_some_and(says))?;
+    let what = format!("`{key}` says who logs in, and secrets are not stored");
+    let hint = format!("name a variable, as in `https://me:${{{PREFIX}PASSWORD}}@host`");
+    Some(Mistake::error(what).hint(hint))
+}
+
+/// What stands before the host of an address: a name, a password.
+fn user_of(url: &str) -> Option<&str> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next()?;
+    host.rsplit_once('@').map(|(user, _)| user)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +118,18 @@ mod tests {
         let literal = json!({"baseUrl": "https://a.example", "headers": {"X-Key": "hunter2"}});
         let told = entry(literal).unwrap_err();
         assert!(told.contains("secrets are not stored") && !told.contains("hunter2"), "{told}");
+        for url in ["https://me:hunter2@a.example/mcp", "https://hunter2@a.example", "x:hunter2@y"]
+        {
+            for body in [json!({"baseUrl": url}), json!({"baseUrl": "https://b", "document": url})]
+            {
+                let told = entry(body).unwrap_err();
+                assert!(told.contains("says who logs in") && !told.contains("hunter2"), "{told}");
+            }
+        }
+        let named = json!({"baseUrl": "https://me:${WAYPOST_PROVIDER_CRM}@a.example/x@y"});
+        assert!(entry(named).is_ok());
+        let never = json!({"baseUrl": "https://a.example", "timeoutMs": 0});
+        assert!(entry(never).unwrap_err().contains("`timeoutMs` must be"));
         let file = json!({"baseUrl": "https://a.example", "document": "/etc/passwd"});
         assert!(entry(file).unwrap_err().contains("reads no files"));
         assert!(entry(json!({"baseUrl": "https://a.example", "providerType": "SOAP"})).is_err());

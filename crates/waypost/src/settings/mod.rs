@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use server::config::{AdminRule, Config};
 use server::layer::{Layer, Source};
 use server::project::{CONFIG_FILE, DEMO_SETTINGS};
+use server::upstreams::shown_url;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -105,6 +106,15 @@ impl Settings {
         Err(Failure::usage("there are mistakes in the settings").lines(lines))
     }
 
+    /// What would hold if the project's own file said this.
+    pub(crate) fn with_file(&self, file: &str, text: &str) -> Result<Config, Vec<Mistake>> {
+        let is_other = |layer: &&Layer| layer.source != Source::File(file.to_owned());
+        let mut layers: Vec<Layer> = self.layers.iter().filter(is_other).cloned().collect();
+        let last = layers.iter().rposition(|layer| matches!(layer.source, Source::File(_)));
+        layers.insert(last.map_or(0, |last| last + 1), Layer::file(file, text));
+        Config::layered(&layers)
+    }
+
     /// The files that were read, the one that goes first at the end.
     pub(crate) fn files(&self) -> Vec<&str> {
         let mut files = Vec::new();
@@ -147,6 +157,10 @@ fn layer(path: &Path) -> Result<Option<Layer>, Failure> {
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
             Ok(None)
         }
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            let what = format!("`{file}` is no text: it is not in UTF-8");
+            Err(Failure::usage(what).hint("save it in UTF-8"))
+        }
         Err(error) => Err(Failure::usage(format!("cannot read `{file}`: {error}"))
             .hint("check its rights: settings that are not read would be missed in silence")),
     }
@@ -184,7 +198,7 @@ fn written(layer: &Layer) -> Vec<Setting> {
     // Both read well: the text was read as settings before.
     let values: Map<String, Value> = toml::from_str(&layer.text).unwrap_or_default();
     if let Ok(table) = DeTable::parse(&layer.text) {
-        collect(layer, (table.get_ref(), &Value::Object(values)), "", &mut all);
+        collect(layer, (table.get_ref(), &Value::Object(values)), &[], &mut all);
     }
     all
 }
@@ -192,45 +206,38 @@ fn written(layer: &Layer) -> Vec<Setting> {
 fn collect(
     layer: &Layer,
     (table, values): (&DeTable<'_>, &Value),
-    path: &str,
+    path: &[&str],
     all: &mut Vec<Setting>,
 ) {
     for (key, value) in table {
         let name: &str = key.get_ref();
         let inner = &values[name];
-        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let path = [path, &[name]].concat();
         match value.get_ref().as_table() {
             Some(table) => collect(layer, (table, inner), &path, all),
             None => {
                 let origin = Origin::At(layer.origin(&key.span()));
-                let value = if is_secret(&path) { json!("set") } else { inner.clone() };
-                all.push(Setting { key: path, value, origin });
+                all.push(Setting { key: path.join("."), value: told(&path, inner), origin });
             }
         }
     }
 }
 
-/// Whether the value is one that an upstream, a provider of models or a receiver of events is given
-/// and nobody else should see.
-fn is_secret(path: &str) -> bool {
-    if path.starts_with("events.sinks.") {
-        return path.ends_with(".secret");
-    }
-    // The name of a model may have dots.
-    if path.starts_with("models.") {
-        return path.ends_with(".api_key") || path.contains(".headers.");
-    }
-    let mut words = path.split('.');
-    let table = match (words.next(), words.next()) {
-        (Some("mcp"), Some("servers")) => words.nth(1),
-        (Some("providers"), Some(_)) => words.next(),
-        _ => None,
+/// The value, without what an upstream, a provider of models or a receiver of events is given and
+/// nobody else should see. The path is one of words: a name may have dots.
+fn told(path: &[&str], value: &Value) -> Value {
+    let below = match path {
+        ["mcp", "servers", _, below @ ..] | ["providers", _, below @ ..] => below,
+        ["models", _, "api_key"]
+        | ["models", _, "headers", ..]
+        | ["events", "sinks", _, "secret"] => return json!("set"),
+        _ => return value.clone(),
     };
-    // What stands below it has a name of its own.
-    match (table, words.next()) {
-        (Some("env" | "headers" | "auth"), below) => below.is_some(),
-        (Some("oauth"), below) => below == Some("client_secret"),
-        _ => false,
+    match (below, value) {
+        (["env" | "headers" | "auth", _, ..] | ["oauth", "client_secret"], _) => json!("set"),
+        // A password or a key may stand in an address.
+        (["url" | "base_url" | "document"], Value::String(url)) => json!(shown_url(url)),
+        _ => value.clone(),
     }
 }
 
@@ -390,7 +397,10 @@ mod tests {
     fn what_upstreams_are_given_is_not_shown() {
         let text = "[mcp.servers.a]\ncommand = \"x\"\nenv = { T = \"hunter2\" }\n\
                     oauth = { client_id = \"me\", client_secret = \"hunter2\" }\n\
-                    [providers.b]\ntype = \"rest\"\nbase_url = \"http://b.example\"\n\
+                    [mcp.servers.\"c.d\"]\nurl = \"http://u:hunter2@c.example/mcp?k=hunter2\"\n\
+                    headers = { X = \"hunter2\" }\n\
+                    [providers.b]\ntype = \"rest\"\nbase_url = \"http://hunter2@b.example\"\n\
+                    document = \"https://b.example/api.json?key=hunter2\"\n\
                     auth = { type = \"bearer\", token = \"hunter2\" }\n";
         let told: Vec<String> = written(&Layer::file("a.toml", text))
             .iter()
@@ -400,6 +410,9 @@ mod tests {
         assert!(told.contains(&"mcp.servers.a.env.T \"set\"".to_owned()), "{told:?}");
         assert!(told.contains(&"providers.b.auth.token \"set\"".to_owned()), "{told:?}");
         assert!(told.contains(&"mcp.servers.a.oauth.client_id \"me\"".to_owned()), "{told:?}");
+        assert!(told.contains(&"mcp.servers.c.d.headers.X \"set\"".to_owned()), "{told:?}");
+        let url = "mcp.servers.c.d.url \"http://c.example/mcp\"";
+        assert!(told.contains(&url.to_owned()), "{told:?}");
         let secret = "mcp.servers.a.oauth.client_secret \"set\"";
         assert!(told.contains(&secret.to_owned()), "{told:?}");
         assert!(!told.concat().contains("hunter2"), "{told:?}");

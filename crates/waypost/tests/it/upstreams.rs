@@ -3,6 +3,7 @@
 use crate::process::{Server, waypost, waypost_with, write};
 use serde_json::{Value, json};
 use std::fs;
+use std::thread;
 use std::time::Duration;
 use testkit::harness::wait_for;
 
@@ -78,6 +79,47 @@ fn the_servers_of_clients_are_found_and_taken_over() {
     waypost_with(place, &["mcp", "import", "cursor"], &variables).code(2).says(".cursor/mcp.json");
 }
 
+#[test]
+fn what_cannot_be_taken_over_is_left_out_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let json = r#"{"mcpServers": {
+        "My Git": {"command": "one"}, "My-Git": {"command": "two"}, "": {"command": "three"},
+        "bad": {"url": "https://a.example/mcp", "headers": {"A B": "hunter2"}},
+        "good": {"url": "https://a.example", "headers": {"X": "${input:key}"}, "envFile": ".env"}
+    }}"#;
+    write(place, &[("waypost.toml", NOBODY), ("mcp.json", json)]);
+    let report = waypost(place, &["--json", "mcp", "import", "mcp.json", "--write"]).code(0).json();
+    let why: Vec<&Value> =
+        report["servers"].as_array().unwrap().iter().map(|server| &server["leftOut"]).collect();
+    assert_eq!(why[0], &Value::Null);
+    assert_eq!(why[1], "`My-Git` is in mcp.json:2 already");
+    assert_eq!(why[2], "it has no name");
+    assert_eq!(why[3], "the header `A B` cannot be sent");
+    assert_eq!(why[4], &Value::Null);
+    assert_eq!(report["servers"][4]["asked"], json!(["KEY"]));
+    let warning = report["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("`envFile` of `mcpServers.good` is not followed"), "{report}");
+    let text = fs::read_to_string(place.join("waypost.toml")).unwrap();
+    assert_eq!(text.matches("[mcp.servers.").count(), 2, "{text}");
+    assert!(text.contains("command = \"one\"") && text.contains("[mcp.servers.good]"), "{text}");
+}
+
+#[test]
+fn of_those_who_add_a_name_at_once_one_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    write(place, &[("waypost.toml", NOBODY)]);
+    let add = || waypost(place, &["mcp", "add", "web", "https://a.example/mcp"]);
+    let codes: Vec<Option<i32>> = thread::scope(|scope| {
+        let adding: Vec<_> = (0..4).map(|_| scope.spawn(add)).collect();
+        adding.into_iter().map(|added| added.join().unwrap().code).collect()
+    });
+    assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 1, "{codes:?}");
+    let text = fs::read_to_string(place.join("waypost.toml")).unwrap();
+    assert_eq!(text.matches("[mcp.servers.web]").count(), 1, "{text}");
+}
+
 /// The upstream of this name, once it is in this state.
 fn upstream(server: &Server, name: &str, state: &str) -> Value {
     wait_for(&format!("`{name}` to be {state}"), CONNECT_LIMIT, || {
@@ -117,6 +159,21 @@ fn the_tools_of_a_server_behind_this_one_are_ours() {
     assert!(failed.stderr.contains("upstream `demo` (.mcp.json:1) cannot be used"), "{failed:#?}");
     server.run(&["mcp", "test", "dmeo"]).code(1).says("did you mean `demo`?");
     server.run(&["mcp", "test", "off"]).code(1).says("disabled");
+}
+
+#[test]
+fn one_that_was_added_since_the_start_can_be_tested() {
+    let behind = Server::demo();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let port = behind.url.rsplit(':').next().unwrap();
+    let settings =
+        format!("[server]\nport = {port}\n[mcp.servers.new]\nurl = \"{}/mcp\"\n", behind.url);
+    write(place, &[("waypost.toml", &settings)]);
+    let tested = waypost(place, &["mcp", "test", "new"]).code(0);
+    let tested = tested.says("takes it up when it is started again");
+    assert!(tested.stdout.contains("state      ready"), "{tested:#?}");
+    waypost(place, &["mcp", "test", "nwe"]).code(1).says("there is no upstream `nwe`");
 }
 
 #[test]

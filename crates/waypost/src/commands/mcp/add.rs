@@ -1,9 +1,11 @@
 //! `waypost mcp add`: writes one server into the project's `waypost.toml`.
 
-use super::writing::append;
+use super::upstream::lookup;
+use super::writing::{Beside, append};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::place::project_folder;
+use crate::settings::Settings;
 use clap::Args;
 use serde_json::json;
 use server::layer::Place;
@@ -69,7 +71,11 @@ fn variable(text: &str) -> Result<(String, String), String> {
 /// Writes it.
 pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit, Failure> {
     let table = table(args)?;
-    let file = append(&args.project(), std::slice::from_ref(&table))?;
+    let folder = args.project();
+    let settings = Settings::load(Some(folder.as_path()), &context.environment)?;
+    let variables = lookup(&context.environment);
+    let beside = Beside { folder: &folder, settings: &settings, variables: &variables };
+    let file = append(std::slice::from_ref(&table), &beside)?;
     let output = context.output;
     if output.is_json() {
         output.document(&json!({"name": table.name, "file": file}))?;

@@ -2,18 +2,22 @@
 //! read, and never written.
 
 use super::add::tell_plain;
-use super::writing::append;
+use super::upstream::lookup;
+use super::writing::{Beside, append};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::Table;
 use crate::place::{project_folder, shown};
 use crate::plans::load_project;
+use crate::settings::Settings;
 use clap::Args;
 use kernel::plan::mistake::Mistake;
 use serde_json::{Value, json};
-use server::project::Project;
+use server::config::Config;
+use server::project::{CONFIG_FILE, Project};
 use server::upstreams::foreign::{self, Found};
 use server::upstreams::{Entry, Moved, leads_back, moved};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -66,11 +70,15 @@ pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit, Failure>
         .filter_map(|candidate| candidate.table.clone())
         .collect();
     let is_written = args.write && !tables.is_empty();
-    let written = if is_written { Some(append(&folder, &tables)?) } else { None };
-    tell(context, &candidates, written.as_deref())?;
+    let written = if is_written { Some(write(&folder, &tables, context)?) } else { None };
     if context.output.is_json() {
+        let servers: Vec<Value> = candidates.iter().map(as_json).collect();
+        let warnings: Vec<String> = found.warnings.iter().map(Mistake::to_string).collect();
+        let report = json!({"servers": servers, "written": written, "warnings": warnings});
+        context.output.document(&report)?;
         return Ok(Exit::Ok);
     }
+    tell(context, &candidates)?;
     for warning in &found.warnings {
         context.output.talk(&warning.to_string());
     }
@@ -86,6 +94,12 @@ pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit, Failure>
         None => {}
     }
     Ok(Exit::Ok)
+}
+
+fn write(folder: &Path, tables: &[Moved], context: &Context) -> Result<String, Failure> {
+    let settings = Settings::load(Some(folder), &context.environment)?;
+    let variables = lookup(&context.environment);
+    append(tables, &Beside { folder, settings: &settings, variables: &variables })
 }
 
 /// What the files hold that the command line names.
@@ -144,7 +158,11 @@ fn read(path: &Path, folder: &Path) -> Result<Option<Found>, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Failure::usage(format!("cannot read `{file}`: {error}"))),
+        Err(error) => {
+            let failure = Failure::usage(format!("cannot read `{file}`: {error}"));
+            let is_no_text = error.kind() == std::io::ErrorKind::InvalidData;
+            return Err(if is_no_text { failure.hint("save it in UTF-8") } else { failure });
+        }
     };
     let project = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     let project = project.to_string_lossy();
@@ -162,24 +180,38 @@ fn candidates(entries: Vec<Entry>, project: &Project) -> Vec<Candidate> {
         let mut ours = project.config.upstreams.iter().chain(&project.clients.entries);
         ours.find(|entry| entry.name == name).map(|entry| entry.place.to_string())
     };
+    let mut taken: BTreeMap<String, String> = BTreeMap::new();
     let candidate = |entry: Entry| {
         let table = moved(&entry);
         let name = table.as_ref().map_or(entry.name.as_str(), |table| table.name.as_str());
         let left_out = if leads_back(&entry, &project.folder, (address, names.as_slice())) {
             Some("it is this project's own server".to_owned())
+        } else if let Some(place) = known(name).or_else(|| taken.get(name).cloned()) {
+            Some(format!("`{name}` is in {place} already"))
         } else {
-            known(name).map(|place| format!("`{name}` is in {place} already"))
+            table.as_ref().and_then(unusable)
         };
+        if left_out.is_none() {
+            taken.insert(name.to_owned(), entry.place.to_string());
+        }
         Candidate { entry, table, left_out }
     };
     entries.into_iter().map(candidate).collect()
 }
 
-fn tell(context: &Context, all: &[Candidate], written: Option<&str>) -> Result<(), Failure> {
-    if context.output.is_json() {
-        let servers: Vec<Value> = all.iter().map(as_json).collect();
-        return context.output.document(&json!({"servers": servers, "written": written}));
+/// Why our settings could not have it.
+fn unusable(table: &Moved) -> Option<String> {
+    if table.name.is_empty() {
+        return Some("it has no name".to_owned());
     }
+    let mistake = match Config::parse(CONFIG_FILE, &table.text) {
+        Ok(config) => config.upstreams.iter().find_map(Entry::unusable),
+        Err(found) => found.into_iter().next(),
+    };
+    mistake.map(|mistake| mistake.message)
+}
+
+fn tell(context: &Context, all: &[Candidate]) -> Result<(), Failure> {
     let mut table = Table::new(&["name", "kind", "target", "from", "left out"]);
     for Candidate { entry, table: moved, left_out } in all {
         let facts = entry.facts();
@@ -199,6 +231,7 @@ fn as_json(candidate: &Candidate) -> Value {
         "from": facts.origin,
         "headers": facts.headers,
         "env": facts.env,
+        "asked": candidate.table.as_ref().map(|table| table.asked.as_slice()).unwrap_or_default(),
         "leftOut": candidate.left_out,
     })
 }

@@ -1,5 +1,5 @@
-//! `waypost mcp test`: connects to one upstream now. The server that runs does it; where none runs
-//! it is done here, as that server would.
+//! `waypost mcp test`: connects to one upstream now. The server that runs does it; where none runs,
+//! or it does not know that upstream yet, it is done here, as that server would.
 
 use super::upstream::{client, is_nobody_there, lookup, mistaken, of_project};
 use crate::address;
@@ -10,12 +10,14 @@ use crate::environment::SECRET_KEY;
 use crate::exit::{Exit, Failure};
 use crate::output::Fields;
 use crate::place::project_folder;
+use crate::settings::Origin;
 use clap::Args;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::plan::mistake::meant;
 use serde_json::json;
 use server::HeldVault;
-use server::upstreams::{Entry, shown};
+use server::project::Project;
+use server::upstreams::{Entry, Upstreams, shown};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tools::remote::{MemoryVault, Remote, RemoteParts, UpstreamState, UpstreamStatus, Vault};
@@ -47,15 +49,21 @@ impl TestArgs {
 /// A server that is started for this may take its time.
 const CHECK_SECONDS: u64 = 60;
 
-/// Connects, and fails with 6 where that cannot be done, with 4 where somebody must log in first.
+/// Connects, and fails with 6 where that cannot be done, with 4 where somebody must log in first or
+/// what the settings give is not taken.
 pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit, Failure> {
-    let checking = async {
-        match there(args, context).await {
-            Err(failure) if is_nobody_there(context, &failure) => here(args, context).await,
-            answered => answered,
+    let connecting = "connecting";
+    let upstream = match context.progress().during(connecting, there(args, context)).await {
+        Err(failure) if is_nobody_there(context, &failure) => {
+            context.progress().during(connecting, here(args, context)).await?
         }
+        Err(failure) if is_new(args, context, &failure) => {
+            context.output.talk("the server that runs takes it up when it is started again");
+            // It has no login there yet.
+            context.progress().during(connecting, alone(args, context, None)).await?
+        }
+        answered => answered?,
     };
-    let upstream = context.progress().during("connecting", checking).await?;
     if upstream.state == UpstreamState::Login.word() {
         return Err(unknown_there(&upstream));
     }
@@ -68,6 +76,16 @@ pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit, Fail
         context.output.text(&told(upstream))?;
     }
     Ok(Exit::Ok)
+}
+
+/// Whether the project's files have one that their server does not know: it was added since that
+/// was started.
+fn is_new(args: &TestArgs, context: &Context, failure: &Failure) -> bool {
+    let is_unknown = failure.code == "not_found" && context.server_origin == Origin::Default;
+    let is_here = |(_, upstreams): (Project, Upstreams)| {
+        upstreams.entries().iter().any(|entry| entry.name == args.name)
+    };
+    is_unknown && of_project(context).is_ok_and(is_here)
 }
 
 /// Has the server connect.
@@ -168,14 +186,19 @@ fn unknown_there(upstream: &Upstream) -> Failure {
     failure
 }
 
+/// How the fault is called of a server that does not know us: it wants a login that cannot be had
+/// here, or does not take the one that the settings give.
+const UNAUTHORIZED: &str = "UpstreamUnauthorized";
+
 fn unreachable(upstream: &Upstream) -> Failure {
     let Upstream { name, state, origin, last_error, .. } = upstream;
     let why = last_error.as_ref().map_or(state.as_str(), |fault| fault.message.as_str());
-    let mut failure = Failure::new(
-        Exit::Unreachable,
-        "upstream_unreachable",
-        format!("upstream `{name}` ({origin}) cannot be used: {why}"),
-    );
+    let (exit, code) = match last_error {
+        Some(fault) if fault.name == UNAUTHORIZED => (Exit::Auth, "upstream_unauthorized"),
+        Some(_) | None => (Exit::Unreachable, "upstream_unreachable"),
+    };
+    let what = format!("upstream `{name}` ({origin}) cannot be used: {why}");
+    let mut failure = Failure::new(exit, code, what);
     failure.hint = last_error.as_ref().and_then(|fault| fault.hint.clone());
     failure.problem = Some(Box::new(json!(upstream)));
     failure
@@ -202,4 +225,27 @@ fn told(upstream: Upstream) -> String {
     fields.add("prompts", upstream.prompts.to_string());
     fields.add("resources", upstream.resources.to_string());
     fields.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_not_known_and_who_is_not_there_are_told_apart() {
+        let failed = |name: &str| {
+            let upstream: Upstream = read(&json!({
+                "name": "hub", "prefix": "hub.", "kind": "http", "target": "http://a.example",
+                "origin": "waypost.toml:1", "trusted": false, "journal": true, "headers": [],
+                "env": [], "state": "failing", "tools": 0, "prompts": 0, "resources": 0,
+                "restarts": 0, "lastError": {"name": name, "message": "it says no"},
+            }))
+            .unwrap();
+            unreachable(&upstream)
+        };
+        let told = failed("UpstreamUnauthorized");
+        assert_eq!((told.exit, told.code.as_str()), (Exit::Auth, "upstream_unauthorized"));
+        assert!(told.message.ends_with("cannot be used: it says no"), "{told}");
+        assert_eq!(failed("UpstreamUnreachable").exit, Exit::Unreachable);
+    }
 }

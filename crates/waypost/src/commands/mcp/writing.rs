@@ -1,28 +1,87 @@
 //! Tables that are added to a project's `waypost.toml`, at its end: what stands there stays as it
-//! is, with its comments. What would not be read afterwards is not written.
+//! is, with its comments. What could not be used afterwards is not written.
 
 use super::upstream::mistaken;
 use crate::exit::Failure;
 use crate::place::shown;
-use crate::settings::file_of;
+use crate::settings::{Settings, file_of};
 use kernel::plan::mistake::Mistake;
 use server::config::Config;
 use server::project::Project;
-use server::upstreams::{Moved, Upstreams};
+use server::upstreams::{Entry, Moved, Upstreams, Variables};
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 
+/// What the tables come to stand beside.
+pub(super) struct Beside<'a> {
+    /// The project's folder.
+    pub(super) folder: &'a Path,
+    /// The settings of all files, as they are.
+    pub(super) settings: &'a Settings,
+    /// The variables.
+    pub(super) variables: &'a Variables<'a>,
+}
+
 /// Adds these tables to the project's settings; where.
-pub(super) fn append(folder: &Path, tables: &[Moved]) -> Result<String, Failure> {
-    let path = file_of(folder)?;
+pub(super) fn append(tables: &[Moved], beside: &Beside<'_>) -> Result<String, Failure> {
+    let path = file_of(beside.folder)?;
     let file = shown(&path);
+    let added = |present: &str| addition((file.as_str(), present), tables, beside);
     let present = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         Err(error) => return Err(Failure::usage(format!("cannot read `{file}`: {error}"))),
     };
-    let before = Config::parse(&file, &present).map_err(|found| unread(&file, &found))?;
+    // Asked before the file is opened: what cannot be added makes none.
+    added(&present)?;
+    write(&path, &added).map_err(|error| match error {
+        Unwritten::Refused(failure) => failure,
+        Unwritten::Failed(error) => Failure::usage(format!("cannot write `{file}`: {error}")),
+    })?;
+    Ok(file)
+}
+
+/// Why nothing was written.
+enum Unwritten {
+    /// It would not be read.
+    Refused(Failure),
+    /// The file cannot be written.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Unwritten {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Writes what is to be added to the end of what the file says now.
+fn write(path: &Path, added: &dyn Fn(&str) -> Result<String, Failure>) -> Result<(), Unwritten> {
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    // Two who add at once take turns, and the second reads what the first wrote. Where the system
+    // has no such locks there is nothing to wait for.
+    let _ = file.lock();
+    let mut present = String::new();
+    file.read_to_string(&mut present)?;
+    let text = added(&present).map_err(Unwritten::Refused)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(|error| {
+        // Half a table would keep the server from starting; why it was not written says more than
+        // why it stays.
+        let _ = file.set_len(u64::try_from(present.len()).unwrap_or(u64::MAX));
+        Unwritten::Failed(error)
+    })
+}
+
+/// What is added to this text of the file, if all of it can be used then.
+fn addition(
+    (file, present): (&str, &str),
+    tables: &[Moved],
+    beside: &Beside<'_>,
+) -> Result<String, Failure> {
+    let of_all = |text: &str| beside.settings.with_file(file, text);
+    let before = of_all(present).map_err(|found| unread(file, &found))?;
     for table in tables {
         if let Some(known) = before.upstreams.iter().find(|entry| entry.name == table.name) {
             let what = format!("`{}` is in {} already", table.name, known.place);
@@ -30,23 +89,25 @@ pub(super) fn append(folder: &Path, tables: &[Moved]) -> Result<String, Failure>
         }
     }
     let texts: Vec<&str> = tables.iter().map(|table| table.text.as_str()).collect();
-    let added = format!("{}{}\n", gap(&present), texts.join("\n\n"));
-    let after = Config::parse(&file, &format!("{present}{added}")).map_err(|found| {
-        unread(&file, &found).hint(format!("write it by hand:\n{}", texts.join("\n\n")))
+    let added = format!("{}{}\n", gap(present), texts.join("\n\n"));
+    let after = of_all(&format!("{present}{added}")).map_err(|found| {
+        let hint = "if `mcp` or `mcp.servers` stands in one line there, write it as a table";
+        unread(file, &found).hint(hint)
     })?;
-    // A name that `.mcp.json` has already would keep the server from starting.
-    let clients = Project::load(folder, Config::default())
+    let is_new = |entry: &&Entry| tables.iter().any(|table| table.name == entry.name);
+    let new = after.upstreams.iter().filter(is_new);
+    let unusable: Vec<Mistake> = new.filter_map(Entry::unusable).collect();
+    if !unusable.is_empty() {
+        return Err(mistaken(&unusable).hint("nothing was written"));
+    }
+    // A name that `.mcp.json` or the environment has already would keep the server from starting.
+    let clients = Project::load(beside.folder, Config::default())
         .map_err(|error| Failure::usage(error.to_string()))?
         .clients;
-    Upstreams::combine(folder, (&after.upstreams, &clients.entries), &|_| None)
-        .map_err(|found| mistaken(&found))?;
-    let appended = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(&path)
-        .and_then(|mut file| file.write_all(added.as_bytes()));
-    appended.map_err(|error| Failure::usage(format!("cannot write `{file}`: {error}")))?;
-    Ok(file)
+    let entries = (after.upstreams.as_slice(), clients.entries.as_slice());
+    Upstreams::combine(beside.folder, entries, beside.variables)
+        .map_err(|found| mistaken(&found).hint("nothing was written"))?;
+    Ok(added)
 }
 
 /// What separates a table from what stands before it.
@@ -77,6 +138,12 @@ mod tests {
             asked: Vec::new(),
             plain: Vec::new(),
         }
+    }
+
+    fn append(folder: &Path, tables: &[Moved]) -> Result<String, Failure> {
+        let variables = |name: &str| (name == "ASSISTANT_MCP_URL").then(|| "http://a".to_owned());
+        let settings = Settings::default();
+        super::append(tables, &Beside { folder, settings: &settings, variables: &variables })
     }
 
     #[test]
@@ -116,5 +183,40 @@ mod tests {
         let told = append(folder.path(), &[table("a")]).unwrap_err().to_string();
         assert!(told.contains("upstream `a` is in .mcp.json:1 already"), "{told}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "");
+    }
+
+    #[test]
+    fn what_could_not_be_used_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str, text: &str| Moved {
+            text: format!("[mcp.servers.{name}]\n{text}"),
+            ..table(name)
+        };
+        for (moved, why) in [
+            (of("a", "url = \"http://\""), "is not the address of a server"),
+            (of("a", "url = \"http://b\"\nheaders = { \"A B\" = \"${X}\" }"), "the header `A B`"),
+            (of("a", "url = \"http://b?k=${WAYPOST_ADMIN_KEY}\""), "this server's own key"),
+            (of("assistant", "url = \"http://b\""), "is in environment ASSISTANT_MCP_URL already"),
+        ] {
+            let told = append(folder.path(), &[moved]).unwrap_err().to_string();
+            assert!(told.contains(why) && told.contains("nothing was written"), "{told}");
+        }
+        assert!(!folder.path().join("waypost.toml").exists(), "no file is made");
+        append(folder.path(), &[of("a", "url = \"${HUB}/mcp\"")]).unwrap();
+    }
+
+    #[test]
+    fn what_was_written_meanwhile_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("waypost.toml");
+        let added = |present: &str| {
+            let text = if present.is_empty() { "" } else { "second\n" };
+            Ok(format!("{text}after {} bytes\n", present.len()))
+        };
+        for _ in 0..2 {
+            assert!(write(&file, &added).is_ok());
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text, "after 0 bytes\nsecond\nafter 14 bytes\n");
     }
 }
