@@ -93,7 +93,8 @@ fn frame(bytes: &[u8]) -> Result<bool, String> {
     let value: Value = serde_json::from_str(params).unwrap_or_default();
     let told = check_message(&notification(method, &value), &[])?;
     ensure!(told == Said::Notification(method.to_owned()), "told {told:?}");
-    let asks = check_message(&request(&id, method, &value.to_string()), &[])?;
+    let write = |text: &mut Vec<u8>| text.extend_from_slice(value.to_string().as_bytes());
+    let asks = check_message(&request(&id, method, write), &[])?;
     ensure!(asks == Said::Request(method.to_owned()), "asks {asks:?}");
     Ok(true)
 }

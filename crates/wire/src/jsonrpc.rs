@@ -18,6 +18,9 @@ pub const INVALID_PARAMS: i64 = -32602;
 /// Our fault.
 pub const INTERNAL_ERROR: i64 = -32603;
 
+/// There is room for most requests in this.
+const REQUEST_BYTES: usize = 512;
+
 /// A message as it came.
 #[derive(Debug, Deserialize)]
 pub struct Frame<'a> {
@@ -139,18 +142,19 @@ pub fn notification(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }
 
-/// A request of ours, whose parameters are JSON text.
-pub fn request(id: &Id, method: &str, params: &str) -> String {
-    let id = id.as_json();
-    let mut text = String::with_capacity(params.len() + id.len() + method.len() + 52);
-    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
-    text.push_str(id);
-    text.push_str(",\"method\":");
-    text.push_str(&Value::from(method).to_string());
-    text.push_str(",\"params\":");
-    text.push_str(params);
-    text.push('}');
-    text
+/// A request of ours. Its parameters are written into it as JSON.
+pub fn request(id: &Id, method: &str, write_params: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut text = Vec::with_capacity(REQUEST_BYTES);
+    text.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    text.extend_from_slice(id.as_json().as_bytes());
+    text.extend_from_slice(b",\"method\":");
+    // A text into memory: this cannot fail.
+    drop(serde_json::to_writer(&mut text, method));
+    text.extend_from_slice(b",\"params\":");
+    write_params(&mut text);
+    text.push(b'}');
+    // JSON is always text.
+    String::from_utf8(text).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -194,7 +198,7 @@ mod tests {
         let id = Id::number(7);
         let answer = result(&id, "{\"a\":1}");
         assert_eq!(answer, r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#);
-        let asked = request(&id, "a/\"b\"", "{}");
+        let asked = request(&id, "a/\"b\"", |text| text.extend_from_slice(b"{}"));
         assert_eq!(asked, r#"{"jsonrpc":"2.0","id":7,"method":"a/\"b\"","params":{}}"#);
         let failed = error(None, &RpcError::new(PARSE_ERROR, "no \"JSON\""));
         let read: Value = serde_json::from_str(&failed).unwrap();

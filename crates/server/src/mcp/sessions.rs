@@ -308,7 +308,9 @@ pub(crate) async fn ask(
     }
     let _asked = Asked { session: session.clone(), number };
     let gone = || RpcError::new(INTERNAL_ERROR, format!("the client left before `{method}`"));
-    if !way.send(request(&Id::number(number), method, &params.to_string())).await {
+    // Plain data into memory: this cannot fail.
+    let write = |text: &mut Vec<u8>| drop(serde_json::to_writer(text, &params));
+    if !way.send(request(&Id::number(number), method, write)).await {
         return Err(gone());
     }
     let wait_ms = session.limits.mcp_ask_wait_ms;

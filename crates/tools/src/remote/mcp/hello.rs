@@ -6,7 +6,7 @@ use super::params::Params;
 use super::requests::{AskError, Request, Requests};
 use kernel::call::{Abilities, HowFar};
 use serde_json::{Value, json};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use wire::jsonrpc::{self, RpcError};
 use wire::mcp::{
     LEGACY, META_CAPABILITIES, META_CLIENT, META_SERVER, META_VERSION, MODERN, TASKS,
@@ -31,7 +31,7 @@ pub(crate) struct Greeted {
     /// How it said so.
     pub(crate) era: Era,
     /// The version that both of us speak.
-    pub(crate) version: String,
+    pub(crate) version: Arc<str>,
     /// What it can.
     pub(crate) capabilities: Value,
     /// Who it is; null where it does not say.
@@ -106,7 +106,7 @@ async fn discover(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskEr
     let server = said.into_iter().find(|server| server.is_object()).cloned();
     Ok(Greeted {
         era: Era::Modern,
-        version: MODERN.to_owned(),
+        version: MODERN.into(),
         capabilities: discovered["capabilities"].clone(),
         server: server.unwrap_or_default(),
     })
@@ -131,7 +131,7 @@ async fn initialize(requests: &Requests, timeout_ms: u64) -> Result<Greeted, Ask
     }
     Ok(Greeted {
         era: Era::Legacy,
-        version: version.to_owned(),
+        version: version.into(),
         capabilities: greeting["capabilities"].clone(),
         server: greeting["serverInfo"].clone(),
     })
@@ -254,7 +254,7 @@ mod tests {
         let (server, greeted) =
             greeted(None, |_| Scripted::result(discovered(json!({"tools": {}}))));
         let greeted = greeted.unwrap();
-        assert_eq!((greeted.era, greeted.version.as_str()), (Era::Modern, MODERN));
+        assert_eq!((greeted.era, &*greeted.version), (Era::Modern, MODERN));
         assert_eq!(greeted.server, json!({"name": "new", "version": "2"}));
         assert_eq!(greeted.capabilities, json!({"tools": {}}));
         assert_eq!(server.agreed(), [MODERN]);
@@ -285,7 +285,7 @@ mod tests {
                 _ => no(),
             });
             let greeted = greeted.unwrap();
-            assert_eq!((greeted.era, greeted.version.as_str()), (Era::Legacy, "2025-06-18"));
+            assert_eq!((greeted.era, &*greeted.version), (Era::Legacy, "2025-06-18"));
             assert_eq!(server.agreed(), ["2025-06-18"]);
             assert_eq!(server.sent()[0]["method"], "notifications/initialized");
             let initialize = server.asked().remove(1).params.to_value();
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn every_version_with_a_handshake_is_spoken_but_no_other() {
         for version in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
-            assert_eq!(greeted(None, old(version)).1.unwrap().version, version);
+            assert_eq!(*greeted(None, old(version)).1.unwrap().version, *version);
         }
         let error = greeted(None, old("1999-01-01")).1.unwrap_err();
         assert_eq!(error.kind, PeerErrorKind::NotMcp);

@@ -45,6 +45,8 @@ pub(crate) struct Outgoing {
     pub(crate) param_headers: Vec<(String, String)>,
     /// How long the answer may take.
     pub(crate) timeout_ms: u64,
+    /// Whoever asks watches the time itself, and lets go of what takes longer.
+    pub(crate) is_watched: bool,
     /// How large the answer may be.
     pub(crate) result_bytes_max: usize,
 }
@@ -52,7 +54,7 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// The whole message.
     pub(crate) fn message(&self) -> String {
-        jsonrpc::request(&self.id, &self.method, &self.params.text())
+        jsonrpc::request(&self.id, &self.method, |text| self.params.write(text))
     }
 }
 

@@ -111,7 +111,7 @@ impl Link {
     /// The version that is spoken with it, while it is connected.
     pub(crate) fn version(&self) -> Option<Arc<str>> {
         match &*self.connection.borrow() {
-            Connection::Ready(peer) => Some(peer.version().into()),
+            Connection::Ready(peer) => Some(peer.version().clone()),
             Connection::Connecting | Connection::Failing(_) => None,
         }
     }

@@ -6,13 +6,16 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use wire::mcp::{META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN};
 
+const NAME: &str = "name";
 const ARGUMENTS: &str = "arguments";
 const META: &str = "_meta";
 
 /// An object, in parts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Params {
-    /// Its members, without those below.
+    /// What is called.
+    name: Option<Arc<str>>,
+    /// Its members, without those above and below.
     members: Map<String, Value>,
     /// The arguments of a call, as whoever calls has them.
     arguments: Option<Arc<Value>>,
@@ -24,9 +27,8 @@ pub(crate) struct Params {
 
 impl Params {
     /// Those of a call.
-    pub(crate) fn of_call(name: &str, arguments: Arc<Value>) -> Self {
-        let members = Map::from_iter([("name".to_owned(), Value::from(name))]);
-        Self { members, arguments: Some(arguments), ..Self::default() }
+    pub(crate) fn of_call(name: Arc<str>, arguments: Arc<Value>) -> Self {
+        Self { name: Some(name), arguments: Some(arguments), ..Self::default() }
     }
 
     /// Adds a member.
@@ -62,37 +64,39 @@ impl Params {
         }
     }
 
-    /// All of it as JSON.
-    pub(crate) fn text(&self) -> String {
-        let mut text = Vec::with_capacity(512);
+    /// Writes all of it as JSON.
+    pub(crate) fn write(&self, text: &mut Vec<u8>) {
         text.push(b'{');
+        if let Some(name) = &self.name {
+            member(text, NAME, &**name);
+        }
         for (key, value) in &self.members {
-            member(&mut text, key, value);
+            member(text, key, value);
         }
         if let Some(arguments) = &self.arguments {
-            member(&mut text, ARGUMENTS, arguments);
+            member(text, ARGUMENTS, &**arguments);
         }
         if !self.meta.is_empty() || self.sender.is_some() {
-            key(&mut text, META);
+            key(text, META);
             text.push(b'{');
             for (key, value) in &self.meta {
-                member(&mut text, key, value);
+                member(text, key, value);
             }
             if let Some(sender) = self.sender {
-                comma(&mut text);
+                comma(text);
                 text.extend_from_slice(sender.as_bytes());
             }
             text.push(b'}');
         }
         text.push(b'}');
-        // JSON is always text.
-        String::from_utf8(text).unwrap_or_default()
     }
 
     /// All of it as a value.
     #[cfg(test)]
     pub(crate) fn to_value(&self) -> Value {
-        serde_json::from_str(&self.text()).unwrap()
+        let mut text = Vec::new();
+        self.write(&mut text);
+        serde_json::from_slice(&text).unwrap()
     }
 }
 
@@ -111,7 +115,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-fn member(text: &mut Vec<u8>, name: &str, value: &Value) {
+fn member(text: &mut Vec<u8>, name: &str, value: &(impl Serialize + ?Sized)) {
     key(text, name);
     put(text, value);
 }
@@ -152,14 +156,14 @@ mod tests {
             assert_eq!(Params::from(value.clone()).to_value(), value);
         }
         for nothing in [Value::Null, json!([1]), json!("x")] {
-            assert_eq!(Params::from(nothing).text(), "{}");
+            assert_eq!(Params::from(nothing).to_value(), json!({}));
         }
     }
 
     #[test]
     fn a_call_shares_its_arguments() {
         let arguments = Arc::new(json!({"a": {"b": []}}));
-        let mut params = Params::of_call("t\"", arguments.clone());
+        let mut params = Params::of_call("t\"".into(), arguments.clone());
         assert_eq!(params.to_value(), json!({"name": "t\"", "arguments": *arguments}));
         params.set("requestState", "s");
         params.say("traceparent", "p");

@@ -155,7 +155,7 @@ impl Peer {
     }
 
     /// The version that is spoken.
-    pub(crate) fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &Arc<str> {
         &self.greeted.version
     }
 

@@ -6,6 +6,7 @@ use super::params::Params;
 use crate::remote::RemoteParts;
 use kernel::call::{Abilities, HowFar};
 use serde_json::{Value, json};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, watch};
@@ -33,13 +34,15 @@ pub(crate) struct Request<'a> {
     pub(crate) can: Abilities,
     /// How long the answer may take.
     pub(crate) timeout_ms: u64,
+    /// Whoever asks watches the time itself, and lets go of what takes longer.
+    pub(crate) is_watched: bool,
 }
 
 impl<'a> Request<'a> {
     /// A request about nothing in particular.
     pub(crate) fn new(method: &'a str, params: impl Into<Params>, timeout_ms: u64) -> Self {
         let (params, param_headers, can) = (params.into(), Vec::new(), Abilities::PERSON);
-        Self { method, params, name: None, param_headers, can, timeout_ms }
+        Self { method, params, name: None, param_headers, can, timeout_ms, is_watched: false }
     }
 }
 
@@ -104,6 +107,7 @@ impl Requests {
             name: request.name.map(str::to_owned),
             param_headers: request.param_headers,
             timeout_ms: request.timeout_ms,
+            is_watched: request.is_watched,
             result_bytes_max: self.parts.limits.call_output_bytes_max,
         }
     }
@@ -117,7 +121,9 @@ impl Requests {
     pub(crate) async fn ask(&self, request: Request<'_>) -> Result<Value, AskError> {
         let timeout_ms = request.timeout_ms;
         let method = request.method.to_owned();
-        let answered = self.parts.within(timeout_ms, self.answer(request)).await;
+        let request = Request { is_watched: true, ..request };
+        let answering = pin!(self.answer(request));
+        let answered = self.parts.within(timeout_ms, answering).await;
         let answered =
             answered.unwrap_or_else(|| Err(AskError::Peer(took_too_long(&method, timeout_ms))));
         if let Err(AskError::Peer(error)) = &answered {

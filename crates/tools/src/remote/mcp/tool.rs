@@ -36,8 +36,10 @@ const TOLD_CHARS_MAX: usize = 2_000;
 pub(crate) struct RemoteTool {
     link: Arc<Link>,
     spec: Arc<ToolSpec>,
+    /// The name of its upstream.
+    upstream: Arc<str>,
     /// Its name there.
-    name: String,
+    name: Arc<str>,
     mirrored: Mirrored,
     /// Whether it does a call once that comes again under the same key.
     takes_key: bool,
@@ -61,7 +63,8 @@ impl RemoteTool {
             .map_err(|why| format!("`{}` cannot be called: {why}", told(&name)))?;
         let takes_key = takes_key(&listed);
         let spec = Arc::new(spec(&link.config, &name, listed));
-        Ok(Self { link, spec, name, mirrored, takes_key })
+        let upstream = link.config.name.as_str().into();
+        Ok(Self { link, spec, upstream, name: name.into(), mirrored, takes_key })
     }
 }
 
@@ -72,7 +75,7 @@ impl Tool for RemoteTool {
 
     fn upstream(&self) -> Option<Upstream> {
         let speaks = Speaks::Mcp { version: self.link.version() };
-        Some(Upstream { name: self.link.config.name.as_str().into(), speaks })
+        Some(Upstream { name: self.upstream.clone(), speaks })
     }
 
     fn forget(&self, state: &Value) {
@@ -99,7 +102,7 @@ impl Tool for RemoteTool {
         caller: &'a Caller,
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { Calling { tool: self, caller, call }.run().await })
+        Box::pin(Calling { tool: self, caller, call }.run())
     }
 }
 

@@ -17,8 +17,10 @@ const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
 /// An answer to a request.
 pub(super) enum Answer {
-    /// All of it.
-    Messages(Vec<Message>),
+    /// All of it, as most answers are.
+    One(Message),
+    /// All of it, in several messages at once.
+    Several(Vec<Message>),
     /// A stream in which it will come.
     Events(Response),
 }
@@ -31,9 +33,8 @@ pub(super) async fn read(
     bytes_max: usize,
 ) -> Result<Answer, PeerError> {
     if !response.status().is_success() {
-        let error = refused(endpoint, response, in_session).await?;
-        let answer = Message::Answer { id: None, answer: Incoming::Error(error) };
-        return Ok(Answer::Messages(vec![answer]));
+        let error = Box::pin(refused(endpoint, response, in_session)).await?;
+        return Ok(Answer::One(Message::Answer { id: None, answer: Incoming::Error(error) }));
     }
     match kind(response.headers()).as_str() {
         EVENTS => return Ok(Answer::Events(response)),
@@ -41,8 +42,12 @@ pub(super) async fn read(
         other => return Err(not_mcp(endpoint, response.status(), other)),
     }
     let body = collect(endpoint, &mut response, bytes_max).await?;
-    let messages = std::str::from_utf8(&body).ok().and_then(Message::read_all);
-    messages.map(Answer::Messages).ok_or_else(|| {
+    let text = std::str::from_utf8(&body).ok();
+    let answer = text.and_then(|text| match text.trim_start().starts_with('[') {
+        true => Message::read_several(text).map(Answer::Several),
+        false => Message::read(text).map(Answer::One),
+    });
+    answer.ok_or_else(|| {
         let what = "answered with JSON that is no message of MCP";
         endpoint.error(HowFar::Unknown, PeerErrorKind::NotMcp, what)
     })

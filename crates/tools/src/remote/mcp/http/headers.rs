@@ -172,6 +172,7 @@ mod tests {
                 ("Mcp-Param-Size".to_owned(), "42".to_owned()),
             ],
             timeout_ms: 1,
+            is_watched: false,
             result_bytes_max: 1,
         };
         let headers = stateless_request("2026-07-28", &request);

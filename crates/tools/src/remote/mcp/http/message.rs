@@ -71,11 +71,8 @@ impl Message {
         Some(Self::Answer { id, answer })
     }
 
-    /// One message, or those of an array, as 2025-03-26 allows.
-    pub(crate) fn read_all(text: &str) -> Option<Vec<Self>> {
-        if !text.trim_start().starts_with('[') {
-            return Some(vec![Self::read(text)?]);
-        }
+    /// The messages of an array, as 2025-03-26 allows.
+    pub(crate) fn read_several(text: &str) -> Option<Vec<Self>> {
         let parts: Vec<&RawValue> = serde_json::from_str(text).ok()?;
         parts.into_iter().map(|part| Self::read(part.get())).collect()
     }
@@ -141,7 +138,7 @@ mod tests {
     #[test]
     fn an_array_holds_several() {
         let text = r#" [{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":1,"result":{}}]"#;
-        assert_eq!(Message::read_all(text).unwrap().len(), 2);
-        assert!(Message::read_all(r#"[{"jsonrpc":"2.0","method":"a"},1]"#).is_none());
+        assert_eq!(Message::read_several(text).unwrap().len(), 2);
+        assert!(Message::read_several(r#"[{"jsonrpc":"2.0","method":"a"},1]"#).is_none());
     }
 }

@@ -33,6 +33,7 @@ use message::Message;
 use reqwest::header::HeaderMap;
 use response::Response;
 use shared::{Cancel, Shared};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use wire::jsonrpc::{Frame, Id};
@@ -84,10 +85,17 @@ impl HttpLine {
             true => manner.headers.clone(),
             false => std::mem::take(&mut manner.headers),
         };
-        let posting = self.post(&request, headers, manner.in_session);
-        let answered = shared.parts.within(request.timeout_ms, posting).await;
+        let posting = pin!(self.post(&request, headers, manner.in_session));
+        let answered = match request.is_watched {
+            true => Some(posting.await),
+            false => shared.parts.within(request.timeout_ms, posting).await,
+        };
         match answered.unwrap_or_else(|| Err(shared.late(request.timeout_ms))) {
-            Ok(Answer::Messages(messages)) => {
+            Ok(Answer::One(message)) => {
+                cancel.done();
+                self.replies(&request.id, [message])
+            }
+            Ok(Answer::Several(messages)) => {
                 cancel.done();
                 self.replies(&request.id, messages)
             }
@@ -131,7 +139,11 @@ impl HttpLine {
     }
 
     /// The replies of an answer that came as a whole: ours is the last of them.
-    fn replies(&self, id: &Id, messages: Vec<Message>) -> Result<Replies, PeerError> {
+    fn replies(
+        &self,
+        id: &Id,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<Replies, PeerError> {
         let (mut told, mut ours) = (Vec::new(), None);
         for message in messages {
             match message {

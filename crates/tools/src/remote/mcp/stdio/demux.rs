@@ -456,6 +456,7 @@ mod tests {
             name: None,
             param_headers: Vec::new(),
             timeout_ms: 10,
+            is_watched: false,
             result_bytes_max: 1_000,
         };
         demux.open(&request, Arc::default()).unwrap()

@@ -200,6 +200,7 @@ fn outgoing(id: u64, method: &str, params: Value) -> Outgoing {
         name: None,
         param_headers: Vec::new(),
         timeout_ms: LONG_MS,
+        is_watched: false,
         result_bytes_max: 100_000,
     }
 }

@@ -72,7 +72,7 @@ impl<'a> Calling<'a> {
     ) -> Result<Talk, ToolError> {
         let modern = peer.era() == Era::Modern;
         let log = match self.call.teller.log_level() {
-            Some(level) => peer.hear_log(level).await,
+            Some(level) => Box::pin(peer.hear_log(level)).await,
             None => None,
         };
         let mut timeout_ms = self.request_ms();
@@ -88,6 +88,9 @@ impl<'a> Calling<'a> {
             name: Some(&self.tool.name),
             param_headers,
             can: self.call.can,
+            // The gate does, and the time of the upstream itself is watched above. With a handshake
+            // a call may be kept beyond that.
+            is_watched: modern,
             ..Request::new(CALL, self.params(modern, answers, state), timeout_ms)
         };
         let replies = peer.open(request).await.map_err(|error| self.broken(&error))?;
@@ -96,7 +99,7 @@ impl<'a> Calling<'a> {
     }
 
     fn params(self, modern: bool, answers: Map<String, Value>, state: Option<Value>) -> Params {
-        let mut params = Params::of_call(&self.tool.name, self.call.arguments.clone());
+        let mut params = Params::of_call(self.tool.name.clone(), self.call.arguments.clone());
         if !answers.is_empty() {
             params.set("inputResponses", answers);
         }

@@ -24,7 +24,7 @@ impl Calling<'_> {
     async fn timely(self) -> Result<ToolOutput, ToolError> {
         let config = &self.link().config;
         let Some(ms) = config.timeout_ms else { return self.go().await };
-        let answered = self.link().parts.within(ms, self.go()).await;
+        let answered = self.link().parts.within(ms, Box::pin(self.go())).await;
         answered.unwrap_or_else(|| {
             let message = format!("upstream `{}` did not answer within {ms} ms", config.name);
             let hint = format!("raise its `timeout_ms` in {}, or look at it", config.origin);
@@ -32,7 +32,17 @@ impl Calling<'_> {
         })
     }
 
+    /// Most calls come for the first time. What is rare is kept apart from what every call moves
+    /// around: here and below that is what the boxes are for.
     async fn go(self) -> Result<ToolOutput, ToolError> {
+        if self.call.given.state.is_null() {
+            return self.make(Carried::default()).await;
+        }
+        Box::pin(self.go_on()).await
+    }
+
+    /// Takes a call up again whose server had asked for something.
+    async fn go_on(self) -> Result<ToolOutput, ToolError> {
         let carried = Carried::read(&self.call.given.state);
         let kept = carried.pending.as_deref();
         let kept = kept.and_then(|token| self.link().pending.take(token, &self.whose()));
@@ -55,6 +65,11 @@ impl Calling<'_> {
             // The call is gone, with the connection, a restart or its time: it is made again.
             gone => drop(gone),
         }
+        self.make(carried).await
+    }
+
+    /// Makes the call, with what its server carried along if it was made before.
+    async fn make(self, carried: Carried) -> Result<ToolOutput, ToolError> {
         let peer = self.peer().await?;
         match peer.era() {
             Era::Modern => self.in_rounds(peer, carried).await,
@@ -78,7 +93,7 @@ impl Calling<'_> {
             };
             match result.get("resultType").and_then(Value::as_str) {
                 None | Some("complete") => return self.done(result),
-                Some("task") => return task::begin(self, peer, result).await,
+                Some("task") => return Box::pin(task::begin(self, peer, result)).await,
                 Some("input_required") => match Round::read(&result, self.call.can) {
                     Round::Wants(wants) => return Ok(wants),
                     Round::Again(more, next) => (answers, state) = (more, next),
@@ -97,7 +112,7 @@ impl Calling<'_> {
             match self.hear(&mut talk).await? {
                 Heard::Answer(result) => return Ok(Ok(result)),
                 Heard::Refused(error) => return Ok(Err(error)),
-                Heard::Asked(id, method, _) => talk.peer.serve(&id, &method).await,
+                Heard::Asked(id, method, _) => Box::pin(talk.peer.serve(&id, &method)).await,
             }
         }
     }

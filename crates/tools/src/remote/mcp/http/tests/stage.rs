@@ -297,6 +297,7 @@ pub(super) fn request(id: u64, method: &str, params: Value) -> Outgoing {
         name: None,
         param_headers: Vec::new(),
         timeout_ms: TIMEOUT_MS,
+        is_watched: false,
         result_bytes_max: BYTES_MAX,
     }
 }
