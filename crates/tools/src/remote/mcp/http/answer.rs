@@ -6,7 +6,7 @@ use super::endpoint::Endpoint;
 use super::headers::{EVENTS, JSON};
 use super::message::Message;
 use super::response::Response;
-use hyper::body::Bytes;
+use bytes::Bytes;
 use kernel::call::HowFar;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};

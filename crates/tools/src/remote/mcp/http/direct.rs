@@ -1,13 +1,13 @@
 //! The way to an address without encryption, prepared as far as it can be: what all requests to it
 //! have in common is made once.
 
-use super::plain::{Body, Plain, Sent, Unanswered};
+use super::head::{Request, Shared};
+use super::plain::{Plain, Received, Unanswered};
 use crate::http::USER_AGENT as OUR_NAME;
 use crate::remote::RemoteParts;
-use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper::{Response, Uri};
-use reqwest::header::{ACCEPT, AUTHORIZATION, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use bytes::Bytes;
+use hyper::Uri;
+use reqwest::header::{ACCEPT, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use reqwest::{Method, Url};
 use std::sync::Arc;
 
@@ -16,92 +16,78 @@ use std::sync::Arc;
 pub(super) struct Direct {
     connections: Arc<Plain>,
     /// What stands in the first line of a request.
-    path: Uri,
+    target: Arc<str>,
     /// What every request says.
-    headers: Arc<HeaderMap>,
+    shared: Arc<Shared>,
 }
 
 impl Direct {
     /// The way to this URL; none where it is not plain, or has a name and a password in it.
     pub(super) fn new(url: &Url, given: &HeaderMap, parts: &RemoteParts) -> Option<Self> {
-        let (place, path) = split(url)?;
+        let (place, target) = split(url)?;
         let host = HeaderValue::from_str(place.authority()?.as_str()).ok()?;
-        let mut headers = HeaderMap::new();
-        headers.insert(HOST, host);
-        headers.insert(USER_AGENT, HeaderValue::from_static(OUR_NAME));
-        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        for name in given.keys() {
-            headers.remove(name);
-        }
-        for (name, value) in given {
-            headers.append(name, value.clone());
-        }
-        Some(Self { connections: Plain::new(place, parts), path, headers: Arc::new(headers) })
+        let ours = [
+            (HOST, host),
+            (USER_AGENT, HeaderValue::from_static(OUR_NAME)),
+            (ACCEPT, HeaderValue::from_static("*/*")),
+        ];
+        let ours = ours.into_iter().filter(|(name, _)| !given.contains_key(name));
+        let given = given.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let shared: Vec<(HeaderName, HeaderValue)> = ours.chain(given).collect();
+        Some(Self { connections: Plain::new(place, parts), target, shared: shared.into() })
     }
 
     /// The same connections to another address of the same origin.
     pub(super) fn at(&self, url: &Url) -> Option<Self> {
-        let (_, path) = split(url)?;
-        Some(Self { path, ..self.clone() })
+        let (_, target) = split(url)?;
+        Some(Self { target, ..self.clone() })
     }
 
     /// A request with these headers over those that all have, and with our token if we have one.
-    pub(super) fn request(
-        &self,
-        (method, headers, body): (&Method, &HeaderMap, &Bytes),
-        bearer: Option<&HeaderValue>,
-    ) -> Sent {
-        let mut all = HeaderMap::with_capacity(self.headers.len() + headers.len() + 2);
-        for (name, value) in self.headers.iter() {
-            all.append(name, value.clone());
-        }
-        for (name, value) in headers {
-            all.insert(name, value.clone());
-        }
-        if let Some(bearer) = bearer {
-            all.append(AUTHORIZATION, bearer.clone());
-        }
-        let mut request = Sent::new(Full::new(body.clone()));
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = self.path.clone();
-        *request.headers_mut() = all;
-        request
+    pub(super) fn request<'a>(
+        &'a self,
+        (method, own, body): (&'a Method, &'a HeaderMap, &'a Bytes),
+        bearer: Option<&'a HeaderValue>,
+    ) -> Request<'a> {
+        Request { method, target: &self.target, shared: &self.shared, own, bearer, body }
     }
 
     /// Sends it.
-    pub(super) async fn send(&self, request: Sent) -> Result<Response<Body>, Unanswered> {
+    pub(super) async fn send(&self, request: &Request<'_>) -> Result<Received, Unanswered> {
         self.connections.send(request).await
     }
 }
 
 /// The whole of a plain URL, and what of it stands in a request.
-fn split(url: &Url) -> Option<(Uri, Uri)> {
+fn split(url: &Url) -> Option<(Uri, Arc<str>)> {
     let is_bare = url.username().is_empty() && url.password().is_none();
     if url.scheme() != "http" || !is_bare {
         return None;
     }
     let whole: Uri = url.as_str().parse().ok()?;
-    let path = Uri::from(whole.path_and_query()?.clone());
-    Some((whole, path))
+    let target = whole.path_and_query()?.as_str().into();
+    Some((whole, target))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::remote::stage::Stage;
-    use reqwest::header::HeaderName;
 
     fn direct(url: &str, given: &HeaderMap) -> Option<Direct> {
         Direct::new(&Url::parse(url).unwrap(), given, &Stage::new().parts())
     }
 
-    fn said(request: &Sent) -> Vec<String> {
-        let line = |(name, value): (&HeaderName, &HeaderValue)| {
-            format!("{name}: {}", value.to_str().unwrap())
-        };
-        let mut said: Vec<String> = request.headers().iter().map(line).collect();
-        said.sort();
-        said
+    /// The first line of a request, and its headers.
+    fn said(request: &Request<'_>) -> (String, Vec<String>) {
+        let mut text = Vec::new();
+        request.write(&mut text);
+        let text = String::from_utf8(text).unwrap();
+        let mut lines = text.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned);
+        let first = lines.next().unwrap();
+        let mut headers: Vec<String> = lines.collect();
+        headers.sort();
+        (first, headers)
     }
 
     #[test]
@@ -124,19 +110,24 @@ mod tests {
         own.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         own.insert("mcp-method", HeaderValue::from_static("tools/call"));
         let bearer = HeaderValue::from_static("Bearer t");
-        let request = direct.request((&Method::POST, &own, &Bytes::new()), Some(&bearer));
-        assert_eq!(request.uri(), "/mcp?x=1");
+        let request = (&Method::POST, &own, &Bytes::new());
+        let (first, headers) = said(&direct.request(request, Some(&bearer)));
+        assert_eq!(first, "POST /mcp?x=1 HTTP/1.1");
         let expected = [
             "accept: text/event-stream",
             "authorization: Bearer t",
+            "content-length: 0",
             "host: a.test:81",
             "mcp-method: tools/call",
             "user-agent: mine/1",
             "x-key: a",
             "x-key: b",
         ];
-        assert_eq!(said(&request), expected);
-        let bare = direct.request((&Method::DELETE, &HeaderMap::new(), &Bytes::new()), None);
-        assert!(said(&bare).contains(&"accept: */*".to_owned()));
+        assert_eq!(headers, expected);
+        let bare = (&Method::DELETE, &HeaderMap::new(), &Bytes::new());
+        let (first, headers) = said(&direct.request(bare, None));
+        assert_eq!(first, "DELETE /mcp?x=1 HTTP/1.1");
+        assert!(headers.contains(&"accept: */*".to_owned()));
+        assert!(!headers.iter().any(|header| header.starts_with("content-length")));
     }
 }

@@ -10,7 +10,7 @@ use crate::http::{base_client, build_client, reasons};
 use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
 use crate::remote::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
-use hyper::body::Bytes;
+use bytes::Bytes;
 use kernel::call::HowFar;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::{Action, Attempt, Policy};
@@ -229,7 +229,7 @@ impl Endpoint {
         loop {
             let Asking { method, headers, body } = asking;
             let request = way.request((method, headers, body), bearer);
-            let response = match way.send(request).await {
+            let response = match way.send(&request).await {
                 Ok(response) => Response::Plain(response),
                 Err(Unanswered::Unreachable(why)) => return Err(self.away(&why)),
                 Err(Unanswered::Lost(why)) => return Err(self.lost(&why)),

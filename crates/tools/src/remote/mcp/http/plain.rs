@@ -2,29 +2,26 @@
 //! over, so that no other task has to be woken for a request. Between requests connections rest
 //! here for a moment.
 
+use super::exchange::{Exchanged, Wire};
+use super::head::{Head, Request};
 use crate::http::{IDLE_MAX, IDLE_PER_HOST_MAX, plain_connector, reasons};
 use crate::remote::RemoteParts;
-use http_body_util::Full;
-use hyper::body::{Body as _, Bytes, Frame, Incoming};
-use hyper::client::conn::http1::{self, Connection, SendRequest};
-use hyper::{Request, Response, Uri};
+use bytes::Bytes;
+use hyper::Uri;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioIo;
 use kernel::ids::Millis;
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::task::unconstrained;
 use tower::ServiceExt;
 
-/// What is sent.
-pub(super) type Sent = Request<Full<Bytes>>;
-/// A connection that is open.
-type Running = Connection<TokioIo<TcpStream>, Full<Bytes>>;
+/// A connection that is open. It moves often, and is large.
+type Open = Box<Wire<TcpStream>>;
 
 /// The connections to one origin.
 pub(crate) struct Plain {
@@ -38,7 +35,7 @@ pub(crate) struct Plain {
 #[derive(Default)]
 struct Resting {
     /// Since when each rests; the last is the one that was used last.
-    wires: Vec<(Millis, Box<Wire>)>,
+    wires: Vec<(Millis, Open)>,
     /// A task looks after those that rest too long.
     is_swept: bool,
 }
@@ -67,54 +64,50 @@ impl Plain {
     /// closes the connection. What was written is never written again.
     pub(super) async fn send(
         self: &Arc<Self>,
-        mut request: Sent,
-    ) -> Result<Response<Body>, Unanswered> {
+        request: &Request<'_>,
+    ) -> Result<Received, Unanswered> {
         while let Some(mut wire) = self.rested() {
             match wire.exchange(request).await {
-                Exchanged::Answered(response) => return Ok(self.answer(response, wire)),
+                Exchanged::Answered(head) => return Ok(self.received(head, wire)),
                 // It was closed while it rested, and nothing went over it: another one may do.
-                Exchanged::Unsent(unsent, _) => request = unsent,
+                Exchanged::Unsent(_) => {}
                 Exchanged::Lost(why) => return Err(Unanswered::Lost(why)),
             }
         }
         // Rare, and large: it need not be a part of every request.
         let mut wire = Box::pin(self.connect()).await.map_err(Unanswered::Unreachable)?;
         match wire.exchange(request).await {
-            Exchanged::Answered(response) => Ok(self.answer(response, wire)),
-            Exchanged::Unsent(_, why) | Exchanged::Lost(why) => Err(Unanswered::Lost(why)),
+            Exchanged::Answered(head) => Ok(self.received(head, wire)),
+            Exchanged::Unsent(why) | Exchanged::Lost(why) => Err(Unanswered::Lost(why)),
         }
     }
 
-    async fn connect(&self) -> Result<Box<Wire>, String> {
+    async fn connect(&self) -> Result<Open, String> {
         let ms = self.parts.limits.upstream_connect_timeout_ms;
         let connecting = self.connector.clone().oneshot(self.place.clone());
         let stream = match self.parts.within(ms, connecting).await {
-            Some(Ok(stream)) => stream,
+            Some(Ok(stream)) => stream.into_inner(),
             Some(Err(error)) => return Err(reasons(&error)),
             None => return Err(format!("there was no connection within {ms} ms")),
         };
-        let from = stream.inner().peer_addr().ok().map(|address| address.ip());
-        let opened = http1::handshake(stream).await;
-        let (sender, connection) = opened.map_err(|error| reasons(&error))?;
-        Ok(Box::new(Wire { sender, connection: Some(connection), from }))
+        let from = stream.peer_addr().ok().map(|address| address.ip());
+        Ok(Box::new(Wire::new(stream, from)))
     }
 
-    fn answer(self: &Arc<Self>, response: Response<Incoming>, wire: Box<Wire>) -> Response<Body> {
-        response.map(|incoming| {
-            let (from, home) = (wire.from, self.clone());
-            let mut body = Body { incoming, wire: Some(wire), from, home };
-            if body.incoming.is_end_stream() {
-                body.rest();
-            }
-            body
-        })
+    fn received(self: &Arc<Self>, head: Head, wire: Open) -> Received {
+        let (from, is_whole) = (wire.address(), wire.is_whole());
+        let mut body = Body { coming: Coming::Over(wire), from, home: self.clone() };
+        if is_whole {
+            body.rest();
+        }
+        Received { status: head.status, headers: head.headers, body }
     }
 
     /// A connection that rests and is still open.
-    fn rested(&self) -> Option<Box<Wire>> {
+    fn rested(&self) -> Option<Open> {
         let now = self.parts.clock.now();
         loop {
-            let (since, mut wire) = self.resting().wires.pop()?;
+            let (since, wire) = self.resting().wires.pop()?;
             if is_fresh(since, now) && wire.is_open() {
                 return Some(wire);
             }
@@ -122,7 +115,7 @@ impl Plain {
     }
 
     /// Keeps a connection for the next request.
-    fn keep(self: &Arc<Self>, wire: Box<Wire>) {
+    fn keep(self: &Arc<Self>, wire: Open) {
         let clock = &self.parts.clock;
         let mut resting = self.resting();
         if resting.wires.len() >= IDLE_PER_HOST_MAX {
@@ -169,78 +162,31 @@ fn is_fresh(since: Millis, now: Millis) -> bool {
     u64::try_from(rested).is_ok_and(|ms| u128::from(ms) < IDLE_MAX.as_millis())
 }
 
-/// One connection. Nothing moves on it unless somebody drives it.
-struct Wire {
-    sender: SendRequest<Full<Bytes>>,
-    /// None once it is over.
-    connection: Option<Running>,
-    /// Who is at the other end.
-    from: Option<IpAddr>,
-}
-
-/// What came of a request on one connection.
-enum Exchanged {
-    /// The head of an answer.
-    Answered(Response<Incoming>),
-    /// Nothing of it was written.
-    Unsent(Sent, String),
-    /// The connection was lost with it.
-    Lost(String),
-}
-
-impl Wire {
-    async fn exchange(&mut self, request: Sent) -> Exchanged {
-        let Self { sender, connection, .. } = self;
-        // The answer comes by driving the connection and in no other way: who drives is woken, and
-        // the answer itself need not wake anybody, nor leave the turn to others.
-        let mut answering = pin!(unconstrained(sender.try_send_request(request)));
-        let answered = poll_fn(|context| {
-            // First of all the request goes in, so that driving finds it and need not be woken for
-            // it; what driving brings is then looked for at once.
-            let mut unwoken = Context::from_waker(Waker::noop());
-            if let Poll::Ready(answer) = answering.as_mut().poll(&mut unwoken) {
-                return Poll::Ready(answer);
-            }
-            drive(connection, context);
-            answering.as_mut().poll(&mut unwoken)
-        });
-        match answered.await {
-            Ok(response) => Exchanged::Answered(response),
-            Err(mut error) => match error.take_message() {
-                Some(unsent) => Exchanged::Unsent(unsent, reasons(error.error())),
-                None => Exchanged::Lost(reasons(error.error())),
-            },
-        }
-    }
-
-    /// Looks whether the other side has closed it.
-    fn is_open(&mut self) -> bool {
-        // Whoever used it last is of no interest any more, and not to be woken.
-        drive(&mut self.connection, &mut Context::from_waker(Waker::noop()));
-        self.is_idle()
-    }
-
-    /// Whether it can take a request, as far as is known.
-    fn is_idle(&self) -> bool {
-        self.connection.is_some() && self.sender.is_ready()
-    }
-}
-
-/// Writes and reads whatever can be now; the context is woken for the rest.
-fn drive(connection: &mut Option<Running>, context: &mut Context<'_>) {
-    let Some(running) = connection else { return };
-    if running.poll_without_shutdown(context).is_ready() {
-        // A request that waits in it learns so that it was not sent.
-        *connection = None;
-    }
+/// An answer over a plain connection.
+pub(crate) struct Received {
+    /// Its status.
+    pub(super) status: StatusCode,
+    /// Its headers.
+    pub(super) headers: HeaderMap,
+    /// Its body, which is still to be read.
+    pub(super) body: Body,
 }
 
 /// A body that is still to be read, and the connection that it comes over.
 pub(crate) struct Body {
-    incoming: Incoming,
-    wire: Option<Box<Wire>>,
+    coming: Coming,
     from: Option<IpAddr>,
     home: Arc<Plain>,
+}
+
+/// What is to come of a body.
+enum Coming {
+    /// More, over this connection.
+    Over(Open),
+    /// Nothing: all of it was read.
+    Nothing,
+    /// Nobody knows: the connection was lost.
+    Lost,
 }
 
 impl Body {
@@ -251,7 +197,11 @@ impl Body {
 
     /// How long it is, or what is left of it, if that is known.
     pub(super) fn length(&self) -> Option<u64> {
-        self.incoming.size_hint().exact()
+        match &self.coming {
+            Coming::Over(wire) => wire.left(),
+            Coming::Nothing => Some(0),
+            Coming::Lost => None,
+        }
     }
 
     /// Its next piece; none at its end, else why there is no more.
@@ -260,44 +210,28 @@ impl Body {
     }
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, String>> {
-        // Most often it came with the head, and is there already.
-        let mut next = self.poll_frame(&mut Context::from_waker(Waker::noop()));
-        loop {
-            if next.is_pending() {
-                if let Some(wire) = &mut self.wire {
-                    drive(&mut wire.connection, context);
-                }
-                next = self.poll_frame(context);
-            }
-            let Poll::Ready(frame) = next else { return Poll::Pending };
-            if frame.is_none() || self.incoming.is_end_stream() {
-                self.rest();
-            }
-            match frame.map(|frame| frame.map(Frame::into_data)) {
-                None => return Poll::Ready(Ok(None)),
-                Some(Ok(Ok(piece))) => return Poll::Ready(Ok(Some(piece))),
-                // Trailers: they say nothing that is read here.
-                Some(Ok(Err(_))) => next = Poll::Pending,
-                Some(Err(error)) => {
-                    self.wire = None;
-                    return Poll::Ready(Err(reasons(&error)));
-                }
-            }
+        let wire = match &mut self.coming {
+            Coming::Over(wire) => wire,
+            Coming::Nothing => return Poll::Ready(Ok(None)),
+            Coming::Lost => return Poll::Ready(Err("the connection was lost".to_owned())),
+        };
+        let next = ready!(wire.poll_piece(context));
+        let is_whole = wire.is_whole();
+        match &next {
+            Ok(Some(_)) if !is_whole => {}
+            Ok(_) => self.rest(),
+            Err(_) => self.coming = Coming::Lost,
         }
+        Poll::Ready(next)
     }
 
-    fn poll_frame(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        Pin::new(&mut self.incoming).poll_frame(context)
-    }
-
-    /// All of it was read: its connection can take the next request.
+    /// All of it was read: its connection can take the next request, or is closed.
     fn rest(&mut self) {
-        if let Some(mut wire) = self.wire.take()
-            && (wire.is_idle() || wire.is_open())
+        let coming = std::mem::replace(&mut self.coming, Coming::Nothing);
+        if let Coming::Over(mut wire) = coming
+            && wire.is_reusable()
         {
+            wire.shrink();
             self.home.keep(wire);
         }
     }

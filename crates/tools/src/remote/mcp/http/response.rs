@@ -1,8 +1,8 @@
 //! An answer over HTTP, whichever way it came.
 
-use super::plain::Body;
+use super::plain::Received;
 use crate::http::reasons;
-use hyper::body::Bytes;
+use bytes::Bytes;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 /// An answer: its head, and a body that comes in pieces.
 pub(crate) enum Response {
     /// Over a plain connection of ours.
-    Plain(hyper::Response<Body>),
+    Plain(Received),
     /// By the client for all else.
     Other(reqwest::Response),
 }
@@ -19,7 +19,7 @@ impl Response {
     /// Its status.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Response::Plain(response) => response.status(),
+            Response::Plain(response) => response.status,
             Response::Other(response) => response.status(),
         }
     }
@@ -27,7 +27,7 @@ impl Response {
     /// Its headers.
     pub(crate) fn headers(&self) -> &HeaderMap {
         match self {
-            Response::Plain(response) => response.headers(),
+            Response::Plain(response) => &response.headers,
             Response::Other(response) => response.headers(),
         }
     }
@@ -35,7 +35,7 @@ impl Response {
     /// From which address it came, if that is known.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         match self {
-            Response::Plain(response) => response.body().address(),
+            Response::Plain(response) => response.body.address(),
             Response::Other(response) => response.remote_addr().map(|address| address.ip()),
         }
     }
@@ -43,7 +43,7 @@ impl Response {
     /// How long its body is, if that is known.
     pub(crate) fn content_length(&self) -> Option<u64> {
         match self {
-            Response::Plain(response) => response.body().length(),
+            Response::Plain(response) => response.body.length(),
             Response::Other(response) => response.content_length(),
         }
     }
@@ -51,7 +51,7 @@ impl Response {
     /// The next piece of its body; none at its end, else why there is no more.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match self {
-            Response::Plain(response) => response.body_mut().chunk().await,
+            Response::Plain(response) => response.body.chunk().await,
             Response::Other(response) => {
                 response.chunk().await.map_err(|error| reasons(&error.without_url()))
             }

@@ -66,6 +66,41 @@ async fn a_connection_that_is_closed_while_it_rests_is_not_used_again() {
 }
 
 #[tokio::test]
+async fn what_nobody_asked_for_is_no_answer_to_the_next_request() {
+    let mut peer = Peer::start().await;
+    let (line, other) = (line(&peer.url(), &Arc::default()), line(&peer.url(), &Arc::default()));
+    let unasked =
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n[]";
+    // With an answer.
+    let replies = asked(&line, request(1, "tools/list", json!({})));
+    let first = peer.next().await;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 36";
+    let result = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    first.write(&format!("{head}\r\n\r\n{result}{unasked}")).await;
+    assert_eq!(replies.await.unwrap(), ["result {}"]);
+    let second = answered(&mut peer, &line, "").await;
+    // While the connection rests. It is heard at the latest with what comes on another one.
+    second.write(unasked).await;
+    let between = answered(&mut peer, &other, "").await;
+    let third = answered(&mut peer, &line, "").await;
+    assert_eq!([first, second, between, third].map(|arrival| arrival.connection), [0, 1, 2, 3]);
+}
+
+#[tokio::test]
+async fn a_large_request_is_sent_whole_over_the_same_connection() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    let first = answered(&mut peer, &line, "").await;
+    let large = "x".repeat(1_000_000);
+    let replies = asked(&line, request(1, "tools/call", json!({"large": large})));
+    let second = peer.next().await;
+    assert_eq!(second.body["params"]["large"], large);
+    second.result(&json!({})).await;
+    assert_eq!(replies.await.unwrap(), ["result {}"]);
+    assert_eq!([first, second].map(|arrival| arrival.connection), [0, 0]);
+}
+
+#[tokio::test]
 async fn a_connection_that_ends_with_its_answer_is_not_kept() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());

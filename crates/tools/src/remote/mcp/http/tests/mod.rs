@@ -3,6 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "the peer runs beside the test")]
 
 mod stage;
+mod bytewise;
+mod exchanges;
+mod oracle;
 mod connections;
 mod stateless;
 mod session;
