@@ -202,10 +202,15 @@ impl Handling {
 
     /// The first step, or none if it takes longer than this. A quick one needs no timer.
     async fn first(&mut self, clock: &dyn Clock, wait_ms: u64) -> Option<Step> {
-        match poll_fn(|context| Poll::Ready(self.poll_step(context))).await {
-            Poll::Ready(step) => Some(step),
-            Poll::Pending => engine::timeout(clock, wait_ms, self.step()).await,
-        }
+        let mut deadline = None;
+        poll_fn(|context| {
+            if let Poll::Ready(step) = self.poll_step(context) {
+                return Poll::Ready(Some(step));
+            }
+            let until = || clock.sleep_until(clock.now().plus_ms(wait_ms));
+            deadline.get_or_insert_with(until).as_mut().poll(context).map(|()| None)
+        })
+        .await
     }
 
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {

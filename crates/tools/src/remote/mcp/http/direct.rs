@@ -7,7 +7,7 @@ use crate::http::USER_AGENT as OUR_NAME;
 use crate::remote::RemoteParts;
 use bytes::Bytes;
 use hyper::Uri;
-use reqwest::header::{ACCEPT, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::header::{ACCEPT, HOST, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Method, Url};
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ impl Direct {
         ];
         let ours = ours.into_iter().filter(|(name, _)| !given.contains_key(name));
         let given = given.iter().map(|(name, value)| (name.clone(), value.clone()));
-        let shared: Vec<(HeaderName, HeaderValue)> = ours.chain(given).collect();
-        Some(Self { connections: Plain::new(place, parts), target, shared: shared.into() })
+        let shared = Arc::new(Shared::new(ours.chain(given)));
+        Some(Self { connections: Plain::new(place, parts), target, shared })
     }
 
     /// The same connections to another address of the same origin.

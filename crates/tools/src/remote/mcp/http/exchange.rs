@@ -267,6 +267,7 @@ impl Wire<TcpStream> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::head::Shared;
     use super::*;
     use reqwest::Method;
     use reqwest::header::HeaderMap;
@@ -278,9 +279,8 @@ mod tests {
         let mut wire = Wire::new(near, None);
         let (method, own) = (Method::POST, HeaderMap::new());
         let body = Bytes::from(vec![b'x'; KEPT_BYTES_MAX]);
-        let (target, bearer) = ("/", None);
-        let request =
-            Request { method: &method, target, shared: &[], own: &own, bearer, body: &body };
+        let (target, bearer, shared) = ("/", None, &Shared::default());
+        let request = Request { method: &method, target, shared, own: &own, bearer, body: &body };
         let bytes = 4 * READ_BYTES_MAX;
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n");
         far.write_all(head.as_bytes()).await.unwrap();

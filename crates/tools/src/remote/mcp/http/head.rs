@@ -6,6 +6,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderName, Head
 use reqwest::{Method, StatusCode};
 use std::io::Write;
 use std::mem::MaybeUninit;
+use wire::mcp::TRACEPARENT;
 
 /// How large the head of an answer can be.
 pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -14,8 +15,35 @@ const HEADERS_MAX: usize = 128;
 /// A body of up to so many bytes is written together with its head; a larger one is not copied.
 const TOGETHER_BYTES_MAX: usize = 16 * 1024;
 
-/// What all requests to one address say, each a name and a value.
-pub(super) type Shared = [(HeaderName, HeaderValue)];
+/// What all requests to one address say.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// Lines that stand in every head, ready to be written.
+    lines: Vec<u8>,
+    /// What a request may say otherwise.
+    rest: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Shared {
+    /// All of them say this.
+    pub(super) fn new(headers: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
+        let mut shared = Self::default();
+        for (name, value) in headers {
+            if may_be_own(&name) {
+                shared.rest.push((name, value));
+            } else {
+                write_header(&mut shared.lines, &name, value.as_bytes());
+            }
+        }
+        shared
+    }
+}
+
+/// Whether a request may say this itself.
+fn may_be_own(name: &HeaderName) -> bool {
+    const OWN: [&str; 4] = ["accept", "content-type", "last-event-id", TRACEPARENT];
+    OWN.contains(&name.as_str()) || name.as_str().starts_with("mcp-")
+}
 
 /// A request as it is to be written.
 pub(super) struct Request<'a> {
@@ -39,7 +67,8 @@ impl Request<'_> {
         for part in [self.method.as_str(), " ", self.target, " HTTP/1.1\r\n"] {
             out.extend_from_slice(part.as_bytes());
         }
-        for (name, value) in self.shared {
+        out.extend_from_slice(&self.shared.lines);
+        for (name, value) in &self.shared.rest {
             if !self.own.contains_key(name) {
                 write_header(out, name, value.as_bytes());
             }
@@ -151,6 +180,7 @@ mod tests {
         let bearer = HeaderValue::from_static("Bearer t");
         let head = "/mcp?x=1 HTTP/1.1\r\nhost: a.test\r\nx-key: a\r\nx-key: b\r\n\
                     accept: text/event-stream\r\nauthorization: Bearer t\r\n";
+        let shared = Shared::new(shared);
         let (none, small) = (Bytes::new(), Bytes::from_static(b"hello"));
         for (method, body, expected) in [
             (Method::POST, &small, format!("POST {head}content-length: 5\r\n\r\nhello")),
@@ -178,7 +208,7 @@ mod tests {
             let request = Request {
                 method: &method,
                 target: "/",
-                shared: &[],
+                shared: &Shared::default(),
                 own: &own,
                 bearer: None,
                 body: &body,

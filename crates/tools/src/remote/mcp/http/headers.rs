@@ -20,6 +20,11 @@ pub(super) const EVENTS: &str = "text/event-stream";
 const CALL: &str = "tools/call";
 const BOTH: &str = "application/json, text/event-stream";
 
+/// Names that most requests say. What is static need not be read letter by letter each time.
+static VERSION: HeaderName = HeaderName::from_static(HEADER_VERSION);
+static METHOD: HeaderName = HeaderName::from_static(HEADER_METHOD);
+static NAME: HeaderName = HeaderName::from_static(HEADER_NAME);
+
 /// These are the connection's: an operator cannot set them.
 const CONNECTION: [&str; 9] = [
     "connection",
@@ -83,9 +88,9 @@ pub(super) fn opened(mut more: HeaderMap, last_id: Option<&str>) -> HeaderMap {
 /// What a stateless message repeats of its body.
 pub(super) fn stateless(version: &str, method: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(HEADER_VERSION, encoded(version));
+    headers.insert(&VERSION, encoded(version));
     if let Some(method) = method {
-        headers.insert(HEADER_METHOD, encoded(method));
+        headers.insert(&METHOD, encoded(method));
     }
     headers
 }
@@ -94,7 +99,7 @@ pub(super) fn stateless(version: &str, method: Option<&str>) -> HeaderMap {
 pub(super) fn stateless_request(version: &str, request: &Outgoing) -> HeaderMap {
     let mut headers = stateless(version, Some(&request.method));
     if let Some(name) = &request.name {
-        headers.insert(HEADER_NAME, encoded(name));
+        headers.insert(&NAME, encoded(name));
     }
     for (name, value) in &request.param_headers {
         // A tool whose arguments cannot be headers was left out when it was listed.

@@ -2,7 +2,7 @@
 //! says.
 
 use super::super::exchange::{Exchanged, Wire};
-use super::super::head::Request;
+use super::super::head::{Request, Shared};
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
@@ -16,6 +16,7 @@ const ROOM_BYTES: usize = 64 * 1024;
 /// A request that is posted.
 pub(super) struct Posted {
     method: Method,
+    shared: Shared,
     own: HeaderMap,
     body: Bytes,
 }
@@ -24,13 +25,13 @@ impl Posted {
     /// One with a body of so many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         let body = Bytes::from(vec![b'x'; bytes]);
-        Self { method: Method::POST, own: HeaderMap::new(), body }
+        Self { method: Method::POST, shared: Shared::default(), own: HeaderMap::new(), body }
     }
 
     /// As it is written.
     pub(super) fn request(&self) -> Request<'_> {
-        let Self { method, own, body } = self;
-        Request { method, target: "/mcp", shared: &[], own, bearer: None, body }
+        let Self { method, shared, own, body } = self;
+        Request { method, target: "/mcp", shared, own, bearer: None, body }
     }
 }
 
