@@ -220,13 +220,17 @@ impl Handling {
             self.answering = None;
             self.answered = Some(answered);
         }
-        // What was told before the answer goes before it.
-        if let Some(told) = &mut self.told
-            && let Poll::Ready(message) = told.poll_recv(context)
-        {
-            match message {
-                Some(message) => return Poll::Ready(Step::Told(message)),
-                None => self.told = None,
+        // What was told before the answer goes before it. With the answer all of that is there, and
+        // is taken at once: tokio may put off whoever polls a channel, as if it were empty.
+        if let Some(told) = &mut self.told {
+            let heard = match &self.answered {
+                Some(_) => Poll::Ready(told.try_recv().ok()),
+                None => told.poll_recv(context),
+            };
+            match heard {
+                Poll::Ready(Some(message)) => return Poll::Ready(Step::Told(message)),
+                Poll::Ready(None) => self.told = None,
+                Poll::Pending => {}
             }
         }
         match self.answered.take() {
@@ -509,6 +513,23 @@ mod tests {
         let mut handling = Handling::new(id, Version::June2025, answering.boxed(), Some(told));
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         assert_eq!(steps(&mut handling), ["a", "b", answer]);
+    }
+
+    #[tokio::test]
+    async fn what_was_told_goes_before_the_answer_of_a_task_that_did_much() {
+        let (way, told) = Channel::open(None);
+        let answering = async move {
+            way.try_send("a".to_owned());
+            // From here on whatever this task asks of a channel has to wait for its next turn.
+            while tokio::task::coop::has_budget_remaining() {
+                tokio::task::coop::consume_budget().await;
+            }
+            Ok(Outcome::empty())
+        };
+        let id = Id::number(1);
+        let mut handling = Handling::new(id, Version::June2025, answering.boxed(), Some(told));
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        assert_eq!(steps(&mut handling), ["a", answer]);
     }
 
     #[test]
