@@ -173,6 +173,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             match Pin::new(&mut self.stream).poll_write(context, unsent) {
                 Poll::Pending => return,
                 Poll::Ready(Ok(0)) => self.deaf = Some("it takes no more".to_owned()),
+                Poll::Ready(Ok(bytes)) if is_large && bytes == self.large.len() => {
+                    // An empty rest would hold all of the body for as long as the connection rests.
+                    self.large = Bytes::new();
+                }
                 Poll::Ready(Ok(bytes)) if is_large => self.large.advance(bytes),
                 Poll::Ready(Ok(bytes)) => self.written += bytes,
                 Poll::Ready(Err(error)) => self.deaf = Some(reasons(&error)),
@@ -298,5 +302,20 @@ mod tests {
         wire.shrink();
         assert_eq!((wire.unread.capacity(), wire.room), (0, READ_BYTES));
         assert!(wire.out.capacity() <= KEPT_BYTES_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_was_sent_is_let_go_of() {
+        let (near, mut far) = duplex(1024 * 1024);
+        let mut wire = Wire::new(near, None);
+        let (method, own) = (Method::POST, HeaderMap::new());
+        // Too large to be written together with its head.
+        let body = Bytes::from(vec![b'x'; 4 * KEPT_BYTES_MAX]);
+        let (target, bearer, shared) = ("/", None, &Shared::default());
+        let request = Request { method: &method, target, shared, own: &own, bearer, body: &body };
+        far.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        assert!(matches!(wire.exchange(&request).await, Exchanged::Answered(_)));
+        assert!(wire.is_reusable());
+        assert!(body.is_unique());
     }
 }
