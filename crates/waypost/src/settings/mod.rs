@@ -231,6 +231,7 @@ fn told(path: &[&str], value: &Value) -> Value {
         ["models", _, "api_key"]
         | ["models", _, "headers", ..]
         | ["events", "sinks", _, "secret"] => return json!("set"),
+        ["models", _, "base_url"] | ["events", "sinks", _, "url"] => &path[path.len() - 1..],
         _ => return value.clone(),
     };
     match (below, value) {
@@ -421,6 +422,7 @@ mod tests {
     #[test]
     fn what_models_are_given_is_not_shown() {
         let text = "[models.\"gpt-6.1\"]\nprovider = \"openai\"\nmodel = \"m\"\n\
+                    base_url = \"https://hunter2@b.test/v1\"\n\
                     api_key = \"hunter2\"\nheaders = { X-Team = \"hunter2\" }\n";
         let told: Vec<String> = written(&Layer::file("a.toml", text))
             .iter()
@@ -429,12 +431,15 @@ mod tests {
         assert!(told.contains(&"models.gpt-6.1.api_key \"set\"".to_owned()), "{told:?}");
         assert!(told.contains(&"models.gpt-6.1.headers.X-Team \"set\"".to_owned()), "{told:?}");
         assert!(told.contains(&"models.gpt-6.1.model \"m\"".to_owned()), "{told:?}");
+        let url = "models.gpt-6.1.base_url \"https://b.test/v1\"";
+        assert!(told.contains(&url.to_owned()), "{told:?}");
         assert!(!told.concat().contains("hunter2"), "{told:?}");
     }
 
     #[test]
     fn what_receivers_of_events_are_given_is_not_shown() {
-        let text = "[events.sinks.secret]\ntype = \"webhook\"\nurl = \"https://a.test\"\n\
+        let text = "[events.sinks.secret]\ntype = \"webhook\"\n\
+                    url = \"https://u:hunter2@a.test?key=hunter2\"\n\
                     secret = \"hunter2\"\ntypes = [\"A\"]\n";
         let told: Vec<String> = written(&Layer::file("a.toml", text))
             .iter()
