@@ -1,6 +1,6 @@
 //! Folders that survive a power cut: a new name is durable only once its folder is synced.
 
-use std::fs::{self, File};
+use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -15,9 +15,13 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     sync_folder(parent)
 }
 
-/// Makes one folder, unless it is there.
+/// Makes one folder, unless it is there. Nobody else may look into it: a journal holds what people
+/// said.
 pub(crate) fn make_one(folder: &Path) -> io::Result<()> {
-    match fs::create_dir(folder) {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(folder) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made,
     }
@@ -42,4 +46,25 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
 /// Whether an error says that there is no room left.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_we_make_is_ours_alone() {
+        use std::fs::{Permissions, metadata, set_permissions};
+        use std::os::unix::fs::PermissionsExt;
+        let there = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| metadata(path).unwrap().permissions().mode() & 0o777;
+        let folder = there.path().join("a/b");
+        make_folder(&folder).unwrap();
+        assert_eq!((mode(&folder), mode(folder.parent().unwrap())), (0o700, 0o700));
+        // One that somebody made keeps the rights that it was given.
+        set_permissions(&folder, Permissions::from_mode(0o750)).unwrap();
+        make_folder(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o750);
+    }
 }
