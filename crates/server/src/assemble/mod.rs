@@ -143,6 +143,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     warnings.extend(sinks.iter().flat_map(Wanted::warnings));
     let outlets = opened_sinks(sinks, &clock, &spawn)?;
     let entrance = Entrance::new(address, &server, admin_key.as_deref());
+    warn_of_strangers(&server, &entrance);
     let remote = RemoteParts {
         spawn: spawn.clone(),
         clock: clock.clone(),
@@ -224,6 +225,19 @@ fn store_parts(
         limits: limits.clone(),
         fatal,
         vfs: None,
+    }
+}
+
+/// Whoever comes through a proxy comes from this machine, as far as we can see.
+fn warn_of_strangers(server: &ServerConfig, entrance: &Entrance) {
+    let names = server.names();
+    if entrance.everybody_administers() && !names.is_empty() {
+        let names = names.join(", ");
+        tracing::warn!(
+            names,
+            "whoever reaches this server under these names may administer it; set \
+             `WAYPOST_ADMIN_KEY`"
+        );
     }
 }
 
