@@ -36,7 +36,7 @@ impl Hidden {
 
 /// The values of headers, and what follows the scheme of those that have one: `Bearer ..`.
 pub(crate) fn of_headers(headers: &[(String, Secret)]) -> Vec<String> {
-    let whole = headers.iter().map(|(_, value)| value.expose());
+    let whole = headers.iter().map(|(_, value)| value.expose().trim());
     let tokens = whole.clone().filter_map(|value| Some(value.split_once(' ')?.1.trim_start()));
     whole.chain(tokens).map(str::to_owned).collect()
 }

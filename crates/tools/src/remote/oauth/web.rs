@@ -7,6 +7,7 @@ use crate::http::answer::{self, Effect};
 use crate::http::client::Outbound;
 use crate::http::{HttpSettings, is_public};
 use crate::remote::RemoteParts;
+use crate::remote::hidden::Hidden;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize};
@@ -212,14 +213,9 @@ pub(super) fn told(text: &str, secrets: &[&str]) -> String {
     words.join(" ").chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
 }
 
-/// A text without these secrets. A shorter one is found in any sentence, and is no secret.
+/// A text without these secrets.
 pub(super) fn hidden(text: &str, secrets: &[&str]) -> String {
-    const SECRET_CHARS_MIN: usize = 4;
-    let mut secrets = secrets.to_vec();
-    secrets.retain(|secret| secret.len() >= SECRET_CHARS_MIN);
-    // The longest first: one that another begins with would leave the rest of it.
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    Hidden::new(secrets.iter().map(|secret| (*secret).to_owned()).collect()).told(text)
 }
 
 fn json(request: RequestBuilder) -> RequestBuilder {

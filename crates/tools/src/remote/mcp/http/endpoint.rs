@@ -9,6 +9,7 @@ use super::response::Response;
 use crate::http::{base_client, build_client, reasons};
 use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
+use crate::remote::hidden::{Hidden, of_headers, of_url};
 use crate::remote::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
 use bytes::Bytes;
 use kernel::call::HowFar;
@@ -27,8 +28,6 @@ const ELSEWHERE: [StatusCode; 2] = [StatusCode::TEMPORARY_REDIRECT, StatusCode::
 /// How often one request is sent again because there is another token: a renewed one may not be
 /// good for enough.
 const PASSES_MAX: usize = 3;
-/// A shorter text is found in any sentence, and is no secret.
-const SECRET_CHARS_MIN: usize = 4;
 
 /// An address that can be talked to.
 #[derive(Clone)]
@@ -39,7 +38,7 @@ pub(crate) struct Endpoint {
     url: Url,
     given: HeaderMap,
     /// What must never be told, even if the other side repeats it.
-    secrets: Vec<String>,
+    hidden: Hidden,
     /// What it is called in messages: its URL without what may be secret.
     name: String,
     /// Our account there, if it has logins.
@@ -76,9 +75,9 @@ impl Endpoint {
         let client =
             client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
         let direct = Direct::new(&url, &given, parts);
-        let secrets = secrets(&url, headers);
+        let hidden = Hidden::new([of_url(&url), of_headers(headers)].concat());
         let name = name(&url);
-        Ok(Self { client, direct, url, given, secrets, name, account: None })
+        Ok(Self { client, direct, url, given, hidden, name, account: None })
     }
 
     /// The same; this account's token goes with every request.
@@ -91,10 +90,9 @@ impl Endpoint {
     pub(crate) fn at(&self, place: &str) -> Option<Self> {
         let url = self.url.join(place).ok().filter(|url| same_origin(url, &self.url))?;
         let name = name(&url);
-        let mut secrets = self.secrets.clone();
-        secrets.extend(query_secrets(&url));
+        let hidden = self.hidden.clone().with(of_url(&url));
         let direct = self.direct.as_ref().and_then(|direct| direct.at(&url));
-        Some(Self { direct, url, name, secrets, ..self.clone() })
+        Some(Self { direct, url, name, hidden, ..self.clone() })
     }
 
     /// Posts a message.
@@ -124,13 +122,10 @@ impl Endpoint {
 
     /// What the other side says, for messages: short, on one line, without our secrets.
     pub(crate) fn told(&self, text: &str) -> String {
-        let mut told = match &self.account {
-            Some(account) => account.hidden(text),
-            None => text.to_owned(),
+        let told = match &self.account {
+            Some(account) => self.hidden.told(&account.hidden(text)),
+            None => self.hidden.told(text),
         };
-        for secret in &self.secrets {
-            told = told.replace(secret.as_str(), "***");
-        }
         let words: Vec<&str> = told.split_whitespace().collect();
         words.join(" ").chars().filter(|c| !c.is_control()).take(TOLD_CHARS_MAX).collect()
     }
@@ -310,26 +305,6 @@ fn name(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{host}{port}{}", url.scheme(), url.path())
-}
-
-/// What a header or the URL holds that nobody else should read, longest first.
-fn secrets(url: &Url, headers: &[(String, Secret)]) -> Vec<String> {
-    let mut secrets: Vec<String> = query_secrets(url);
-    for (_, value) in headers {
-        let value = value.expose().trim();
-        secrets.push(value.to_owned());
-        // `Bearer abc` is one secret, `abc` is the same one.
-        secrets.extend(value.rsplit_once(' ').map(|(_, token)| token.to_owned()));
-    }
-    secrets.extend(url.password().map(str::to_owned));
-    secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets
-}
-
-fn query_secrets(url: &Url) -> Vec<String> {
-    let values = url.query_pairs().map(|(_, value)| value.into_owned());
-    values.filter(|value| value.chars().count() >= SECRET_CHARS_MIN).collect()
 }
 
 fn misfit(what: String) -> PeerError {
