@@ -242,6 +242,7 @@ fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result<Par
         observers: Vec::new(),
         policy: Arc::new(AllowAll),
         schemas: Arc::new(JsonSchemas::default()),
+        marks: opened.marks,
         clock: Arc::new(SystemClock),
         zones: Arc::new(Utc),
         entropy: Arc::new(SystemEntropy),

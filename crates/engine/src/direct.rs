@@ -17,7 +17,7 @@ use kernel::call::{
 use kernel::fault::Fault;
 use kernel::ids::{CallId, PlanId, SessionId, SessionKey, Space, ToolName};
 use kernel::plan::Closure;
-use kernel::plan::flow::reload;
+use kernel::plan::flow::read_made;
 use kernel::session::RunStatus;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -256,7 +256,7 @@ impl Engine {
                  "message": {"jsonPath": "$.context.output"}},
             ],
         });
-        let plan = reload(&source, &self.shared.limits).map_err(|_| {
+        let plan = read_made(&source, &self.shared.limits).map_err(|_| {
             let message = format!("no plan can be made to call `{tool}`");
             Refusal::new(RefusalKind::Failed, "direct_call", message)
         })?;

@@ -6,6 +6,7 @@
 use crate::arrivals::Arrivals;
 use crate::catalog::{Author, Catalog};
 use crate::clock::timeout;
+use crate::panics::{Panicked, caught, caught_now};
 use crate::rates::Rates;
 use crate::registry::Listed;
 use futures::FutureExt;
@@ -224,7 +225,18 @@ impl Gate {
                 .hint("`waypost tool ls` lists the tools"),
             misfits: Vec::new(),
         })?;
+        let checked = caught_now(|| self.fitting(&listed, arguments));
+        checked.unwrap_or_else(|panicked| {
+            let fault = panic_fault(tool, "its arguments were checked", &panicked);
+            Err(IllFormed { fault, misfits: Vec::new() })
+        })?;
+        Ok(listed)
+    }
+
+    /// The arguments fit the tool's schema and its own check.
+    fn fitting(&self, listed: &Listed, arguments: &Value) -> Result<(), IllFormed> {
         let spec = listed.tool.spec();
+        let tool = &spec.name;
         self.schemas.check(&spec.input_schema, arguments).map_err(|misfits| IllFormed {
             fault: Fault::new(
                 "InputValidationError",
@@ -233,11 +245,8 @@ impl Gate {
             .hint(format!("`waypost tool show {tool}` shows the schema")),
             misfits,
         })?;
-        listed
-            .tool
-            .check(arguments)
-            .map_err(|error| IllFormed { fault: error.fault, misfits: Vec::new() })?;
-        Ok(listed)
+        let checked = listed.tool.check(arguments);
+        checked.map_err(|error| IllFormed { fault: error.fault, misfits: Vec::new() })
     }
 
     /// The second half: sends the call. One that takes too long fails, and is handed on.
@@ -249,8 +258,12 @@ impl Gate {
             }
         };
         let (clock, timeout_ms) = (self.clock.clone(), pass.timeout_ms);
-        let tool = sending.tool.clone();
-        let calling = self.send(sending, pass).boxed();
+        let (tool, reach) = (sending.tool.clone(), sending.reach);
+        let called = tool.clone();
+        let calling = caught(self.send(sending, pass)).map(move |sent| {
+            sent.unwrap_or_else(|panicked| Err(panic_error(&called, reach, &panicked)))
+        });
+        let calling = calling.boxed();
         match select(calling, clock.sleep_until(clock.now().plus_ms(timeout_ms))).await {
             Either::Left((result, _)) => Started { result, late: None, retry_ms: None },
             Either::Right(((), coming)) => {
@@ -424,6 +437,21 @@ impl Gate {
         let message = format!("{done}the output of `{}` is not as promised: {misfit}", spec.name);
         Err(ToolError::new(how, Fault::new("OutputValidationError", message)))
     }
+}
+
+/// A panic is a mistake in the tool or in Waypost; after it nobody knows how far a write got.
+fn panic_error(tool: &ToolName, reach: Reach, panicked: &Panicked) -> ToolError {
+    let how = match reach {
+        Reach::Reads => HowFar::Failed,
+        Reach::Writes | Reach::Runs => HowFar::Unknown,
+    };
+    ToolError::new(how, panic_fault(tool, "it was called", panicked))
+}
+
+fn panic_fault(tool: &ToolName, when: &str, Panicked(said): &Panicked) -> Fault {
+    tracing::error!(%tool, panic = said, "a tool panicked");
+    Fault::new("Panicked", format!("`{tool}` panicked when {when}: {said}"))
+        .hint("this is a defect: look at the server's log and report it")
 }
 
 fn timed_out(tool: &ToolName, timeout_ms: u64) -> ToolError {

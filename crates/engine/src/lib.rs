@@ -2,6 +2,7 @@
 //! store remembers; doors call the few functions of `Engine` and nothing else.
 
 pub mod clock;
+mod panics;
 pub mod schema;
 pub mod refusal;
 pub mod request;
@@ -24,6 +25,8 @@ mod pages;
 pub mod gate;
 mod command;
 mod rest;
+mod locks;
+mod suspects;
 mod shared;
 mod said;
 mod drive;

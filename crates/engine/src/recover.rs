@@ -16,19 +16,30 @@ impl Engine {
         let engine = self.clone();
         let task = async move {
             let shared = &engine.shared;
-            let mut prune_at = shared.clock.now();
             while !shared.stopping.load(Ordering::Acquire) {
                 let (found, woken) = engine.recover_batch().await;
-                if shared.clock.now() >= prune_at {
-                    engine.prune_expired().await;
-                    prune_at = shared.clock.now().plus_ms(PRUNE_INTERVAL_MS);
-                }
                 let more = found >= shared.limits.recover_batch_max && woken > 0;
                 let then = engine.next_look(more).await;
                 shared.clock.sleep_until(then).await;
             }
         };
         self.shared.spawn.task("recover", Box::pin(task));
+        self.keep_pruning();
+    }
+
+    /// Removes what is old, in a task of its own: a large removal must not stop the clock of
+    /// timers, asks and recovery.
+    fn keep_pruning(&self) {
+        let engine = self.clone();
+        let task = async move {
+            let shared = &engine.shared;
+            while !shared.stopping.load(Ordering::Acquire) {
+                engine.prune_expired().await;
+                let then = shared.clock.now().plus_ms(PRUNE_INTERVAL_MS);
+                shared.clock.sleep_until(then).await;
+            }
+        };
+        self.shared.spawn.task("prune", Box::pin(task));
     }
 
     /// When to look next: at the nearest time that a session waits for, and often anyway.
@@ -61,7 +72,10 @@ impl Engine {
         let found = leases.len();
         let mut woken = 0;
         for lease in leases {
-            let driven = lock(&shared.driven).contains_key(&lease.key);
+            let driven = {
+                let driven = lock(&shared.driven);
+                driven.get(&lease.key).is_some_and(|sender| !sender.is_closed())
+            };
             if !driven && shared.send(&lease.key, Command::Wake).is_ok() {
                 woken += 1;
             }

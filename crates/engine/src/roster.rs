@@ -5,7 +5,7 @@ use kernel::agent::Agent;
 use kernel::ids::{AgentName, PlanId};
 use kernel::limits::Limits;
 use kernel::plan::Plan;
-use kernel::plan::flow::reload;
+use kernel::plan::flow::read_made;
 use kernel::plan::mistake::Mistake;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub(crate) fn talk_plan(agent: &AgentName, limits: &Limits) -> Result<Arc<Plan>,
             {"id": "end", "type": "final_response", "message": {"jsonPath": "$.context.answer"}},
         ],
     });
-    reload(&source, limits).map(Arc::new)
+    read_made(&source, limits).map(Arc::new)
 }
 
 /// An agent and the plan by which it is talked to.

@@ -8,6 +8,7 @@ use crate::deltas::{Deltas, Listeners};
 use crate::feed::{Feed, Watch};
 use crate::gate::Gate;
 use crate::line::Lines;
+pub(crate) use crate::locks::lock;
 use crate::models::Models;
 use crate::observers::Observers;
 use crate::once::Keys;
@@ -17,9 +18,10 @@ use crate::rates::Rates;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::registry::{Registry, ToolSource};
 use crate::rest::Rest;
+use crate::suspects::Suspects;
 use kernel::call::{Caller, ToolSpec, Wants};
 use kernel::contracts::{
-    Blobs, Clock, Definitions, Entropy, Policy, Spawn, Store, StoreFigures, Zones,
+    Blobs, Clock, CrashMarks, Definitions, Entropy, Policy, Spawn, Store, StoreFigures, Zones,
 };
 use kernel::ids::{ContentHash, PlanId, RealmId, RunId, SessionKey, time_ordered_bits};
 use kernel::limits::Limits;
@@ -32,7 +34,7 @@ use kernel::sink::Deliveries;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::{Semaphore, mpsc};
 
 /// What an engine is made of.
@@ -59,6 +61,8 @@ pub struct Parts {
     pub policy: Arc<dyn Policy>,
     /// The schema validator.
     pub schemas: Arc<dyn Schemas>,
+    /// What is being worked on, for the process after this one.
+    pub marks: Arc<dyn CrashMarks>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Local time.
@@ -85,6 +89,7 @@ pub(crate) struct Shared {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) deliveries: Arc<dyn Deliveries>,
     pub(crate) schemas: Arc<dyn Schemas>,
+    pub(crate) suspects: Suspects,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) zones: Arc<dyn Zones>,
     pub(crate) entropy: Arc<dyn Entropy>,
@@ -118,16 +123,13 @@ pub(crate) struct Shared {
     pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
     /// Closures that are known to be in the store.
     pub(crate) stored_closures: Mutex<HashSet<(RealmId, ContentHash)>>,
+    /// How often sessions were parked by this process.
+    pub(crate) parked: Mutex<HashMap<SessionKey, u32>>,
     pub(crate) stopping: AtomicBool,
 }
 
 /// How many closures of stored runs are kept.
 pub(crate) const CLOSURES_MAX: usize = 1_024;
-
-/// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Engine {
     /// An engine over these parts, or all that is wrong with its tools. It drives nothing until
@@ -158,6 +160,7 @@ impl Engine {
                 blobs: parts.blobs,
                 deliveries: parts.deliveries,
                 schemas: parts.schemas,
+                suspects: Suspects::new(parts.marks),
                 clock: parts.clock,
                 zones: parts.zones,
                 entropy: parts.entropy,
@@ -179,6 +182,7 @@ impl Engine {
                 driven: Mutex::default(),
                 closures: Mutex::default(),
                 stored_closures: Mutex::default(),
+                parked: Mutex::default(),
                 stopping: AtomicBool::new(false),
                 limits,
             }),

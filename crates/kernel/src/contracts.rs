@@ -11,7 +11,7 @@ pub use crate::lists::{
     AskFilter, FeedRow, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
 };
 use crate::pipeline::TallyRow;
-use crate::projection::{Append, HistoryItem, OnceRow, SessionRow};
+use crate::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use crate::trim::Trim;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -74,6 +74,20 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Millis;
     /// Waits until then.
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()>;
+}
+
+/// Notes which sessions a process is working on, where the next process finds it: a session that
+/// is still noted when a process begins is one that the process before died of. Only sessions that
+/// were recovered and have made no progress yet are noted.
+pub trait CrashMarks: Send + Sync {
+    /// Work on a session begins; gives what ends it, if it could be noted.
+    fn begin(&self, session: SessionId) -> Option<usize>;
+    /// That work is interrupted or done.
+    fn end(&self, mark: usize);
+    /// The sessions that the process before was working on when it died, each until it is settled.
+    fn suspects(&self) -> Vec<SessionId>;
+    /// What this session did is on record: it is no longer a suspect.
+    fn settle(&self, session: SessionId);
 }
 
 /// Local time.
@@ -206,6 +220,10 @@ pub trait Store: Send + Sync {
     /// those of dead processes first.
     fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<Lease>>;
 
+    /// Leaves a session alone until then, although it should be driven, and notes why; its next
+    /// append ends that. Durable on return.
+    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()>;
+
     /// The nearest time after this one at which a session should be driven.
     fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>>;
 
@@ -251,7 +269,8 @@ pub trait Store: Send + Sync {
     /// How many asks are open, by kind.
     fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>>;
 
-    /// How many sessions are not over, by status. What is over costs nothing here.
+    /// How many sessions are not over, by status, and how many of them are parked. What is over
+    /// costs nothing here.
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
 
     /// What came of a keyed request.

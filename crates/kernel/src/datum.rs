@@ -102,6 +102,17 @@ impl Datum {
         }
     }
 
+    /// About how many bytes it takes: its JSON, or the blob that holds it. What a join refers to
+    /// was counted where it was made.
+    pub fn weight(&self) -> u64 {
+        match &self.held {
+            Held::Value(value) => value_weight(value),
+            Held::Blob(blob) => blob.bytes,
+            Held::Object(fields) => fields.len() as u64,
+            Held::Array(items) => items.len() as u64,
+        }
+    }
+
     /// Moves an inline value that is larger than `bytes_max` out: gives its JSON text, to be put
     /// into a blob, and leaves the reference.
     pub fn spill(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
@@ -116,6 +127,19 @@ impl Datum {
         let blob = BlobRef { hash: ContentHash::of(&text), bytes: text.len() as u64 };
         self.held = Held::Blob(blob);
         Some(text)
+    }
+}
+
+/// About how many bytes a value's JSON takes.
+pub fn value_weight(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+        Value::String(text) => text.len() as u64 + 2,
+        Value::Array(items) => items.iter().map(|item| value_weight(item) + 1).sum::<u64>() + 2,
+        Value::Object(fields) => {
+            let field = |(key, item): (&String, &Value)| key.len() as u64 + 4 + value_weight(item);
+            fields.iter().map(field).sum::<u64>() + 2
+        }
     }
 }
 

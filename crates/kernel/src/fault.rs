@@ -17,6 +17,9 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// The name of a fault of what recovery gave up: its plan has no say in it.
+    pub const RECOVERY_GAVE_UP: &str = "RecoveryGaveUp";
+
     /// A fault without a hint.
     pub fn new(name: &str, message: impl Into<String>) -> Self {
         Self { name: name.to_owned(), message: message.into(), hint: None }

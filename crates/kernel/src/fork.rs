@@ -213,6 +213,8 @@ impl<'a> Copying<'a> {
         match fact {
             Fact::SessionCreated { id, key } => (*id, *key) = (self.session, self.key.clone()),
             Fact::RunStarted { run, .. }
+            | Fact::RunMetered { run }
+            | Fact::RunHeld { run, .. }
             | Fact::RunClaimed { run, .. }
             | Fact::RunPaused { run, .. }
             | Fact::RunContinued { run, .. }
@@ -468,6 +470,7 @@ mod tests {
                 frame: FrameId(1),
                 start: "pay".into(),
                 trace: None,
+                metered: true,
             },
             Fact::CallRequested(Box::new(request())),
             Fact::CallJudged {

@@ -35,6 +35,14 @@ limits! {
     loop_items_max: usize = 100_000;
     /// How many iterations of one loop run at the same time.
     loop_concurrency_max: u32 = 64;
+    /// How many calls one run makes before a person is asked whether it may make as many again.
+    run_calls_max: u64 = 250_000;
+    /// How many events one run records before a person is asked whether it may record as many
+    /// again.
+    run_events_max: u64 = 2_000_000;
+    /// About how many bytes of journal and blobs one run stores before a person is asked whether it
+    /// may store as many again.
+    run_bytes_max: u64 = 2 * 1024 * 1024 * 1024;
     /// How many frames of one run live at the same time.
     frames_max: usize = 1_024;
     /// How deep plans call plans.
@@ -47,8 +55,9 @@ limits! {
     closure_plans_max: usize = 256;
     /// How many branches a parallel step has.
     branches_max: usize = 64;
-    /// How many times a run is claimed without progress before a person is asked.
-    recover_attempts_max: u32 = 5;
+    /// How many times the recovery of a run may end the process, or panic, before a person is
+    /// asked.
+    recover_attempts_max: u32 = 2;
     /// How often recovery looks for sessions that should move.
     recover_interval_ms: u64 = 1_000;
     /// How many sessions one recovery pass claims.
@@ -245,4 +254,17 @@ limits! {
     /// How many parts the schemas of all operations of an OpenAPI document have together, 64 bytes
     /// of text being one.
     upstream_document_parts_max: usize = 2_000_000;
+}
+
+impl Limits {
+    /// The limits under which a plan is read that was admitted before: none.
+    pub fn unbounded_plans() -> Self {
+        Self {
+            plan_steps_max: usize::MAX,
+            branches_max: usize::MAX,
+            loop_concurrency_max: u32::MAX,
+            client_id_chars_max: usize::MAX,
+            ..Self::default()
+        }
+    }
 }

@@ -41,6 +41,19 @@ pub struct SessionRow {
     pub created_at: Millis,
     /// When its last event was recorded.
     pub updated_at: Millis,
+    /// Why it is left alone for now, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<Parked>,
+}
+
+/// A session that cannot be driven, because what was recorded of it cannot be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parked {
+    /// Why.
+    pub reason: String,
+    /// When it is tried again.
+    pub until: Millis,
 }
 
 /// A run in a list.
@@ -241,6 +254,7 @@ pub fn session_row(session: &Session, now: Millis) -> SessionRow {
         wake_at: session.wake_at(now),
         created_at: session.created_at,
         updated_at: session.updated_at,
+        parked: None,
     }
 }
 

@@ -179,6 +179,7 @@ mod tests {
                 frame,
                 start: "call".into(),
                 trace: None,
+                metered: true,
             },
             Fact::CallRequested(Box::new(request)),
             Fact::CallJudged {

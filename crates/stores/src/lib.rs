@@ -8,10 +8,11 @@ mod parts;
 mod files;
 mod sqlite;
 mod blobs;
+mod marks;
 
 pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
-use kernel::contracts::{Blobs, Definitions, Store};
+use kernel::contracts::{Blobs, CrashMarks, Definitions, Store};
 use kernel::ids::Millis;
 use kernel::sink::Deliveries;
 use sqlite::FolderLock;
@@ -28,6 +29,8 @@ pub struct Opened {
     pub blobs: Arc<dyn Blobs>,
     /// The log of deliveries of events.
     pub deliveries: Arc<dyn Deliveries>,
+    /// What is being worked on, for the process after this one.
+    pub marks: Arc<dyn CrashMarks>,
 }
 
 /// Opens the store at a place and starts its threads. A new place is made ready; one that another
@@ -36,12 +39,15 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
     match place {
         Place::Folder(folder) => {
             let database = sqlite::open(folder, &parts)?;
+            let marks = marks::FileMarks::open(folder)
+                .map_err(|why| OpenError::Folder { folder: folder.clone(), why })?;
             let blobs = blobs::FileBlobs::open(folder.join("blobs"), database.loose, &parts);
             Ok(Opened {
                 store: Arc::new(database.store),
                 definitions: Arc::new(database.definitions),
                 blobs: Arc::new(blobs),
                 deliveries: Arc::new(database.deliveries),
+                marks: Arc::new(marks),
             })
         }
     }

@@ -155,6 +155,7 @@ impl Driver {
             wake_at: None,
             created_at: Millis(10),
             updated_at: Millis(10),
+            parked: None,
         };
         Self { row }
     }

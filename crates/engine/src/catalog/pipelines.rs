@@ -8,7 +8,7 @@ use kernel::ids::{AgentName, PipelineName, PlanId, RealmId, ToolName};
 use kernel::pipeline::{HandlerKind, PIPELINES, Pipeline};
 use kernel::pipeline_read::read_text;
 use kernel::plan::Plan;
-use kernel::plan::flow::reload;
+use kernel::plan::flow::read_made;
 use kernel::plan::mistake::{Mistake, meant};
 use kernel::plan::source::Node;
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ impl Catalog {
         let all_filed = |found: Vec<Mistake>| -> Vec<Mistake> {
             found.into_iter().map(|mistake| filed(mistake, file)).collect()
         };
-        let plan = reload(&pipeline.plan_source, &self.limits).map_err(all_filed)?;
+        let plan = read_made(&pipeline.plan_source, &self.limits).map_err(all_filed)?;
         let (agent, _) = read_pinned(&pipeline.agent_source).map_err(all_filed)?;
         mistakes.extend(self.surroundings(&pipeline, file, plans));
         if mistakes.iter().any(Mistake::is_error) {

@@ -92,8 +92,12 @@ impl Driver {
     /// What comes before every command: the session is there, and as old as the clock says.
     async fn prepare(&mut self, fresh: bool) -> Result<(), Refusal> {
         self.fresh = fresh;
-        if !fresh {
-            self.load().await?;
+        if !fresh && let Err(refusal) = self.load().await {
+            if refusal.kind == RefusalKind::Failed {
+                // Tried again at once, it would fail again, and others wait to be recovered.
+                self.shared.park(&self.key, &refusal.message).await;
+            }
+            return Err(refusal);
         }
         // A reply that comes after its ask's end must find it expired.
         self.keep_time().await
@@ -173,6 +177,7 @@ impl Driver {
             frame: FrameId(frame),
             start: main.start.clone(),
             trace: self.shared.observers.trace_of_run(start.run, start.about.trace),
+            metered: true,
         })
         .await
     }

@@ -373,7 +373,7 @@ impl Driver {
                 count(&counters.asks_decided);
                 tracing::info!(%realm, %session, plan, %ask, "ask decided");
             }
-            Fact::RunClaimed { run, attempt } => {
+            Fact::RunClaimed { run, attempt, .. } => {
                 count(&counters.recoveries);
                 tracing::info!(%realm, %session, plan, %run, attempt, "run claimed");
             }

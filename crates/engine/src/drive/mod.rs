@@ -3,14 +3,18 @@
 
 use crate::clock::yield_now;
 use crate::command::Command;
+use crate::panics::caught;
 use crate::refusal::Refusal;
 use crate::shared::{Shared, lock};
+use crate::suspects::Probation;
 use futures::StreamExt;
 use futures::future::poll_fn;
 use futures::stream::FuturesUnordered;
 use kernel::ids::SessionKey;
 use kernel::next::{Env, Next, next};
 use kernel::session::{Phase, Session};
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::mpsc;
@@ -25,11 +29,13 @@ mod turns;
 mod login;
 mod effects;
 mod wake;
+mod parked;
 mod report;
 mod adopt;
 mod commands;
 mod replies;
 
+use parked::panicked_refusal;
 use state::{Done, Driver};
 
 pub(crate) use login::NO_LOGIN;
@@ -37,31 +43,81 @@ pub(crate) use login::NO_LOGIN;
 /// How many decisions are taken before other tasks get their turn.
 const DECISIONS_PER_TURN: u32 = 64;
 
+/// How many appends a run may be ahead of the disk. One that spins would fill the writer's queue,
+/// and everybody else's writes would wait behind it.
+const APPENDS_AHEAD_MAX: u32 = 4;
+/// How often one driver may panic before it leaves its session alone.
+const PANICS_MAX: u32 = 6;
+
 /// Drives one session until nothing moves and nobody asks.
-pub(crate) async fn drive(
+pub(crate) async fn drive(shared: Arc<Shared>, key: SessionKey, commands: mpsc::Receiver<Command>) {
+    let probation = Arc::<Probation>::default();
+    let seat = Seat { shared: shared.clone(), key, commands };
+    let mut driving = pin!(seat.drive(probation.clone()));
+    // Each stretch of work is noted while the session is on probation, so that a process that dies
+    // of it leaves its name.
+    poll_fn(|context| shared.suspects.watch(&probation, || driving.as_mut().poll(context))).await;
+}
+
+/// The one place from which a session is driven. Whatever ends its driver gives it up, so that the
+/// next command or recovery starts another.
+struct Seat {
     shared: Arc<Shared>,
     key: SessionKey,
-    mut commands: mpsc::Receiver<Command>,
-) {
-    let mut driver = Driver::new(shared.clone(), key.clone());
-    loop {
-        if let Err(refusal) = driver.turn(&mut commands).await {
-            driver.fail(&refusal);
-            // What was in memory may not be in the store: the next command loads it again.
-            driver = Driver::new(shared.clone(), key.clone());
-        }
-        if !driver.is_idle() {
-            continue;
-        }
-        // Nobody can send between the look and the removal: senders are handed out under this lock.
-        let mut driven = lock(&shared.driven);
-        if commands.is_empty() {
-            driver.rest();
-            driven.remove(&key);
-            return;
+    commands: mpsc::Receiver<Command>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.commands.close();
+        let mut driven = lock(&self.shared.driven);
+        if driven.get(&self.key).is_some_and(mpsc::Sender::is_closed) {
+            driven.remove(&self.key);
         }
     }
 }
+
+impl Seat {
+    async fn drive(mut self, probation: Arc<Probation>) {
+        let new = || Driver::new(self.shared.clone(), self.key.clone(), probation.clone());
+        let mut driver = new();
+        let mut panics = 0;
+        loop {
+            match caught(driver.turn(&mut self.commands, panics > 0)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(refusal)) => {
+                    driver.fail(&refusal);
+                    // What was in memory may not be in the store: the next command loads it again.
+                    driver = new();
+                }
+                Err(panicked) => {
+                    panics += 1;
+                    let mut broken = std::mem::replace(&mut driver, new());
+                    if panics < PANICS_MAX && broken.accuse(&panicked) {
+                        driver.waiters = std::mem::take(&mut broken.waiters);
+                        continue;
+                    }
+                    self.shared.park(&self.key, &panicked.0).await;
+                    broken.fail(&panicked_refusal(&panicked));
+                }
+            }
+            if !driver.is_idle() {
+                continue;
+            }
+            // Nobody can send between the look and the removal: senders are handed out under this
+            // lock.
+            let mut driven = lock(&self.shared.driven);
+            if self.commands.is_empty() {
+                driver.rest();
+                driven.remove(&self.key);
+                return;
+            }
+        }
+    }
+}
+
+/// What comes to a driver.
+type Commands = mpsc::Receiver<Command>;
 
 /// What a driver waits for.
 enum Happened {
@@ -72,8 +128,13 @@ enum Happened {
 
 impl Driver {
     /// Decides and performs until nothing moves, tells those who wait, then waits for one thing.
-    async fn turn(&mut self, commands: &mut mpsc::Receiver<Command>) -> Result<(), Refusal> {
-        self.settle().await?;
+    /// After a panic the session is loaded first: what was under way is taken over, as after a
+    /// crash.
+    async fn turn(&mut self, commands: &mut Commands, panicked: bool) -> Result<(), Refusal> {
+        if panicked && self.session.is_none() {
+            self.take_up_again().await?;
+        }
+        self.settle(commands).await?;
         if self.is_idle() && commands.is_empty() {
             return Ok(());
         }
@@ -90,9 +151,9 @@ impl Driver {
 
     /// Runs everything that can run now. Results that are there at once cost no write of their own:
     /// a run of read-only steps is one append.
-    async fn settle(&mut self) -> Result<(), Refusal> {
+    async fn settle(&mut self, commands: &mut Commands) -> Result<(), Refusal> {
         loop {
-            self.pump().await?;
+            self.pump(commands).await?;
             match self.ready_result() {
                 Some(done) => self.finish(done).await?,
                 None => break,
@@ -102,8 +163,7 @@ impl Driver {
         self.tell().await
     }
 
-    async fn pump(&mut self) -> Result<(), Refusal> {
-        let mut decisions = 0;
+    async fn pump(&mut self, commands: &mut Commands) -> Result<(), Refusal> {
         loop {
             if let Some(call) = self.to_judge.pop() {
                 self.judge(call).await?;
@@ -124,10 +184,27 @@ impl Driver {
                 Some(Next::Turn(frame, kind)) => self.take_turn(frame, kind).await?,
                 Some(Next::Idle) | None => return Ok(()),
             }
-            decisions += 1;
-            if decisions % DECISIONS_PER_TURN == 0 {
-                yield_now().await;
+            self.decisions = self.decisions.wrapping_add(1);
+            if self.decisions.is_multiple_of(DECISIONS_PER_TURN) {
+                self.breathe(commands).await?;
             }
+        }
+    }
+
+    /// What a run that never waits owes everybody else: other tasks get their turn, commands are
+    /// obeyed, and the disk keeps up with the journal.
+    async fn breathe(&mut self, commands: &mut Commands) -> Result<(), Refusal> {
+        yield_now().await;
+        while let Ok(command) = commands.try_recv() {
+            self.obey(command).await?;
+        }
+        if self.appends_ahead < APPENDS_AHEAD_MAX {
+            return Ok(());
+        }
+        self.appends_ahead = 0;
+        match self.ticket.clone() {
+            Some(ticket) => ticket.await.map_err(Refusal::from),
+            None => Ok(()),
         }
     }
 
@@ -160,7 +237,7 @@ impl Driver {
         }
     }
 
-    async fn wait(&mut self, commands: &mut mpsc::Receiver<Command>) -> Happened {
+    async fn wait(&mut self, commands: &mut Commands) -> Happened {
         self.set_alarm();
         let alarm = &mut self.alarm;
         let in_flight: &mut FuturesUnordered<_> = &mut self.in_flight;

@@ -6,6 +6,8 @@ use crate::refusal::{Refusal, RefusalKind};
 use crate::said::is_said;
 use crate::shared::lock;
 use futures::FutureExt;
+use futures::future::ready;
+use kernel::contracts::StoreError;
 use kernel::datum::{BlobRef, Datum, Origin};
 use kernel::event::{Event, Fact, VERSION};
 use kernel::ids::FrameId;
@@ -33,6 +35,7 @@ impl Driver {
         }
         self.note(&event.fact);
         seen.iter().for_each(|seen| self.shared.observers.see(seen));
+        self.probation.review(self.session.as_ref());
         let effect = Effect::of(&event.fact);
         self.pending.push(event);
         if self.pending.len() >= EVENTS_PER_APPEND {
@@ -90,6 +93,9 @@ impl Driver {
             Ok(append) => append,
             Err(error) => {
                 tracing::error!(session = %self.key.id, %error, "events cannot be written as JSON");
+                // What is applied and cannot be kept is void, like an append that failed.
+                let lost = StoreError::Failed("events cannot be written as JSON".to_owned());
+                self.ticket = Some(ready(Err(lost)).boxed().shared());
                 return;
             }
         };
@@ -100,6 +106,7 @@ impl Driver {
             append.session.wake_at = None;
         }
         self.tail_bytes += append.body.len();
+        self.appends_ahead += 1;
         count(&self.shared.counters.appends);
         self.ticket = Some(self.shared.store.append(append).shared());
         if let Some(claim) = claim {

@@ -9,6 +9,7 @@ use crate::request::{ReplyReport, RunReport};
 use crate::rest::Rested;
 use crate::said::Said;
 use crate::shared::Shared;
+use crate::suspects::Probation;
 use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
 use futures::stream::FuturesUnordered;
 use kernel::ask::{Ask, AskBody};
@@ -214,6 +215,12 @@ pub(super) struct Driver {
     pub(super) alarm: Option<Alarm>,
     /// The last append: when it is durable, all before it are.
     pub(super) ticket: Option<SharedFuture<Ticket>>,
+    /// How many appends were queued since one of them was waited for.
+    pub(super) appends_ahead: u32,
+    /// How many decisions were taken.
+    pub(super) decisions: u32,
+    /// Whether the session was recovered and has made no progress since.
+    pub(super) probation: Arc<Probation>,
     /// Who waits for a run to end or pause.
     pub(super) waiters: Vec<Waiter>,
     /// Bytes of journal since the last snapshot, and that snapshot's size.
@@ -222,7 +229,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(shared: Arc<Shared>, key: SessionKey) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, key: SessionKey, probation: Arc<Probation>) -> Self {
         Self {
             shared,
             key,
@@ -250,6 +257,9 @@ impl Driver {
             said: Said::default(),
             alarm: None,
             ticket: None,
+            appends_ahead: 0,
+            decisions: 0,
+            probation,
             waiters: Vec::new(),
             tail_bytes: 0,
             snapshot_bytes: 0,

@@ -42,33 +42,39 @@ impl Driver {
             let closure = self.shared.pinned(&self.key.realm, &run.closure).await?;
             self.closures.insert(run.closure.clone(), closure);
         }
-        let moving = session.phase() == Phase::Moving;
+        self.shared.unpark(&self.key);
+        let (id, moving) = (session.id, session.phase() == Phase::Moving);
         self.session = Some(session);
         if moving {
-            self.take_over().await?;
+            self.take_over(id).await?;
+        } else {
+            self.shared.suspects.settle(id);
         }
         Ok(true)
     }
 
     /// Claims the runs that were moving, durably, then goes on with what was under way.
-    async fn take_over(&mut self) -> Result<(), Refusal> {
-        let Some(session) = &self.session else {
-            return Ok(());
-        };
-        let moving: Vec<(RunId, u32)> = session
-            .runs
-            .values()
+    async fn take_over(&mut self, id: SessionId) -> Result<(), Refusal> {
+        let died = self.shared.suspects.contains(id);
+        let runs = self.session.iter().flat_map(|session| session.runs.values());
+        let moving: Vec<Claim> = runs
             .filter(|run| run.status() == RunStatus::Running)
-            .map(|run| (run.id, run.claims + 1))
+            .map(|run| Claim {
+                run: run.id,
+                attempt: run.claims + 1,
+                deaths: run.deaths + u32::from(died),
+            })
             .collect();
-        for (run, attempt) in &moving {
-            self.record(Fact::RunClaimed { run: *run, attempt: *attempt }).await?;
+        for Claim { run, attempt, .. } in &moving {
+            self.record(Fact::RunClaimed { run: *run, attempt: *attempt, died }).await?;
         }
         self.durable().await?;
+        self.shared.suspects.settle(id);
+        self.probation.begin(id);
         let max = self.shared.limits.recover_attempts_max;
-        for (run, attempt) in moving {
-            if attempt > max {
-                self.hand_over(run, max).await?;
+        for Claim { run, deaths, .. } in moving {
+            if deaths >= max {
+                self.hand_over(run, deaths).await?;
             } else {
                 self.go_on(run).await?;
             }
@@ -120,13 +126,18 @@ impl Driver {
         Ok(())
     }
 
-    /// A run that was claimed again and again without progress goes to a person, so that it cannot
+    /// A run whose recovery ended the process again and again goes to a person, so that it cannot
     /// take the process down for ever.
-    async fn hand_over(&mut self, run: RunId, attempts: u32) -> Result<(), Refusal> {
+    async fn hand_over(&mut self, run: RunId, deaths: u32) -> Result<(), Refusal> {
         let fault = |what: &str| {
-            let message = format!("{what} made no progress in {attempts} recoveries");
-            Fault::new("RecoveryGaveUp", message)
-                .hint("look at the server's log, then retry, skip or abort")
+            let message = format!(
+                "{what} was stopped: the server died or panicked {deaths} times while it worked \
+                 on this run"
+            );
+            Fault::new(Fault::RECOVERY_GAVE_UP, message).hint(
+                "look at the server's log, then skip or abort; retry runs it again and may end \
+                 the server again",
+            )
         };
         for call in self.open_calls(run) {
             let Some(open) = self.session.as_ref().and_then(|session| session.calls.get(&call))
@@ -168,6 +179,15 @@ impl Driver {
         };
         session.calls.iter().filter(|(_, open)| open.run == run).map(|(id, _)| *id).collect()
     }
+}
+
+/// A run that is taken over.
+struct Claim {
+    run: RunId,
+    /// How often it was claimed without progress, this time included.
+    attempt: u32,
+    /// How often something died of it, this time included.
+    deaths: u32,
 }
 
 /// How many events are read at once when a journal is read from its start.
@@ -254,7 +274,7 @@ impl Shared {
         let text: ClosureText = serde_json::from_str(&text).map_err(|_| broken())?;
         let mut plans = BTreeMap::new();
         for source in &text.plans {
-            let plan = reload(source, &self.limits).map_err(|_| broken())?;
+            let plan = reload(source).map_err(|_| broken())?;
             plans.insert(plan.id.clone(), Arc::new(plan));
         }
         let mut agents = BTreeMap::new();

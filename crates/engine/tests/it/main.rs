@@ -4,6 +4,7 @@
 mod agents;
 mod callable;
 mod cases;
+mod control;
 mod gate;
 mod registry;
 mod rules;
@@ -117,38 +118,6 @@ async fn a_repeat_that_is_not_sent_says_nothing_about_the_first() {
     let report = world.until_status(run, "stuck").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
     assert_eq!((*how, fault.name.as_str()), (HowFar::Unknown, "Refused"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_makes_no_progress_goes_to_a_person() {
-    let folder = tempfile::tempdir().unwrap();
-    let limits = || Limits { recover_attempts_max: 2, ..Limits::default() };
-    let world = World::with_limits(folder.path(), &[READ], limits()).await;
-    let run = world.start("read", json!({}), "s").await.run.id;
-    world.until("the read to be sent", |world| world.sent() == 1).await;
-    world.crash().await;
-    for attempt in 1..=2 {
-        world_restart_without_progress(folder.path(), limits(), run, attempt).await;
-    }
-    let world = World::with_limits(folder.path(), &[READ], limits()).await;
-    world.engine.recover_once().await;
-    let report = world.until_status(run, "stuck").await;
-    assert_eq!(report.run.last_error.unwrap().name, "RecoveryGaveUp");
-    assert_eq!(world.sent(), 0, "a poisoned run was driven again");
-
-    async fn world_restart_without_progress(
-        folder: &std::path::Path,
-        limits: Limits,
-        run: kernel::ids::RunId,
-        attempt: usize,
-    ) {
-        let world = World::with_limits(folder, &[READ], limits).await;
-        world.engine.recover_once().await;
-        world.until(&format!("recovery {attempt}"), |world| world.sent() == 1).await;
-        let report = world.engine.run_report(&caller(), run).await.unwrap();
-        assert_eq!(report.run.status.name(), "running");
-        world.crash().await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -68,6 +68,9 @@ impl Tool for Held {
             if call.arguments["fail"] == json!(true) {
                 return Err(ToolError::failed("Boom", "as told"));
             }
+            if call.arguments["panic"] == json!(true) {
+                panic!("as the test wants");
+            }
             if call.arguments["refuse"] == json!(true) {
                 return Err(ToolError::not_sent("Refused", "not this time"));
             }
@@ -172,6 +175,7 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         observers: Vec::new(),
         policy: Arc::new(Secretive),
         schemas: Arc::new(JsonSchemas::default()),
+        marks: opened.marks,
         clock: Arc::new(SystemClock),
         zones: Arc::new(engine::Utc),
         entropy: Arc::new(SystemEntropy),
@@ -250,6 +254,15 @@ impl World {
             awaited,
             ..parts
         })
+    }
+
+    /// Over other parts.
+    pub async fn changed(
+        folder: &Path,
+        plans: &[&str],
+        change: impl FnOnce(Parts) -> Parts,
+    ) -> Self {
+        Self::brought(folder, (plans, &[]), Limits::default(), change)
     }
 
     /// A tool of this name that only reads, as another server brings it.

@@ -57,6 +57,7 @@ fn started() -> Fact {
         frame: FrameId(0),
         start: "a".into(),
         trace: None,
+        metered: true,
     }
 }
 

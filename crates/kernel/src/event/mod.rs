@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod parts;
+mod values;
 mod journal;
 
 pub use journal::{Unreadable, read};
@@ -84,6 +85,27 @@ pub enum Fact {
         /// or the run's own where its trace begins with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<TraceParent>,
+        /// What it uses is counted from here on. Releases that did not count leave it out.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        metered: bool,
+    },
+    /// What the run uses is counted from here on: an earlier release began it.
+    #[serde(rename = "run.metered")]
+    RunMetered {
+        /// The run.
+        run: RunId,
+    },
+    /// The run reached a limit of its own: a person decides whether it may use as much again.
+    #[serde(rename = "run.held")]
+    RunHeld {
+        /// The run.
+        run: RunId,
+        /// The frame that asks for it.
+        frame: FrameId,
+        /// That frame's step.
+        step: StepId,
+        /// Which limit, and what can be done.
+        fault: Fault,
     },
     /// A process took the run over after a crash.
     #[serde(rename = "run.claimed")]
@@ -92,6 +114,9 @@ pub enum Fact {
         run: RunId,
         /// How many times without progress.
         attempt: u32,
+        /// Whoever had it before died, or panicked, while it worked on this very run.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        died: bool,
     },
     /// Someone asked the run to stop at the next step.
     #[serde(rename = "run.paused")]
@@ -458,25 +483,4 @@ pub enum Fact {
     /// Older runs were removed; what they left.
     #[serde(rename = "base.set")]
     BaseSet(Box<Base>),
-}
-
-impl Fact {
-    /// The data inside that may be large; the engine moves it to blobs before it is recorded.
-    pub fn data_mut(&mut self) -> Option<&mut Arc<Datum>> {
-        match self {
-            Fact::RunStarted { input, .. } => Some(input),
-            Fact::CallFinished { output, .. } => Some(output),
-            Fact::InputGiven { value, .. } => Some(value),
-            Fact::PlanReturned { answer, .. } | Fact::AnswerGiven { answer, .. } => Some(answer),
-            Fact::StepSkipped { save: Some((_, datum)), .. } => Some(datum),
-            Fact::CallLate { result: Ok(datum), .. } => Some(datum),
-            Fact::RunEnded { outcome: Outcome::Completed { answer }, .. } => Some(answer),
-            Fact::LoopStarted(start) => Some(&mut start.items),
-            Fact::ItemStarted { item, .. } => Some(item),
-            Fact::PlanEntered(entry) => Some(&mut entry.input),
-            Fact::AgentEntered(entry) => Some(&mut entry.input),
-            Fact::AgentAnswered { answer, .. } => Some(answer),
-            _ => None,
-        }
-    }
 }

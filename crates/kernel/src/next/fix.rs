@@ -16,14 +16,16 @@ use std::sync::Arc;
 
 impl At<'_> {
     /// A failed step: collected by its loop, or a person is asked. A write of unknown outcome is
-    /// never collected.
+    /// never collected, nor is what no plan may decide: a limit of the run, a recovery that failed.
     pub(super) fn stuck(
         &self,
         fault: &Fault,
         how: HowFar,
         call: Option<&OpenCall>,
     ) -> Result<Fact, Stop> {
-        let must_ask = how == HowFar::Unknown && call.is_some_and(|call| !call.repeatable());
+        let unknown = how == HowFar::Unknown && call.is_some_and(|call| !call.repeatable());
+        let held = self.run.held() == Some(self.frame.id);
+        let must_ask = unknown || held || fault.name == Fault::RECOVERY_GAVE_UP;
         if !must_ask && let Some(item) = self.collecting_item() {
             let (frame, fault) = (item.id, fault.clone());
             return Ok(if item.id == self.frame.id {
@@ -47,6 +49,7 @@ impl At<'_> {
         };
         let step = self.frame.step.clone().unwrap_or_else(|| StepId::from(""));
         let title = match call {
+            None if held => format!("the run reached a limit at step `{step}`"),
             Some(call) => format!("`{}` failed at step `{step}`", call.request.tool),
             None => format!("step `{step}` failed"),
         };

@@ -72,6 +72,11 @@ pub fn next(env: &Env<'_>, session: &Session) -> Next {
         let Some(closure) = env.closures.get(&run.closure) else { continue };
         let Some(plan) = closure.plans.get(&frame.plan) else { continue };
         let at = At { env, session, run, frame, closure, plan };
+        match at.within_limits() {
+            Within::Limits => {}
+            Within::Hold => continue,
+            Within::Fact(fact) => return Next::Fact(fact),
+        }
         if frame.state == FrameState::Agent && frame.answer.is_none() && frame.failing.is_none() {
             match at.agent_next() {
                 AgentNext::Fact(fact) => return Next::Fact(Box::new(fact)),
@@ -122,6 +127,16 @@ struct At<'e> {
     plan: &'e Plan,
 }
 
+/// Whether a frame may be decided for, as far as its run's limits go.
+enum Within {
+    /// It may.
+    Limits,
+    /// Not now: another frame of its run asks a person.
+    Hold,
+    /// Not before this is recorded.
+    Fact(Box<Fact>),
+}
+
 type Decided = Result<Option<Fact>, Stop>;
 
 impl<'e> At<'e> {
@@ -157,6 +172,36 @@ impl<'e> At<'e> {
             },
             FrameState::Joining(join) => self.joining(join),
             FrameState::InPlan { .. } | FrameState::Agent => Ok(None),
+        }
+    }
+
+    /// Whether the run may go on: steps begin only while it is within its own limits, and while it
+    /// is held nothing of it moves but the frame that asks.
+    fn within_limits(&self) -> Within {
+        let Some(used) = &self.run.used else {
+            return Within::Fact(Box::new(Fact::RunMetered { run: self.run.id }));
+        };
+        if let Some(held) = used.held {
+            return if held == self.frame.id { Within::Limits } else { Within::Hold };
+        }
+        let begins = self.frame.state == FrameState::AtStep
+            && self.frame.answer.is_none()
+            && self.frame.failing.is_none()
+            && !matches!(self.frame.kind, FrameKind::Call { .. });
+        let (Some(step), true) = (&self.frame.step, begins) else { return Within::Limits };
+        let kind = self.plan.step(step).map(|step| &step.kind);
+        let over = match kind {
+            Some(StepKind::ToolCall(_)) => used.over_calls(self.env.limits),
+            _ => None,
+        };
+        match over.or_else(|| used.over(self.env.limits)) {
+            None => Within::Limits,
+            Some(fault) => Within::Fact(Box::new(Fact::RunHeld {
+                run: self.run.id,
+                frame: self.frame.id,
+                step: step.clone(),
+                fault,
+            })),
         }
     }
 

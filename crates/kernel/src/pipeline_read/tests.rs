@@ -70,7 +70,7 @@ fn step<'p>(pipeline: &'p Pipeline, id: &str) -> &'p Value {
 }
 
 fn plan_of(pipeline: &Pipeline) -> Plan {
-    reload(&pipeline.plan_source, &Limits::default()).unwrap()
+    reload(&pipeline.plan_source).unwrap()
 }
 
 #[test]

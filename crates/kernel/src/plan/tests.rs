@@ -700,7 +700,7 @@ fn the_seeds_plan_is_taken_as_it_stands() {
     };
     assert_eq!(call.save_as.as_str(), "math::add_result");
     assert!(matches!(&call.arguments, Expr::Object(fields) if fields.len() == 2));
-    let again = reload(&plan.source, &Limits::default()).unwrap();
+    let again = reload(&plan.source).unwrap();
     assert_eq!(format!("{again:?}"), format!("{plan:?}"));
 }
 

@@ -1,6 +1,7 @@
 //! `Session::apply`: the only change of a session. It takes no plan and decides nothing.
 
 use super::frame::INPUTS;
+use super::metered::{Granted, Metered};
 use super::{CallState, Context, Frame, FrameKind, FrameState, Run, RunSpent, Session, ending};
 use crate::datum::{Datum, Held, Origin};
 use crate::entry::{FramePath, HistoryRow};
@@ -15,12 +16,20 @@ use std::sync::Arc;
 impl Session {
     /// Applies one event. Gives the history row of a call that it finished, for the lists.
     pub fn apply(&mut self, event: &Event) -> Option<HistoryRow> {
+        let row = self.take_in(event);
+        self.meter(&event.fact);
+        row
+    }
+
+    fn take_in(&mut self, event: &Event) -> Option<HistoryRow> {
         self.seq = event.seq;
         self.updated_at = event.at;
         match &event.fact {
             Fact::SessionCreated { .. } | Fact::SessionForked { .. } => self.created_at = event.at,
             Fact::BaseSet(base) => self.begin_at(base),
             Fact::RunStarted { .. }
+            | Fact::RunMetered { .. }
+            | Fact::RunHeld { .. }
             | Fact::RunClaimed { .. }
             | Fact::RunPaused { .. }
             | Fact::RunContinued { .. }
@@ -92,7 +101,7 @@ impl Session {
 
     fn apply_run(&mut self, event: &Event) {
         match &event.fact {
-            Fact::RunStarted { run, plan, closure, input, by, frame, start, trace } => {
+            Fact::RunStarted { run, plan, closure, input, by, frame, start, trace, metered } => {
                 self.runs_made += 1;
                 let started = Run {
                     id: *run,
@@ -112,6 +121,8 @@ impl Session {
                     paused: false,
                     closing: None,
                     claims: 0,
+                    deaths: 0,
+                    used: metered.then(Metered::default),
                     ready: 0,
                     in_flight: 0,
                     open_asks: 0,
@@ -124,7 +135,11 @@ impl Session {
                 self.add_frame(new_frame(*frame, *run, plan, FrameKind::Root));
                 self.enter(*frame, Some(start.clone()));
             }
-            Fact::RunClaimed { run, attempt } => self.claim_run(*run, *attempt),
+            Fact::RunMetered { run } => {
+                self.with_run(*run, |run| run.used = Some(Metered::default()));
+            }
+            Fact::RunHeld { run, frame, fault, .. } => self.hold_run(*run, *frame, fault),
+            Fact::RunClaimed { run, attempt, died } => self.claim_run(*run, *attempt, *died),
             Fact::RunPaused { run, .. } => self.with_run(*run, |run| run.paused = true),
             Fact::RunContinued { run, .. } => self.with_run(*run, |run| run.paused = false),
             Fact::RunClosing { run, why } => {
@@ -136,8 +151,11 @@ impl Session {
     }
 
     /// What the process before had sent is sent again, or asked about.
-    fn claim_run(&mut self, id: RunId, attempt: u32) {
-        self.with_run(id, |run| run.claims = attempt);
+    fn claim_run(&mut self, id: RunId, attempt: u32, died: bool) {
+        self.with_run(id, |run| {
+            run.claims = attempt;
+            run.deaths += u32::from(died);
+        });
         for open in self.calls.values_mut().filter(|open| open.run == id) {
             open.sent_before |= matches!(open.state, CallState::Started);
         }
@@ -182,6 +200,7 @@ impl Session {
                 self.set_ready(*frame);
             }
             Fact::StepSkipped { frame, save, next, .. } => {
+                self.release_run(*frame, Granted::Nothing);
                 self.forget_call_of(*frame);
                 self.forget_ask_of(*frame);
                 self.drop_agent(*frame);
@@ -200,6 +219,7 @@ impl Session {
                 self.enter(*frame, Some(next.clone()));
             }
             Fact::StepRetried { frame, .. } => {
+                self.release_run(*frame, Granted::More);
                 self.forget_call_of(*frame);
                 self.forget_ask_of(*frame);
                 if !self.retry_agent(*frame) {

@@ -93,7 +93,7 @@ impl Session {
         let run = of.run;
         self.with_run(run, |run| {
             run.in_flight = run.in_flight.saturating_sub(u32::from(under_way));
-            run.claims = 0;
+            run.progressed();
         });
         self.set_ready(frame);
     }

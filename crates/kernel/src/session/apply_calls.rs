@@ -106,7 +106,7 @@ impl Session {
         let was_in_flight = open.in_flight();
         self.with_run(open.run, |run| {
             run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
-            run.claims = 0;
+            run.progressed();
         });
         let row = self.history_row(&open, seq, success)?;
         Some((open, row))
@@ -200,7 +200,10 @@ impl Session {
         let open = open.clone();
         self.with_run(open.run, |run| {
             run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
-            run.claims = 0;
+            // Giving up is no progress: whoever retries it gets the same warning again.
+            if fault.name != Fault::RECOVERY_GAVE_UP {
+                run.progressed();
+            }
         });
         let entry = Arc::new(Entry {
             at: event.at,

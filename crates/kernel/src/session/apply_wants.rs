@@ -48,7 +48,7 @@ impl Session {
         let (run, frame) = (open.run, open.request.frame);
         self.with_run(run, |run| {
             run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
-            run.claims = 0;
+            run.progressed();
         });
         if !still_asked {
             self.set_ready(frame);

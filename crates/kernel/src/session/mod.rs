@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 mod spent;
 pub mod frame;
+mod metered;
 pub mod apply;
 mod apply_asks;
 mod apply_calls;
@@ -31,6 +32,7 @@ mod snapshot;
 pub use apply_agent::turn_timer;
 pub use apply_wants::{login_look, login_timer};
 pub use frame::{AgentPhase, AgentState, Frame, FrameKind, FrameState, Join, JoinKind};
+pub use metered::Metered;
 pub use spent::RunSpent;
 
 /// A context: key to value.
@@ -181,6 +183,13 @@ pub struct Run {
     pub closing: Option<Closing>,
     /// How often it was claimed without progress.
     pub claims: u32,
+    /// How often a process died, or its driver panicked, while it worked on this run, without
+    /// progress since.
+    #[serde(default)]
+    pub deaths: u32,
+    /// What it used, once that is counted.
+    #[serde(default)]
+    pub used: Option<Metered>,
     /// How many of its frames are ready.
     pub ready: u32,
     /// How many of its calls are in flight, judgement included.
@@ -202,6 +211,16 @@ pub struct Run {
 }
 
 impl Run {
+    /// The frame that asks whether the run may use more, while it stands still for that.
+    pub fn held(&self) -> Option<FrameId> {
+        self.used.as_ref().and_then(|used| used.held)
+    }
+
+    /// It got further: what went wrong before is no longer in its way.
+    pub(crate) fn progressed(&mut self) {
+        (self.claims, self.deaths) = (0, 0);
+    }
+
     /// Where it stands, by its counters.
     pub fn status(&self) -> RunStatus {
         if let Some(ending) = self.ending {
@@ -212,6 +231,10 @@ impl Run {
         }
         if self.paused {
             return RunStatus::Paused;
+        }
+        // Its other frames wait with the one that asks.
+        if self.held().is_some() && self.open_fixes > 0 {
+            return RunStatus::Stuck;
         }
         match (self.ready, self.open_fixes, self.open_asks) {
             (1.., _, _) => RunStatus::Running,

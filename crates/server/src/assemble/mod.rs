@@ -130,7 +130,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         project.config;
     let limits = Arc::new(limits);
     let (clock, entropy, spawn) = system();
-    let Opened { store, definitions, blobs, deliveries } =
+    let Opened { store, definitions, blobs, deliveries, marks } =
         stores::open(&Place::Folder(data.clone()), store_parts(&spawn, &clock, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let key = secret_key(&data, given_key.as_deref())?;
@@ -169,6 +169,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         observers: telemetry.observers(),
         policy: Arc::new(AllowAll),
         schemas: Arc::new(JsonSchemas::default()),
+        marks,
         clock,
         zones: Arc::new(SystemZones),
         entropy,

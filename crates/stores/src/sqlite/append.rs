@@ -9,7 +9,7 @@ use super::trouble::Trouble;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
 use kernel::ids::{AskId, SessionKey};
-use kernel::projection::{Append, AskChange, HistoryRow, RunRow};
+use kernel::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
 use rusqlite::{Connection, OptionalExtension, params};
 
 const CREATE: &str = "INSERT INTO sessions (realm, space, key, id, status, run, plan, step, \
@@ -17,7 +17,7 @@ const CREATE: &str = "INSERT INTO sessions (realm, space, key, id, status, run, 
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING";
 
 const ADVANCE: &str = "UPDATE sessions SET status = ?4, run = ?5, plan = ?6, step = ?7, \
-     last_error = ?8, seq = ?9, wake_at = ?10, epoch = ?11, updated_at = ?12 \
+     last_error = ?8, seq = ?9, wake_at = ?10, epoch = ?11, updated_at = ?12, parked = NULL \
      WHERE id = ?1 AND realm = ?2 AND seq = ?3 RETURNING pk";
 
 const JOURNAL: &str = "INSERT INTO journal (session, seq, last_seq, body) VALUES (?1, ?2, ?3, ?4)";
@@ -122,6 +122,21 @@ pub(crate) fn write_snapshot(
     let key = (key.realm.as_str(), key.space.as_str(), &*key.id);
     let params = params![key.0, key.1, key.2, integer(seq), body];
     connection.prepare_cached(SNAPSHOT)?.execute(params)?;
+    Ok(())
+}
+
+/// Leaves a session alone until then; one that waits for nobody but people stays as it is.
+pub(crate) fn park(
+    connection: &Connection,
+    key: &SessionKey,
+    parked: &Parked,
+) -> Result<(), Trouble> {
+    let sql = "UPDATE sessions SET parked = ?4, \
+         wake_at = CASE WHEN wake_at IS NULL THEN NULL ELSE max(wake_at, ?5) END \
+         WHERE realm = ?1 AND space = ?2 AND key = ?3";
+    let (realm, space) = (key.realm.as_str(), key.space.as_str());
+    let params = params![realm, space, key.id, to_json(parked)?, parked.until.0];
+    connection.prepare_cached(sql)?.execute(params)?;
     Ok(())
 }
 

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 /// The columns that `session` reads, from the table `s`.
 pub(crate) const SESSION: &str = "s.id, s.realm, s.space, s.key, s.status, s.run, s.plan, s.step, \
-     s.last_error, s.seq, s.wake_at, s.created_at, s.updated_at";
+     s.last_error, s.seq, s.wake_at, s.created_at, s.updated_at, s.parked";
 /// Where the columns after `SESSION` begin.
-pub(crate) const AFTER_SESSION: usize = 13;
+pub(crate) const AFTER_SESSION: usize = 14;
 /// The columns that `run` reads, from the tables `s` and `r`.
 pub(crate) const RUN: &str = "s.id, s.realm, s.space, s.key, r.id, r.no, r.plan, r.status, \
      r.step, r.answer, r.last_error, r.started_at, r.ended_at, r.spent, r.stopped";
@@ -47,6 +47,7 @@ pub(crate) fn session(row: &Row<'_>) -> Result<SessionRow, Trouble> {
         wake_at: row.get::<_, Option<i64>>(10)?.map(Millis),
         created_at: Millis(row.get(11)?),
         updated_at: Millis(row.get(12)?),
+        parked: from_json(row, 13)?,
     })
 }
 

@@ -39,7 +39,7 @@ use kernel::contracts::{
 };
 use kernel::ids::{AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionKey};
 use kernel::pipeline::TallyRow;
-use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
+use kernel::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::trim::Trim;
 use prune::Scope;
 use queue::{Shared, Writes};
@@ -169,6 +169,11 @@ impl Store for SqliteStore {
     fn renew<'a>(&'a self, lease: &'a Lease) -> Read<'a, Lease> {
         // It lasts as long as the folder's lock.
         Box::pin(async move { Ok(lease.clone()) })
+    }
+
+    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
+        let key = key.clone();
+        self.writes.perform(move |connection: &Connection| append::park(connection, &key, &parked))
     }
 
     fn release<'a>(&'a self, _lease: &'a Lease) -> Read<'a, ()> {

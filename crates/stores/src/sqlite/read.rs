@@ -244,15 +244,17 @@ pub(crate) fn open_asks(
     })
 }
 
-/// How many sessions are not over, by status. The first condition is the index's own, word for
-/// word: so that is searched, and the table is not.
+/// How many sessions are not over, by status, and how many are parked. The first condition is the
+/// index's own, word for word: so that is searched, and the table is not.
 pub(crate) fn open_sessions(
     connection: &Connection,
     realm: &RealmId,
 ) -> Result<Vec<OpenSessions>, Trouble> {
     let sql = "SELECT status, count(*) FROM sessions \
          WHERE status <> 'completed' AND realm = ?1 \
-         AND status IN ('running', 'waiting', 'stuck', 'paused') GROUP BY status ORDER BY status";
+         AND status IN ('running', 'waiting', 'stuck', 'paused') GROUP BY status \
+         UNION ALL SELECT 'parked', count(*) FROM sessions \
+         WHERE parked IS NOT NULL AND realm = ?1 HAVING count(*) > 0 ORDER BY status";
     many(connection, sql, params![realm.as_str()], |row| {
         Ok(OpenSessions { status: row.get(0)?, count: count(row, 1)? })
     })

@@ -47,6 +47,12 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("migrations/0005_deliveries.sql"),
         fill: None,
     },
+    Migration {
+        version: 7,
+        name: "parked",
+        sql: include_str!("migrations/0007_parked.sql"),
+        fill: None,
+    },
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (

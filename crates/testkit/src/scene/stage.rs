@@ -89,6 +89,7 @@ impl Stage {
             frame: FrameId(self.session.frames_made + 1),
             start: main.start.clone(),
             trace: None,
+            metered: true,
         });
         true
     }
@@ -412,6 +413,7 @@ fn limits(scene: &Scene) -> Limits {
     for (name, value) in &scene.options {
         match name.as_str() {
             "step_visits_max" => limits.step_visits_max = value.parse().expect("a number"),
+            "run_calls_max" => limits.run_calls_max = value.parse().expect("a number"),
             "frames_max" => limits.frames_max = value.parse().expect("a number"),
             "loop_items_max" => limits.loop_items_max = value.parse().expect("a number"),
             "plan_depth_max" => limits.plan_depth_max = value.parse().expect("a number"),

@@ -11,7 +11,7 @@ use kernel::contracts::{
 use kernel::ids::{AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionKey};
 use kernel::pipeline::TallyRow;
 use kernel::planted::Switch;
-use kernel::projection::{Append, HistoryItem, OnceRow, SessionRow};
+use kernel::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::trim::Trim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,6 +113,10 @@ impl Store for SimStore {
 
     fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>> {
         self.inner.open_asks(realm)
+    }
+
+    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
+        self.inner.park(key, parked)
     }
 
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>> {

@@ -279,6 +279,7 @@ impl Machine {
             observers: Vec::new(),
             policy: self.policy.clone(),
             schemas: Arc::new(JsonSchemas::default()),
+            marks: opened.marks,
             clock: self.clock.clone(),
             zones: Arc::new(engine::Utc),
             entropy: self.entropy.clone(),

@@ -21,6 +21,20 @@ const MEANINGS: &[(&str, &str)] = &[
     ("step_visits_max", "How often one step may be entered by jumps in one frame."),
     ("loop_items_max", "How many items a loop takes."),
     ("loop_concurrency_max", "How many iterations of one loop run at the same time."),
+    (
+        "run_calls_max",
+        "How many calls one run makes before a person is asked whether it may make as many again.",
+    ),
+    (
+        "run_events_max",
+        "How many events one run records before a person is asked whether it may record as many \
+         again.",
+    ),
+    (
+        "run_bytes_max",
+        "About how many bytes of journal and blobs one run stores before a person is asked whether \
+         it may store as many again.",
+    ),
     ("frames_max", "How many frames of one run live at the same time."),
     ("plan_depth_max", "How deep plans call plans."),
     ("plan_steps_max", "How many steps a plan has, inner ones included."),
@@ -29,7 +43,8 @@ const MEANINGS: &[(&str, &str)] = &[
     ("branches_max", "How many branches a parallel step has."),
     (
         "recover_attempts_max",
-        "How many times a run is claimed without progress before a person is asked.",
+        "How many times the recovery of a run may end the process, or panic, before a person is \
+         asked.",
     ),
     ("recover_interval_ms", "How often recovery looks for sessions that should move."),
     ("recover_batch_max", "How many sessions one recovery pass claims."),

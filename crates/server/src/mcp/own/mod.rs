@@ -444,6 +444,7 @@ mod tests {
             observers: Vec::new(),
             policy: Arc::new(Secretive),
             schemas: Arc::new(JsonSchemas::default()),
+            marks: opened.marks,
             clock,
             zones: Arc::new(engine::Utc),
             entropy: Arc::new(SystemEntropy),

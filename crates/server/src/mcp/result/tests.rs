@@ -64,6 +64,7 @@ fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
             wake_at: None,
             created_at: Millis(0),
             updated_at: Millis(0),
+            parked: None,
         },
         asks: Vec::new(),
         replayed: false,

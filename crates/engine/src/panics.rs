@@ -1,0 +1,32 @@
+//! Panics of what the engine calls. One is always a mistake of ours or of a tool, and it must cost
+//! no more than the call or the session that it happened in.
+
+use futures::FutureExt;
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How much of a panic's message is kept.
+const MESSAGE_CHARS_MAX: usize = 300;
+
+/// What a panic said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Panicked(pub(crate) String);
+
+impl Panicked {
+    fn of(payload: &(dyn Any + Send)) -> Self {
+        let said = payload.downcast_ref::<&str>().copied();
+        let said = said.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        Self(said.unwrap_or("no message").chars().take(MESSAGE_CHARS_MAX).collect())
+    }
+}
+
+/// The future's result. What a panic leaves half changed must not be used afterwards.
+pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
+    AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| Panicked::of(payload.as_ref()))
+}
+
+/// The same for what does not wait.
+pub(crate) fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Panicked::of(payload.as_ref()))
+}

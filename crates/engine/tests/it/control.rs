@@ -1,0 +1,274 @@
+//! A run stays under control whatever it does: one that never waits is cancelled and reported like
+//! any other, and a panic costs the call or the session that it happened in, nothing else.
+
+use crate::fix;
+use crate::world::{WAIT_MS, World, caller};
+use futures::future::BoxFuture;
+use kernel::ask::{AskBody, FixAction};
+use kernel::call::HowFar;
+use kernel::contracts::{Blobs, Read};
+use kernel::datum::BlobRef;
+use kernel::ids::{ContentHash, Millis, RealmId, RunId};
+use kernel::limits::Limits;
+use kernel::observe::{Observer, Seen};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const SPIN: &str = "planId: spin\nsteps: [{id: outer, type: loop_over_items, collectionPath: \
+    {jsonPath: $.promptInput.items}, itemAlias: o, loopPlan: [{id: inner, type: loop_over_items, \
+    collectionPath: {jsonPath: $.promptInput.items}, itemAlias: i, loopPlan: [{id: one, type: \
+    tool_call, toolId: 'slow::read', arguments: {i: {jsonPath: $.context.i}}}]}], nextStepId: \
+    end}, {id: end, type: final_response, message: ok}]";
+const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
+    arguments: {n: 1}, saveAs: out, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+const PANICS: &str = "planId: panics\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
+    arguments: {panic: true}, saveAs: out, nextStepId: end}, {id: end, type: final_response, \
+    message: ok}]";
+const WRITE_PANICS: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: \
+    'slow::write', arguments: {panic: true}, saveAs: out, nextStepId: end}, {id: end, type: \
+    final_response, message: ok}]";
+const ASK: &str = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, message: ready?, \
+    nextStepIdOnInput: one}, {id: one, type: tool_call, toolId: 'slow::read', arguments: {n: 1}, \
+    nextStepId: end}, {id: end, type: final_response, message: ok}]";
+
+/// Ten times as long as it may take on an idle machine.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_never_waits_is_reported_paused_and_cancelled_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[SPIN, READ]).await;
+    world.permits.add_permits(1_000_000);
+    let items: Vec<u32> = (0..400).collect();
+    let timed = Instant::now();
+    let run = world.start("spin", json!({"items": items}), "s").await.run.id;
+    assert!(timed.elapsed() < AT_ONCE, "the start took {:?}", timed.elapsed());
+    world.until("the loops to spin", |world| world.sent() > 200).await;
+
+    let timed = Instant::now();
+    let neighbour = world.run("read", json!({}), "other").await;
+    assert_eq!(neighbour.run.status.name(), "completed");
+    assert!(timed.elapsed() < AT_ONCE, "a neighbour took {:?}", timed.elapsed());
+    let timed = Instant::now();
+    let paused = world.engine.pause(&caller(), run).await.unwrap();
+    assert_eq!(paused.run.status.name(), "paused");
+    assert!(timed.elapsed() < AT_ONCE, "the pause took {:?}", timed.elapsed());
+    let engine = world.engine.clone();
+    let continued = tokio::spawn(async move { engine.continue_run(&caller(), run).await });
+    let sent = world.sent();
+    world.until("the loops to spin again", |world| world.sent() > sent + 200).await;
+    let timed = Instant::now();
+    let cancelled = world.engine.cancel(&caller(), run).await.unwrap();
+    assert_eq!(cancelled.run.status.name(), "cancelled");
+    assert!(timed.elapsed() < AT_ONCE, "the cancel took {:?}", timed.elapsed());
+    assert!(world.sent() < 160_000, "it had ended by itself");
+    assert_eq!(continued.await.unwrap().unwrap().run.status.name(), "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_a_tool_is_the_outcome_of_its_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[READ, PANICS, WRITE_PANICS]).await;
+    world.permits.add_permits(9);
+    for (plan, expected) in [("panics", HowFar::Failed), ("write", HowFar::Unknown)] {
+        let report = world.run(plan, json!({}), plan).await;
+        assert_eq!(report.run.status.name(), "stuck");
+        let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else {
+            panic!("no fix")
+        };
+        assert_eq!((*how, fault.name.as_str()), (expected, "Panicked"));
+        assert!(fault.message.contains("as the test wants"), "{}", fault.message);
+    }
+    let report = world.run("read", json!({}), "after").await;
+    assert_eq!(report.run.status.name(), "completed");
+}
+
+/// Panics inside the driver, as often as it is told, when the call of a plan has ended.
+struct Panicking {
+    times: AtomicU32,
+    plan: &'static str,
+}
+
+impl Observer for Panicking {
+    fn saw(&self, seen: &Seen) {
+        let seen = format!("{seen:?}");
+        let concerned = seen.contains(self.plan) && !seen.contains("RecoveryGaveUp");
+        let left = |times: u32| times.checked_sub(1);
+        let armed =
+            concerned && self.times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok();
+        assert!(!armed, "the observer panics, as the test wants");
+    }
+}
+
+async fn panicking(folder: &Path, times: u32) -> (World, Arc<Panicking>) {
+    let observer = Arc::new(Panicking { times: AtomicU32::new(times), plan: "broken" });
+    let broken = READ.replace("planId: read", "planId: broken");
+    let (plans, models) = ([broken.as_str(), READ], Default::default());
+    let world = World::observed(folder, (&plans, &[]), models, observer.clone()).await;
+    world.permits.add_permits(100);
+    (world, observer)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_that_panics_once_takes_its_run_up_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, _) = panicking(folder.path(), 1).await;
+    let started =
+        world.engine.run(&caller(), world.request("broken", json!({}), "s"), WAIT_MS).await;
+    // The panic came before the run was recorded, or after it: either way nothing hangs.
+    match started {
+        Ok(report) => assert_eq!(report.run.status.name(), "completed"),
+        Err(refusal) => assert_eq!(refusal.code, "driver_ended"),
+    }
+    assert_eq!(world.run("broken", json!({}), "s").await.run.status.name(), "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_its_driver_always_dies_of_waits_for_a_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[ASK]).await;
+    let run = world.run("ask", json!({}), "s").await;
+    let (id, ask) = (run.run.id, run.asks[0].row.ask.id);
+    world.crash().await;
+
+    let observer = Arc::new(Panicking { times: AtomicU32::new(u32::MAX), plan: "slow::read" });
+    let (plans, models) = ([ASK, READ], Default::default());
+    let world = World::observed(folder.path(), (&plans, &[]), models, observer.clone()).await;
+    let reply = kernel::ask::Reply::Clarify { answer: Some(json!("yes")) };
+    world.engine.reply(&caller(), ask, reply, None, 0).await.unwrap();
+    world.until("the read to be sent", |world| world.sent() == 1).await;
+    world.permits.add_permits(100);
+    let report = world.until_status(id, "stuck").await;
+    let AskBody::Fix { fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
+    assert_eq!(fault.name, "RecoveryGaveUp");
+    assert!(fault.message.contains("2 times"), "{}", fault.message);
+
+    // A retry runs into it again, and gets the same warning.
+    let ask = report.asks[0].row.ask.id;
+    world.permits.forget_permits(100);
+    let sent = world.sent();
+    world.engine.reply(&caller(), ask, fix(FixAction::Retry, None), None, 0).await.unwrap();
+    world.until("the read to be sent once more", |world| world.sent() > sent).await;
+    world.permits.add_permits(100);
+    let report = world.until_status(id, "stuck").await;
+    assert_ne!(report.asks[0].row.ask.id, ask);
+    assert_eq!(report.run.last_error.unwrap().name, "RecoveryGaveUp");
+    // Once what was wrong is mended a retry gets through.
+    observer.times.store(0, Ordering::SeqCst);
+    let ask = report.asks[0].row.ask.id;
+    let reply =
+        world.engine.reply(&caller(), ask, fix(FixAction::Retry, None), None, WAIT_MS).await;
+    assert_eq!(reply.unwrap().run.run.status.name(), "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_while_a_run_only_waits_never_counts_against_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[READ]).await;
+    let run = world.start("read", json!({}), "s").await.run.id;
+    world.until("the read to be sent", |world| world.sent() == 1).await;
+    world.crash().await;
+    for time in 1..=8 {
+        let world = World::open(folder.path(), &[READ]).await;
+        world.engine.recover_once().await;
+        world.until(&format!("recovery {time}"), |world| world.sent() == 1).await;
+        world.crash().await;
+    }
+    let world = World::open(folder.path(), &[READ]).await;
+    world.permits.add_permits(1);
+    world.engine.recover_once().await;
+    world.until_status(run, "completed").await;
+}
+
+/// One life of a process that dies of this session, as its mark says.
+async fn dies_of(folder: &Path, run: RunId) {
+    let mut kept = None;
+    let world = World::changed(folder, &[READ], |parts| {
+        kept = Some(parts.marks.clone());
+        parts
+    });
+    let (world, marks) = (world.await, kept.unwrap());
+    let session = world.engine.run_report(&caller(), run).await.unwrap().session.id;
+    world.engine.recover_once().await;
+    world.until("the read to be sent again", |world| world.sent() == 1).await;
+    marks.begin(session).unwrap();
+    world.crash().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_recovery_ends_the_process_twice_waits_for_a_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[READ]).await;
+    let run = world.start("read", json!({}), "s").await.run.id;
+    world.until("the read to be sent", |world| world.sent() == 1).await;
+    world.crash().await;
+    dies_of(folder.path(), run).await;
+    dies_of(folder.path(), run).await;
+
+    let world = World::open(folder.path(), &[READ]).await;
+    world.engine.recover_once().await;
+    let report = world.until_status(run, "stuck").await;
+    let fault = report.run.last_error.unwrap();
+    assert_eq!(fault.name, "RecoveryGaveUp");
+    assert!(fault.hint.unwrap().contains("may end the server again"));
+    assert_eq!(world.sent(), 0, "a run that ends the process was driven again");
+    // A retry that works is progress: what was counted is forgotten.
+    world.permits.add_permits(1);
+    let ask = report.asks[0].row.ask.id;
+    let reply =
+        world.engine.reply(&caller(), ask, fix(FixAction::Retry, None), None, WAIT_MS).await;
+    assert_eq!(reply.unwrap().run.run.status.name(), "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lower_limit_stops_no_run_that_is_under_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[ASK]).await;
+    let report = world.run("ask", json!({}), "s").await;
+    world.crash().await;
+
+    let limits = Limits { plan_steps_max: 1, client_id_chars_max: 1, ..Limits::default() };
+    let world = World::with_limits(folder.path(), &[], limits).await;
+    world.permits.add_permits(1);
+    let reply = kernel::ask::Reply::Clarify { answer: Some(json!("yes")) };
+    let ask = report.asks[0].row.ask.id;
+    let reply = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    assert_eq!(reply.run.run.status.name(), "completed");
+}
+
+/// Blobs whose removal never ends.
+struct Unswept(Arc<dyn Blobs>);
+
+impl Blobs for Unswept {
+    fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef> {
+        self.0.put(realm, bytes)
+    }
+    fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>> {
+        self.0.get(realm, hash)
+    }
+    fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
+        self.0.delete(realm, hash)
+    }
+    fn sweep(&self, _before: Millis, _limit: usize) -> Read<'_, (usize, u64)> {
+        let never: BoxFuture<'_, _> = Box::pin(std::future::pending());
+        never
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removal_that_takes_for_ever_does_not_stop_the_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let expiring = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, message: ready?, \
+        expiresIn: 300ms, nextStepIdOnInput: end}, {id: end, type: final_response, message: ok}]";
+    let world = World::changed(folder.path(), &[expiring], |parts| engine::Parts {
+        blobs: Arc::new(Unswept(parts.blobs)),
+        ..parts
+    })
+    .await;
+    world.engine.keep_recovering();
+    let report = world.run("ask", json!({}), "s").await;
+    world.until_status(report.run.id, "failed").await;
+}

@@ -1,0 +1,96 @@
+//! What a run uses of the journal. `apply` counts it, `next` compares it with the limits: loops
+//! inside loops are bounded together, however each of them is bounded by itself.
+
+use super::{FrameState, RunId, Session};
+use crate::event::Fact;
+use crate::fault::Fault;
+use crate::ids::FrameId;
+use crate::limits::Limits;
+use serde::{Deserialize, Serialize};
+
+/// What a run has used, and what holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Metered {
+    /// Calls that it requested, repeats included.
+    pub calls: u64,
+    /// Events that were recorded while it was active.
+    pub events: u64,
+    /// About how many bytes of journal and blobs these took.
+    pub bytes: u64,
+    /// How often a person granted the limits once more.
+    pub grants: u32,
+    /// The frame that stands for the run while a person decides whether it may use more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<FrameId>,
+}
+
+impl Metered {
+    /// The limit that keeps the run from any further step, if one does.
+    pub fn over(&self, limits: &Limits) -> Option<Fault> {
+        self.reached(("recorded", "events", "run_events_max"), self.events, limits.run_events_max)
+            .or_else(|| {
+                let words = ("stored", "bytes", "run_bytes_max");
+                self.reached(words, self.bytes, limits.run_bytes_max)
+            })
+    }
+
+    /// The limit that keeps it from a step that makes a call, if it has reached that.
+    pub fn over_calls(&self, limits: &Limits) -> Option<Fault> {
+        self.reached(("made", "calls", "run_calls_max"), self.calls, limits.run_calls_max)
+    }
+
+    fn reached(&self, words: (&str, &str, &str), used: u64, max: u64) -> Option<Fault> {
+        if used < max.saturating_mul(u64::from(self.grants) + 1) {
+            return None;
+        }
+        let (verb, noun, limit) = words;
+        let message = format!("the run has {verb} {used} {noun}, as many as it may");
+        Some(Fault::new("LimitReached", message).hint(format!(
+            "retry grants the same amount again, abort ends the run; `{limit}` in [limits] sets it"
+        )))
+    }
+}
+
+impl Session {
+    /// Counts a fact that was just applied, for every active run that is counted: a session is one
+    /// journal, and what the limits protect is that journal.
+    pub(super) fn meter(&mut self, fact: &Fact) {
+        if self.runs.is_empty() {
+            return;
+        }
+        let calls = u64::from(matches!(fact, Fact::CallRequested(_)));
+        let bytes = fact.weight();
+        for used in self.runs.values_mut().filter_map(|run| run.used.as_mut()) {
+            used.calls += calls;
+            used.events += 1;
+            used.bytes = used.bytes.saturating_add(bytes);
+        }
+    }
+
+    /// A run that reached a limit stands still, and one of its frames asks for it.
+    pub(super) fn hold_run(&mut self, run: RunId, frame: FrameId, fault: &Fault) {
+        self.with_run(run, |run| run.used.get_or_insert_default().held = Some(frame));
+        self.with_frame(frame, |frame| frame.state = FrameState::Faulted(fault.clone()));
+        self.set_ready(frame);
+    }
+
+    /// A person decided about the frame: if it held its run, the run moves again.
+    pub(super) fn release_run(&mut self, frame: FrameId, granted: Granted) {
+        let Some(run) = self.frames.get(&frame).map(|frame| frame.run) else { return };
+        self.with_run(run, |run| {
+            if let Some(used) = run.used.as_mut().filter(|used| used.held == Some(frame)) {
+                used.held = None;
+                used.grants += u32::from(granted == Granted::More);
+            }
+        });
+    }
+}
+
+/// Whether a run that was held may use as much again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Granted {
+    /// It may.
+    More,
+    /// It goes on as it is, and is held again at its next step.
+    Nothing,
+}
