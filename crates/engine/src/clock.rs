@@ -2,11 +2,15 @@
 //! that a seeded executor with a fake clock can drive the same code.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
 
+use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::ids::Millis;
+use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The system's clock.
@@ -58,16 +62,46 @@ impl Entropy for SystemEntropy {
 }
 
 /// Tasks on tokio, blocking workers on threads of their own.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TokioSpawn {
     handle: tokio::runtime::Handle,
+    /// Called with the name of a critical task or thread that panicked.
+    at_death: Arc<dyn Fn(&'static str) + Send + Sync>,
 }
 
 impl TokioSpawn {
-    /// Tasks on this runtime.
+    /// Tasks on this runtime. The panic of a critical one ends the process.
     pub fn new(handle: tokio::runtime::Handle) -> Self {
-        Self { handle }
+        Self { handle, at_death: Arc::new(abort) }
     }
+
+    /// The future, with its panic logged and told.
+    fn watched(
+        &self,
+        name: &'static str,
+        future: BoxFuture<'static, ()>,
+    ) -> BoxFuture<'static, ()> {
+        let at_death = self.at_death.clone();
+        Box::pin(async move {
+            let ended = AssertUnwindSafe(future).catch_unwind().await;
+            if let Err(panic) = ended {
+                let why = panic_text(panic.as_ref());
+                tracing::error!(name, why, "a task that must not end panicked; the process ends");
+                at_death(name);
+            }
+        })
+    }
+}
+
+/// Ends the process without unwinding: what is durable stays so, and a restart takes it up again.
+fn abort(_name: &'static str) {
+    std::process::abort();
+}
+
+/// What a panic says.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&'static str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 impl Spawn for TokioSpawn {
@@ -83,6 +117,14 @@ impl Spawn for TokioSpawn {
             tracing::error!(%error, name, "the system starts no more threads");
             std::process::abort();
         }
+    }
+
+    fn critical_task(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+        self.task(name, self.watched(name, future));
+    }
+
+    fn critical_thread(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+        self.thread(name, self.watched(name, future));
     }
 }
 
@@ -112,6 +154,50 @@ pub async fn yield_now() {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+    use std::sync::mpsc;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    async fn dies(why: &'static str) {
+        panic!("{why}");
+    }
+
+    #[test]
+    fn the_panic_of_a_critical_task_or_thread_is_told_and_its_return_is_not() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let (told, deaths) = mpsc::channel();
+        let spawn = TokioSpawn {
+            at_death: Arc::new(move |name: &'static str| told.send(name).unwrap()),
+            ..TokioSpawn::new(runtime.handle().clone())
+        };
+        let (returned, returns) = mpsc::channel();
+        let second = returned.clone();
+        spawn.critical_task("task that returns", Box::pin(async move { drop(returned) }));
+        spawn.critical_thread("thread that returns", Box::pin(async move { drop(second) }));
+        // Both ends are dropped once both futures are done.
+        assert_eq!(returns.recv_timeout(LIMIT), Err::<(), _>(mpsc::RecvTimeoutError::Disconnected));
+        spawn.critical_task("task", Box::pin(dies("one")));
+        assert_eq!(deaths.recv_timeout(LIMIT), Ok("task"));
+        spawn.critical_thread("thread", Box::pin(dies("two")));
+        assert_eq!(deaths.recv_timeout(LIMIT), Ok("thread"));
+        // An ordinary one harms nobody else.
+        let (ended, ends) = mpsc::channel::<()>();
+        let ordinary = async move {
+            let _until_then = ended;
+            dies("three").await;
+        };
+        spawn.task("ordinary", Box::pin(ordinary));
+        assert_eq!(ends.recv_timeout(LIMIT), Err(mpsc::RecvTimeoutError::Disconnected));
+        assert_eq!(deaths.try_recv(), Err(mpsc::TryRecvError::Empty));
+    }
+
+    #[test]
+    fn what_a_panic_says_is_found() {
+        let said = |panic: Box<dyn Any + Send>| panic_text(panic.as_ref()).to_owned();
+        assert_eq!(said(Box::new("a text")), "a text");
+        assert_eq!(said(Box::new("one of its own".to_owned())), "one of its own");
+        assert_eq!(said(Box::new(7)), "no message");
+    }
 
     #[test]
     fn no_number_is_given_out_twice_however_many_are_fetched_at_once() {

@@ -23,7 +23,7 @@ impl Engine {
                 shared.clock.sleep_until(then).await;
             }
         };
-        self.shared.spawn.task("recover", Box::pin(task));
+        self.shared.spawn.critical_task("recover", Box::pin(task));
         self.keep_pruning();
     }
 
@@ -39,7 +39,7 @@ impl Engine {
                 shared.clock.sleep_until(then).await;
             }
         };
-        self.shared.spawn.task("prune", Box::pin(task));
+        self.shared.spawn.critical_task("prune", Box::pin(task));
     }
 
     /// When to look next: at the nearest time that a session waits for, and often anyway.

@@ -112,6 +112,16 @@ pub trait Spawn: Send + Sync {
     /// Runs a future that blocks while it works: production gives it a thread of its own, a
     /// simulation steps it like any other.
     fn thread(&self, name: &'static str, future: BoxFuture<'static, ()>);
+    /// The same as `task`, for a future that the process cannot do without: production logs its
+    /// panic and ends the process, since a restart is safe and a process without it is not. That
+    /// it returns is no failure.
+    fn critical_task(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+        self.task(name, future);
+    }
+    /// The same as `thread`, for a future that the process cannot do without.
+    fn critical_thread(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+        self.thread(name, future);
+    }
 }
 
 /// What a store could not do.

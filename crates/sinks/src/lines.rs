@@ -49,7 +49,7 @@ impl LineSink {
                 }
             }
         };
-        spawn.thread("sink-lines", Box::pin(serve));
+        spawn.critical_thread("sink-lines", Box::pin(serve));
         Self { kind, place: place.to_owned(), jobs }
     }
 

@@ -54,7 +54,7 @@ impl Engine {
             sender.run().await;
             drop(sending);
         };
-        shared.spawn.task("outbox", Box::pin(task));
+        shared.spawn.critical_task("outbox", Box::pin(task));
         Ok(())
     }
 

@@ -47,7 +47,7 @@ impl Readers {
     pub(crate) fn start(spawn: &dyn Spawn, connections: Vec<Connection>) -> Self {
         let queue = Arc::new(Queue { waiting: Mutex::default(), ready: Semaphore::new(0) });
         for connection in connections {
-            spawn.thread("store-reader", Box::pin(serve(queue.clone(), connection)));
+            spawn.critical_thread("store-reader", Box::pin(serve(queue.clone(), connection)));
         }
         Self { handle: Arc::new(Handle { queue }) }
     }
