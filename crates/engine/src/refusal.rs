@@ -100,6 +100,8 @@ impl From<StoreError> for Refusal {
                 .hint("free some space; the server goes on by itself"),
             StoreError::Busy => Self::new(RefusalKind::TooMany, "store_busy", message)
                 .hint("send it again in a moment"),
+            StoreError::Starved => Self::new(RefusalKind::Unavailable, "no_descriptors", message)
+                .hint("send it again in a moment; a higher `ulimit -n` helps for good"),
             StoreError::Conflict(_) | StoreError::Poisoned(_) => {
                 Self::new(RefusalKind::Unavailable, "session_reloading", message)
                     .hint("send it again")

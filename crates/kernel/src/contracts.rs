@@ -139,6 +139,9 @@ pub enum StoreError {
     /// No room: nothing was written.
     #[error("the disk is full; nothing was written")]
     Full,
+    /// No file descriptor is left: nothing was written.
+    #[error("no file descriptor is left; nothing was written")]
+    Starved,
     /// An earlier append of this session failed, so this one was not tried.
     #[error("an earlier write of session `{0}` failed")]
     Poisoned(String),

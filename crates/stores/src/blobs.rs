@@ -6,13 +6,13 @@
 //! the folder, a file whose owner never came to name it is on it too, and whatever else lies in the
 //! folder is left alone.
 
-use crate::files::{is_full, make_one, parent_of, sync_folder};
+use crate::files::{Names, is_full, is_starved, make_one, parent_of};
 use crate::parts::{Fatal, Parts};
 use crate::sqlite::{Loose, LooseBlobs};
 use kernel::contracts::{Blobs, Read, StoreError};
 use kernel::datum::BlobRef;
 use kernel::ids::{ContentHash, Millis, RealmId};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ impl FileBlobs {
                 }
             }
         };
-        parts.spawn.thread("store-blobs", Box::pin(serve));
+        parts.spawn.critical_thread("store-blobs", Box::pin(serve));
         Self { queue, loose }
     }
 
@@ -139,13 +139,14 @@ impl Shelves {
         let file = self.place(realm, &hash);
         let folder = parent_of(&file);
         self.settle(folder)?;
+        let names = Names::open(folder).map_err(|error| failed(&error))?;
         // A broken file of that name is replaced: a put is a promise that a get will work.
         let there = fs::read(&file).is_ok_and(|there| there == bytes);
         if !there {
             self.write(&file, bytes)?;
         }
         // Also where it is there: whoever put it may have died before this line.
-        self.synced(sync_folder(folder))?;
+        self.synced(names.sync())?;
         Ok(BlobRef { hash, bytes: bytes.len() as u64 })
     }
 
@@ -180,16 +181,24 @@ impl Shelves {
     /// Removes those that nothing names. They are off the list next, so a power cut must not bring
     /// them back.
     fn sweep(&self, due: Vec<Loose>) -> Result<(Vec<Loose>, u64), StoreError> {
-        let mut folders = BTreeSet::new();
-        let mut removed = 0;
+        let mut folders: BTreeMap<PathBuf, Vec<&Loose>> = BTreeMap::new();
         for blob in due.iter().filter(|blob| !blob.named) {
-            if self.delete(&blob.realm, &blob.hash)? {
-                removed += 1;
-                folders.insert(parent_of(&self.place(&blob.realm, &blob.hash)).to_owned());
-            }
+            let folder = parent_of(&self.place(&blob.realm, &blob.hash)).to_owned();
+            folders.entry(folder).or_default().push(blob);
         }
-        for folder in folders {
-            self.synced(sync_folder(&folder))?;
+        let mut removed = 0;
+        for (folder, blobs) in folders {
+            let names = match Names::open(&folder) {
+                Ok(names) => names,
+                // Whoever put these never came to write one.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(&error)),
+            };
+            for blob in blobs {
+                removed += u64::from(self.delete(&blob.realm, &blob.hash)?);
+            }
+            // Also where none was there: an earlier sweep may have failed before this line.
+            self.synced(names.sync())?;
         }
         Ok((due, removed))
     }
@@ -209,8 +218,9 @@ impl Shelves {
         if folder != self.root {
             self.settle(parent)?;
         }
+        let names = Names::open(parent).map_err(|error| failed(&error))?;
         make_one(folder).map_err(|error| failed(&error))?;
-        self.synced(sync_folder(parent))?;
+        self.synced(names.sync())?;
         self.settled.insert(folder.to_owned());
         Ok(())
     }
@@ -234,8 +244,9 @@ impl Shelves {
         result
     }
 
-    /// A sync that fails for want of room loses only what was not yet promised. After any other
-    /// failure nobody knows what the disk holds, so the process ends.
+    /// Judges the result of a sync, and of nothing else. One that fails for want of room loses only
+    /// what was not yet promised. After any other failure nobody knows what the disk holds, so the
+    /// process ends.
     fn synced(&self, result: io::Result<()>) -> Result<(), StoreError> {
         let Err(error) = result else { return Ok(()) };
         if !is_full(&error) {
@@ -268,7 +279,13 @@ fn folder_name(realm: &str) -> String {
 }
 
 fn failed(error: &io::Error) -> StoreError {
-    if is_full(error) { StoreError::Full } else { StoreError::Failed(error.to_string()) }
+    if is_full(error) {
+        StoreError::Full
+    } else if is_starved(error) {
+        StoreError::Starved
+    } else {
+        StoreError::Failed(error.to_string())
+    }
 }
 
 #[cfg(test)]

@@ -27,12 +27,26 @@ pub(crate) fn make_one(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the names in a folder durable. Only Unix has, and needs, a sync of folders.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()?;
+/// A folder whose names can be made durable. It is opened before anything in it is changed: where
+/// that is refused, because the process has no descriptor left for instance, nothing is half done.
+/// Only Unix has, and needs, a sync of folders.
+pub(crate) struct Names(Option<File>);
+
+impl Names {
+    /// The names in this folder.
+    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+        cfg!(unix).then(|| File::open(folder)).transpose().map(Self)
     }
-    Ok(())
+
+    /// Makes them durable. This alone is a failed sync.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.0.as_ref().map_or(Ok(()), File::sync_all)
+    }
+}
+
+/// Makes the names in a folder durable, for those to whom both failures are one.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    Names::open(folder)?.sync()
 }
 
 /// The folder above; of a bare name that is the current one.
@@ -46,6 +60,12 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
 /// Whether an error says that there is no room left.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+/// Whether an error says that the process, or the machine, has no descriptor left. The standard
+/// library has no kind for it; `ENFILE` and `EMFILE` have these numbers on every Unix.
+pub(crate) fn is_starved(error: &io::Error) -> bool {
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 #[cfg(test)]
