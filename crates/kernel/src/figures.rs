@@ -14,6 +14,8 @@ pub struct StoreFigures {
     pub commits: CommitTimes,
     /// How many bytes it has on the disk, without blobs.
     pub bytes: u64,
+    /// How many of them are its write-ahead log: what is durable and not yet in the database.
+    pub wal_bytes: u64,
 }
 
 /// How long commits took.

@@ -34,23 +34,23 @@ pub struct Opened {
 }
 
 /// Opens the store at a place and starts its threads. A new place is made ready; one that another
-/// process holds, or that a newer release wrote, is refused.
+/// process holds, that a newer release wrote, or that has lost its database is refused.
 pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
-    match place {
-        Place::Folder(folder) => {
-            let database = sqlite::open(folder, &parts)?;
-            let marks = marks::FileMarks::open(folder)
-                .map_err(|why| OpenError::Folder { folder: folder.clone(), why })?;
-            let blobs = blobs::FileBlobs::open(folder.join("blobs"), database.loose, &parts);
-            Ok(Opened {
-                store: Arc::new(database.store),
-                definitions: Arc::new(database.definitions),
-                blobs: Arc::new(blobs),
-                deliveries: Arc::new(database.deliveries),
-                marks: Arc::new(marks),
-            })
-        }
-    }
+    let (folder, renew) = match place {
+        Place::Folder(folder) => (folder, false),
+        Place::RenewedFolder(folder) => (folder, true),
+    };
+    let database = sqlite::open(folder, &parts, renew)?;
+    let marks = marks::FileMarks::open(folder)
+        .map_err(|why| OpenError::Folder { folder: folder.clone(), why })?;
+    let blobs = blobs::FileBlobs::open(folder.join("blobs"), database.loose, &parts);
+    Ok(Opened {
+        store: Arc::new(database.store),
+        definitions: Arc::new(database.definitions),
+        blobs: Arc::new(blobs),
+        deliveries: Arc::new(database.deliveries),
+        marks: Arc::new(marks),
+    })
 }
 
 /// A folder that is held without its store being open. Others are refused as long as this lives.

@@ -11,10 +11,12 @@ use std::sync::Arc;
 pub enum Place {
     /// A folder of this machine: the embedded store, for one process at a time.
     Folder(PathBuf),
+    /// The same, with a new database where the folder has lost its own.
+    RenewedFolder(PathBuf),
 }
 
-/// Told why the process must end. A sync that failed is never tried again: what the disk holds
-/// now is known only after a restart.
+/// Told why the process must end: a sync failed, which is never tried again since what the disk
+/// holds now is known only after a restart, or the folder is not this process's alone any more.
 pub type Fatal = Arc<dyn Fn(String) + Send + Sync>;
 
 /// What a store takes from the process around it.
@@ -27,7 +29,7 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Bounds the queues.
     pub limits: Arc<Limits>,
-    /// Ends the process after a failed sync.
+    /// Ends the process.
     pub fatal: Fatal,
     /// The SQLite VFS to use; none is the system's. A simulation injects its faults here.
     pub vfs: Option<String>,
@@ -57,6 +59,18 @@ pub enum OpenError {
         folder: PathBuf,
         /// What the system says.
         why: std::io::Error,
+    },
+    /// The database is gone, and what was made after it is there.
+    #[error(
+        "data folder `{}` has {left} and no database: `waypost.db` is missing or empty; restore it \
+         from a backup, or begin with a new one by `waypost up --new`",
+        .folder.display()
+    )]
+    Lost {
+        /// The folder.
+        folder: PathBuf,
+        /// What is there.
+        left: String,
     },
     /// A newer release wrote it.
     #[error(

@@ -120,14 +120,17 @@ fn open(
     spawn: Arc<dyn Spawn>,
     limits: Limits,
 ) -> Result<Opened, OpenError> {
-    let parts = Parts {
+    stores::open(&Place::Folder(folder.path().join("data")), parts(spawn, limits))
+}
+
+fn parts(spawn: Arc<dyn Spawn>, limits: Limits) -> Parts {
+    Parts {
         spawn,
         clock: Arc::new(StoppedClock),
         limits: Arc::new(limits),
         fatal: Arc::new(|why: String| panic!("{why}")),
         vfs: None,
-    };
-    stores::open(&Place::Folder(folder.path().join("data")), parts)
+    }
 }
 
 /// Whoever drives a session: knows how far it got.
@@ -846,6 +849,94 @@ fn a_held_folder_names_its_holder() {
     // The holder is unharmed, and once it is gone the folder is free.
     done(scene.store().append(Driver::new("r", "a").created()));
     scene.reopened();
+}
+
+/// Threads, with the names of those that the process cannot do without.
+#[derive(Default)]
+struct Critical {
+    names: Mutex<Vec<&'static str>>,
+}
+
+impl Spawn for Critical {
+    fn task(&self, name: &'static str, _future: BoxFuture<'static, ()>) {
+        panic!("`{name}` may end unnoticed");
+    }
+
+    fn thread(&self, name: &'static str, _future: BoxFuture<'static, ()>) {
+        panic!("`{name}` may end unnoticed");
+    }
+
+    fn critical_thread(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+        self.names.lock().unwrap().push(name);
+        start(future);
+    }
+}
+
+#[test]
+fn no_thread_of_a_store_may_end_unnoticed() {
+    let threads = Arc::new(Critical::default());
+    let scene = Scene::with(threads.clone(), Limits::default());
+    let mut names = threads.names.lock().unwrap().clone();
+    names.sort_unstable();
+    assert_eq!(names, ["store-blobs", "store-reader", "store-reader", "store-writer"]);
+    scene.closed();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_holder_whose_lock_is_removed_or_replaced_ends() {
+    let (told, why) = std::sync::mpsc::channel();
+    let fatal = Arc::new(move |why: String| told.send(why).unwrap());
+    let parts = Parts { fatal, ..parts(Arc::new(Threads::default()), Limits::default()) };
+    let folder = tempfile::tempdir().unwrap();
+    let opened = stores::open(&Place::Folder(folder.path().to_owned()), parts).unwrap();
+    let claim = || block_on(opened.store.claim(Millis(1_000), 9));
+    assert_eq!((claim(), why.try_recv().is_ok()), (Ok(Vec::new()), false));
+    let lock = folder.path().join("lock");
+    std::fs::remove_file(&lock).unwrap();
+    assert_eq!((claim(), why.try_recv().is_ok()), (Err(StoreError::Closed), true));
+    std::fs::write(&lock, "").unwrap();
+    assert_eq!((claim(), why.try_recv().is_ok()), (Err(StoreError::Closed), true));
+    // Where all of it is gone there is nothing that two processes could write.
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::remove_file(folder.path().join("waypost.db")).unwrap();
+    assert_eq!((claim(), why.try_recv().is_ok()), (Ok(Vec::new()), false));
+}
+
+#[test]
+fn a_folder_that_lost_its_database_is_refused_unless_it_is_renewed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, threads) = (folder.path().to_owned(), || Arc::new(Threads::default()));
+    let open = |place: Place| stores::open(&place, parts(threads(), Limits::default()));
+    let log = data.join("waypost.db-wal");
+    for name in ["waypost.db", "waypost.db-shm", "lock"] {
+        std::fs::write(data.join(name), "").unwrap();
+    }
+    std::fs::write(&log, "the last of it").unwrap();
+    std::fs::write(data.join("secret.key"), "x").unwrap();
+    std::fs::create_dir(data.join("blobs")).unwrap();
+    // An empty database is as good as none, and an empty folder is no blob.
+    for _ in 0..2 {
+        let error = open(Place::Folder(data.clone())).err().unwrap();
+        let is_lost = matches!(&error, OpenError::Lost { left, .. }
+            if left == "`waypost.db-wal`, `secret.key`");
+        assert!(is_lost && error.to_string().contains("`waypost up --new`"), "{error}");
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "the last of it");
+        let _ = std::fs::remove_file(data.join("waypost.db"));
+    }
+    std::fs::write(data.join("waypost.db-wal.orphan-1"), "from before").unwrap();
+    let opened = open(Place::RenewedFolder(data.clone())).unwrap();
+    let mut a = Driver::new("r", "a");
+    done(opened.store.append(a.created()));
+    block_on(opened.store.close()).unwrap();
+    let aside = std::fs::read_to_string(data.join("waypost.db-wal.orphan-2"));
+    assert_eq!(aside.unwrap(), "the last of it");
+    // A database that is there is opened as it is, renewed or not.
+    for place in [Place::RenewedFolder(data.clone()), Place::Folder(data)] {
+        let opened = open(place).unwrap();
+        assert!(block_on(opened.store.load(a.key())).unwrap().is_some());
+        block_on(opened.store.close()).unwrap();
+    }
 }
 
 #[test]

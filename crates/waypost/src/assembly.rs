@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the environment may bring.
+/// What the environment and the command line may bring.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     /// With it only who has it administers.
@@ -20,6 +20,8 @@ pub(crate) struct Keys {
     environment: Environment,
     /// Whether nothing outside is reached.
     alone: bool,
+    /// Whether a data folder that has lost its database gets a new one.
+    renew: bool,
 }
 
 impl Keys {
@@ -32,7 +34,13 @@ impl Keys {
     pub(crate) fn of(environment: &Environment) -> Self {
         let key = |name: &str| environment.text(name).map(str::to_owned);
         let (admin, secret) = (key(ADMIN_KEY), key(SECRET_KEY));
-        Self { admin, secret, environment: environment.clone(), alone: false }
+        Self { admin, secret, environment: environment.clone(), ..Self::default() }
+    }
+
+    /// The same, for a data folder that may get a new database where it has lost its own.
+    #[must_use]
+    pub(crate) fn renewing(self, renew: bool) -> Self {
+        Self { renew, ..self }
     }
 
     /// What the settings of a server may name whose data is here.
@@ -61,8 +69,9 @@ pub(crate) async fn try_assemble(
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let variables = keys.variables(&data);
-    let Keys { admin, secret, alone, .. } = keys;
+    let Keys { admin, secret, alone, renew, .. } = keys;
     let setup = Setup {
+        renew,
         admin_key: admin,
         secret_key: secret,
         variables,
@@ -85,7 +94,8 @@ pub(crate) async fn assemble_only(
     server::assemble(Setup { extra, only_extra: true, alone: true, ..setup }).await
 }
 
-/// A sync failed: what is on the disk is known only after a restart, so nothing more is written.
+/// The store says why: what is on the disk is known only after a restart, or the folder is not ours
+/// alone any more. Nothing more is written.
 fn end_now(why: &str) {
     tracing::error!("{why}");
     std::process::exit(i32::from(Exit::Failed.number()));

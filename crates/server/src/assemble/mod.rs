@@ -35,7 +35,7 @@ use load::{brought, load};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use stores::{Fatal, Hold, Opened, Place};
+use stores::{Fatal, Hold, Opened};
 use telemetry::Telemetry;
 use tools::HttpSettings;
 use tools::remote::{LoginPlaces, RemoteParts, Vault};
@@ -124,6 +124,7 @@ impl HeldVault {
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Behind { upstreams, configs, models, sinks, ourselves } = behind(&setup)?;
     let (brought, setup) = brought(setup);
+    let place = setup.place();
     let Setup { project, data, address, admin_key, secret_key: given_key, extra, .. } = setup;
     let (variables, supervisor, fatal) = (setup.variables, setup.supervisor, setup.fatal);
     let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, .. } =
@@ -131,7 +132,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let limits = Arc::new(limits);
     let (clock, entropy, spawn) = system();
     let Opened { store, definitions, blobs, deliveries, marks } =
-        stores::open(&Place::Folder(data.clone()), store_parts(&spawn, &clock, &limits, fatal))?;
+        stores::open(&place, store_parts(&spawn, &clock, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let key = secret_key(&data, given_key.as_deref())?;
     let realm = RealmId::from(REALM);

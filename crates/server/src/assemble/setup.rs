@@ -9,7 +9,7 @@ use kernel::shelf::Shelf;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use stores::Fatal;
+use stores::{Fatal, Place};
 
 /// What a server is built from.
 pub struct Setup {
@@ -17,6 +17,8 @@ pub struct Setup {
     pub project: Project,
     /// The folder that holds the data.
     pub data: PathBuf,
+    /// Whether that folder gets a new database where it has lost its own, instead of a refusal.
+    pub renew: bool,
     /// Where the server listens: the bound address, so that port 0 is the real one here.
     pub address: SocketAddr,
     /// `WAYPOST_ADMIN_KEY`; an empty one is none.
@@ -35,7 +37,7 @@ pub struct Setup {
     pub supervisor: Option<PathBuf>,
     /// Whether no upstream is started: plans that name their tools can be read, and that is all.
     pub alone: bool,
-    /// Ends the process after a failed sync.
+    /// Ends the process: after a failed sync, or when the data folder is not ours alone any more.
     pub fatal: Fatal,
 }
 
@@ -45,6 +47,7 @@ impl Setup {
         Self {
             project,
             data,
+            renew: false,
             address,
             admin_key: None,
             secret_key: None,
@@ -54,6 +57,14 @@ impl Setup {
             supervisor: None,
             alone: false,
             fatal,
+        }
+    }
+
+    /// Where the store is.
+    pub(super) fn place(&self) -> Place {
+        match self.renew {
+            true => Place::RenewedFolder(self.data.clone()),
+            false => Place::Folder(self.data.clone()),
         }
     }
 }

@@ -122,13 +122,18 @@ impl Reading {
     }
 
     fn encode_store(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Some(StoreFigures { queued, commits, bytes }) = &self.store else { return Ok(()) };
+        let Some(store) = &self.store else { return Ok(()) };
+        let StoreFigures { queued, commits, bytes, wal_bytes } = store;
         let help = "Writes that wait for the store";
         let metric = encoder.encode_descriptor("store_queued", help, None, MetricType::Gauge)?;
         ConstGauge::new(*queued as u64).encode(metric)?;
         let (help, unit) = ("What the database has on the disk, without blobs", Unit::Bytes);
         let metric = encoder.encode_descriptor("store", help, Some(&unit), MetricType::Gauge)?;
         ConstGauge::new(*bytes).encode(metric)?;
+        let help = "What of that is the write-ahead log";
+        let metric =
+            encoder.encode_descriptor("store_wal", help, Some(&unit), MetricType::Gauge)?;
+        ConstGauge::new(*wal_bytes).encode(metric)?;
         let (name, help, unit) = ("commit_duration", "How long commits took", Unit::Seconds);
         let mut metric =
             encoder.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
@@ -299,7 +304,7 @@ mod tests {
                 restarts: 2,
             }],
             unwell: Some(DISK_FULL),
-            store: Some(StoreFigures { queued: 7, commits, bytes: 4_096 }),
+            store: Some(StoreFigures { queued: 7, commits, bytes: 4_096, wal_bytes: 1_024 }),
             asks: Some(vec![OpenAsks {
                 kind: "clarify".to_owned(),
                 count: 2,
@@ -330,6 +335,7 @@ mod tests {
             "waypost_disk_full 1",
             "waypost_store_queued 7",
             "waypost_store_bytes 4096",
+            "waypost_store_wal_bytes 1024",
             "waypost_commit_duration_seconds_count 3",
             "waypost_commit_duration_seconds_sum 7.004",
             "waypost_commit_duration_seconds_bucket{le=\"0.001\"} 1",

@@ -12,8 +12,6 @@ const SYNCHRONOUS: &str = "FULL";
 const WRITER_CACHE_KIB: u32 = 8_000;
 /// Cache of each reader, in KiB.
 const READER_CACHE_KIB: u32 = 2_000;
-/// After this many pages the write-ahead log goes back into the database.
-const CHECKPOINT_PAGES: u32 = 1_000;
 /// A log that grew past this under long reads is cut back.
 const LOG_BYTES_MAX: u32 = 64 * 1024 * 1024;
 /// How long a connection waits for a backup or a shell that has the database locked.
@@ -35,13 +33,14 @@ pub(crate) fn writer(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenE
         let why = format!("journal mode is `{mode}`; the folder must lie on a local disk");
         return Err(OpenError::Database { path: path.to_owned(), why });
     }
-    // `fullfsync` matters on macOS only, where a plain sync stops at the disk's cache.
+    // `fullfsync` matters on macOS only, where a plain sync stops at the disk's cache. Checkpoints
+    // are the writer's own: SQLite's would be tried again after a failed sync, and tell nobody.
     let settings = format!(
         "PRAGMA synchronous = {SYNCHRONOUS};
          PRAGMA fullfsync = ON;
          PRAGMA checkpoint_fullfsync = ON;
          PRAGMA foreign_keys = ON;
-         PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
+         PRAGMA wal_autocheckpoint = 0;
          PRAGMA journal_size_limit = {LOG_BYTES_MAX};
          PRAGMA cache_size = -{WRITER_CACHE_KIB};"
     );

@@ -3,7 +3,9 @@
 
 mod trouble;
 mod lock;
+mod lost;
 mod connect;
+mod checkpoint;
 mod columns;
 mod refs;
 mod schema;
@@ -41,6 +43,7 @@ use kernel::ids::{AskId, ContentHash, Millis, PipelineName, RealmId, RunId, Sess
 use kernel::pipeline::TallyRow;
 use kernel::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::trim::Trim;
+use lock::LockPlace;
 use prune::Scope;
 use queue::{Shared, Writes};
 use readers::Readers;
@@ -64,13 +67,16 @@ pub(crate) struct Database {
     pub(crate) loose: LooseBlobs,
 }
 
-/// Opens the store in a folder and starts its threads.
-pub(crate) fn open(folder: &Path, parts: &Parts) -> Result<Database, OpenError> {
+/// Opens the store in a folder and starts its threads. A folder that has lost its database gets a
+/// new one if it is to be renewed, and is refused otherwise.
+pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database, OpenError> {
     let unusable = |why| OpenError::Folder { folder: folder.to_owned(), why };
     let now = parts.clock.now();
     make_folder(folder).map_err(unusable)?;
     let lock = FolderLock::take(folder, now)?;
-    let path = folder.join("waypost.db");
+    lost::look(folder, renew)?;
+    let lock_place = lock.place().clone();
+    let path = folder.join(lost::DATABASE);
     let vfs = parts.vfs.as_deref();
     let mut connection = connect::writer(&path, vfs)?;
     let epoch = schema::prepare(&mut connection, &path, now)?;
@@ -82,7 +88,7 @@ pub(crate) fn open(folder: &Path, parts: &Parts) -> Result<Database, OpenError> 
     let shared = Arc::new(Shared::new(epoch, parts.fatal.clone(), reasons_max));
     let (writes, jobs) = Writes::new(shared.clone(), parts.limits.append_queue_max);
     let writer = Writer::new(connection, (shared, parts.clock.clone()), lock);
-    parts.spawn.thread("store-writer", Box::pin(writer.run(jobs)));
+    parts.spawn.critical_thread("store-writer", Box::pin(writer.run(jobs)));
     let readers = Readers::start(&*parts.spawn, connections);
     tracing::info!(folder = %folder.display(), epoch, "the store is open");
     let clock = parts.clock.clone();
@@ -91,7 +97,7 @@ pub(crate) fn open(folder: &Path, parts: &Parts) -> Result<Database, OpenError> 
         definitions: SqliteDefinitions::new(writes.clone(), readers.clone(), clock.clone()),
         deliveries: SqliteDeliveries::new(writes.clone(), readers.clone(), kept_max),
         loose: LooseBlobs::new(writes.clone(), readers.clone(), clock.clone()),
-        store: SqliteStore { writes, readers, clock, path },
+        store: SqliteStore { writes, readers, clock, path, lock_place },
     })
 }
 
@@ -101,15 +107,28 @@ pub(crate) struct SqliteStore {
     readers: Readers,
     clock: Arc<dyn Clock>,
     path: PathBuf,
+    lock_place: LockPlace,
 }
 
 impl SqliteStore {
     /// How many bytes the database and its log have on the disk.
-    fn bytes(&self) -> u64 {
+    fn bytes(&self) -> (u64, u64) {
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
         let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        bytes(&self.path).saturating_add(bytes(Path::new(&log)))
+        (bytes(&self.path), bytes(Path::new(&log)))
+    }
+
+    /// Ends the process if another one can hold the folder too. A folder that was removed with all
+    /// that is in it has nothing that two could write.
+    fn check_lock(&self) -> Result<(), StoreError> {
+        if self.lock_place.stands() || !self.path.exists() {
+            return Ok(());
+        }
+        let what = "the data folder's file `lock` was removed or replaced: another process may use \
+             the folder; start again, and leave that file alone";
+        (self.writes.shared().fatal)(what.to_owned());
+        Err(StoreError::Closed)
     }
 
     /// Removes old keys whose runs are gone, slice by slice; how many.
@@ -158,8 +177,12 @@ impl Store for SqliteStore {
     }
 
     fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<Lease>> {
-        let epoch = self.writes.shared().epoch;
-        self.readers.read(move |connection| read::due(connection, now, epoch, limit))
+        Box::pin(async move {
+            // Recovery comes by all the time, and a lease is worth what the lock is worth.
+            self.check_lock()?;
+            let epoch = self.writes.shared().epoch;
+            self.readers.read(move |connection| read::due(connection, now, epoch, limit)).await
+        })
     }
 
     fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>> {
@@ -397,7 +420,9 @@ impl Store for SqliteStore {
     }
 
     fn figures(&self) -> Option<StoreFigures> {
-        Some(StoreFigures { bytes: self.bytes(), ..self.writes.figures() })
+        let (database, log) = self.bytes();
+        let bytes = database.saturating_add(log);
+        Some(StoreFigures { bytes, wal_bytes: log, ..self.writes.figures() })
     }
 
     fn healthy(&self) -> Result<(), StoreError> {

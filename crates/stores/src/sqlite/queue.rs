@@ -153,7 +153,8 @@ impl Writes {
     /// How many jobs wait, and how long commits took; how large all of it is, others know.
     pub(crate) fn figures(&self) -> StoreFigures {
         let queued = self.queue.max_capacity() - self.queue.capacity();
-        StoreFigures { queued, commits: held(&self.shared.commits).clone(), bytes: 0 }
+        let commits = held(&self.shared.commits).clone();
+        StoreFigures { queued, commits, ..StoreFigures::default() }
     }
 
     /// What the store shares with its writer.

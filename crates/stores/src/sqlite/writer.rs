@@ -2,11 +2,15 @@
 //! answers. Many sessions share a commit and its sync; none of them can undo another's rows.
 
 use super::append::{write_append, write_snapshot};
+use super::checkpoint;
 use super::lock::FolderLock;
 use super::queue::{Job, Shared};
-use super::trouble::{Trouble, is_failed_sync, is_local, store_error};
+use super::trouble::{
+    Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
+};
 use kernel::contracts::{Clock, StoreError};
 use kernel::projection::Append;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -28,7 +32,7 @@ pub(crate) struct Writer {
     /// Let go of only when the connection is closed.
     lock: FolderLock,
     closers: Vec<oneshot::Sender<()>>,
-    /// A sync failed: nothing is written any more.
+    /// A sync or a checkpoint failed: nothing is written any more.
     over: bool,
 }
 
@@ -83,6 +87,7 @@ impl Writer {
 
     fn process(&mut self, jobs: &mut Vec<Job>) {
         let (began, changes) = (self.clock.now(), self.connection.total_changes());
+        let mut checkpoint_is_due = false;
         let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
         let mut result = self.attempt(jobs, &mut answers, Isolation::ChecksFirst);
         if let Err(Stop::Mixed) = result {
@@ -95,7 +100,10 @@ impl Writer {
                 self.shared.committed(took_ms.unsigned_abs());
                 // A commit of nothing works on a full disk too.
                 if self.connection.total_changes() > changes {
-                    self.shared.set_broken(None);
+                    checkpoint_is_due = checkpoint::is_due(&self.connection);
+                    if !checkpoint_is_due {
+                        self.shared.set_broken(None);
+                    }
                 }
             }
             Err(stop) => {
@@ -104,6 +112,9 @@ impl Writer {
             }
         }
         self.answer(jobs, answers);
+        if checkpoint_is_due {
+            self.checkpoint();
+        }
     }
 
     /// One transaction over all jobs. Nothing of it is there unless it is committed.
@@ -128,10 +139,7 @@ impl Writer {
             Stop::Mixed => StoreError::Failed("jobs could not be kept apart".to_owned()),
             Stop::Broken(error) => {
                 if is_failed_sync(&error) {
-                    self.over = true;
-                    tracing::error!(%error, "the journal could not be synced");
-                    let why = format!("the journal could not be synced: {error}; check the disk");
-                    (self.shared.fatal)(why);
+                    self.end_process("the journal could not be synced", &error);
                 }
                 store_error(&error)
             }
@@ -145,6 +153,32 @@ impl Writer {
             }
         }
         error
+    }
+
+    /// Writes the log back into the database. All answers are given by then: what they promise is
+    /// in the log.
+    fn checkpoint(&mut self) {
+        let failed = checkpoint::passive(&self.connection).err();
+        if let Some(error) = &failed {
+            self.judge_checkpoint(error);
+        }
+        let no_room = failed.filter(is_full).map(|error| store_error(&error));
+        self.shared.set_broken(no_room);
+    }
+
+    fn judge_checkpoint(&mut self, error: &rusqlite::Error) {
+        if is_failed_checkpoint(error) {
+            self.end_process("the log could not be written back into the database", error);
+        } else {
+            tracing::warn!(%error, "a checkpoint failed: the log grows until one works");
+        }
+    }
+
+    /// Nobody knows what the disk holds now: nothing more is written, and the process ends.
+    fn end_process(&mut self, what: &str, error: &rusqlite::Error) {
+        self.over = true;
+        tracing::error!(%error, "{what}");
+        (self.shared.fatal)(format!("{what}: {error}; check the disk"));
     }
 
     /// Answers first, then wakes: whoever is woken finds the answers given.
@@ -172,11 +206,16 @@ impl Writer {
     }
 
     /// Closes the database before it lets go of the folder, and both before it says so.
-    fn end(self) {
+    fn end(mut self) {
+        let failed = if self.over { None } else { checkpoint::truncate(&self.connection).err() };
+        if let Some(error) = &failed {
+            self.judge_checkpoint(error);
+            tracing::warn!("the log stays beside the database; the next start reads it");
+        }
         let Self { connection, lock, closers, over, .. } = self;
-        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-        if !over && let Err(error) = connection.query_row(checkpoint, (), |_| Ok(())) {
-            tracing::warn!(%error, "the log stays beside the database; the next start reads it");
+        if over || failed.is_some() {
+            // Otherwise SQLite tries the same once more as it closes.
+            let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
         if let Err((_, error)) = connection.close() {
             tracing::warn!(%error, "the database was not closed cleanly");
@@ -270,6 +309,8 @@ mod tests {
     use rusqlite::{ffi, params};
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+    use testkit::sim::power::Power;
+    use testkit::sim::vfs::{Disk, Failing};
 
     /// Each look at it is so many milliseconds later.
     struct Ticking(AtomicI64);
@@ -294,8 +335,12 @@ mod tests {
 
     impl Bench {
         fn new(folder: &Path, fatal: Fatal) -> Self {
+            Self::on(folder, fatal, None)
+        }
+
+        fn on(folder: &Path, fatal: Fatal, vfs: Option<&str>) -> Self {
             let path = folder.join("waypost.db");
-            let mut connection = connect::writer(&path, None).unwrap();
+            let mut connection = connect::writer(&path, vfs).unwrap();
             let epoch = schema::prepare(&mut connection, &path, Millis(0)).unwrap();
             let shared = Arc::new(Shared::new(epoch, fatal, 8));
             let lock = FolderLock::take(folder, Millis(0)).unwrap();
@@ -406,12 +451,100 @@ mod tests {
         assert_eq!((figures.commits.total_ms, figures.queued), (4, 0));
     }
 
+    /// Something to call at the end of the process, and whether it was called.
+    fn noting() -> (Fatal, Arc<AtomicBool>) {
+        let ended = Arc::new(AtomicBool::new(false));
+        let told = ended.clone();
+        (Arc::new(move |_| told.store(true, Ordering::SeqCst)), ended)
+    }
+
+    /// More than a checkpoint waits for.
+    const LARGE: i64 = 5_000_000;
+
+    /// A writer whose log is due for a checkpoint, on a disk that does not do this for the database
+    /// any more: what came of the append, how the store is, and whether the writer and the process
+    /// ended.
+    fn checkpoint_on(failing: Failing) -> (Option<Answer>, Answer, bool, bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::new(Arc::new(Power::default()), false);
+        let (fatal, ended) = noting();
+        let mut bench = Bench::on(folder.path(), fatal, Some(disk.name()));
+        disk.fail("waypost.db", failing);
+        let large = bench.insert("large", LARGE);
+        bench.batch();
+        let health = bench.writes.healthy();
+        (large.now_or_never(), health, bench.writer.over, ended.load(Ordering::SeqCst))
+    }
+
+    #[test]
+    fn a_checkpoint_that_the_disk_does_not_do_ends_the_process() {
+        // The append was in the log, which is synced.
+        for failing in [Failing::Syncs, Failing::Writes] {
+            let came = checkpoint_on(failing);
+            assert_eq!(came, (Some(Ok(())), Ok(()), true, true), "{failing:?}");
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_without_room_is_told_and_tried_again() {
+        let came = checkpoint_on(Failing::Room);
+        assert_eq!(came, (Some(Ok(())), Err(StoreError::Full), false, false));
+    }
+
+    #[test]
+    fn a_log_goes_back_into_the_database_and_is_begun_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        let bytes = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+        let small = bench.insert("small", 1);
+        bench.batch();
+        assert_eq!(small.now_or_never(), Some(Ok(())));
+        assert!(bytes("waypost.db") < LARGE.unsigned_abs(), "nothing is due yet");
+        let large = bench.insert("large", LARGE);
+        bench.batch();
+        assert_eq!(large.now_or_never(), Some(Ok(())));
+        assert!(bytes("waypost.db") > LARGE.unsigned_abs());
+        let log = bytes("waypost.db-wal");
+        let next = bench.insert("next", 1);
+        bench.batch();
+        assert_eq!(next.now_or_never(), Some(Ok(())));
+        assert!(!checkpoint::is_due(&bench.writer.connection));
+        assert_eq!(bytes("waypost.db-wal"), log, "the same file is written from its beginning");
+    }
+
+    #[test]
+    fn a_reader_that_stays_holds_up_no_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        let reader = connect::reader(&folder.path().join("waypost.db"), None).unwrap();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM closures;").unwrap();
+        for name in ["one", "two"] {
+            let large = bench.insert(name, LARGE);
+            bench.batch();
+            assert_eq!(large.now_or_never(), Some(Ok(())));
+        }
+        assert_eq!(bench.writes.healthy(), Ok(()));
+        reader.execute_batch("COMMIT").unwrap();
+    }
+
+    #[test]
+    fn a_failed_checkpoint_at_the_end_ends_the_process_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::new(Arc::new(Power::default()), false);
+        let (fatal, ended) = noting();
+        let bench = Bench::on(folder.path(), fatal, Some(disk.name()));
+        disk.fail("waypost.db", Failing::Syncs);
+        let Bench { writer, writes, jobs } = bench;
+        drop((writes, jobs));
+        writer.end();
+        assert!(ended.load(Ordering::SeqCst));
+        assert!(folder.path().join("waypost.db-wal").exists(), "it is not tried again");
+    }
+
     #[test]
     fn a_failed_sync_ends_the_process() {
         let folder = tempfile::tempdir().unwrap();
-        let ended = Arc::new(AtomicBool::new(false));
-        let told = ended.clone();
-        let fatal: Fatal = Arc::new(move |_| told.store(true, Ordering::SeqCst));
+        let (fatal, ended) = noting();
         let mut bench = Bench::new(folder.path(), fatal);
         let error = ffi::Error::new(ffi::SQLITE_IOERR_FSYNC);
         let error = rusqlite::Error::SqliteFailure(error, None);

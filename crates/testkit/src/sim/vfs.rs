@@ -29,6 +29,19 @@ struct Shadows {
     /// Syncs that do nothing, as under `synchronous=OFF`.
     ignores_sync: bool,
     files: Mutex<BTreeMap<String, Shadow>>,
+    /// What fails, of the file whose name ends so.
+    failing: Mutex<Option<(String, Failing)>>,
+}
+
+/// What a file's disk does not do any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failing {
+    /// It does not sync.
+    Syncs,
+    /// It does not write.
+    Writes,
+    /// It has no room.
+    Room,
 }
 
 /// What would be left of a file.
@@ -65,9 +78,9 @@ impl Disk {
             ffi::sqlite3_initialize();
             let system = ffi::sqlite3_vfs_find(std::ptr::null());
             assert!(!system.is_null(), "SQLite has no VFS of its own");
-            let files = Mutex::default();
+            let (files, failing) = (Mutex::default(), Mutex::default());
             let shadows: &'static Shadows =
-                Box::leak(Box::new(Shadows { system, power, ignores_sync, files }));
+                Box::leak(Box::new(Shadows { system, power, ignores_sync, files, failing }));
             let mut made = *system;
             made.iVersion = 2;
             made.szOsFile += c_int::try_from(size_of::<SimFile>()).unwrap_or(64);
@@ -103,6 +116,12 @@ impl Disk {
         Ok(())
     }
 
+    /// From now on this fails of the file whose name ends so, whatever the power does.
+    pub fn fail(&self, ending: &str, failing: Failing) {
+        let mut fails = self.shadows.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        *fails = Some((ending.to_owned(), failing));
+    }
+
     /// How many writes are not synced.
     pub fn unsynced(&self) -> usize {
         self.shadows.files().values().map(|shadow| shadow.pending.len()).sum()
@@ -122,6 +141,13 @@ impl Drop for Disk {
 impl Shadows {
     fn files(&self) -> MutexGuard<'_, BTreeMap<String, Shadow>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What fails of this file.
+    fn failing(&self, path: Option<&str>) -> Option<Failing> {
+        let fails = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ending, failing) = fails.as_ref()?;
+        path.is_some_and(|path| path.ends_with(ending.as_str())).then_some(*failing)
     }
 
     fn opened(&self, path: &str) {
@@ -351,6 +377,11 @@ unsafe extern "C" fn write(
     offset: ffi::sqlite3_int64,
 ) -> c_int {
     let (shadows, path) = unsafe { around(file) };
+    match shadows.failing(path) {
+        Some(Failing::Writes) => return ffi::SQLITE_IOERR_WRITE,
+        Some(Failing::Room) => return ffi::SQLITE_FULL,
+        Some(Failing::Syncs) | None => {}
+    }
     if !shadows.power.is_on() {
         return ffi::SQLITE_IOERR_WRITE;
     }
@@ -379,7 +410,7 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_i
 /// The real file need not be synced: what survives is decided here, not by the system.
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _flags: c_int) -> c_int {
     let (shadows, path) = unsafe { around(file) };
-    if !shadows.power.passes(Point::DiskSync) {
+    if shadows.failing(path) == Some(Failing::Syncs) || !shadows.power.passes(Point::DiskSync) {
         return ffi::SQLITE_IOERR_FSYNC;
     }
     shadows.synced(path);

@@ -53,6 +53,9 @@ pub(crate) struct UpArgs {
     /// Keep the data in a private temporary folder, removed at the end
     #[arg(long)]
     ephemeral: bool,
+    /// Begin with a new database if the data folder has lost its own
+    #[arg(long)]
+    new: bool,
     /// Serve the embedded examples; ephemeral unless --data is given
     #[arg(long)]
     demo: bool,
@@ -104,7 +107,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     }
     let listener = bind(&args, &project).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
-    let keys = Keys::of(&context.environment);
+    let keys = Keys::of(&context.environment).renewing(args.new);
     let watch = args
         .watch
         .then(|| Watch::new(&project, args.pipeline.clone(), keys.variables(data.path())));

@@ -67,6 +67,40 @@ fn a_data_folder_has_one_holder() {
 }
 
 #[test]
+fn a_folder_that_lost_its_database_is_served_only_if_a_new_one_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let first = Server::start(&["--demo", "--data", data], &[]);
+    first.run(&["plan", "run", "interaction::greeting", "--session", "kept"]).code(3);
+    assert_eq!(first.stop().0.code, Some(0));
+
+    std::fs::write(folder.path().join("data/waypost.db"), "").unwrap();
+    let refused = waypost(folder.path(), &["up", "--demo", "--port", "0", "--data", data]).code(2);
+    refused.says("`secret.key`").says("`waypost up --new`");
+
+    let second = Server::start(&["--demo", "--new", "--data", data], &[]);
+    second.run(&["plan", "run", "interaction::greeting", "--session", "kept"]).code(3);
+    assert_eq!(second.stop().0.code, Some(0));
+    // A database that is there stays, whatever the flag says.
+    let third = Server::start(&["--demo", "--new", "--data", data], &[]);
+    let shown = third.json(&["session", "show", "kept"]).code(0).json();
+    assert_eq!(shown["session"]["status"], "waiting");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_whose_lock_file_is_gone_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::start(&["--demo", "--data", data.to_str().unwrap()], &[]);
+    std::fs::remove_file(data.join("lock")).unwrap();
+    let ended = server.ends();
+    assert_eq!(ended.code, Some(1), "{ended:#?}");
+    ended.says("`lock` was removed or replaced");
+}
+
+#[test]
 fn what_cannot_be_served_is_told() {
     let server = Server::demo();
     let folder = tempfile::tempdir().unwrap();

@@ -290,6 +290,13 @@ impl Server {
         self.run(&all)
     }
 
+    /// Waits until it ends by itself.
+    pub fn ends(self) -> Ended {
+        let Self { mut running, folder: _folder, .. } = self;
+        running.begun = Instant::now();
+        running.end(STOP_LIMIT)
+    }
+
     /// SIGTERM, then what it said until its end, and what is left of its temporary folders.
     pub fn stop(self) -> (Ended, Vec<PathBuf>) {
         let Self { mut running, folder, .. } = self;

@@ -1,0 +1,68 @@
+//! A data folder that has lost its database. To start it as a new one would hide the loss and throw
+//! away the log, which may hold the last of what was written.
+
+use crate::parts::OpenError;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// The database's file in its folder.
+pub(crate) const DATABASE: &str = "waypost.db";
+/// Its write-ahead log, and the log's index.
+const LOG: &str = "waypost.db-wal";
+const LOG_INDEX: &str = "waypost.db-shm";
+
+/// What only a folder has whose database was once there: each of these is made after it.
+const AFTER_THE_DATABASE: [&str; 4] = [LOG, "blobs", "vault", "secret.key"];
+
+/// Refuses a folder that has lost its database. Where a new one is wanted, it puts aside what would
+/// be taken for the new one's log.
+pub(crate) fn look(folder: &Path, renew: bool) -> Result<(), OpenError> {
+    let unusable = |why| OpenError::Folder { folder: folder.to_owned(), why };
+    if has_content(&folder.join(DATABASE)).map_err(unusable)? {
+        return Ok(());
+    }
+    let mut left = Vec::new();
+    for name in AFTER_THE_DATABASE {
+        if has_content(&folder.join(name)).map_err(unusable)? {
+            left.push(format!("`{name}`"));
+        }
+    }
+    if left.is_empty() {
+        return Ok(());
+    }
+    if !renew {
+        let folder = folder.to_owned();
+        return Err(OpenError::Lost { folder, left: left.join(", ") });
+    }
+    for name in [LOG, LOG_INDEX] {
+        put_aside(folder, name).map_err(unusable)?;
+    }
+    tracing::warn!(folder = %folder.display(), "the data folder gets a new database");
+    Ok(())
+}
+
+/// Whether there is a file with something in it, or a folder with something in it.
+fn has_content(path: &Path) -> io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(fs::read_dir(path)?.next().is_some()),
+        Ok(found) => Ok(found.len() > 0),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Renames a file, if it is there, to the first free name of its kind.
+fn put_aside(folder: &Path, name: &str) -> io::Result<()> {
+    let path = folder.join(name);
+    if !fs::exists(&path)? {
+        return Ok(());
+    }
+    let mut number = 1;
+    let mut aside = folder.join(format!("{name}.orphan-{number}"));
+    while fs::exists(&aside)? {
+        number += 1;
+        aside = folder.join(format!("{name}.orphan-{number}"));
+    }
+    fs::rename(path, aside)
+}
