@@ -32,7 +32,7 @@ use kernel::rules::ToolRules;
 use kernel::schema::Schemas;
 use kernel::sink::Deliveries;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::{Semaphore, mpsc};
@@ -121,8 +121,6 @@ pub(crate) struct Shared {
     pub(crate) pages: Pages,
     /// Closures of runs that came out of the store.
     pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
-    /// Closures that are known to be in the store.
-    pub(crate) stored_closures: Mutex<HashSet<(RealmId, ContentHash)>>,
     /// How often sessions were parked by this process.
     pub(crate) parked: Mutex<HashMap<SessionKey, u32>>,
     pub(crate) stopping: AtomicBool,
@@ -181,7 +179,6 @@ impl Engine {
                 pages: Pages::default(),
                 driven: Mutex::default(),
                 closures: Mutex::default(),
-                stored_closures: Mutex::default(),
                 parked: Mutex::default(),
                 stopping: AtomicBool::new(false),
                 limits,

@@ -9,10 +9,11 @@ use crate::event::{Event, Fact};
 use crate::fault::Fault;
 use crate::ids::{AskId, ContentHash, Millis, PlanId, RunId, SessionId, SessionKey, StepId};
 use crate::pipeline::Tally;
+pub use crate::plan::StoredClosure;
 use crate::session::{Run, RunSpent, RunStatus, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A session in a list.
@@ -133,8 +134,11 @@ pub struct Append {
     pub asks: Vec<AskChange>,
     /// The calls that finished.
     pub history: Vec<HistoryRow>,
-    /// A closure that a run of this append pins, if the store may not have it yet.
+    /// The closure that a run pins which starts here. It is brought each time: the store removes
+    /// a closure with the last run that pins it.
     pub closure: Option<Arc<StoredClosure>>,
+    /// What the runs pin that start here: that stays as long as they do.
+    pub pins: BTreeMap<RunId, ContentHash>,
     /// The keyed request that this append answers; a key that is taken is a conflict.
     pub once: Option<OnceRow>,
     /// The road of the case whose run these events begin: it is counted with them.
@@ -162,15 +166,6 @@ pub struct OnceRow {
     pub at: Millis,
 }
 
-/// A closure's text under its hash.
-#[derive(Debug)]
-pub struct StoredClosure {
-    /// Its hash.
-    pub hash: ContentHash,
-    /// Its JSON text.
-    pub body: String,
-}
-
 impl Append {
     /// The rows of these events, which `session` has already applied.
     pub fn new(
@@ -181,11 +176,13 @@ impl Append {
     ) -> Result<Self, serde_json::Error> {
         let first_seq = events.first().map_or(session.seq + 1, |event| event.seq);
         let mut runs: Vec<RunRow> = Vec::new();
-        let mut asks = Vec::new();
+        let (mut asks, mut pins) = (Vec::new(), BTreeMap::new());
         for event in events {
             asks.extend(ask_change(&event.fact));
-            if let Fact::RunEnded { run, .. } = &event.fact {
-                runs.extend(session.ended_run(*run).map(run_row));
+            match &event.fact {
+                Fact::RunStarted { run, closure, .. } => drop(pins.insert(*run, closure.clone())),
+                Fact::RunEnded { run, .. } => runs.extend(session.ended_run(*run).map(run_row)),
+                _ => {}
             }
         }
         runs.extend(session.runs.values().map(run_row));
@@ -201,6 +198,7 @@ impl Append {
             asks,
             history,
             closure: None,
+            pins,
             once: None,
             tally: None,
         })

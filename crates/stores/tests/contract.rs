@@ -197,6 +197,7 @@ impl Driver {
             asks: Vec::new(),
             history: Vec::new(),
             closure: None,
+            pins: BTreeMap::new(),
             once: None,
             tally: None,
         }
@@ -965,10 +966,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 5, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 6, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 5, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 6, .. }));
 }
 
 #[test]
@@ -1467,4 +1468,138 @@ fn what_a_run_spent_is_kept_and_an_older_database_has_spent_nothing() {
     let scene = Scene { opened, folder };
     let found = block_on(scene.store().run(&realm(), asked.id)).unwrap().unwrap();
     assert_eq!(found.row, RunRow { spent: RunSpent::default(), stopped: None, ..asked });
+}
+
+/// A closure of this text.
+fn closure(text: &str) -> Arc<StoredClosure> {
+    Arc::new(StoredClosure { hash: ContentHash::of(text.as_bytes()), body: text.to_owned() })
+}
+
+/// The append in which a run of the session starts, with what it pins.
+fn starting(a: &mut Driver, no: u32, pinned: &Arc<StoredClosure>) -> Append {
+    let run = a.run_row(no);
+    let fact = Fact::RunStarted {
+        run: run.id,
+        plan: run.plan.clone(),
+        closure: pinned.hash.clone(),
+        input: Arc::new(Datum::inline(json!({}), Origin::Input)),
+        by: "ann".into(),
+        frame: FrameId(no),
+        start: StepId::from("one"),
+        trace: None,
+    };
+    let mut append = a.append(vec![fact]);
+    append.pins = BTreeMap::from([(run.id, pinned.hash.clone())]);
+    append.closure = Some(pinned.clone());
+    append.runs = vec![run];
+    append
+}
+
+impl Scene {
+    /// A session with one run that ended at 20 and pins this.
+    fn pinning(&self, realm: &str, id: &str, pinned: &Arc<StoredClosure>) -> Driver {
+        let mut a = Driver::new(realm, id);
+        done(self.store().append(a.created()));
+        done(self.store().append(starting(&mut a, 1, pinned)));
+        a.row.status = RunStatus::Completed;
+        done(self.store().append(ended_run(&mut a, 1, 20)));
+        a
+    }
+
+    fn has_closure(&self, realm: &str, closure: &StoredClosure) -> bool {
+        let found = block_on(self.store().closure(&realm.into(), &closure.hash)).unwrap();
+        found.is_some_and(|body| body == closure.body)
+    }
+
+    fn prune(&self, before: i64) -> PrunedSlice {
+        let realm = realm();
+        let prune = self.store().prune(Realms::One(&realm), Millis(before), &[], (0, 9));
+        block_on(prune).unwrap()
+    }
+}
+
+#[test]
+fn a_closure_goes_with_the_last_run_that_pins_it() {
+    let scene = Scene::new();
+    let (shared, own) = (closure("shared"), closure("own"));
+    let a = scene.pinning("r", "a", &shared);
+    let b = scene.pinning("r", "b", &shared);
+    let c = scene.pinning("r", "c", &own);
+    let other = scene.pinning("other", "a", &shared);
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert!(scene.has_closure("r", &shared), "another session pins it");
+    block_on(scene.store().remove_sent(b.key())).unwrap();
+    assert!(!scene.has_closure("r", &shared));
+    assert!(scene.has_closure("other", &shared), "another realm has its own");
+    // One that is gone comes back with the next run that pins it.
+    let b = scene.pinning("r", "b", &shared);
+    assert!(scene.has_closure("r", &shared));
+    let pruned = scene.prune(100);
+    assert_eq!(pruned.removed, [c.key().clone(), b.key().clone()]);
+    assert!(!scene.has_closure("r", &shared) && !scene.has_closure("r", &own));
+    assert!(scene.has_closure("other", &shared));
+    let scene = scene.reopened();
+    block_on(scene.store().remove(other.key())).unwrap();
+    assert!(!scene.has_closure("other", &shared));
+}
+
+#[test]
+fn a_trimmed_run_takes_its_closure_along() {
+    let scene = Scene::new();
+    let (old, kept) = (closure("old"), closure("kept"));
+    let mut a = scene.pinning("r", "a", &old);
+    // Of two runs that pin the same one stays.
+    let mut append = starting(&mut a, 2, &kept);
+    append.runs[0].status = RunStatus::Completed;
+    append.runs[0].ended_at = Some(Millis(30));
+    done(scene.store().append(append));
+    done(scene.store().append(starting(&mut a, 3, &kept)));
+    let trimmed = block_on(scene.store().trim(trim_at(&a, a.row.seq - 1, 2))).unwrap();
+    assert!(trimmed.is_some());
+    assert!(!scene.has_closure("r", &old) && scene.has_closure("r", &kept));
+}
+
+#[test]
+fn a_run_that_starts_while_others_are_removed_has_its_closure() {
+    let threads = Threads::keeping();
+    let scene = Scene::with(threads.clone(), Limits::default());
+    let pinned = closure("shared");
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut tickets = vec![
+        scene.store().append(a.created()),
+        scene.store().append(starting(&mut a, 1, &pinned)),
+        scene.store().append(b.created()),
+    ];
+    // All of it shares a commit: the removal comes first, and the run after it brings its own.
+    let mut removal = scene.store().remove(a.key());
+    assert!(futures::FutureExt::now_or_never(&mut removal).is_none());
+    tickets.push(scene.store().append(starting(&mut b, 1, &pinned)));
+    threads.let_go();
+    tickets.into_iter().for_each(done);
+    block_on(removal).unwrap();
+    assert!(scene.has_closure("r", &pinned));
+}
+
+#[test]
+fn an_older_database_learns_what_its_runs_pin_and_loses_what_none_does() {
+    let scene = Scene::new();
+    let (pinned, orphan) = (closure("pinned"), closure("orphan"));
+    let a = scene.pinning("r", "a", &pinned);
+    let folder = scene.closed();
+    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
+    let as_before = "DROP INDEX runs_by_closure; ALTER TABLE runs DROP COLUMN closure;
+        DROP TABLE loose_closures; DELETE FROM migrations WHERE version = 6;";
+    database.execute_batch(as_before).unwrap();
+    let sql = "INSERT INTO closures (realm, hash, body) VALUES ('r', ?1, ?2)";
+    database.execute(sql, [orphan.hash.as_str(), orphan.body.as_str()]).unwrap();
+    drop(database);
+    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
+    let scene = Scene { opened, folder };
+    assert!(scene.has_closure("r", &orphan));
+    let nothing_old = scene.prune(0);
+    assert_eq!(nothing_old, PrunedSlice { rows: 1, ..PrunedSlice::default() });
+    assert!(!scene.has_closure("r", &orphan) && scene.has_closure("r", &pinned));
+    assert_eq!(scene.prune(0), PrunedSlice::default());
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert!(!scene.has_closure("r", &pinned));
 }

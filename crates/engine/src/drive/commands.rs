@@ -159,7 +159,7 @@ impl Driver {
         let frame = self.session.as_ref().map_or(0, |session| session.frames_made) + 1;
         let main = start.closure.main.clone();
         self.closures.insert(start.closure.hash.clone(), start.closure.clone());
-        self.new_closure = Some(start.closure.clone());
+        self.new_closure = Some(start.closure.stored());
         self.sent = start.sent.map(|state| (start.run, state));
         self.waiters.push(match start.as_task {
             true => Waiter::Task(start.run, answer),

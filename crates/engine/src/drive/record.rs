@@ -4,14 +4,13 @@ use super::state::{Driver, Effect};
 use crate::counts::count;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::said::is_said;
-use crate::shared::lock;
 use futures::FutureExt;
 use futures::future::ready;
 use kernel::contracts::StoreError;
 use kernel::datum::{BlobRef, Datum, Origin};
 use kernel::event::{Event, Fact, VERSION};
 use kernel::ids::FrameId;
-use kernel::projection::{Append, StoredClosure};
+use kernel::projection::Append;
 use kernel::session::FrameState;
 use std::sync::Arc;
 
@@ -89,7 +88,7 @@ impl Driver {
         let events = std::mem::take(&mut self.pending);
         let history = std::mem::take(&mut self.history);
         let now = self.shared.clock.now();
-        let append = match Append::new(session, &events, history, now) {
+        let mut append = match Append::new(session, &events, history, now) {
             Ok(append) => append,
             Err(error) => {
                 tracing::error!(session = %self.key.id, %error, "events cannot be written as JSON");
@@ -99,7 +98,7 @@ impl Driver {
                 return;
             }
         };
-        let mut append = self.with_closure(append);
+        append.closure = self.new_closure.take();
         let claim = self.with_key(&mut append);
         append.tally = self.new_tally.take();
         if self.asleep {
@@ -113,20 +112,6 @@ impl Driver {
             self.let_key_go(claim);
         }
         self.keep_snapshot();
-    }
-
-    fn with_closure(&mut self, mut append: Append) -> Append {
-        let Some(closure) = self.new_closure.take() else {
-            return append;
-        };
-        let known = (self.key.realm.clone(), closure.hash.clone());
-        if !lock(&self.shared.stored_closures).contains(&known) {
-            append.closure = Some(Arc::new(StoredClosure {
-                hash: closure.hash.clone(),
-                body: serde_json::to_string(&closure.text()).unwrap_or_default(),
-            }));
-        }
-        append
     }
 
     /// Amortised constant: written when the tail outgrew both the last snapshot and a floor.

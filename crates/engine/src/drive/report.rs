@@ -3,7 +3,6 @@
 use super::state::{Driver, Waiter};
 use crate::refusal::Refusal;
 use crate::request::{ReplyReport, RunReport};
-use crate::shared::{CLOSURES_MAX, lock};
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::SessionAsk;
 use kernel::ids::RunId;
@@ -22,7 +21,7 @@ impl Driver {
             };
         }
         self.durable().await?;
-        self.note_closures();
+        self.forget_closures();
         for waiter in std::mem::take(&mut self.waiters) {
             if !self.is_settled(&waiter) {
                 self.waiters.push(waiter);
@@ -56,22 +55,9 @@ impl Driver {
         calls.any(|open| open.run == run && open.is_elsewhere())
     }
 
-    /// Closures that are durable now need not be sent again.
-    fn note_closures(&mut self) {
+    /// Forgets the closures of runs that are over.
+    fn forget_closures(&mut self) {
         let Some(session) = &self.session else { return };
-        let Some(run) = session.latest_run() else {
-            return;
-        };
-        let known = (self.key.realm.clone(), run.closure.clone());
-        let mut stored = lock(&self.shared.stored_closures);
-        if !stored.contains(&known) {
-            if stored.len() >= CLOSURES_MAX {
-                // Forgetting costs one more `INSERT` that does nothing.
-                stored.clear();
-            }
-            stored.insert(known);
-        }
-        drop(stored);
         let live = &session.runs;
         self.closures.retain(|hash, _| live.values().any(|run| run.closure == *hash));
     }

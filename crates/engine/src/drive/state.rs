@@ -22,7 +22,7 @@ use kernel::llm::{LlmError, Turn};
 use kernel::pipeline::Tally;
 use kernel::plan::Closure;
 use kernel::pointer::Want;
-use kernel::projection::OnceRow;
+use kernel::projection::{OnceRow, StoredClosure};
 use kernel::resolve::Fetched;
 use kernel::session::{Session, login_look};
 use serde_json::Value;
@@ -184,7 +184,7 @@ pub(super) struct Driver {
     /// The closures that the active runs pin.
     pub(super) closures: HashMap<ContentHash, Arc<Closure>>,
     /// A closure that the next append has to bring along.
-    pub(super) new_closure: Option<Arc<Closure>>,
+    pub(super) new_closure: Option<Arc<StoredClosure>>,
     /// A request's key that the next append has to write down.
     pub(super) new_key: Option<(OnceRow, Claim)>,
     /// The road of a case that the next append has to count.

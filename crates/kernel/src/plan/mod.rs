@@ -9,7 +9,7 @@ use crate::template::Template;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub mod mistake;
 pub mod source;
@@ -335,6 +335,17 @@ pub struct Closure {
     pub plans: BTreeMap<PlanId, Arc<Plan>>,
     /// The agents that their steps name.
     pub agents: BTreeMap<AgentName, Arc<Agent>>,
+    /// What is stored of it, once someone asked.
+    stored: OnceLock<Arc<StoredClosure>>,
+}
+
+/// A closure's text under its hash.
+#[derive(Debug)]
+pub struct StoredClosure {
+    /// Its hash.
+    pub hash: ContentHash,
+    /// Its JSON text.
+    pub body: String,
 }
 
 /// A closure as it is stored with the runs that pin it.
@@ -363,16 +374,22 @@ impl Closure {
         for (name, agent) in &agents {
             text.push_str(&format!("agent {name} {}\n", agent.hash));
         }
-        Self { hash: ContentHash::of(text.as_bytes()), main, plans, agents }
+        let hash = ContentHash::of(text.as_bytes());
+        Self { hash, main, plans, agents, stored: OnceLock::new() }
     }
 
-    /// What is stored of it.
-    pub fn text(&self) -> ClosureText {
-        ClosureText {
-            main: self.main.id.clone(),
-            plans: self.plans.values().map(|plan| plan.source.clone()).collect(),
-            agents: self.agents.values().map(|agent| agent.source.clone()).collect(),
-        }
+    /// What is stored of it. Every run brings it, so it is written once.
+    pub fn stored(&self) -> Arc<StoredClosure> {
+        let stored = self.stored.get_or_init(|| {
+            let text = ClosureText {
+                main: self.main.id.clone(),
+                plans: self.plans.values().map(|plan| plan.source.clone()).collect(),
+                agents: self.agents.values().map(|agent| agent.source.clone()).collect(),
+            };
+            let body = serde_json::to_string(&text).unwrap_or_default();
+            Arc::new(StoredClosure { hash: self.hash.clone(), body })
+        });
+        stored.clone()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The SQL of one append. What can be refused is checked before the first write, so that a refused
 //! append leaves nothing behind in the transaction that it shares with others.
 
+use super::closures;
 use super::columns::{integer, to_json};
 use super::keys;
 use super::refs;
@@ -8,7 +9,7 @@ use super::tallies;
 use super::trouble::Trouble;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
-use kernel::ids::{AskId, SessionKey};
+use kernel::ids::{AskId, ContentHash, SessionKey};
 use kernel::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -23,8 +24,8 @@ const ADVANCE: &str = "UPDATE sessions SET status = ?4, run = ?5, plan = ?6, ste
 const JOURNAL: &str = "INSERT INTO journal (session, seq, last_seq, body) VALUES (?1, ?2, ?3, ?4)";
 
 const RUN: &str = "INSERT INTO runs (id, session, no, plan, status, step, answer, last_error, \
-     started_at, ended_at, spent, stopped) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
+     started_at, ended_at, spent, stopped, closure) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
      ON CONFLICT (id) DO UPDATE SET status = excluded.status, step = excluded.step, \
      answer = excluded.answer, last_error = excluded.last_error, ended_at = excluded.ended_at, \
      spent = excluded.spent, stopped = excluded.stopped WHERE runs.session = excluded.session";
@@ -37,9 +38,6 @@ const CLOSE_ASK: &str =
 
 const HISTORY: &str = "INSERT INTO history (session, position, finished_seq, requested_seq, run, \
      step, tool, success) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-
-const CLOSURE: &str =
-    "INSERT INTO closures (realm, hash, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 
 const SNAPSHOT: &str = "INSERT INTO snapshots (session, seq, body) \
      SELECT pk, ?4, ?5 FROM sessions WHERE realm = ?1 AND space = ?2 AND key = ?3 AND seq >= ?4 \
@@ -80,7 +78,7 @@ pub(crate) fn write_append(
         append.body,
     ])?;
     for run in &append.runs {
-        write_run(connection, session, run)?;
+        write_run(connection, session, run, append.pins.get(&run.id))?;
     }
     if append.runs.iter().any(|run| run.no > 1) {
         connection.prepare_cached(FOLLOWED)?.execute([session])?;
@@ -99,8 +97,7 @@ pub(crate) fn write_append(
     write_history(connection, session, &append.history)?;
     refs::name(connection, session, &append.blobs, row.seq)?;
     if let Some(closure) = &append.closure {
-        let params = params![row.key.realm.as_str(), closure.hash.as_str(), closure.body];
-        connection.prepare_cached(CLOSURE)?.execute(params)?;
+        closures::keep(connection, &row.key.realm, closure)?;
     }
     if let Some(once) = &append.once {
         keys::write(connection, &row.key.realm, once)?;
@@ -213,7 +210,13 @@ fn advance(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, 
     session.ok_or_else(|| Trouble::Refused(StoreError::Conflict(row.key.to_string())))
 }
 
-fn write_run(connection: &Connection, session: i64, run: &RunRow) -> Result<(), Trouble> {
+/// Writes a run's row; what it pins is written with its start, and stays.
+fn write_run(
+    connection: &Connection,
+    session: i64,
+    run: &RunRow,
+    pinned: Option<&ContentHash>,
+) -> Result<(), Trouble> {
     let written = connection.prepare_cached(RUN)?.execute(params![
         run.id.0.to_be_bytes(),
         session,
@@ -227,6 +230,7 @@ fn write_run(connection: &Connection, session: i64, run: &RunRow) -> Result<(), 
         run.ended_at.map(|at| at.0),
         (!run.spent.is_nothing()).then(|| to_json(&run.spent)).transpose()?,
         run.stopped,
+        pinned.map(ContentHash::as_str),
     ])?;
     if written == 0 {
         let why = format!("`{}` is a run of another session", run.id);

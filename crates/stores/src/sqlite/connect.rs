@@ -17,7 +17,7 @@ const LOG_BYTES_MAX: u32 = 64 * 1024 * 1024;
 /// How long a connection waits for a backup or a shell that has the database locked.
 const BUSY_TIMEOUT_MS: u32 = 5_000;
 /// More than there are statements in this crate.
-const STATEMENTS_MAX: usize = 64;
+const STATEMENTS_MAX: usize = 96;
 
 /// The writer's connection; makes the database if there is none.
 pub(crate) fn writer(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenError> {

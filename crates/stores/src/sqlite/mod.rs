@@ -8,6 +8,7 @@ mod connect;
 mod checkpoint;
 mod columns;
 mod refs;
+mod closures;
 mod schema;
 mod keys;
 mod consumers;
@@ -148,6 +149,22 @@ impl SqliteStore {
                 return Ok(rows);
             }
             let remove = move |connection: &Connection| prune::remove_keys(connection, &keys);
+            rows += self.writes.perform(remove).await?;
+        }
+    }
+
+    /// Removes closures that an older release left behind, slice by slice; how many.
+    async fn prune_closures(&self, scope: &Scope, limit: i64) -> Result<u64, StoreError> {
+        let mut rows = 0;
+        loop {
+            let scope = scope.clone();
+            let look =
+                move |connection: &Connection| prune::loose_closures(connection, &scope, limit);
+            let loose = self.readers.read(look).await?;
+            if loose.is_empty() {
+                return Ok(rows);
+            }
+            let remove = move |connection: &Connection| closures::remove_loose(connection, &loose);
             rows += self.writes.perform(remove).await?;
         }
     }
@@ -351,7 +368,7 @@ impl Store for SqliteStore {
         let (key, now) = (key.clone(), self.clock.now());
         self.writes.perform(move |connection: &Connection| {
             let Some(session) = read::session_number(connection, &key)? else { return Ok(()) };
-            prune::remove_session(connection, session, now)
+            prune::remove_session(connection, &key.realm, session, now)
         })
     }
 
@@ -362,7 +379,7 @@ impl Store for SqliteStore {
             let newest = prune::newest_row(connection, session)?;
             let behind = consumers::behind(connection, &key.realm, newest)?;
             if behind.is_none() {
-                prune::remove_session(connection, session, now)?;
+                prune::remove_session(connection, &key.realm, session, now)?;
             }
             Ok(behind)
         })
@@ -394,6 +411,7 @@ impl Store for SqliteStore {
             }
             if next.is_none() {
                 rows += self.prune_keys(&scope, before, looked.1).await?;
+                rows += self.prune_closures(&scope, looked.1).await?;
             }
             Ok(PrunedSlice { removed, rows, next })
         })

@@ -1,6 +1,7 @@
 //! The schema and its migrations: plain SQL, embedded, each applied once and never changed after
 //! its release.
 
+use super::closures;
 use super::connect::refused;
 use super::refs;
 use crate::parts::OpenError;
@@ -46,6 +47,12 @@ const MIGRATIONS: &[Migration] = &[
         name: "deliveries",
         sql: include_str!("migrations/0005_deliveries.sql"),
         fill: None,
+    },
+    Migration {
+        version: 6,
+        name: "closures",
+        sql: include_str!("migrations/0006_closures.sql"),
+        fill: Some(closures::fill),
     },
     Migration {
         version: 7,
