@@ -51,6 +51,7 @@ use readers::Readers;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use writer::Writer;
 
 /// Enough that a long list does not hold up a load; each costs its cache.
@@ -98,7 +99,14 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database
         definitions: SqliteDefinitions::new(writes.clone(), readers.clone(), clock.clone()),
         deliveries: SqliteDeliveries::new(writes.clone(), readers.clone(), kept_max),
         loose: LooseBlobs::new(writes.clone(), readers.clone(), clock.clone()),
-        store: SqliteStore { writes, readers, clock, path, lock_place },
+        store: SqliteStore {
+            writes,
+            readers,
+            clock,
+            path,
+            lock_place,
+            lock_was_lost: AtomicBool::new(false),
+        },
     })
 }
 
@@ -109,6 +117,8 @@ pub(crate) struct SqliteStore {
     clock: Arc<dyn Clock>,
     path: PathBuf,
     lock_place: LockPlace,
+    /// What the last look at the lock found.
+    lock_was_lost: AtomicBool,
 }
 
 impl SqliteStore {
@@ -120,10 +130,13 @@ impl SqliteStore {
         (bytes(&self.path), bytes(Path::new(&log)))
     }
 
-    /// Ends the process if another one can hold the folder too. A folder that was removed with all
-    /// that is in it has nothing that two could write.
+    /// Ends the process if another one can hold the folder too, at the second look in a row that
+    /// says so: a folder that is being removed loses its files one by one, and one that was removed
+    /// has nothing that two could write.
     fn check_lock(&self) -> Result<(), StoreError> {
-        if self.lock_place.stands() || !self.path.exists() {
+        let is_lost = !self.lock_place.stands() && self.path.exists();
+        let was_lost = self.lock_was_lost.swap(is_lost, Ordering::SeqCst);
+        if !(is_lost && was_lost) {
             return Ok(());
         }
         let what = "the data folder's file `lock` was removed or replaced: another process may use \
