@@ -60,6 +60,26 @@ async fn a_fork_asks_under_its_own_id_and_goes_another_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_pinned_anew_after_the_last_session_with_it_was_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[ASK]).await;
+    let ask = world.run("ask", json!({}), "s").await.asks[0].row.ask.id;
+    world.engine.reply(&caller(), ask, answer("Ann"), None, WAIT_MS).await.unwrap();
+    world.engine.remove_session(&caller(), &key("s")).await.unwrap();
+    let ask = world.run("ask", json!({}), "t").await.asks[0].row.ask.id;
+    let fork = world.engine.fork(&caller(), &key("t"), None).await.unwrap();
+    world.engine.reply(&caller(), ask, answer("Ann"), None, WAIT_MS).await.unwrap();
+    world.engine.remove_session(&caller(), &key("t")).await.unwrap();
+    world.crash().await;
+    // Nothing is left but the fork, and its plan is in no file any more.
+    let world = World::open(folder.path(), &[]).await;
+    let report = world.engine.run_report(&caller(), fork.run.unwrap()).await.unwrap();
+    let ask = report.asks[0].row.ask.id;
+    let second = world.engine.reply(&caller(), ask, answer("Eve"), None, WAIT_MS).await;
+    assert_eq!(second.unwrap().run.run.answer, Some(json!("Eve")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fork_keeps_no_approval_and_repeats_no_write() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[APPROVE]).await;
