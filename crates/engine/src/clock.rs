@@ -170,12 +170,12 @@ mod tests {
             at_death: Arc::new(move |name: &'static str| told.send(name).unwrap()),
             ..TokioSpawn::new(runtime.handle().clone())
         };
-        let (returned, returns) = mpsc::channel();
+        let (returned, returns) = mpsc::channel::<()>();
         let second = returned.clone();
         spawn.critical_task("task that returns", Box::pin(async move { drop(returned) }));
         spawn.critical_thread("thread that returns", Box::pin(async move { drop(second) }));
         // Both ends are dropped once both futures are done.
-        assert_eq!(returns.recv_timeout(LIMIT), Err::<(), _>(mpsc::RecvTimeoutError::Disconnected));
+        assert_eq!(returns.recv_timeout(LIMIT), Err(mpsc::RecvTimeoutError::Disconnected));
         spawn.critical_task("task", Box::pin(dies("one")));
         assert_eq!(deaths.recv_timeout(LIMIT), Ok("task"));
         spawn.critical_thread("thread", Box::pin(dies("two")));
