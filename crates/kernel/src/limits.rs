@@ -1,9 +1,21 @@
-//! Every limit of the runtime, each with its name and default.
+//! Every limit of the runtime, each with its name, its default and the values that it can have.
+//!
+//! The least value is the smallest with which the server still works: 0 only where the limit says
+//! what 0 means. The greatest one keeps queues, buffers and waits at sizes that the process can
+//! serve; no channel or semaphore can be built with more.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::RangeInclusive;
+
+const MIB: u64 = 1024 * 1024;
+const GIB: u64 = 1024 * MIB;
+const HOUR_MS: u64 = 60 * 60 * 1_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+const YEAR_MS: u64 = 365 * DAY_MS;
 
 macro_rules! limits {
-    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr, $range:expr;)*) => {
         /// The named limits; `[limits]` in `waypost.toml` sets them.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
@@ -18,242 +30,432 @@ macro_rules! limits {
         impl Limits {
             /// The names of all limits, for "did you mean".
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// The values that each limit can have, in the order of the names.
+            const RANGES: &'static [RangeInclusive<u64>] = &[$($range),*];
+
+            /// The value of each limit, in the order of the names.
+            fn values(&self) -> Vec<u64> {
+                vec![$(self.$name.wide()),*]
+            }
         }
     };
 }
 
+/// The types of limits, as one type that holds the values of all.
+trait Wide {
+    fn wide(self) -> u64;
+}
+
+impl Wide for u32 {
+    fn wide(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+impl Wide for u64 {
+    fn wide(self) -> u64 {
+        self
+    }
+}
+
+impl Wide for usize {
+    fn wide(self) -> u64 {
+        u64::try_from(self).unwrap_or(u64::MAX)
+    }
+}
+
+/// Pairs of limits: the first must not be larger than the second.
+const ORDERED: &[(&str, &str)] = &[
+    ("authorize_poll_ms", "authorize_poll_ms_max"),
+    ("turn_backoff_ms", "turn_backoff_ms_max"),
+    ("run_wait_ms", "run_wait_ms_max"),
+    ("page_items_default", "page_items_max"),
+    ("delivery_backoff_ms", "delivery_backoff_ms_max"),
+    ("upstream_backoff_ms", "upstream_backoff_ms_max"),
+];
+
+/// A limit whose value it cannot have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// The limit.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The least value that it can have.
+    pub min: u64,
+    /// The greatest value that it can have.
+    pub max: u64,
+    /// The limit whose value is the greatest one, where another limit bounds it.
+    pub bounded_by: Option<&'static str>,
+}
+
+impl OutOfRange {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        let Self { name, min, max, bounded_by, .. } = self;
+        match bounded_by {
+            Some(other) => format!("lower `{name}`, or raise `{other}`"),
+            None => format!("write a whole number from {min} to {max}"),
+        }
+    }
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, value, min, max, bounded_by } = self;
+        match bounded_by {
+            Some(other) => write!(f, "`{name}` = {value} is more than `{other}` = {max}"),
+            None => write!(f, "`{name}` = {value} is out of range: it can be {min} to {max}"),
+        }
+    }
+}
+
+impl Limits {
+    /// The values that a limit can have; any for a name that is no limit's.
+    pub fn range(name: &str) -> RangeInclusive<u64> {
+        let place = Self::NAMES.iter().position(|known| *known == name);
+        place.and_then(|place| Self::RANGES.get(place).cloned()).unwrap_or(0..=u64::MAX)
+    }
+
+    /// Whether this limit can have this value; else what is wrong with it.
+    pub fn check_one(name: &'static str, value: u64) -> Option<OutOfRange> {
+        let range = Self::range(name);
+        let (min, max) = (*range.start(), *range.end());
+        let found = OutOfRange { name, value, min, max, bounded_by: None };
+        (!range.contains(&value)).then_some(found)
+    }
+
+    /// The limits whose values they cannot have, by themselves or beside another limit.
+    pub fn check(&self) -> Vec<OutOfRange> {
+        let values = self.values();
+        let named = || Self::NAMES.iter().copied().zip(values.iter().copied());
+        let mut found: Vec<OutOfRange> =
+            named().filter_map(|(name, value)| Self::check_one(name, value)).collect();
+        let pair = |name: &str| named().find(|(known, _)| *known == name);
+        for (less, more) in ORDERED {
+            let (Some((name, value)), Some((other, max))) = (pair(less), pair(more)) else {
+                continue;
+            };
+            if value > max {
+                let min = *Self::range(name).start();
+                found.push(OutOfRange { name, value, min, max, bounded_by: Some(other) });
+            }
+        }
+        found
+    }
+}
+
 limits! {
     /// A value larger than this goes to a blob; only its reference stays in the journal.
-    context_inline_bytes_max: usize = 16 * 1024;
+    context_inline_bytes_max: usize = 16 * 1024, 64..=16 * MIB;
     /// How many keys a context may hold.
-    context_keys_max: usize = 1_000;
+    context_keys_max: usize = 1_000, 1..=1_000_000;
     /// How many entries a history query looks at.
-    history_query_max: usize = 1_000;
+    history_query_max: usize = 1_000, 1..=100_000;
     /// How often one step may be entered by jumps in one frame.
-    step_visits_max: u32 = 1_000;
+    step_visits_max: u32 = 1_000, 1..=1_000_000;
     /// How many items a loop takes.
-    loop_items_max: usize = 100_000;
+    loop_items_max: usize = 100_000, 1..=1_000_000;
     /// How many iterations of one loop run at the same time.
-    loop_concurrency_max: u32 = 64;
+    loop_concurrency_max: u32 = 64, 1..=10_000;
     /// How many calls one run makes before a person is asked whether it may make as many again.
-    run_calls_max: u64 = 250_000;
+    run_calls_max: u64 = 250_000, 1..=100_000_000;
     /// How many events one run records before a person is asked whether it may record as many
     /// again.
-    run_events_max: u64 = 2_000_000;
+    run_events_max: u64 = 2_000_000, 10..=1_000_000_000;
     /// About how many bytes of journal and blobs one run stores before a person is asked whether it
     /// may store as many again.
-    run_bytes_max: u64 = 2 * 1024 * 1024 * 1024;
+    run_bytes_max: u64 = 2 * GIB, MIB..=1024 * GIB;
     /// How many frames of one run live at the same time.
-    frames_max: usize = 1_024;
+    frames_max: usize = 1_024, 1..=100_000;
     /// How deep plans call plans.
-    plan_depth_max: usize = 16;
+    plan_depth_max: usize = 16, 1..=256;
     /// How many steps a plan has, inner ones included.
-    plan_steps_max: usize = 2_000;
+    plan_steps_max: usize = 2_000, 1..=100_000;
     /// The size of a plan's text.
-    plan_bytes_max: usize = 1024 * 1024;
+    plan_bytes_max: usize = 1024 * 1024, 1..=64 * MIB;
     /// How many plans one run pins.
-    closure_plans_max: usize = 256;
+    closure_plans_max: usize = 256, 1..=10_000;
     /// How many branches a parallel step has.
-    branches_max: usize = 64;
+    branches_max: usize = 64, 1..=1_000;
     /// How many times the recovery of a run may end the process, or panic, before a person is
     /// asked.
-    recover_attempts_max: u32 = 2;
+    recover_attempts_max: u32 = 2, 1..=1_000;
     /// How often recovery looks for sessions that should move.
-    recover_interval_ms: u64 = 1_000;
+    recover_interval_ms: u64 = 1_000, 10..=HOUR_MS;
     /// How many sessions one recovery pass claims.
-    recover_batch_max: usize = 256;
-    /// How long a cancelled call has to end by itself.
-    cancel_grace_ms: u64 = 2_000;
-    /// How long a stop waits for what is under way.
-    stop_wait_ms: u64 = 3_000;
+    recover_batch_max: usize = 256, 1..=10_000;
+    /// How long a cancelled call has to end by itself; 0 gives it no time.
+    cancel_grace_ms: u64 = 2_000, 0..=HOUR_MS;
+    /// How long a stop waits for what is under way; 0 waits for nothing.
+    stop_wait_ms: u64 = 3_000, 0..=HOUR_MS;
     /// How long one tool call may take.
-    call_timeout_ms: u64 = 30_000;
+    call_timeout_ms: u64 = 30_000, 1..=DAY_MS;
     /// The size of a tool's output.
-    call_output_bytes_max: usize = 8 * 1024 * 1024;
+    call_output_bytes_max: usize = 8 * 1024 * 1024, 1..=GIB;
     /// The size of an event that a step publishes.
-    event_bytes_max: usize = 64 * 1024;
+    event_bytes_max: usize = 64 * 1024, 1..=16 * MIB;
     /// How often one call in a run may want something before it does what it is called for.
-    call_wants_max: u32 = 16;
+    call_wants_max: u32 = 16, 1..=1_000;
     /// How long after somebody was asked to log in for a thread it is looked whether that is done:
     /// twice as long each time.
-    authorize_poll_ms: u64 = 2_000;
+    authorize_poll_ms: u64 = 2_000, 10..=DAY_MS;
     /// The longest of these waits.
-    authorize_poll_ms_max: u64 = 30_000;
-    /// How often it is looked; then somebody has to say so.
-    authorize_polls_max: u32 = 60;
+    authorize_poll_ms_max: u64 = 30_000, 10..=DAY_MS;
+    /// How often it is looked; then somebody has to say so. 0 never looks.
+    authorize_polls_max: u32 = 60, 0..=100_000;
     /// How long one turn of a model may take, where the model's entry says nothing.
-    turn_timeout_ms: u64 = 120_000;
+    turn_timeout_ms: u64 = 120_000, 1..=DAY_MS;
     /// How often one turn is tried before a person is asked.
-    turn_attempts_max: u32 = 4;
+    turn_attempts_max: u32 = 4, 1..=1_000;
     /// How long to wait before a failed turn is tried again: twice as long each time.
-    turn_backoff_ms: u64 = 500;
+    turn_backoff_ms: u64 = 500, 1..=DAY_MS;
     /// The longest of these waits.
-    turn_backoff_ms_max: u64 = 30_000;
+    turn_backoff_ms_max: u64 = 30_000, 1..=DAY_MS;
     /// The longest wait that a provider may ask for; with a longer one the turn has failed.
-    turn_retry_after_ms_max: u64 = 120_000;
+    turn_retry_after_ms_max: u64 = 120_000, 1..=DAY_MS;
     /// How many tools one turn may call.
-    turn_calls_max: usize = 64;
+    turn_calls_max: usize = 64, 1..=10_000;
     /// How many bytes of one result a model reads; the rest is cut off, and that is said.
-    turn_result_bytes_max: usize = 32 * 1024;
+    turn_result_bytes_max: usize = 32 * 1024, 1..=64 * MIB;
     /// How many turns of models run at the same time.
-    turns_active_max: usize = 256;
+    turns_active_max: usize = 256, 1..=100_000;
     /// How many pieces of a turn wait for one who listens to it; whoever is slower loses some.
-    turn_deltas_max: usize = 256;
+    turn_deltas_max: usize = 256, 1..=65_536;
     /// How much of its conversations a session keeps at hand while it is driven.
-    talk_cached_bytes_max: usize = 4 * 1024 * 1024;
+    talk_cached_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
     /// How many calls run at the same time, over all sessions.
-    calls_active_max: usize = 1_024;
+    calls_active_max: usize = 1_024, 1..=100_000;
     /// How many callers' rates of calls are remembered.
-    call_rates_max: usize = 16_384;
+    call_rates_max: usize = 16_384, 1..=10_000_000;
     /// How many sessions move at the same time.
-    runs_active_max: usize = 4_096;
+    runs_active_max: usize = 4_096, 1..=1_000_000;
     /// How many commands wait for one session.
-    session_queue_max: usize = 64;
+    session_queue_max: usize = 64, 1..=65_536;
     /// How many requests wait for one case of a pipeline.
-    case_queue_max: usize = 256;
+    case_queue_max: usize = 256, 1..=65_536;
     /// How many earlier requests of a case its agent reads.
-    case_requests_read_max: u32 = 20;
+    case_requests_read_max: u32 = 20, 1..=10_000;
     /// How many unknown reasons of one pipeline are counted, each by itself.
-    tally_reasons_max: usize = 1_000;
+    tally_reasons_max: usize = 1_000, 1..=1_000_000;
     /// How many characters of a reason are kept where reasons are counted.
-    tally_reason_chars_max: usize = 200;
+    tally_reason_chars_max: usize = 200, 1..=10_000;
     /// How many appends wait for the store's writer.
-    append_queue_max: usize = 16_384;
-    /// A snapshot is written only when the journal's tail is larger than this.
-    snapshot_floor_bytes: usize = 64 * 1024;
-    /// How many sessions that nobody drives stay in memory, for whoever comes next.
-    sessions_rested_max: usize = 256;
+    append_queue_max: usize = 16_384, 1..=1_000_000;
+    /// A snapshot is written only when the journal's tail is larger than this; 0 sets no floor.
+    snapshot_floor_bytes: usize = 64 * 1024, 0..=GIB;
+    /// How many sessions that nobody drives stay in memory, for whoever comes next; 0 keeps none.
+    sessions_rested_max: usize = 256, 0..=1_000_000;
     /// A larger session does not stay.
-    session_rested_bytes_max: usize = 64 * 1024;
-    /// How long `/sessions/{id}/execute-plan` and `/resume` wait for the run.
-    execute_wait_ms: u64 = 60_000;
-    /// How long `/api/v1` waits for a run unless `?wait=` says otherwise.
-    run_wait_ms: u64 = 30_000;
+    session_rested_bytes_max: usize = 64 * 1024, 1..=64 * MIB;
+    /// How long `/sessions/{id}/execute-plan` and `/resume` wait for the run; 0 does not wait.
+    execute_wait_ms: u64 = 60_000, 0..=DAY_MS;
+    /// How long `/api/v1` waits for a run unless `?wait=` says otherwise; 0 does not wait.
+    run_wait_ms: u64 = 30_000, 0..=DAY_MS;
     /// The longest `?wait=`.
-    run_wait_ms_max: u64 = 300_000;
+    run_wait_ms_max: u64 = 300_000, 1..=DAY_MS;
     /// The size of a request's body.
-    body_bytes_max: usize = 4 * 1024 * 1024;
+    body_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
     /// How deep a request's JSON nests.
-    body_depth_max: usize = 64;
+    body_depth_max: usize = 64, 1..=127;
     /// How many requests one batch at `/rpc` may hold.
-    rpc_batch_max: usize = 64;
+    rpc_batch_max: usize = 64, 1..=10_000;
     /// The size of a page when the caller names none.
-    page_items_default: usize = 50;
+    page_items_default: usize = 50, 1..=10_000;
     /// The largest page.
-    page_items_max: usize = 200;
+    page_items_max: usize = 200, 1..=10_000;
     /// The length of an id that a client chooses.
-    client_id_chars_max: usize = 255;
+    client_id_chars_max: usize = 255, 64..=4_096;
     /// How many events a session may have to be forked or exported.
-    export_events_max: usize = 100_000;
+    export_events_max: usize = 100_000, 1..=10_000_000;
     /// Sessions that are over and that nobody touched for so long are removed; 0 keeps them.
-    session_ttl_ms: u64 = 0;
+    session_ttl_ms: u64 = 0, 0..=100 * YEAR_MS;
     /// How many sessions one slice of a removal takes, or blobs.
-    prune_batch_max: usize = 64;
+    prune_batch_max: usize = 64, 1..=10_000;
     /// How long a blob stays that nothing names any more, or nothing yet.
-    blob_grace_ms: u64 = 24 * 60 * 60 * 1_000;
+    blob_grace_ms: u64 = 24 * 60 * 60 * 1_000, 60_000..=YEAR_MS;
     /// How many events that one sink has not taken yet are in memory.
-    outbox_window_max: usize = 1_024;
+    outbox_window_max: usize = 1_024, 1..=1_000_000;
     /// The size of the journal's rows that they are made of.
-    outbox_window_bytes_max: usize = 16 * 1024 * 1024;
+    outbox_window_bytes_max: usize = 16 * 1024 * 1024, 1..=GIB;
     /// How many events one sink is read ahead of the oldest that it has not taken yet: so many may
     /// be sent twice after a crash.
-    outbox_ahead_max: usize = 65_536;
+    outbox_ahead_max: usize = 65_536, 1..=10_000_000;
     /// How long one delivery to a sink may take, whatever the sink itself allows.
-    delivery_timeout_ms: u64 = 120_000;
+    delivery_timeout_ms: u64 = 120_000, 1..=DAY_MS;
     /// How often one event is tried that a sink refuses, or does not take while it takes others.
-    delivery_attempts_max: u32 = 12;
+    delivery_attempts_max: u32 = 12, 1..=10_000_000;
     /// How long to wait before a failed delivery is tried again: twice as long each time.
-    delivery_backoff_ms: u64 = 1_000;
+    delivery_backoff_ms: u64 = 1_000, 1..=DAY_MS;
     /// The longest of these waits, and the longest that a receiver may ask for.
-    delivery_backoff_ms_max: u64 = 300_000;
+    delivery_backoff_ms_max: u64 = 300_000, 1..=DAY_MS;
     /// How many deliveries the log keeps of each sink; failed ones go last.
-    deliveries_kept_max: usize = 10_000;
-    /// How long the removal of a session waits for sinks that have not passed its events.
-    unsent_wait_ms: u64 = 5_000;
+    deliveries_kept_max: usize = 10_000, 1..=10_000_000;
+    /// How long the removal of a session waits for sinks that have not passed its events; 0 does
+    /// not wait.
+    unsent_wait_ms: u64 = 5_000, 0..=HOUR_MS;
     /// How many event streams are open at the same time.
-    streams_max: usize = 1_024;
+    streams_max: usize = 1_024, 1..=100_000;
     /// How many logins at upstream servers are begun in a minute, and how many people come back
     /// from one that is not under way.
-    logins_per_minute: u32 = 60;
-    /// How many traces of our own begin in a second, where no sampler is named.
-    traces_per_second_max: u32 = 100;
+    logins_per_minute: u32 = 60, 1..=100_000;
+    /// How many traces of our own begin in a second, where no sampler is named; 0 records none.
+    traces_per_second_max: u32 = 100, 0..=1_000_000;
     /// How many bytes each content of a span has, where content is wanted; the rest is cut off.
-    span_content_bytes_max: usize = 8 * 1024;
+    span_content_bytes_max: usize = 8 * 1024, 1..=16 * MIB;
     /// How many tools, models or upstreams the metrics tell apart; more are counted as `other`.
-    metric_names_max: usize = 200;
-    /// How long a stop waits until the last spans are exported.
-    telemetry_stop_ms: u64 = 3_000;
+    metric_names_max: usize = 200, 1..=100_000;
+    /// How long a stop waits until the last spans are exported; 0 does not wait.
+    telemetry_stop_ms: u64 = 3_000, 0..=HOUR_MS;
     /// How many items one answer to an MCP list has; more are paged, which many clients ignore.
-    mcp_list_items_max: usize = 1_000;
+    mcp_list_items_max: usize = 1_000, 1..=100_000;
     /// How many written `tools/list` answers are kept, one for each caller and shape of version.
-    mcp_list_cache_max: usize = 64;
-    /// How long an MCP client may keep a list of tools, prompts or templates.
-    mcp_list_ttl_ms: u64 = 10_000;
-    /// How long an MCP call that could be a task is waited for before it becomes one.
-    mcp_task_after_ms: u64 = 1_000;
+    mcp_list_cache_max: usize = 64, 1..=100_000;
+    /// How long an MCP client may keep a list of tools, prompts or templates; 0 keeps none.
+    mcp_list_ttl_ms: u64 = 10_000, 0..=DAY_MS;
+    /// How long an MCP call that could be a task is waited for before it becomes one; 0 makes it
+    /// one at once.
+    mcp_task_after_ms: u64 = 1_000, 0..=DAY_MS;
     /// How long an MCP call is waited for where the client takes no tasks.
-    mcp_call_wait_ms: u64 = 300_000;
+    mcp_call_wait_ms: u64 = 300_000, 1..=DAY_MS;
     /// How long an MCP client may take to answer what a call asks for.
-    mcp_state_ttl_ms: u64 = 3_600_000;
+    mcp_state_ttl_ms: u64 = 3_600_000, 1..=YEAR_MS;
     /// How often an MCP client should look at a task.
-    mcp_task_poll_ms: u64 = 1_000;
+    mcp_task_poll_ms: u64 = 1_000, 10..=HOUR_MS;
     /// The shortest time between two tellings of a run's progress to an MCP client.
-    mcp_progress_ms: u64 = 500;
+    mcp_progress_ms: u64 = 500, 10..=HOUR_MS;
     /// How often one MCP call asks its client again: for more, or because an answer did not fit.
-    mcp_rounds_max: u32 = 16;
+    mcp_rounds_max: u32 = 16, 1..=1_000;
     /// How much of a call's arguments an MCP form for an approval shows.
-    mcp_shown_chars_max: usize = 4_000;
+    mcp_shown_chars_max: usize = 4_000, 1..=MIB;
     /// How many MCP sessions are open at the same time.
-    mcp_sessions_max: usize = 1_024;
+    mcp_sessions_max: usize = 1_024, 1..=1_000_000;
     /// An MCP session that nobody used for so long is over.
-    mcp_session_idle_ms: u64 = 1_800_000;
+    mcp_session_idle_ms: u64 = 1_800_000, 1..=YEAR_MS;
     /// How many requests of one MCP session are under way at the same time, in each direction.
-    mcp_session_requests_max: usize = 64;
+    mcp_session_requests_max: usize = 64, 1..=10_000;
     /// How many streams of one MCP session can be taken up again.
-    mcp_session_streams_max: usize = 16;
+    mcp_session_streams_max: usize = 16, 1..=10_000;
     /// How many events of one MCP stream are kept for a client that comes back.
-    mcp_replay_events_max: usize = 256;
+    mcp_replay_events_max: usize = 256, 1..=100_000;
     /// The size of these events together; the newest is kept, however large it is.
-    mcp_replay_bytes_max: usize = 1024 * 1024;
+    mcp_replay_bytes_max: usize = 1024 * 1024, 1..=GIB;
     /// How many resources one MCP client watches.
-    mcp_subscriptions_max: usize = 64;
+    mcp_subscriptions_max: usize = 64, 1..=100_000;
     /// How long an MCP client may take to answer what is asked of it.
-    mcp_ask_wait_ms: u64 = 300_000;
+    mcp_ask_wait_ms: u64 = 300_000, 1..=DAY_MS;
     /// An answer that takes longer than this becomes a stream, where the client takes one.
-    mcp_quiet_ms: u64 = 5_000;
+    mcp_quiet_ms: u64 = 5_000, 1..=HOUR_MS;
     /// How long an upstream server may take for a connection, a handshake, or a page of a list.
-    upstream_connect_timeout_ms: u64 = 10_000;
-    /// How long a call waits for an upstream that is being connected to.
-    upstream_wait_ms: u64 = 2_000;
+    upstream_connect_timeout_ms: u64 = 10_000, 1..=HOUR_MS;
+    /// How long a call waits for an upstream that is being connected to; 0 does not wait.
+    upstream_wait_ms: u64 = 2_000, 0..=HOUR_MS;
     /// The first wait before an upstream is tried again; it doubles with every failure.
-    upstream_backoff_ms: u64 = 500;
+    upstream_backoff_ms: u64 = 500, 1..=DAY_MS;
     /// The longest of these waits.
-    upstream_backoff_ms_max: u64 = 60_000;
+    upstream_backoff_ms_max: u64 = 60_000, 1..=DAY_MS;
     /// How often an upstream is listed that says neither for how long its lists hold nor when they
     /// change.
-    upstream_list_interval_ms: u64 = 300_000;
+    upstream_list_interval_ms: u64 = 300_000, 1_000..=YEAR_MS;
     /// How many tools of one upstream are taken.
-    upstream_tools_max: usize = 2_000;
+    upstream_tools_max: usize = 2_000, 1..=100_000;
     /// How many prompts of one upstream are taken, and resources, and families of resources.
-    upstream_items_max: usize = 10_000;
+    upstream_items_max: usize = 10_000, 1..=1_000_000;
     /// How many pages of one list of an upstream are read.
-    upstream_pages_max: usize = 200;
-    /// How long an upstream's process has to end by itself once its standard input is closed.
-    upstream_stop_ms: u64 = 2_000;
+    upstream_pages_max: usize = 200, 1..=100_000;
+    /// How long an upstream's process has to end by itself once its standard input is closed; 0
+    /// gives it no time.
+    upstream_stop_ms: u64 = 2_000, 0..=HOUR_MS;
     /// How many calls of one upstream server wait for an answer that it asked us for; of more, the
     /// oldest is cancelled.
-    upstream_pending_max: usize = 256;
+    upstream_pending_max: usize = 256, 1..=100_000;
     /// How long such a call is kept.
-    upstream_pending_ms: u64 = 600_000;
+    upstream_pending_ms: u64 = 600_000, 1..=DAY_MS;
     /// How long somebody may take for a login at an upstream server.
-    upstream_login_ms: u64 = 3_600_000;
+    upstream_login_ms: u64 = 3_600_000, 1_000..=YEAR_MS;
     /// The size of an OpenAPI document.
-    upstream_document_bytes_max: usize = 8 * 1024 * 1024;
+    upstream_document_bytes_max: usize = 8 * 1024 * 1024, 1..=GIB;
     /// How many parts the schema of one operation's arguments has.
-    upstream_schema_nodes_max: usize = 5_000;
+    upstream_schema_nodes_max: usize = 5_000, 1..=1_000_000;
     /// How many parts the schemas of all operations of an OpenAPI document have together, 64 bytes
     /// of text being one.
-    upstream_document_parts_max: usize = 2_000_000;
+    upstream_document_parts_max: usize = 2_000_000, 1..=100_000_000;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The defaults with another value of one limit.
+    fn with(name: &str, value: u64) -> Limits {
+        let mut limits = json!(Limits::default());
+        limits[name] = json!(value);
+        serde_json::from_value(limits).unwrap()
+    }
+
+    #[test]
+    fn every_default_is_in_its_range() {
+        assert_eq!(Limits::default().check(), Vec::<OutOfRange>::new());
+        assert_eq!(Limits::RANGES.len(), Limits::NAMES.len());
+    }
+
+    #[test]
+    fn every_limit_refuses_what_is_below_and_above_its_range() {
+        for name in Limits::NAMES.iter().copied() {
+            let (min, max) = Limits::range(name).into_inner();
+            assert!(min < max, "{name}");
+            let alone = |value: u64| {
+                let found = with(name, value).check();
+                found.into_iter().find(|found| found.bounded_by.is_none())
+            };
+            let refused = |value: u64| OutOfRange { name, value, min, max, bounded_by: None };
+            assert_eq!(alone(min), None, "{name}");
+            assert_eq!(alone(max), None, "{name}");
+            assert_eq!(alone(max + 1), Some(refused(max + 1)), "{name}");
+            if min > 0 {
+                assert_eq!(alone(0), Some(refused(0)), "{name}");
+                assert_eq!(alone(min - 1), Some(refused(min - 1)), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn zero_is_a_value_only_where_the_limit_says_what_it_means() {
+        let source = include_str!("limits.rs");
+        for name in Limits::NAMES {
+            let before = source.split_once(&format!("\n    {name}: ")).unwrap().0;
+            let about: Vec<&str> =
+                before.lines().rev().take_while(|line| line.starts_with("    ///")).collect();
+            let says = about.iter().any(|line| line.contains(" 0 ") || line.ends_with(" 0"));
+            assert_eq!(*Limits::range(name).start() == 0, says, "{name}: {about:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_not_larger_than_the_one_that_bounds_it() {
+        for (less, more) in ORDERED {
+            let max = json!(Limits::default())[*more].as_u64().unwrap();
+            let (name, value) = (*less, max + 1);
+            let min = *Limits::range(name).start();
+            let found = OutOfRange { name, value, min, max, bounded_by: Some(*more) };
+            assert_eq!(with(name, max).check(), Vec::<OutOfRange>::new());
+            assert_eq!(with(name, value).check(), [found]);
+        }
+        let told = with("page_items_default", 201).check();
+        assert_eq!(
+            told[0].to_string(),
+            "`page_items_default` = 201 is more than `page_items_max` = 200"
+        );
+        assert_eq!(told[0].hint(), "lower `page_items_default`, or raise `page_items_max`");
+        let told = with("session_queue_max", 0).check();
+        assert_eq!(
+            told[0].to_string(),
+            "`session_queue_max` = 0 is out of range: it can be 1 to 65536"
+        );
+        assert_eq!(told[0].hint(), "write a whole number from 1 to 65536");
+    }
 }
 
 impl Limits {

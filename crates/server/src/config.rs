@@ -5,9 +5,10 @@
 use crate::event_sinks::{SinkEntry, WrittenSinks};
 use crate::layer::{Layer, merge};
 use crate::models::{ModelEntry, Models};
+use crate::ranges::{crossed, out_of_range};
 use crate::upstreams::{Entry, Sections};
 use kernel::ids::{AgentName, RealmId};
-use kernel::limits::Limits;
+use kernel::limits::{Limits, OutOfRange};
 use kernel::plan::mistake::{Mistake, meant};
 use kernel::rules::{Pattern, ToolLimits, ToolRules};
 use serde::Deserialize;
@@ -145,9 +146,21 @@ impl Config {
         // Cannot fail: each layer was read alone, and what is set twice is of the same shape.
         let written = Written::deserialize(merged)
             .map_err(|error| vec![Mistake::error(error.message().to_owned())])?;
-        let (upstreams, models) = (sections.entries()?, models.entries()?);
-        Ok(Self { upstreams, models, sinks: sinks.entries()?, ..config(written)? })
+        let mut config = config(written)?;
+        mistakes.extend(crossed(layers, &config.limits));
+        config.upstreams = kept(sections.entries(), &mut mistakes);
+        config.models = kept(models.entries(), &mut mistakes);
+        config.sinks = kept(sinks.entries(), &mut mistakes);
+        if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
     }
+}
+
+/// What was read; nothing where there are mistakes, which are kept.
+fn kept<T>(read: Result<Vec<T>, Vec<Mistake>>, mistakes: &mut Vec<Mistake>) -> Vec<T> {
+    read.unwrap_or_else(|found| {
+        mistakes.extend(found);
+        Vec::new()
+    })
 }
 
 /// The settings as they are written.
@@ -249,6 +262,7 @@ impl<'a> Reader<'a> {
         let written: Written =
             toml::from_str(text).map_err(|error| vec![self.unreadable(&error)])?;
         self.wrong_values(&written, &mut mistakes);
+        mistakes.extend(self.wrong_limits(&written, table.get_ref()));
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
@@ -322,6 +336,28 @@ impl<'a> Reader<'a> {
         mistakes.extend(public_url.and_then(|url| self.wrong_public_url(url)));
         self.wrong_patterns(&written.tools, mistakes);
         mistakes.extend(written.agents.default.as_ref().and_then(|name| self.no_agent(name)));
+    }
+
+    /// Limits with values that they cannot have, also where a realm or a tool has its own. Which
+    /// of two may be the larger one is known only with all layers.
+    fn wrong_limits(&self, written: &Written, table: &DeTable<'_>) -> Vec<Mistake> {
+        let alone = written.limits.check().into_iter().filter(|bad| bad.bounded_by.is_none());
+        let mut found: Vec<_> = alone.map(|bad| (vec!["limits", bad.name], bad)).collect();
+        for (realm, own) in &written.realms {
+            let ttl_ms = own.session_ttl_ms;
+            let bad = ttl_ms.and_then(|ms| Limits::check_one("session_ttl_ms", ms));
+            found.extend(bad.map(|bad| (vec!["realms", realm.as_str(), bad.name], bad)));
+        }
+        for (pattern, own) in &written.tools.limits {
+            let timeout = own.timeout_ms.map(|ms| ("timeout_ms", "call_timeout_ms", ms.get()));
+            let bytes = own.output_bytes.map(|most| most.get() as u64);
+            let bytes = bytes.map(|most| ("output_bytes", "call_output_bytes_max", most));
+            for (name, limit, value) in timeout.into_iter().chain(bytes) {
+                let bad = Limits::check_one(limit, value).map(|bad| OutOfRange { name, ..bad });
+                found.extend(bad.map(|bad| (vec!["tools", "limits", pattern.as_str(), name], bad)));
+            }
+        }
+        found.iter().map(|(path, bad)| out_of_range(self.layer, table, path, bad)).collect()
     }
 
     /// A text that no agent can have for its name.
@@ -550,6 +586,49 @@ mod tests {
             told[1],
             "above.toml:4:1: error: unknown key `prot` in `[server]`; hint: did you mean `port`?"
         );
+    }
+
+    #[test]
+    fn a_limit_out_of_its_range_is_told_with_its_line() {
+        assert_eq!(
+            mistakes(
+                "[limits]\nsession_queue_max = 0\n[realms.shop]\n\
+                 session_ttl_ms = 99999999999999\n[tools.limits.\"a.*\"]\n\
+                 timeout_ms = 86400001\noutput_bytes = 2147483648\n"
+            ),
+            [
+                "waypost.toml:2:21: error: `session_queue_max` = 0 is out of range: it can be 1 to \
+                 65536; hint: write a whole number from 1 to 65536",
+                "waypost.toml:4:18: error: `session_ttl_ms` = 99999999999999 is out of range: it \
+                 can be 0 to 3153600000000; hint: write a whole number from 0 to 3153600000000",
+                "waypost.toml:6:14: error: `timeout_ms` = 86400001 is out of range: it can be 1 to \
+                 86400000; hint: write a whole number from 1 to 86400000",
+                "waypost.toml:7:16: error: `output_bytes` = 2147483648 is out of range: it can be \
+                 1 to 1073741824; hint: write a whole number from 1 to 1073741824",
+            ]
+        );
+    }
+
+    #[test]
+    fn limits_that_contradict_each_other_are_told_where_the_last_was_set() {
+        let below = Layer::file("below.toml", "[limits]\npage_items_max = 20\n");
+        let above = Layer::file("above.toml", "\n[limits]\npage_items_default = 30\n");
+        let told = |layers: &[Layer]| -> Vec<String> {
+            let found = Config::layered(layers).err().unwrap_or_default();
+            found.iter().map(Mistake::to_string).collect()
+        };
+        let what = "is more than `page_items_max` = 20; \
+                    hint: lower `page_items_default`, or raise `page_items_max`";
+        assert_eq!(
+            told(&[below.clone(), above]),
+            [format!("above.toml:3:22: error: `page_items_default` = 30 {what}")]
+        );
+        assert_eq!(
+            told(std::slice::from_ref(&below)),
+            [format!("below.toml:2:18: error: `page_items_default` = 50 {what}")]
+        );
+        let fits = Layer::file("above.toml", "[limits]\npage_items_default = 20\n");
+        assert_eq!(told(&[below, fits]), Vec::<String>::new());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! above it.
 
 pub mod layer;
+mod ranges;
 pub mod upstreams;
 mod public_url;
 pub mod models;

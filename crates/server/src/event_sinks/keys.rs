@@ -46,7 +46,9 @@ impl Keys {
             "path" => self.path = reading.text(key, value),
             "url" => self.url = reading.text(key, value),
             "secret" => self.secret = reading.text(key, value),
-            "timeout_ms" => self.timeout_ms = reading.whole(key, value),
+            "timeout_ms" => {
+                self.timeout_ms = reading.within(key, value, "delivery_timeout_ms");
+            }
             "types" => {
                 let texts = reading.texts(key, value);
                 self.types = texts.and_then(|texts| types(&texts, &value.place, mistakes));

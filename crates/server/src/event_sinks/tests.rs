@@ -149,6 +149,11 @@ fn mistakes_are_told_with_their_line() {
             "waypost.toml:2:14: error: `timeout_ms` must be a whole number from 1 on",
         ),
         (
+            "[events.sinks.a]\ntimeout_ms = 86400001\n",
+            "waypost.toml:2:14: error: `timeout_ms` = 86400001 is out of range: it can be \
+             1 to 86400000",
+        ),
+        (
             "[events.sinks.a]\ntypes = []\n",
             "waypost.toml:2:9: error: `types` is empty, so nothing would go there",
         ),

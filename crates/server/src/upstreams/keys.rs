@@ -236,7 +236,7 @@ impl Keys {
             "prefix" => own.prefix = reading.text(key, value),
             "trusted" => own.trusted = reading.flag(key, value),
             "journal" => own.journal = reading.flag(key, value),
-            "timeout_ms" => own.timeout_ms = reading.whole(key, value),
+            "timeout_ms" => own.timeout_ms = reading.within(key, value, "call_timeout_ms"),
             "disabled" => own.disabled = reading.flag(key, value),
             "enabled" => own.disabled = reading.flag(key, value).map(|enabled| !enabled),
             _ => self.take_codex(key, value, reading),

@@ -119,6 +119,11 @@ fn mistakes_in_our_settings_are_told_where_they_stand() {
             "waypost.toml:3:1: error: unknown key `colour` in `[mcp.servers.a]`; hint: known here",
         ),
         (
+            "[mcp.servers.a]\ncommand = \"x\"\ntimeout_ms = 86400001\n",
+            "waypost.toml:3:14: error: `timeout_ms` = 86400001 is out of range: it can be 1 to \
+             86400000",
+        ),
+        (
             "[mcp.servers.a]\ncommnd = \"x\"\n",
             "waypost.toml:2:1: error: unknown key `commnd` in `[mcp.servers.a]`; \
              hint: did you mean `command`?",

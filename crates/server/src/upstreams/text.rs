@@ -2,6 +2,7 @@
 
 use super::written::{Shape, Table, Word, Written};
 use crate::layer::Place;
+use kernel::limits::Limits;
 use kernel::plan::mistake::Mistake;
 use std::fmt;
 
@@ -109,6 +110,18 @@ impl<'m> Reading<'m> {
             | Shape::Table(_)
             | Shape::Other(_) => self.refuse(key, value, "a whole number from 1 on"),
         }
+    }
+
+    /// A whole number that this limit could have.
+    pub(crate) fn within(&mut self, key: &str, value: &Written, limit: &str) -> Option<u64> {
+        let number = self.whole(key, value)?;
+        let (min, max) = Limits::range(limit).into_inner();
+        if (min..=max).contains(&number) {
+            return Some(number);
+        }
+        let what = format!("`{key}` = {number} is out of range: it can be {min} to {max}");
+        self.mistakes.push(value.place.mistake(Mistake::error(what)));
+        None
     }
 
     /// A number from 0 on, as it is written.

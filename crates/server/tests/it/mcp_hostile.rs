@@ -383,8 +383,9 @@ async fn a_state_is_good_for_its_own_call_and_counts_once() {
 
 #[tokio::test]
 async fn an_old_state_is_no_state() {
-    let house = House::limited("mcp_state_ttl_ms = 0").await;
+    let house = House::limited("mcp_state_ttl_ms = 1").await;
     let (state, key) = waiting(&house).await;
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     let answer =
         house.send(call("interaction__greeting", json!({}), given(&state, &key, "Ann"))).await;
     assert_eq!(refusal(&answer).1, -32602);

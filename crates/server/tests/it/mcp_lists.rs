@@ -123,7 +123,8 @@ async fn a_new_plan_is_listed_at_once() {
 
 #[tokio::test]
 async fn long_lists_come_in_pages() {
-    let house = House::limited("mcp_list_items_max = 3\npage_items_max = 2").await;
+    let house =
+        House::limited("mcp_list_items_max = 3\npage_items_default = 2\npage_items_max = 2").await;
     let tools = pages(&house, "tools/list", "tools", "name").await;
     assert_eq!(tools.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 3, 1]);
     assert!(tools.concat().is_sorted(), "{tools:?}");

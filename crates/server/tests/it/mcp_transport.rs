@@ -408,7 +408,7 @@ async fn there_are_only_so_many_sessions_and_streams() {
 
 #[tokio::test]
 async fn an_idle_session_is_over() {
-    let (house, _) = furnished("[limits]\nmcp_session_idle_ms = 0\n").await;
+    let (house, _) = furnished("[limits]\nmcp_session_idle_ms = 1\n").await;
     let client = Client::hello(&house, "2025-06-18", json!({})).await;
     let over = async {
         while client.ask("ping", json!({})).await.status != 404 {

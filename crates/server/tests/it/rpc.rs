@@ -175,7 +175,7 @@ async fn a_key_stands_for_a_request_whatever_its_id() {
 
 #[tokio::test]
 async fn tools_are_listed_and_called_as_in_mcp() {
-    let house = House::limited("page_items_max = 5").await;
+    let house = House::limited("page_items_default = 5\npage_items_max = 5").await;
     let first = ask(&house, "tools/list", json!({})).await["result"].clone();
     let cursor = first["nextCursor"].clone();
     let rest = ask(&house, "tools/list", json!({"cursor": cursor})).await["result"].clone();

@@ -1,4 +1,4 @@
-//! Every limit with its default.
+//! Every limit with its default and the values that it can have.
 
 use super::head;
 use kernel::limits::Limits;
@@ -8,7 +8,12 @@ const ABOUT: &str = "\
 Every limit has a name and can be set in `[limits]` of `waypost.toml`, or by a variable such as
 `WAYPOST_LIMITS_BODY_BYTES_MAX`; [configuration](../guides/configuration.md) tells what goes before
 what, and `waypost config show --origin` which value holds and why. Names end in their unit: `_ms`
-milliseconds, `_bytes` bytes.";
+milliseconds, `_bytes` bytes.
+
+A value outside of its range is an error with its file and line, or its variable: `waypost up` does
+not start with it. Some limits must not be larger than another one: `page_items_default` than
+`page_items_max`, and `authorize_poll_ms`, `turn_backoff_ms`, `run_wait_ms`, `delivery_backoff_ms`
+and `upstream_backoff_ms` than the same name with `_max`.";
 
 /// What each limit bounds, in the words of `kernel::limits`.
 const MEANINGS: &[(&str, &str)] = &[
@@ -48,8 +53,8 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("recover_interval_ms", "How often recovery looks for sessions that should move."),
     ("recover_batch_max", "How many sessions one recovery pass claims."),
-    ("cancel_grace_ms", "How long a cancelled call has to end by itself."),
-    ("stop_wait_ms", "How long a stop waits for what is under way."),
+    ("cancel_grace_ms", "How long a cancelled call has to end by itself; 0 gives it no time."),
+    ("stop_wait_ms", "How long a stop waits for what is under way; 0 waits for nothing."),
     ("call_timeout_ms", "How long one tool call may take."),
     ("call_output_bytes_max", "The size of a tool's output."),
     ("event_bytes_max", "The size of an event that a step publishes."),
@@ -63,7 +68,7 @@ const MEANINGS: &[(&str, &str)] = &[
          done: twice as long each time.",
     ),
     ("authorize_poll_ms_max", "The longest of these waits."),
-    ("authorize_polls_max", "How often it is looked; then somebody has to say so."),
+    ("authorize_polls_max", "How often it is looked; then somebody has to say so. 0 never looks."),
     (
         "turn_timeout_ms",
         "How long one turn of a model may take, where the model's entry says nothing.",
@@ -106,15 +111,22 @@ const MEANINGS: &[(&str, &str)] = &[
     ("append_queue_max", "How many appends wait for the store's writer."),
     (
         "snapshot_floor_bytes",
-        "A snapshot is written only when the journal's tail is larger than this.",
+        "A snapshot is written only when the journal's tail is larger than this; 0 sets no floor.",
     ),
     (
         "sessions_rested_max",
-        "How many sessions that nobody drives stay in memory, for whoever comes next.",
+        "How many sessions that nobody drives stay in memory, for whoever comes next; 0 keeps \
+         none.",
     ),
     ("session_rested_bytes_max", "A larger session does not stay."),
-    ("execute_wait_ms", "How long `/sessions/{id}/execute-plan` and `/resume` wait for the run."),
-    ("run_wait_ms", "How long `/api/v1` waits for a run unless `?wait=` says otherwise."),
+    (
+        "execute_wait_ms",
+        "How long `/sessions/{id}/execute-plan` and `/resume` wait for the run; 0 does not wait.",
+    ),
+    (
+        "run_wait_ms",
+        "How long `/api/v1` waits for a run unless `?wait=` says otherwise; 0 does not wait.",
+    ),
     ("run_wait_ms_max", "The longest `?wait=`."),
     ("body_bytes_max", "The size of a request's body."),
     ("body_depth_max", "How deep a request's JSON nests."),
@@ -155,7 +167,8 @@ const MEANINGS: &[(&str, &str)] = &[
     ("deliveries_kept_max", "How many deliveries the log keeps of each sink; failed ones go last."),
     (
         "unsent_wait_ms",
-        "How long the removal of a session waits for sinks that have not passed its events.",
+        "How long the removal of a session waits for sinks that have not passed its events; 0 \
+         does not wait.",
     ),
     ("streams_max", "How many event streams are open at the same time."),
     (
@@ -165,7 +178,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "traces_per_second_max",
-        "How many traces of our own begin in a second, where no sampler is named.",
+        "How many traces of our own begin in a second, where no sampler is named; 0 records none.",
     ),
     (
         "span_content_bytes_max",
@@ -175,7 +188,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "metric_names_max",
         "How many tools, models or upstreams the metrics tell apart; more are counted as `other`.",
     ),
-    ("telemetry_stop_ms", "How long a stop waits until the last spans are exported."),
+    (
+        "telemetry_stop_ms",
+        "How long a stop waits until the last spans are exported; 0 does not wait.",
+    ),
     (
         "mcp_list_items_max",
         "How many items one answer to an MCP list has; more are paged, which many clients ignore.",
@@ -184,10 +200,14 @@ const MEANINGS: &[(&str, &str)] = &[
         "mcp_list_cache_max",
         "How many written `tools/list` answers are kept, one for each caller and shape of version.",
     ),
-    ("mcp_list_ttl_ms", "How long an MCP client may keep a list of tools, prompts or templates."),
+    (
+        "mcp_list_ttl_ms",
+        "How long an MCP client may keep a list of tools, prompts or templates; 0 keeps none.",
+    ),
     (
         "mcp_task_after_ms",
-        "How long an MCP call that could be a task is waited for before it becomes one.",
+        "How long an MCP call that could be a task is waited for before it becomes one; 0 makes \
+         it one at once.",
     ),
     ("mcp_call_wait_ms", "How long an MCP call is waited for where the client takes no tasks."),
     ("mcp_state_ttl_ms", "How long an MCP client may take to answer what a call asks for."),
@@ -226,7 +246,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "upstream_connect_timeout_ms",
         "How long an upstream server may take for a connection, a handshake, or a page of a list.",
     ),
-    ("upstream_wait_ms", "How long a call waits for an upstream that is being connected to."),
+    (
+        "upstream_wait_ms",
+        "How long a call waits for an upstream that is being connected to; 0 does not wait.",
+    ),
     (
         "upstream_backoff_ms",
         "The first wait before an upstream is tried again; it doubles with every failure.",
@@ -245,7 +268,8 @@ const MEANINGS: &[(&str, &str)] = &[
     ("upstream_pages_max", "How many pages of one list of an upstream are read."),
     (
         "upstream_stop_ms",
-        "How long an upstream's process has to end by itself once its standard input is closed.",
+        "How long an upstream's process has to end by itself once its standard input is closed; \
+         0 gives it no time.",
     ),
     (
         "upstream_pending_max",
@@ -267,9 +291,11 @@ const MEANINGS: &[(&str, &str)] = &[
 pub(super) fn page() -> String {
     let defaults = json!(Limits::default());
     let mut page = head("Limits", ABOUT);
-    page.push_str("\n| limit | default | what it bounds |\n|---|---|---|\n");
+    page.push_str("\n| limit | default | range | what it bounds |\n|---|---|---|---|\n");
     for name in Limits::NAMES {
-        page.push_str(&format!("| `{name}` | {} | {} |\n", defaults[*name], meaning(name)));
+        let (default, (min, max)) = (&defaults[*name], Limits::range(name).into_inner());
+        let about = meaning(name);
+        page.push_str(&format!("| `{name}` | {default} | {min} to {max} | {about} |\n"));
     }
     page
 }

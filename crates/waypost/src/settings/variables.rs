@@ -156,6 +156,19 @@ mod tests {
         assert!(told[1].starts_with("environment WAYPOST_PORT: error: invalid type"), "{told:?}");
         let told = self::told(&[("WAYPOST_HOST", "0.0.0.0")], "");
         assert!(told[0].contains("environment WAYPOST_HOST: error: `0.0.0.0` can be"), "{told:?}");
+        let told = self::told(
+            &[("WAYPOST_LIMITS_CALLS_ACTIVE_MAX", "0")],
+            "WAYPOST_LIMITS_RECOVER_INTERVAL_MS=0\n",
+        );
+        assert_eq!(
+            told,
+            [
+                ".env:1:1: error: `recover_interval_ms` = 0 is out of range: it can be 10 to \
+                 3600000; hint: write a whole number from 10 to 3600000",
+                "environment WAYPOST_LIMITS_CALLS_ACTIVE_MAX: error: `calls_active_max` = 0 is out \
+                 of range: it can be 1 to 100000; hint: write a whole number from 1 to 100000",
+            ]
+        );
         let told = self::told(&[("WAYPOST_PORT", "99999")], "");
         assert!(told[0].starts_with("environment WAYPOST_PORT: error: invalid value"), "{told:?}");
     }

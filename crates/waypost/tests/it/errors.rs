@@ -15,6 +15,9 @@ const NOWHERE: &str = "http://127.0.0.1:1";
 const NO_ASK: &str = "ask_00000000000000000000000000000000";
 
 const MISSPELT: &str = "[server]\nprot = 1\n\n[limits]\nbody_byte_max = 1\n";
+/// Limits with values that they cannot have.
+const RANGES: &str = "[limits]\nsession_queue_max = 0\nrecover_batch_max = 0\n\
+                      calls_active_max = 9000000000000000000\n";
 const MISTAKEN: &str = r#"description: a tool and a step that are not there
 startStepId: a
 steps:
@@ -60,6 +63,7 @@ const OFFLINE: &[(&str, &[&str])] = &[
     ("up-no-folder", &["up", "nowhere"]),
     ("up-data-lost", &["up", "--demo", "--port", "0", "--data", "lost"]),
     ("up-unknown-keys", &["up", "misspelt", "--ephemeral"]),
+    ("up-limits-out-of-range", &["up", "ranges", "--ephemeral"]),
     ("up-plan-mistakes", &["up", "mistaken", "--ephemeral", "--port", "0"]),
     ("up-agent-mistakes", &["up", "strange", "--ephemeral", "--port", "0"]),
     ("up-model-mistakes", &["up", "models", "--ephemeral", "--port", "0"]),
@@ -151,6 +155,7 @@ impl Told {
         let folder = tempfile::tempdir().unwrap();
         let files = [
             ("misspelt/waypost.toml", MISSPELT),
+            ("ranges/waypost.toml", RANGES),
             ("mistaken/waypost.toml", ""),
             ("mistaken/plans/x/bad.yaml", MISTAKEN),
             ("strange/agents/bad.yaml", STRANGE),
