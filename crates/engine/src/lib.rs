@@ -17,6 +17,7 @@ mod outboxes;
 pub mod registry;
 pub mod roster;
 pub mod catalog;
+mod check;
 mod observers;
 mod captured;
 mod rates;
@@ -46,6 +47,7 @@ mod direct;
 mod outbox;
 
 pub use catalog::{AgentFile, Filed, PipelineFile, PlanFile, ProjectFiles};
+pub use check::{Around, check_files};
 pub use clock::timeout;
 pub use counts::Counts;
 pub use deltas::{Deltas, Heard, TurnPlace};

@@ -43,7 +43,10 @@ mod reload;
 mod watch;
 mod serve;
 
-pub use assemble::{AssembleError, Assembled, Extra, HeldVault, Setup, Stopper, assemble};
+pub use assemble::{
+    AssembleError, Assembled, Checked, Extra, HeldVault, Setup, Stopper, ToCheck, assemble,
+    check_project,
+};
 pub use gateway::Lookup;
 pub use openapi::document as openapi;
 pub use pipelines::check_pipeline;

@@ -134,7 +134,19 @@ impl Project {
         Ok(Self { clients: clients(folder)?, ..project })
     }
 
-    /// The same without its `.mcp.json`: what can change while it is served.
+    /// The project as far as it can be read, and all that is wrong with its files.
+    pub(crate) fn load_partly(folder: &Path, config: Config) -> (Self, Vec<Mistake>) {
+        let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
+        let mut mistakes = Vec::new();
+        let plans = kept(loader.plans(), &mut mistakes);
+        let agents = kept(loader.agents(), &mut mistakes);
+        let pipelines = kept(loader.pipelines(), &mut mistakes);
+        let clients = kept(clients(folder), &mut mistakes);
+        let (folder, texts) = (folder.to_owned(), BTreeMap::new());
+        (Self { config, plans, agents, pipelines, texts, folder, clients }, mistakes)
+    }
+
+    /// The project without its `.mcp.json`: what can change while it is served.
     pub(crate) fn load_files(folder: &Path, config: Config) -> Result<Self, ProjectError> {
         if !folder.is_dir() {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no such folder");
@@ -233,6 +245,17 @@ impl Project {
         let entries = (self.config.upstreams.as_slice(), self.clients.entries.as_slice());
         Upstreams::combine(&self.folder, entries, variables)
     }
+}
+
+/// What was read; where it is wrong nothing, and its mistakes are kept.
+fn kept<T: Default>(read: Result<T, ProjectError>, mistakes: &mut Vec<Mistake>) -> T {
+    read.unwrap_or_else(|error| {
+        mistakes.extend(match error {
+            ProjectError::Mistakes(found) => found,
+            ProjectError::Unreadable { .. } => vec![Mistake::error(error.to_string())],
+        });
+        T::default()
+    })
 }
 
 /// What the folder's `.mcp.json` lists; nothing where there is none.

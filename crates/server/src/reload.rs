@@ -134,7 +134,7 @@ impl Reload {
     fn models(&self, parts: &Parts) -> Result<Models, Vec<Mistake>> {
         let known = &self.taken.models;
         let changed = parts.models.iter().filter(|config| !known.contains(config)).cloned();
-        let fresh = opened(changed.collect()).map_err(mistakes_of)?;
+        let fresh = opened(changed.collect()).map_err(AssembleError::into_mistakes)?;
         let mut models = (*self.engine.models()).clone();
         for name in fresh.names() {
             if let Some(model) = fresh.get(name) {
@@ -196,13 +196,6 @@ fn rules_of(config: &ModelConfig) -> Option<(&Path, &str)> {
 fn ports(pipelines: &[(String, Pipeline)]) -> BTreeSet<Port> {
     let wanted = |(_, pipeline): &(String, Pipeline)| Some((pipeline.name.clone(), pipeline.port?));
     pipelines.iter().filter_map(wanted).collect()
-}
-
-fn mistakes_of(error: AssembleError) -> Vec<Mistake> {
-    if let AssembleError::Models(mistakes) = error {
-        return mistakes;
-    }
-    vec![Mistake::error(error.to_string())]
 }
 
 #[cfg(test)]

@@ -40,19 +40,31 @@ pub enum SecretError {
 /// The secret: the one given, else the one in the data folder, made there when it is first needed.
 /// The folder must be there, and ours alone: call this once the store is open.
 pub fn secret_key(data: &Path, given: Option<&str>) -> Result<[u8; SECRET_BYTES], SecretError> {
+    if let Some(secret) = present(data, given)? {
+        return Ok(secret);
+    }
+    let path = data.join(SECRET_FILE);
+    make(data, &path).map_err(|why| SecretError::Io { path, why })
+}
+
+/// Why a start could not use the secret that is there. One that is missing is made then.
+pub(crate) fn wrong_secret(data: &Path, given: Option<&str>) -> Option<SecretError> {
+    present(data, given).err()
+}
+
+/// The secret that is given or in the data folder already.
+fn present(data: &Path, given: Option<&str>) -> Result<Option<[u8; SECRET_BYTES]>, SecretError> {
     if let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) {
-        return read(given).ok_or(SecretError::Given);
+        return read(given).map(Some).ok_or(SecretError::Given);
     }
     let path = data.join(SECRET_FILE);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return make(data, &path).map_err(|why| SecretError::Io { path, why });
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(why) => return Err(SecretError::Io { path, why }),
     };
     match is_exposed(&path) {
-        Ok(false) => read(text.trim()).ok_or(SecretError::Unreadable(path)),
+        Ok(false) => read(text.trim()).map(Some).ok_or(SecretError::Unreadable(path)),
         Ok(true) => Err(SecretError::Exposed(path)),
         Err(why) => Err(SecretError::Io { path, why }),
     }

@@ -47,6 +47,22 @@ impl AssembleError {
         let AssembleError::Store(OpenError::Held { holder, .. }) = self else { return None };
         Some(holder)
     }
+
+    /// The mistakes, each where it stands; one without a place where there are none.
+    pub(crate) fn into_mistakes(self) -> Vec<Mistake> {
+        match self {
+            AssembleError::Upstreams(mistakes)
+            | AssembleError::Models(mistakes)
+            | AssembleError::Sinks(mistakes)
+            | AssembleError::Tools(mistakes)
+            | AssembleError::Agents(mistakes)
+            | AssembleError::Plans(mistakes)
+            | AssembleError::Pipelines(mistakes) => mistakes,
+            AssembleError::Store(_) | AssembleError::Secret(_) | AssembleError::Stored(_) => {
+                vec![Mistake::error(self.to_string())]
+            }
+        }
+    }
 }
 
 /// What is stored cannot be used, for this reason.

@@ -5,6 +5,7 @@ mod setup;
 mod error;
 mod behind;
 mod load;
+mod check;
 
 use crate::auth::{Entrance, REALM};
 use crate::config::{Config, ServerConfig};
@@ -41,6 +42,7 @@ use tools::HttpSettings;
 use tools::remote::{LoginPlaces, RemoteParts, Vault};
 
 pub(crate) use behind::opened;
+pub use check::{Checked, ToCheck, check_project};
 pub use error::AssembleError;
 pub use setup::{Extra, Setup};
 

@@ -1,12 +1,16 @@
-//! `waypost config`: which settings hold, where each comes from, and where the project's file is.
+//! `waypost config`: which settings hold, where each comes from, where the project's file is, and
+//! whether a server would start with all of it.
 
 use crate::context::Context;
+use crate::environment::{DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Failure};
 use crate::output::Table;
 use crate::place::{project_folder, shown};
 use crate::settings::{Setting, Settings, file_of};
 use clap::{Args, Subcommand};
+use kernel::plan::mistake::Mistake;
 use serde_json::{Value, json};
+use server::{Checked, ToCheck, check_project};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -14,6 +18,7 @@ Examples:
   waypost config show                      # every setting that holds here
   waypost config show --origin | grep -v ' default$'
   waypost --json config show shop
+  waypost config check                     # all that `waypost up` would refuse here
   waypost config path";
 
 /// What `waypost config` takes.
@@ -34,6 +39,11 @@ enum ConfigCommand {
         /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
         dir: Option<PathBuf>,
     },
+    /// Check all that `waypost up` reads before it serves, and report every mistake
+    Check {
+        /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+        dir: Option<PathBuf>,
+    },
     /// Print where the project's waypost.toml is, or would be
     Path {
         /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
@@ -45,9 +55,9 @@ impl ConfigArgs {
     /// The project's folder.
     pub(crate) fn project(&self) -> PathBuf {
         match &self.command {
-            ConfigCommand::Show { dir, .. } | ConfigCommand::Path { dir } => {
-                project_folder(dir.as_deref())
-            }
+            ConfigCommand::Show { dir, .. }
+            | ConfigCommand::Check { dir }
+            | ConfigCommand::Path { dir } => project_folder(dir.as_deref()),
         }
     }
 }
@@ -57,6 +67,7 @@ pub(crate) fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, Failure>
     let folder = args.project();
     match &args.command {
         ConfigCommand::Show { origin, .. } => show(context, &folder, *origin),
+        ConfigCommand::Check { .. } => check(context, &folder),
         ConfigCommand::Path { .. } => path(context, &folder),
     }
 }
@@ -96,6 +107,64 @@ fn as_json(setting: &Setting) -> Value {
         "value": setting.value,
         "origin": setting.origin.to_string(),
     })
+}
+
+/// Checks settings, variables and files as a start would, without a start.
+fn check(context: &Context, folder: &Path) -> Result<Exit, Failure> {
+    let settings = Settings::load(Some(folder), &context.environment)?;
+    let data = folder.join(DATA_FOLDER);
+    let environment = context.environment.with_data(&data);
+    let setup = ToCheck {
+        folder,
+        data: &data,
+        variables: &|name: &str| environment.any(name),
+        secret_key: environment.text(SECRET_KEY),
+    };
+    let Checked { mistakes, counts } = check_project(&setup, settings.config);
+    let (errors, warnings): (Vec<&Mistake>, Vec<&Mistake>) =
+        mistakes.iter().partition(|mistake| mistake.is_error());
+    if !errors.is_empty() {
+        return Err(refused(&errors, data.is_dir()));
+    }
+    let output = context.output;
+    if output.is_json() {
+        let mut found = json!({"ok": true, "warnings": warnings});
+        for (word, count) in counts {
+            found[format!("{word}s")] = json!(count);
+        }
+        output.document(&found)?;
+        return Ok(Exit::Ok);
+    }
+    for warning in warnings {
+        output.talk(&warning.to_string());
+    }
+    output.text(&format!("ok: {}", counted(&counts)))?;
+    Ok(Exit::Ok)
+}
+
+fn refused(errors: &[&Mistake], has_data: bool) -> Failure {
+    let what = match errors.len() {
+        1 => "`waypost up` would refuse this project: there is 1 mistake".to_owned(),
+        count => format!("`waypost up` would refuse this project: there are {count} mistakes"),
+    };
+    let lines = errors.iter().map(|mistake| mistake.to_string()).collect();
+    let failure = Failure::new(Exit::Usage, "invalid_project", what).lines(lines);
+    match has_data {
+        true => failure.hint(
+            "only files are checked: an agent, a plan or a provider that is stored in the data \
+             folder counts as missing",
+        ),
+        false => failure,
+    }
+}
+
+/// `1 plan, 2 agents`.
+fn counted(counts: &[(&str, usize)]) -> String {
+    let told = |(word, count): &(&str, usize)| match *count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    };
+    counts.iter().map(told).collect::<Vec<String>>().join(", ")
 }
 
 fn path(context: &Context, folder: &Path) -> Result<Exit, Failure> {

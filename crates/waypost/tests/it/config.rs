@@ -1,7 +1,26 @@
 //! `waypost config`: which settings hold, and where each comes from.
 
 use crate::process::{Server, waypost, waypost_with, write};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// A project with a mistake of every kind that a start refuses, beside those of the settings.
+const WRONG: &[(&str, &str)] = &[
+    (
+        "waypost.toml",
+        "[mcp.servers.web]\nurl = \"https://${WAYPOST_NO_SUCH_HOST}/mcp\"\n\
+         [models.fast]\nprovider = \"anthropic\"\nmodel = \"m\"\n\
+         api_key = \"${WAYPOST_NO_SUCH_KEY}\"\n\
+         [events.sinks.hook]\ntype = \"webhook\"\nurl = \"https://a.example/in\"\n\
+         secret = \"${WAYPOST_NO_SUCH_SECRET}\"\n",
+    ),
+    ("plans/x/bad.yaml", "description: d\nstartStepId: a\nsteps:\n  - {id: a, type: nothing}\n"),
+    ("agents/bad.yaml", "refName: my helper\nllmConfigRef: fast\n"),
+    (
+        "pipelines/bad.yaml",
+        "http: {route: /run}\nschema: {caseIdField: id, allowedFields: [id, reason], \
+         requiredFields: [id, reason]}\ntools: [case.raiseTicket]\nllm: {type: stub}\n",
+    ),
+];
 
 const SETTINGS: &str = "[server]\nport = 9000\n\n[limits]\nbody_depth_max = 8\n";
 
@@ -94,7 +113,7 @@ fn variables_stand_for_settings_and_a_misspelt_one_is_told() {
     assert_eq!(limit["value"], 77);
     assert_eq!(limit["origin"], "environment WAYPOST_LIMITS_BODY_BYTES_MAX");
     let hosts = &setting(&shown, "server.hosts")["value"];
-    assert_eq!(*hosts, serde_json::json!(["a.test", "b.test:8443"]));
+    assert_eq!(*hosts, json!(["a.test", "b.test:8443"]));
     for command in [&["config", "show"][..], &["up", "--demo", "--port", "0"]] {
         waypost_with(folder.path(), command, &[("WAYPOST_SERVER_PROT", "1")])
             .code(2)
@@ -139,4 +158,60 @@ fn a_server_takes_its_settings_from_variables_too() {
     server.run(&["session", "prune", "--older-than", "1h"]).code(4).says("admin key");
     let prune = ["--server", server.url.as_str(), "session", "prune", "--older-than", "1h"];
     waypost(folder.path(), &prune).code(0);
+}
+
+#[test]
+fn a_check_reports_all_that_a_start_would_refuse_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), WRONG);
+    let before = names_in(folder.path());
+    let variables = [("WAYPOST_SECRET_KEY", "short")];
+    let ended = waypost_with(folder.path(), &["config", "check"], &variables)
+        .code(2)
+        .says("error: `waypost up` would refuse this project: there are ")
+        .says("`WAYPOST_SECRET_KEY` must be 64 hexadecimal digits")
+        .says("waypost.toml:2:7: error: the variable `WAYPOST_NO_SUCH_HOST` is not set")
+        .says("waypost.toml:6:11: error: the variable `WAYPOST_NO_SUCH_KEY` is not set")
+        .says("waypost.toml:10:10: error: the variable `WAYPOST_NO_SUCH_SECRET` is not set")
+        .says("plans/x/bad.yaml:4:")
+        .says("agents/bad.yaml:1:10: error: `my helper` cannot be the name of an agent")
+        .says("pipelines/bad.yaml: error: `route` cannot be `/run`");
+    assert_eq!(ended.stdout, "");
+    assert_eq!(names_in(folder.path()), before, "nothing is written");
+    // Each of them keeps a server from starting.
+    waypost_with(folder.path(), &["up", "--port", "0"], &variables).code(2);
+
+    let told = waypost_with(folder.path(), &["--json", "config", "check"], &variables).code(2);
+    let told: Value = serde_json::from_str(&told.stderr).unwrap();
+    assert_eq!(json!([told["code"], told["exit"]]), json!(["invalid_project", 2]));
+    assert!(told["details"].as_array().unwrap().len() >= 7, "{told}");
+
+    write(folder.path(), &[("waypost.toml", "[limits]\nsession_queue_max = 0\n")]);
+    waypost(folder.path(), &["config", "check"])
+        .code(2)
+        .says("waypost.toml:2:21: error: `session_queue_max` = 0 is out of range");
+    write(folder.path(), &[("waypost.toml", ""), (".env", "nothing\n")]);
+    waypost(folder.path(), &["config", "check"]).code(2).says(".env:1: error: ");
+}
+
+#[test]
+fn a_check_counts_what_is_right_also_while_a_server_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = "description: d\nstartStepId: a\nsteps:\n\
+                \x20 - {id: a, type: final_response, message: done}\n";
+    write(folder.path(), &[("waypost.toml", ""), ("plans/x/one.yaml", plan)]);
+    let ok = "ok: 1 plan, 0 agents, 0 pipelines, 0 upstreams, ";
+    let ended = waypost(folder.path(), &["config", "check"]).code(0);
+    assert!(ended.stdout.starts_with(ok) && ended.stdout.ends_with("0 sinks\n"), "{ended:#?}");
+    let _server = Server::of_project(folder.path());
+    let found = waypost(folder.path(), &["--json", "config", "check"]).code(0).json();
+    assert_eq!(json!([found["ok"], found["plans"], found["warnings"]]), json!([true, 1, []]));
+}
+
+/// The names of all that a folder holds, hidden files included.
+fn names_in(folder: &std::path::Path) -> Vec<std::ffi::OsString> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    names
 }
