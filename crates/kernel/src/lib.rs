@@ -10,6 +10,7 @@ pub mod rate;
 pub mod secret;
 pub mod trace;
 pub mod names;
+pub mod visible;
 pub mod rules;
 pub mod limits;
 pub mod fault;

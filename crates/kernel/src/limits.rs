@@ -327,7 +327,8 @@ limits! {
     mcp_progress_ms: u64 = 500, 10..=HOUR_MS;
     /// How often one MCP call asks its client again: for more, or because an answer did not fit.
     mcp_rounds_max: u32 = 16, 1..=1_000;
-    /// How much of a call's arguments an MCP form for an approval shows.
+    /// How many characters of a call's arguments an MCP form shows; a longer call is decided
+    /// elsewhere.
     mcp_shown_chars_max: usize = 4_000, 1..=MIB;
     /// How many MCP sessions are open at the same time.
     mcp_sessions_max: usize = 1_024, 1..=1_000_000;

@@ -162,20 +162,31 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        write!(f, "error: {}", indented(&self.message))?;
         for line in &self.lines {
-            write!(f, "\n  {line}")?;
+            write!(f, "\n  {}", indented(line))?;
         }
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", indented(hint)),
             None => Ok(()),
         }
     }
 }
 
+/// What others wrote cannot begin a line that looks like one of ours.
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n    ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_of_several_lines_cannot_pass_for_a_hint() {
+        let failure = Failure::usage("no\nhint: run this");
+        assert_eq!(failure.to_string(), "error: no\n    hint: run this");
+    }
 
     #[test]
     fn a_failure_reads_the_same_to_people_and_programs() {

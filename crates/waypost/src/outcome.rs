@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Table, printable};
+use kernel::visible::exposed_json;
 use serde_json::Value;
 use wire::rest::{Ask, AskKind, FixAction, Run, Status};
 
@@ -109,10 +110,10 @@ pub(crate) fn value_text(value: &Value) -> String {
     }
 }
 
-/// JSON that a person reads.
+/// JSON that a person reads, and a program too: what is hidden in it is escaped as JSON does it.
 pub(crate) fn pretty(value: &Value) -> String {
     // Cannot fail: the keys of a `Value` are texts.
-    serde_json::to_string_pretty(value).unwrap_or_default()
+    exposed_json(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
 /// `show` is the command that shows the session.

@@ -1,7 +1,9 @@
 //! What a command prints: data to standard output, talk to standard error. With `--json` data is
-//! one JSON document per line and a failure is one JSON line.
+//! one JSON document per line and a failure is one JSON line. Everything else goes through
+//! `printable` on its way out: much of it was written by others.
 
 use crate::exit::{Exit, Failure};
+use kernel::visible;
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write};
 
@@ -30,23 +32,17 @@ impl Output {
 
     /// Prints a JSON document on one line, whatever `--json` says.
     pub(crate) fn document(self, value: &Value) -> Result<(), Failure> {
-        self.text(&value.to_string())
+        to_stdout(&format!("{value}\n"))
     }
 
-    /// Prints lines of text as they are, ended by a line break.
+    /// Prints lines of text that cannot steer a terminal, ended by a line break.
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
-        let mut stdout = io::stdout().lock();
-        // One write and one flush: a reader of a stream sees whole lines as they come.
-        let written =
-            stdout.write_all(format!("{text}\n").as_bytes()).and_then(|()| stdout.flush());
-        written.map_err(unwritten)
+        to_stdout(&format!("{}\n", printable(text)))
     }
 
     /// Prints a piece of a line as it comes, and no line break.
     pub(crate) fn piece(self, text: &str) -> Result<(), Failure> {
-        let mut stdout = io::stdout().lock();
-        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-        written.map_err(unwritten)
+        to_stdout(&printable(text))
     }
 
     /// Whether anything but data and failures is printed: not with `--json`, where standard error
@@ -58,7 +54,7 @@ impl Output {
     /// Tells a person something, where it talks.
     pub(crate) fn talk(self, text: &str) {
         if self.talks() {
-            to_stderr(text);
+            to_stderr(&printable(text));
         }
     }
 
@@ -70,9 +66,16 @@ impl Output {
         if self.json {
             to_stderr(&failure.to_json().to_string());
         } else {
-            to_stderr(&failure.to_string());
+            to_stderr(&printable(&failure.to_string()));
         }
     }
+}
+
+/// One write and one flush: a reader of a stream sees whole lines as they come.
+fn to_stdout(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(unwritten)
 }
 
 fn unwritten(error: io::Error) -> Failure {
@@ -163,17 +166,9 @@ impl Fields {
 }
 
 /// Text that cannot steer a terminal: whoever wrote a plan or an answer must not be able to
-/// repaint the screen of the person who reads it.
+/// repaint the screen of the person who reads it, nor to hide something from them.
 pub(crate) fn printable(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' | '\t' => safe.push(character),
-            _ if character.is_control() => safe.extend(character.escape_default()),
-            _ => safe.push(character),
-        }
-    }
-    safe
+    visible::readable(text)
 }
 
 /// A text that fits a line: safe, without breaks, cut where it is too long.
@@ -227,5 +222,6 @@ mod tests {
     #[test]
     fn a_terminal_cannot_be_steered() {
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\n");
+        assert_eq!(one_line("a\u{202e}b\u{200b}\n\u{e0041}"), "a\\u{202e}b\\u{200b} \\u{e0041}");
     }
 }

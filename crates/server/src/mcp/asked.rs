@@ -251,7 +251,9 @@ async fn take(
     answer: &Value,
     once: Option<Once>,
 ) -> Result<Taken, RpcError> {
-    let reply = match elicit::read(ask, answer, calling.exchange.client.version) {
+    let (version, chars_max) =
+        (calling.exchange.client.version, calling.limits().mcp_shown_chars_max);
+    let reply = match elicit::read(ask, answer, version, chars_max) {
         Ok(Said::Reply(reply)) => reply,
         Ok(Said::Nothing) => return Ok(Taken::Left),
         Err(Unfit::Misfit(why)) => return Ok(Taken::Wrong(why)),

@@ -6,6 +6,7 @@ use super::client::{Client, Version};
 use kernel::ask::{Ask, AskBody, AskedCall, CallDecision, FixAction, Question, Reply};
 use kernel::call::HowFar;
 use kernel::fault::Fault;
+use kernel::visible::{exposed, exposed_json};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -43,8 +44,8 @@ pub(crate) fn opens_pages(client: &Client) -> bool {
     client.can.page && client.version >= Version::November2025
 }
 
-/// What the client is asked for an ask; none where it cannot show it. Of a call's arguments at most
-/// so many characters are shown.
+/// What the client is asked for an ask; none where it cannot show it. A call whose arguments have
+/// more characters than these is not decided by a form.
 pub(crate) fn request(ask: &Ask, client: &Client, shown_chars_max: usize) -> Option<Value> {
     if let AskBody::Authorize { message, url } = &ask.body {
         return opens_pages(client)
@@ -59,7 +60,10 @@ pub(crate) fn request(ask: &Ask, client: &Client, shown_chars_max: usize) -> Opt
         AskBody::Fill { message, schema } => {
             Some(form(message, plain_fields(schema, client.version)?))
         }
-        AskBody::Approve { calls } => Some(approval(ask, calls, shown_chars_max)),
+        AskBody::Approve { calls } if shows_all(&ask.body, shown_chars_max) => {
+            Some(approval(calls))
+        }
+        AskBody::Approve { calls } => Some(elsewhere(ask, calls)),
         AskBody::Fix { fault, call, how, actions } => {
             Some(fixing((fault, *how), call.as_ref(), actions))
         }
@@ -101,8 +105,15 @@ pub(crate) fn form(message: &str, schema: Value) -> Value {
 }
 
 /// What the answer to an ask says. The reply has the right kind; whether it fits is for the engine.
-pub(crate) fn read(ask: &Ask, answer: &Value, version: Version) -> Result<Said, Unfit> {
+/// Where the form did not show all that is asked, no answer decides it.
+pub(crate) fn read(
+    ask: &Ask,
+    answer: &Value,
+    version: Version,
+    shown_chars_max: usize,
+) -> Result<Said, Unfit> {
     match answer["action"].as_str() {
+        Some("accept" | "decline") if !shows_all(&ask.body, shown_chars_max) => Ok(Said::Nothing),
         Some("accept") => accepted(&ask.body, &answer["content"], version).map(Said::Reply),
         Some("decline") => Ok(declined(&ask.body)),
         Some("cancel") => Ok(Said::Nothing),
@@ -159,16 +170,15 @@ fn one_text(title: &str) -> Value {
     })
 }
 
-fn approval(ask: &Ask, calls: &[AskedCall], shown_chars_max: usize) -> Value {
+fn approval(calls: &[AskedCall]) -> Value {
     let mut message = String::new();
     let mut properties = Map::new();
     let mut required = Vec::new();
     for (index, call) in calls.iter().enumerate() {
         let name = approve_key(index, calls.len());
-        let arguments = serde_json::to_string_pretty(&*call.arguments).unwrap_or_default();
-        let arguments = shortened(&arguments, shown_chars_max, ask);
-        message.push_str(&format!("May `{}` be called with\n{arguments}\n\n", call.tool));
-        let title = format!("Call `{}`", call.tool);
+        let (tool, arguments) = (exposed(call.tool.as_str()), arguments(call));
+        message.push_str(&format!("May `{tool}` be called with\n{arguments}\n\n"));
+        let title = format!("Call `{tool}`");
         properties.insert(name.clone(), json!({"type": "boolean", "title": title}));
         required.push(name);
     }
@@ -180,21 +190,40 @@ fn approval(ask: &Ask, calls: &[AskedCall], shown_chars_max: usize) -> Value {
     form(message.trim_end(), schema)
 }
 
+/// The arguments of a call as a person sees them: nothing in them is hidden.
+fn arguments(call: &AskedCall) -> String {
+    exposed_json(&serde_json::to_string_pretty(&*call.arguments).unwrap_or_default())
+}
+
+/// Whether a form can show all that would be approved by it.
+fn shows_all(body: &AskBody, shown_chars_max: usize) -> bool {
+    let fits = |call: &AskedCall| arguments(call).chars().nth(shown_chars_max).is_none();
+    match body {
+        AskBody::Approve { calls } => calls.iter().all(fits),
+        AskBody::Clarify { .. }
+        | AskBody::Fill { .. }
+        | AskBody::Fix { .. }
+        | AskBody::Authorize { .. } => true,
+    }
+}
+
+/// A form that decides nothing: a person approves only what they have seen, and here they cannot
+/// see all of it.
+fn elsewhere(ask: &Ask, calls: &[AskedCall]) -> Value {
+    let tools: Vec<String> =
+        calls.iter().map(|call| format!("`{}`", exposed(call.tool.as_str()))).collect();
+    let (tools, id) = (tools.join(", "), ask.id);
+    let message = format!(
+        "A call of {tools} waits for approval. Its arguments are too long to show here, so it \
+         cannot be decided here, whatever you answer. `waypost inbox show {id}` or `GET \
+         /api/v1/asks/{id}` shows all of it; decide it there."
+    );
+    form(&message, json!({"type": "object", "properties": {}}))
+}
+
 /// `approve`, or `approve_1` and so on where several calls are asked about.
 fn approve_key(index: usize, calls: usize) -> String {
     if calls == 1 { "approve".to_owned() } else { format!("approve_{}", index + 1) }
-}
-
-/// A person approves exactly what is asked, so what is left out is said.
-fn shortened(text: &str, chars_max: usize, ask: &Ask) -> String {
-    match text.char_indices().nth(chars_max) {
-        None => text.to_owned(),
-        Some((end, _)) => format!(
-            "{}\n(cut off: the arguments are longer; `waypost inbox show {}` shows all of them)",
-            &text[..end],
-            ask.id
-        ),
-    }
 }
 
 fn fixing(
@@ -203,10 +232,10 @@ fn fixing(
     actions: &[FixAction],
 ) -> Value {
     let what = match call {
-        Some(call) => format!("`{}` failed", call.tool),
+        Some(call) => format!("`{}` failed", exposed(call.tool.as_str())),
         None => "a step failed".to_owned(),
     };
-    let mut message = format!("{what}: {fault}");
+    let mut message = format!("{what}: {}", exposed(&fault.to_string()));
     if how == HowFar::Unknown {
         message.push_str("\nNobody knows whether it happened: `retry` may do it twice.");
     }

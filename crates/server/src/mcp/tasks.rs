@@ -162,7 +162,8 @@ async fn reply(
     let unfit = |wrong: &str| {
         RpcError::invalid_params(format!("the answer to `{ask}` does not fit: {wrong}"))
     };
-    let reply = match elicit::read(&found.ask, answer, exchange.client.version) {
+    let (version, chars_max) = (exchange.client.version, engine.limits().mcp_shown_chars_max);
+    let reply = match elicit::read(&found.ask, answer, version, chars_max) {
         Ok(Said::Reply(reply)) => reply,
         Ok(Said::Nothing) => return Ok(None),
         Err(Unfit::Misfit(wrong) | Unfit::Malformed(wrong)) => return Err(unfit(&wrong)),

@@ -171,6 +171,25 @@ async fn an_approval_shows_the_call_and_decides_it() {
 }
 
 #[tokio::test]
+async fn an_approval_that_cannot_be_shown_whole_has_no_tick() {
+    let place = Place::new("mcp_shown_chars_max = 10").await;
+    let name = "it--approval";
+    let asked = place.call(&forms(), json!({"name": name, "arguments": {}})).await;
+    let ask = key(&asked);
+    let params = &asked["inputRequests"][&ask]["params"];
+    assert_eq!(params["requestedSchema"], json!({"type": "object", "properties": {}}));
+    let message = text(&params["message"]);
+    assert!(message.contains(&format!("`waypost inbox show {ask}`")), "{message}");
+    assert!(message.contains(&format!("/api/v1/asks/{ask}")), "{message}");
+    // A tick that was not offered decides nothing.
+    let unseen = retry(name, &asked, accept(json!({"approve": true})));
+    let left = place.call(&forms(), unseen).await;
+    assert!(said(&left).contains("waits for a person"), "{left}");
+    let open = place.get("/api/v1/asks?status=open").await;
+    assert_eq!(open["items"][0]["id"], ask.as_str(), "{open}");
+}
+
+#[tokio::test]
 async fn a_failed_step_can_be_skipped() {
     let place = Place::new("").await;
     let name = "test__plan_that_fails";

@@ -7,6 +7,7 @@ use crate::input;
 use crate::outcome;
 use crate::output::Fields;
 use clap::{Args, Subcommand, ValueEnum};
+use kernel::visible::{exposed, exposed_json};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wire::rest::{
@@ -211,13 +212,13 @@ fn fields(ask: &Ask) -> Fields {
     fields.add("title", ask.title.as_str());
     fields.add("asks", ask.body.as_str());
     if let Some(fault) = &ask.fault {
-        fields.add("error", format!("{}: {}", fault.name, fault.message));
+        fields.add("error", exposed(&format!("{}: {}", fault.name, fault.message)));
         fields.add("got", ask.how.as_deref().unwrap_or_default());
     }
     let actions: Vec<String> =
         ask.actions.iter().map(|action| plain_name(&json!(action))).collect();
     fields.add("actions", actions.join(", "));
-    fields.add("url", ask.url.as_deref().unwrap_or_default());
+    fields.add("url", exposed(ask.url.as_deref().unwrap_or_default()));
     for asked in &ask.questions {
         let about = match asked.context.as_str() {
             "" => String::new(),
@@ -226,7 +227,9 @@ fn fields(ask: &Ask) -> Fields {
         fields.add("question", format!("{} {}{about}", asked.call_id, asked.question));
     }
     for AskedCall { call_id, tool, arguments } in &ask.calls {
-        fields.add("call", format!("{call_id} {tool} {arguments}"));
+        // What is approved is what is seen: not a character of it is hidden.
+        let arguments = exposed_json(&arguments.to_string());
+        fields.add("call", format!("{call_id} {} {arguments}", exposed(tool)));
     }
     fields.add("schema", ask.schema.as_ref().map(outcome::pretty).unwrap_or_default());
     if let Some(decision) = &ask.decision {

@@ -220,7 +220,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "mcp_rounds_max",
         "How often one MCP call asks its client again: for more, or because an answer did not fit.",
     ),
-    ("mcp_shown_chars_max", "How much of a call's arguments an MCP form for an approval shows."),
+    (
+        "mcp_shown_chars_max",
+        "How many characters of a call's arguments an MCP form shows; a longer call is decided elsewhere.",
+    ),
     ("mcp_sessions_max", "How many MCP sessions are open at the same time."),
     ("mcp_session_idle_ms", "An MCP session that nobody used for so long is over."),
     (

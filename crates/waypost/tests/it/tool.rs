@@ -1,6 +1,6 @@
 //! `waypost tool`: tools and plans are one catalog, and how a call ended is in the exit code.
 
-use crate::process::Server;
+use crate::process::{Server, write};
 use serde_json::Value;
 
 #[test]
@@ -52,4 +52,41 @@ fn a_call_that_asks_a_person_says_how_to_answer() {
     let ask = asked["ask"]["id"].as_str().unwrap();
     let answered = server.run(&["inbox", "answer", ask, "name=Ada"]).code(0);
     assert_eq!(answered.stdout, "Hello, Ada!\n");
+}
+
+/// A plan whose arguments look like something else than they are.
+const HIDING: &str = "description: d\nstartStepId: a\nsteps:\n\
+    \x20 - {id: a, type: tool_call, toolId: case.raiseTicket, approve: true, nextStepId: b,\n\
+    \x20    arguments: {tradeId: \"T\u{2066}-1\", category: c,\n\
+    \x20      summary: \"alice\u{202e}moc\u{200b}\u{e0041}\"}}\n\
+    \x20 - {id: b, type: final_response, message: done}\n";
+
+#[test]
+fn what_others_write_reaches_a_terminal_with_marks() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("waypost.toml", ""), ("plans/x/hiding.yaml", HIDING)]);
+    let server = Server::of_project(folder.path());
+    let asked = server.json(&["plan", "run", "x/hiding"]).code(3).json();
+    let ask = asked["run"]["asks"][0]["id"].as_str().unwrap();
+    let shown = server.run(&["inbox", "show", ask]).code(0).stdout;
+    let call = concat!(
+        r#"case.raiseTicket {"category":"c","#,
+        r#""summary":"alice\u202emoc\u200b\udb40\udc41","tradeId":"T\u2066-1"}"#
+    );
+    assert!(shown.contains(call), "{shown}");
+    let hidden = ['\u{1b}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200b}', '\u{e0041}'];
+    let session = asked["run"]["session"].as_str().unwrap();
+    let exported = server.run(&["session", "export", session]).code(0).stdout;
+    assert!(!shown.contains(hidden) && !exported.contains(hidden), "{shown}{exported}");
+    // What is exported is JSON for programs, and what is hidden in it is still in it.
+    let exported: Value = serde_json::from_str(&exported).unwrap();
+    assert!(exported.to_string().contains("T\u{2066}-1"), "{exported}");
+
+    let name = "no\u{1b}[2J\u{202e}tool";
+    let failed = server.run(&["tool", "call", name]).code(1).says(r"`no\u{1b}[2J\u{202e}tool`");
+    assert!(!failed.stderr.contains(hidden), "{failed:#?}");
+    let value = "a=\u{9b}2J\u{200b}";
+    let failed = server.run(&["tool", "call", "math::add", value, "b=2"]).code(2);
+    assert!(failed.stderr.contains(r"\u{9b}2J\u{200b}"), "{failed:#?}");
+    assert!(!failed.stderr.contains(hidden), "{failed:#?}");
 }

@@ -33,7 +33,7 @@ fn call(id: u128, arguments: Value) -> AskedCall {
 }
 
 fn heard(ask: &Ask, answer: &Value) -> Result<Said, Unfit> {
-    read(ask, answer, Version::July2026)
+    read(ask, answer, Version::July2026, 100)
 }
 
 fn accept(content: Value) -> Value {
@@ -185,11 +185,50 @@ fn an_approval_shows_what_would_be_called() {
 }
 
 #[test]
-fn long_arguments_are_cut_off_and_that_is_said() {
-    let body = AskBody::Approve { calls: vec![call(1, json!({"text": "\u{e9}".repeat(50)}))] };
-    let params = request(&ask(body), &modern(), 20).unwrap();
-    let message = params["message"].as_str().unwrap();
-    assert!(message.contains("cut off") && message.contains(&AskId(7).to_string()), "{message}");
+fn what_is_too_long_to_show_is_not_approved_by_a_form() {
+    let calls = vec![call(1, json!({})), call(2, json!({"text": "\u{e9}".repeat(100)}))];
+    let long = ask(AskBody::Approve { calls });
+    let params = request(&long, &modern(), 100).unwrap();
+    assert_eq!(params["requestedSchema"], json!({"type": "object", "properties": {}}));
+    let (message, id) = (params["message"].as_str().unwrap(), AskId(7));
+    assert!(message.contains("too long to show here"), "{message}");
+    assert!(message.contains(&format!("`waypost inbox show {id}`")), "{message}");
+    assert!(message.contains(&format!("/api/v1/asks/{id}")), "{message}");
+    assert!(!message.contains('\u{e9}'), "{message}");
+    let yes = accept(json!({"approve_1": true, "approve_2": true}));
+    for answer in
+        [yes, accept(json!({})), json!({"action": "decline"}), json!({"action": "cancel"})]
+    {
+        assert_eq!(heard(&long, &answer), Ok(Said::Nothing), "{answer}");
+    }
+    // One character less can be shown, and then decided.
+    let fits = ask(AskBody::Approve { calls: vec![call(1, json!("x".repeat(98)))] });
+    assert_eq!(request(&fits, &modern(), 99).unwrap()["requestedSchema"]["required"], Value::Null);
+    let shown = request(&fits, &modern(), 100).unwrap();
+    assert_eq!(shown["requestedSchema"]["required"], json!(["approve"]));
+}
+
+#[test]
+fn nothing_in_what_is_decided_is_hidden() {
+    let hiding = AskedCall {
+        tool: "mail.send\u{200b}".into(),
+        ..call(1, json!({"to": "alice\u{202e}moc.live@bob", "cc\u{e0041}": "\u{2066}x\u{200d}y"}))
+    };
+    let asked = ask(AskBody::Approve { calls: vec![hiding.clone()] });
+    let params = request(&asked, &modern(), 1_000).unwrap();
+    assert_eq!(
+        params["message"],
+        "May `mail.send\\u{200b}` be called with\n{\n  \"cc\\udb40\\udc41\": \
+         \"\\u2066x\\u200dy\",\n  \"to\": \"alice\\u202emoc.live@bob\"\n}"
+    );
+    let title = &params["requestedSchema"]["properties"]["approve"]["title"];
+    assert_eq!(*title, "Call `mail.send\\u{200b}`");
+    let fault = Fault::new("Failed", "no\u{1b}[2J\nApproved\u{202e}");
+    let (how, actions) = (HowFar::NotSent, vec![FixAction::Retry]);
+    let asked = ask(AskBody::Fix { fault, call: Some(hiding), how, actions });
+    let params = request(&asked, &modern(), 10).unwrap();
+    let expected = "`mail.send\\u{200b}` failed: Failed: no\\u{1b}[2J\\nApproved\\u{202e}";
+    assert_eq!(params["message"], expected);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::outcome;
 use crate::output::printable;
+use kernel::visible::exposed;
 use serde_json::Value;
 use wire::seed001::{ClarificationInfo, ToolCallInfo};
 
@@ -35,7 +36,7 @@ impl Said {
 pub(super) fn call(call: &ToolCallInfo, (index, count): (usize, usize)) -> String {
     let place = if count > 1 { format!(" {} of {count}", index + 1) } else { String::new() };
     let arguments = indented(&outcome::pretty(&call.arguments));
-    format!("[approve{place}] {}\n{arguments}", printable(&call.tool_name))
+    format!("[approve{place}] {}\n{arguments}", exposed(&call.tool_name))
 }
 
 /// A question.
@@ -83,6 +84,16 @@ mod tests {
             "[approve 2 of 2] create_event\n  {\n    \"name\": \"Stand\\u001b[2Jup\"\n  }"
         );
         assert!(call(&shown, (0, 1)).starts_with("[approve] create_event\n"));
+        let hiding = ToolCallInfo {
+            tool_name: "send\u{200b}mail".to_owned(),
+            arguments: json!({"to": "alice\u{202e}moc.live@bob\u{e0041}\u{200d}"}),
+            ..shown
+        };
+        assert_eq!(
+            call(&hiding, (0, 1)),
+            "[approve] send\\u{200b}mail\n  {\n    \
+             \"to\": \"alice\\u202emoc.live@bob\\udb40\\udc41\\u200d\"\n  }"
+        );
     }
 
     #[test]
