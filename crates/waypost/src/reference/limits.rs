@@ -222,7 +222,8 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "mcp_shown_chars_max",
-        "How many characters of a call's arguments an MCP form shows; a longer call is decided elsewhere.",
+        "How many characters of a call's arguments an MCP form shows; a longer call is decided \
+         elsewhere.",
     ),
     ("mcp_sessions_max", "How many MCP sessions are open at the same time."),
     ("mcp_session_idle_ms", "An MCP session that nobody used for so long is over."),
