@@ -112,7 +112,8 @@ fn both_whole(left: &serde_json::Number, right: &serde_json::Number) -> bool {
     !left.is_f64() && !right.is_f64()
 }
 
-fn order(left: &Value, right: &Value) -> Option<Ordering> {
+/// Which of two numbers or texts is greater; all else has no order.
+pub(crate) fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(l), Value::Number(r)) => match (l.as_i64(), r.as_i64()) {
             (Some(l), Some(r)) => Some(l.cmp(&r)),

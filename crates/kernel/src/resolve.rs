@@ -4,8 +4,9 @@ use crate::datum::{BlobRef, Datum, Held, Origin, Source};
 use crate::entry::Entry;
 use crate::fault::Fault;
 use crate::ids::{ContentHash, FrameId, StepId};
+use crate::limits::Limits;
 use crate::plan::{Expr, Pointing, Text};
-use crate::pointer::{Blob, Recent, Selected, View, Want};
+use crate::pointer::{Blob, Budget, Recent, Selected, Stop, View, Want};
 use crate::session::{Frame, FrameKind, Session};
 use crate::template::{Needs, Template};
 use serde_json::{Map, Value};
@@ -40,32 +41,23 @@ impl Fetched {
     }
 }
 
-/// Why an expression has no value yet, or never.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Stop {
-    /// Something must be fetched first.
-    Want(Want),
-    /// It cannot be resolved.
-    Fault(Fault),
-}
-
-impl From<Want> for Stop {
-    fn from(want: Want) -> Self {
-        Stop::Want(want)
-    }
-}
-
 /// A frame's view of its session.
 pub struct FrameView<'s> {
     session: &'s Session,
     frame: &'s Frame,
     fetched: &'s Fetched,
+    budget: Budget,
 }
 
 impl<'s> FrameView<'s> {
-    /// The view of this frame.
-    pub fn new(session: &'s Session, frame: &'s Frame, fetched: &'s Fetched) -> Self {
-        Self { session, frame, fetched }
+    /// The view of this frame. All that is resolved with it shares one budget.
+    pub fn new(
+        session: &'s Session,
+        frame: &'s Frame,
+        fetched: &'s Fetched,
+        limits: &Limits,
+    ) -> Self {
+        Self { session, frame, fetched, budget: Budget::new(limits.pointer_nodes_max) }
     }
 
     /// The frame that holds this one's plan.
@@ -281,6 +273,10 @@ impl View for FrameView<'_> {
     fn history(&self, step: Option<&StepId>) -> Option<Arc<Value>> {
         let place = (self.frame.id, self.frame.ordinal, step.cloned());
         self.fetched.histories.get(&place).cloned()
+    }
+
+    fn budget(&self) -> &Budget {
+        &self.budget
     }
 }
 

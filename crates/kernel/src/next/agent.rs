@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::ids::{AgentName, ContextKey, FrameId, StepId};
 use crate::llm::Stop as Ended;
 use crate::plan::{Expr, Step};
-use crate::resolve::Stop;
+use crate::pointer::Stop;
 use crate::session::{AgentPhase, AgentState, FrameKind, Session, turn_timer};
 use crate::talk::{Guard, Line, Settled};
 use serde_json::Value;

@@ -6,7 +6,8 @@ use crate::event::Fact;
 use crate::fault::Fault;
 use crate::ids::StepId;
 use crate::plan::{Case, Expr, Step};
-use crate::resolve::{Notes, Stop};
+use crate::pointer::Stop;
+use crate::resolve::Notes;
 
 impl At<'_> {
     pub(super) fn matching(

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::ids::{AskId, CallId, ContextKey, StepId};
 use crate::plan::{Step, StepKind};
 use crate::planted::{Switch, is_on};
-use crate::resolve::Stop;
+use crate::pointer::Stop;
 use crate::session::{CallState, FrameKind, OpenAsk, OpenCall};
 use serde_json::Value;
 use std::sync::Arc;

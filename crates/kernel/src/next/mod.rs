@@ -8,8 +8,8 @@ use crate::fault::Fault;
 use crate::ids::{CallId, ContentHash, FrameId, Millis, StepId};
 use crate::limits::Limits;
 use crate::plan::{Closure, Plan, Step, StepKind};
-use crate::pointer::Want;
-use crate::resolve::{Fetched, FrameView, Stop};
+use crate::pointer::{Stop, Want};
+use crate::resolve::{Fetched, FrameView};
 use crate::session::{CallState, Frame, FrameKind, FrameState, Run, Session};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -293,7 +293,7 @@ impl<'e> At<'e> {
     }
 
     fn view(&self) -> FrameView<'e> {
-        FrameView::new(self.session, self.frame, self.env.fetched)
+        FrameView::new(self.session, self.frame, self.env.fetched, self.env.limits)
     }
 
     fn new_frame_id(&self, offset: usize) -> FrameId {

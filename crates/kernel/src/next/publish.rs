@@ -7,8 +7,8 @@ use crate::event::Fact;
 use crate::fault::Fault;
 use crate::ids::StepId;
 use crate::plan::{Expr, Step};
+use crate::pointer::Stop;
 use crate::published::Published;
-use crate::resolve::Stop;
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -6,7 +6,8 @@ use crate::event::{Fact, PlanEntry};
 use crate::fault::Fault;
 use crate::ids::{ContextKey, PlanId, StepId};
 use crate::plan::{Expr, Step};
-use crate::resolve::{Notes, Stop};
+use crate::pointer::Stop;
+use crate::resolve::Notes;
 use std::sync::Arc;
 
 impl At<'_> {

@@ -6,7 +6,7 @@ use super::check::{Surroundings, What, check_plan, reads, step_pointer, type_nam
 use super::mistake::{Mistake, meant_step};
 use super::read::Origin;
 use super::source::{DEPTH_MAX, Node, Subject, is_deeper};
-use super::steps::read_plan;
+use super::steps::{read_pinned_plan, read_plan};
 use super::{Loop, Plan, Step, StepKind};
 use crate::ids::StepId;
 use crate::limits::Limits;
@@ -57,7 +57,7 @@ pub fn read_made(source: &Value, limits: &Limits) -> Result<Plan, Vec<Mistake>> 
     if is_deeper(source, DEPTH_MAX) {
         return Err(vec![Subject::PLAN.too_deep()]);
     }
-    read_plan(&Node::from_value(source), &Origin::default(), limits).map(|(plan, _)| plan)
+    read_pinned_plan(&Node::from_value(source), limits)
 }
 
 /// How a step is left.

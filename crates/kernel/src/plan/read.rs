@@ -82,11 +82,13 @@ pub(crate) struct Reader<'a> {
     pub(crate) origin: &'a Origin,
     pub(crate) limits: &'a Limits,
     pub(crate) mistakes: Vec<Mistake>,
+    /// Whether a run pinned the plan: a pointer that cannot be read is then a fault of that run.
+    pub(crate) pinned: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(origin: &'a Origin, limits: &'a Limits) -> Self {
-        Self { origin, limits, mistakes: Vec::new() }
+        Self { origin, limits, mistakes: Vec::new(), pinned: false }
     }
 
     pub(crate) fn note(&mut self, spot: &Spot<'_>, mistake: Mistake) {
@@ -236,21 +238,21 @@ impl<'a> Reader<'a> {
         }
         let field = spot.value(POINTER_KEY)?;
         let text = self.text(&field)?;
-        match Pointer::parse(text, all) {
-            Ok(pointer) => {
-                if all && !matches!(pointer.target, Target::History(Some(_))) {
-                    let mistake = Mistake::warning("`all` has no effect on this pointer");
-                    self.note(spot, mistake.hint("it is for `$.history[?(@.planStepId=='x')]`"));
-                }
-                let default = default.map(|field| Arc::new(field.node.to_value()));
-                Some(Expr::Pointer(Box::new(Pointing { pointer, default })))
-            }
+        let pointer = match Pointer::parse(text, all) {
+            Ok(pointer) => pointer,
+            Err(bad) if self.pinned => Pointer::unreadable(bad),
             Err(bad) => {
                 let hint = "pointers are JSONPath from `$.context`, `$.history` or `$.promptInput`";
                 self.note(&field, Mistake::error(bad.to_string()).hint(hint));
-                None
+                return None;
             }
+        };
+        if all && !matches!(pointer.target, Target::History(Some(_))) {
+            let mistake = Mistake::warning("`all` has no effect on this pointer");
+            self.note(spot, mistake.hint("it is for `$.history[?(@.planStepId=='x')]`"));
         }
+        let default = default.map(|field| Arc::new(field.node.to_value()));
+        Some(Expr::Pointer(Box::new(Pointing { pointer, default })))
     }
 
     /// What is published: a map whose `type` says what happened, or a pointer to one.

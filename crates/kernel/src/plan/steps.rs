@@ -81,7 +81,18 @@ pub fn read_plan(
     origin: &Origin,
     limits: &Limits,
 ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
-    let mut steps = Steps { reader: Reader::new(origin, limits), seen: BTreeMap::new(), count: 0 };
+    read_with(Reader::new(origin, limits), node)
+}
+
+/// Reads the plan of a run again, as it was pinned.
+pub(super) fn read_pinned_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
+    let origin = Origin::default();
+    let reader = Reader { pinned: true, ..Reader::new(&origin, limits) };
+    read_with(reader, node).map(|(plan, _)| plan)
+}
+
+fn read_with(reader: Reader<'_>, node: &Node) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+    let mut steps = Steps { reader, seen: BTreeMap::new(), count: 0 };
     let plan = steps.plan(&Spot::root(node));
     let mistakes = steps.reader.mistakes;
     match plan {

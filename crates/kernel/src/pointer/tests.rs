@@ -5,7 +5,10 @@ use crate::entry::EntryResult;
 use crate::ids::{CallId, Millis};
 use serde_json::json;
 
-struct Fixture;
+struct Fixture {
+    input: Value,
+    budget: Budget,
+}
 
 fn entry(step: &str, output: Value) -> Arc<Entry> {
     let output = Arc::new(Datum::inline(output, Origin::Call(CallId(1))));
@@ -17,6 +20,17 @@ fn entry(step: &str, output: Value) -> Arc<Entry> {
         arguments: Arc::new(json!({})),
         result: EntryResult::Output(output),
     })
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::over(json!({"items": ["a", "b"]}), 1_000)
+    }
+
+    /// With this input, and a budget of so many nodes.
+    fn over(input: Value, nodes: usize) -> Self {
+        Self { input, budget: Budget::new(nodes) }
+    }
 }
 
 impl View for Fixture {
@@ -35,7 +49,7 @@ impl View for Fixture {
         Datum::inline(json!({"sum": 3}), Origin::Join)
     }
     fn input(&self) -> Arc<Datum> {
-        Arc::new(Datum::inline(json!({"items": ["a", "b"]}), Origin::Input))
+        Arc::new(Datum::inline(self.input.clone(), Origin::Input))
     }
     fn recent(&self, index: usize) -> Recent {
         match index {
@@ -53,11 +67,14 @@ impl View for Fixture {
     fn history(&self, step: Option<&StepId>) -> Option<Arc<Value>> {
         step.map(|_| Arc::new(json!([{"planStepId": "s1", "result": {"output": 9}}])))
     }
+    fn budget(&self) -> &Budget {
+        &self.budget
+    }
 }
 
 fn value(text: &str) -> Option<Value> {
     let pointer = Pointer::parse(text, false).unwrap();
-    pointer.resolve(&Fixture).unwrap().map(|selected| selected.value)
+    pointer.resolve(&Fixture::new()).unwrap().map(|selected| selected.value)
 }
 
 #[test]
@@ -107,10 +124,11 @@ fn any_other_query_yields_an_array() {
 fn history_queries_ask_the_store() {
     let all = Pointer::parse("$.history[?(@.planStepId=='s1')].result.output", true).unwrap();
     assert_eq!(all.target, Target::History(Some("s1".into())));
-    assert_eq!(all.resolve(&Fixture).unwrap().unwrap().value, json!([9]));
+    assert_eq!(all.resolve(&Fixture::new()).unwrap().unwrap().value, json!([9]));
     for text in ["$.history", "$.history[*]", "$.history[-1:]", "$.history[1].result"] {
         let pointer = Pointer::parse(text, false).unwrap();
-        assert_eq!(pointer.resolve(&Fixture), Err(Want::History(None)), "{text}");
+        let want = Err(Stop::Want(Want::History(None)));
+        assert_eq!(pointer.resolve(&Fixture::new()), want, "{text}");
     }
 }
 
@@ -121,7 +139,7 @@ fn what_cannot_be_read_says_why() {
         ("$", "$.context, $.history or $.promptInput"),
         ("$.contxt.sum", "there is no `$.contxt`"),
         ("$.context.rows[?@.n == $.promptInput.n]", "not at `$`"),
-        ("$.context.rows[", "parser error"),
+        ("$.context.rows[", "expected a name in quotes"),
     ] {
         let error = Pointer::parse(text, false).unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");

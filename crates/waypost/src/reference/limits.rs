@@ -23,6 +23,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("context_keys_max", "How many keys a context may hold."),
     ("history_query_max", "How many entries a history query looks at."),
+    (
+        "pointer_nodes_max",
+        "How many nodes of JSON the pointers of one step visit, compare and copy, 64 bytes of \
+         text being one.",
+    ),
     ("step_visits_max", "How often one step may be entered by jumps in one frame."),
     ("loop_items_max", "How many items a loop takes."),
     ("loop_concurrency_max", "How many iterations of one loop run at the same time."),
