@@ -10,7 +10,8 @@ use crate::plan::flow::{load_text, load_value, reload};
 use crate::plan::mistake::Mistake;
 use crate::plan::read::Origin;
 use crate::plan::source::{DEPTH_MAX, Node, is_deeper};
-use crate::plan::{Expr, ListPlace, Plan, StepKind};
+use crate::plan::{Expr, ListPlace, Plan, StepKind, Text};
+use crate::pointer::Rest;
 use crate::schema::{Misfit, Schemas};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -702,6 +703,25 @@ fn the_seeds_plan_is_taken_as_it_stands() {
     assert!(matches!(&call.arguments, Expr::Object(fields) if fields.len() == 2));
     let again = reload(&plan.source).unwrap();
     assert_eq!(format!("{again:?}"), format!("{plan:?}"));
+}
+
+#[test]
+fn a_pinned_plan_keeps_a_pointer_that_is_refused_now() {
+    let deep = format!("$.promptInput{}{}", "[?@".repeat(40), "]".repeat(40));
+    let source = json!({"planId": "t/p", "description": "deep", "startStepId": "end", "steps": [
+        {"id": "end", "type": "final_response", "message": {"jsonPath": deep}},
+    ]});
+    let (origin, limits) = (Origin::default(), Limits::default());
+    let loaded = surrounded(|around| load_value(&source, &origin, &limits, around));
+    let Err(mistakes) = loaded else { panic!("{deep} was loaded") };
+    let places: Vec<&str> = mistakes.iter().map(|mistake| mistake.pointer.as_str()).collect();
+    assert_eq!(places, ["/steps/0/message/jsonPath"], "{mistakes:?}");
+    let plan = reload(&source, &limits).unwrap();
+    let StepKind::Final { message: Text::Expr(Expr::Pointer(pointing)) } = &plan.steps[0].kind
+    else {
+        panic!("{plan:?}")
+    };
+    assert!(matches!(pointing.pointer.rest, Rest::Unreadable(_)), "{plan:?}");
 }
 
 const EXAMPLE: &str = r#"planId: trade/example

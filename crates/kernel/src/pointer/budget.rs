@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 /// So many bytes of a text are charged as one node.
 const TEXT_BYTES: usize = 64;
-/// A map reserves room for several fields, even if it has one.
+/// A map with one field has room for several.
 const MAP_NODES: usize = 12;
 /// How deep a value that a pointer copies may nest. JSON that nests deeper cannot be read again,
 /// and cloning or dropping it recurses.
@@ -59,7 +59,7 @@ impl Budget {
                     open.extend(items.iter().map(|item| (item, depth + 1)));
                 }
                 Value::Object(fields) => {
-                    self.charge(MAP_NODES)?;
+                    self.charge(if fields.is_empty() { 0 } else { MAP_NODES })?;
                     for (key, field) in fields {
                         self.charge_text(key.len())?;
                         open.push((field, depth + 1));

@@ -1,8 +1,12 @@
-//! What pointers mean, spelling by spelling.
+//! What pointers mean, spelling by spelling, and where they end.
+
+mod oracle;
 
 use super::*;
 use crate::entry::EntryResult;
 use crate::ids::{CallId, Millis};
+use crate::limits::Limits;
+use crate::pointer::syntax::NESTING_MAX;
 use serde_json::json;
 
 struct Fixture {
@@ -83,6 +87,7 @@ fn a_singular_query_yields_its_node_as_it_is() {
     assert_eq!(value("$.context.one"), Some(json!([7])));
     assert_eq!(value("$.context['one'][0]"), Some(json!(7)));
     assert_eq!(value("$.context.one[-1]"), Some(json!(7)));
+    assert_eq!(value(r#"$.context [ "su\u006d" ]"#), Some(json!(3)));
     assert_eq!(value("$.context.math::add_result"), Some(json!(5)));
     assert_eq!(value("$.context.a-b.x"), Some(Value::Null));
     assert_eq!(value("$.context.missing"), None);
@@ -144,4 +149,155 @@ fn what_cannot_be_read_says_why() {
         let error = Pointer::parse(text, false).unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");
     }
+}
+
+fn parentheses(levels: usize) -> String {
+    format!("$.promptInput[?{}@{}]", "(".repeat(levels), ")".repeat(levels))
+}
+
+fn filters(levels: usize) -> String {
+    format!("$.promptInput{}{}", "[?@".repeat(levels), "]".repeat(levels))
+}
+
+fn functions(levels: usize) -> String {
+    format!("$.promptInput[?{}@{} == 1]", "length(".repeat(levels), ")".repeat(levels))
+}
+
+#[test]
+fn what_is_too_long_or_nests_too_deep_is_refused() {
+    let deep = "filters, parentheses and functions nest deeper than 32 levels";
+    for text in [
+        parentheses(1_030),
+        filters(510),
+        functions(900),
+        // A filter is a level itself.
+        parentheses(NESTING_MAX),
+        filters(NESTING_MAX + 1),
+        functions(NESTING_MAX),
+    ] {
+        let bad = Pointer::parse(&text, false).unwrap_err();
+        assert_eq!(bad, BadPointer { text: shown(&text), why: deep.to_owned() });
+        assert!(bad.text.chars().count() <= SHOWN_CHARS_MAX + 2, "{bad}");
+    }
+    for text in [parentheses(NESTING_MAX - 1), filters(NESTING_MAX), functions(NESTING_MAX - 1)] {
+        assert!(Pointer::parse(&text, false).is_ok(), "{text}");
+    }
+    for text in [parentheses(100_000), filters(100_000)] {
+        let why = format!("it has {} bytes, more than 8192", text.len());
+        let bad = Pointer::parse(&text, false).unwrap_err();
+        assert_eq!(bad, BadPointer { text: shown(&text), why });
+    }
+}
+
+fn fault(pointer: &Pointer, fixture: &Fixture) -> Fault {
+    match pointer.resolve(fixture) {
+        Err(Stop::Fault(fault)) => fault,
+        other => panic!("{}: {other:?}", pointer.text),
+    }
+}
+
+fn refused(text: &str, why: &str) -> Fault {
+    let message = format!("pointer `{text}` cannot be resolved: {why}");
+    let hint = "select less, or raise `pointer_nodes_max` in [limits]";
+    Fault::new("PointerError", message).hint(hint)
+}
+
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!([inner]))
+}
+
+#[test]
+fn what_looks_at_too_much_is_a_fault() {
+    let long = "x".repeat(100_000);
+    let cube = json!(vec![vec![vec![1; 20]; 20]; 20]);
+    for (text, input) in [
+        ("$.promptInput..*..*..*..*..*..*".to_owned(), nested(55)),
+        ("$.promptInput".to_owned(), json!(vec![0; 2_000])),
+        ("$.promptInput[*]".to_owned(), json!(vec![0; 2_000])),
+        ("$.promptInput[::2]".to_owned(), json!(vec![0; 2_000])),
+        (format!("$.promptInput[0{}]", ",0".repeat(90)), json!([vec![0; 20]])),
+        ("$.promptInput[?@[?@[?@]]]".to_owned(), cube.clone()),
+        ("$.promptInput[?count(@..*) > 0]".to_owned(), cube),
+        ("$.promptInput[?@ == @]".to_owned(), json!([long])),
+        ("$.promptInput[?@ < @]".to_owned(), json!([long])),
+        ("$.promptInput[?length(@) > 0]".to_owned(), json!([long])),
+        (format!("$.promptInput[?{}@ == 2]", "@ == 1 || ".repeat(90)), json!(vec![0; 20])),
+    ] {
+        let pointer = Pointer::parse(&text, false).unwrap();
+        let came = fault(&pointer, &Fixture::over(input, 1_000));
+        assert_eq!(came, refused(&shown(&text), "it looks at more than 1000 nodes"));
+    }
+}
+
+#[test]
+fn all_pointers_of_a_decision_share_one_budget() {
+    let fixture = Fixture::over(json!(vec![0; 600]), 1_000);
+    let pointer = Pointer::parse("$.promptInput", false).unwrap();
+    let first = pointer.resolve(&fixture).unwrap().unwrap();
+    assert_eq!(first.value, json!(vec![0; 600]));
+    let second = fault(&pointer, &fixture);
+    assert_eq!(second, refused("$.promptInput", "it looks at more than 1000 nodes"));
+}
+
+#[test]
+fn what_nests_too_deep_to_be_stored_is_a_fault() {
+    let all = Pointer::parse("$.promptInput..*", false).unwrap();
+    let selected = all.resolve(&Fixture::over(nested(120), 100_000)).unwrap().unwrap();
+    assert_eq!(selected.value.as_array().unwrap().len(), 120);
+    let whole = Pointer::parse("$.promptInput", false).unwrap();
+    let why = "what it selects nests deeper than 128 levels";
+    assert_eq!(fault(&whole, &Fixture::over(nested(200), 100_000)), refused("$.promptInput", why));
+}
+
+#[test]
+fn a_regular_expression_is_charged_by_what_it_costs() {
+    let texts = json!(["ab", "b\n", 7, ""]);
+    for (text, expected) in [
+        ("$.promptInput[?search(@, 'b')]", json!(["ab", "b\n"])),
+        ("$.promptInput[?match(@, 'b.')]", json!([])),
+        ("$.promptInput[?match(@, '')]", json!([""])),
+        ("$.promptInput[?search(@, '(')]", json!([])),
+        ("$.promptInput[?search(@, 7)]", json!([])),
+    ] {
+        let pointer = Pointer::parse(text, false).unwrap();
+        let came = pointer.resolve(&Fixture::over(texts.clone(), 200_000)).unwrap().unwrap();
+        assert_eq!(came.value, expected, "{text}");
+    }
+    let long = json!(["ab".repeat(50_000)]);
+    for (text, why) in [
+        ("$.promptInput[?match(@, '[ab]*a[ab]{400}')]", "it looks at more than 1000000 nodes"),
+        (r"$.promptInput[?search(@, '\\w{500}')]", "its regular expression is too large"),
+        ("$.promptInput[?search(@, @)]", "its regular expression is too large"),
+    ] {
+        let pointer = Pointer::parse(text, false).unwrap();
+        let came = fault(&pointer, &Fixture::over(long.clone(), 1_000_000));
+        assert_eq!(came, refused(text, why));
+    }
+}
+
+#[test]
+fn the_largest_bodies_can_be_searched() {
+    let rows: Value = (0..50_000)
+        .map(|id| json!({"id": id, "name": "row", "tags": ["a", "b"], "price": {"value": 1}}))
+        .collect();
+    for text in [
+        "$.promptInput..price..value",
+        "$.promptInput[?@.price.value >= 1].id",
+        "$.promptInput[?search(@.name, 'ow')].id",
+    ] {
+        let pointer = Pointer::parse(text, false).unwrap();
+        let fixture = Fixture::over(rows.clone(), Limits::default().pointer_nodes_max);
+        let came = pointer.resolve(&fixture).unwrap().unwrap();
+        assert_eq!(came.value.as_array().unwrap().len(), 50_000, "{text}");
+    }
+}
+
+#[test]
+fn a_pointer_that_cannot_be_read_any_more_is_a_fault() {
+    let text = filters(NESTING_MAX + 1);
+    let pointer = Pointer::unreadable(Pointer::parse(&text, false).unwrap_err());
+    let why = "filters, parentheses and functions nest deeper than 32 levels";
+    let expected = Fault::new("PointerError", format!("pointer `{text}` cannot be read: {why}"))
+        .hint("correct the plan and start a new run");
+    assert_eq!(fault(&pointer, &Fixture::new()), expected);
 }
