@@ -20,6 +20,7 @@ mod seed001;
 mod seed001_misuse;
 mod seed004;
 mod refusals;
+mod pointers;
 mod rpc;
 mod rest_provider;
 mod rules;
