@@ -44,7 +44,7 @@ impl Evaluation<'_> {
 
     /// The node that names and indexes lead to.
     pub(super) fn at<'v>(
-        &mut self,
+        &self,
         path: &[Segment],
         start: &'v Value,
     ) -> Result<Option<&'v Value>, String> {
