@@ -48,16 +48,21 @@ pub fn load_value(
 /// gone by now, so it is only read; and the limits of today do not apply to it, so that whoever
 /// lowers one stops no run that is under way.
 pub fn reload(source: &Value) -> Result<Plan, Vec<Mistake>> {
-    read_made(source, &Limits::unbounded_plans())
+    let node = shallow(source)?;
+    read_pinned_plan(&node, &Limits::unbounded_plans())
 }
 
 /// Reads a plan that we made ourselves, out of a pipeline or for one call: its surroundings were
 /// checked with what it was made of.
 pub fn read_made(source: &Value, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
+    read_plan(&shallow(source)?, &Origin::default(), limits).map(|(plan, _)| plan)
+}
+
+fn shallow(source: &Value) -> Result<Node, Vec<Mistake>> {
     if is_deeper(source, DEPTH_MAX) {
         return Err(vec![Subject::PLAN.too_deep()]);
     }
-    read_pinned_plan(&Node::from_value(source), limits)
+    Ok(Node::from_value(source))
 }
 
 /// How a step is left.
