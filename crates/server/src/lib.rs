@@ -21,6 +21,7 @@ mod rate;
 mod zones;
 mod gateway;
 mod counted;
+mod connections;
 mod doors;
 mod sending;
 mod trace;
@@ -41,6 +42,7 @@ mod pipelines;
 mod assemble;
 mod reload;
 mod watch;
+mod socket;
 mod serve;
 
 pub use assemble::{

@@ -3,12 +3,17 @@
 //! everybody, on a pipe the one client that started it.
 
 use crate::assemble::Assembled;
+use crate::connections::{Connections, Line};
 use crate::mcp::stdio;
+use crate::socket::{Answer, Socket};
 use axum::Router;
 use engine::Engine;
-use futures::future::{join_all, select};
+use futures::future::{Either, join, join_all, select};
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use kernel::contracts::Spawn;
@@ -19,16 +24,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many connections are open at the same time; more wait in the system's queue.
-const CONNECTIONS_MAX: usize = 10_000;
-/// How long a connection may take to send a request's head; an idle one is closed after it too.
-const HEAD_WAIT: Duration = Duration::from_secs(75);
+/// How many bytes of a request or of an answer one connection holds: also the size of a request's
+/// head.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// How long requests may go on after the server was told to stop.
 const DRAIN_MS: u64 = 3_000;
 /// How long to wait when the system gives no more sockets.
 const ACCEPT_PAUSE_MS: u64 = 50;
+/// How often connections are looked at that have waited too long.
+const TICK_MS: u64 = 1_000;
+/// What the system says when it has no more descriptors: `ENFILE` and `EMFILE`.
+const NO_DESCRIPTORS: [i32; 2] = [23, 24];
 
 /// Serves until `shutdown` is done, then ends in good order.
 pub async fn serve(
@@ -37,16 +44,18 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let stopper = assembled.stopper();
-    let Assembled { router, engine, doors, spawn, ports, .. } = assembled;
+    let Assembled { router, engine, doors, spawn, ports, connections_max, .. } = assembled;
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = Connections::new(connections_max);
     {
-        let floor = Floor { engine: &engine, spawn: spawn.as_ref(), graceful: &graceful, places };
+        let floor =
+            Floor { engine: &engine, spawn: spawn.as_ref(), graceful: &graceful, connections };
         let own = ports.into_iter().map(|port| (port.listener, port.router));
         let entries = std::iter::once((listener, router)).chain(own);
         let accepting = entries.map(|(listener, router)| floor.accept_all(listener, router));
+        let serving = join(join_all(accepting), floor.close_late_ones());
         // Listeners are closed with what accepts on them.
-        drop(select(Box::pin(join_all(accepting)), pin!(shutdown)).await);
+        drop(select(Box::pin(serving), pin!(shutdown)).await);
     }
     doors.close();
     let drained = engine::timeout(engine.clock().as_ref(), DRAIN_MS, graceful.shutdown()).await;
@@ -61,7 +70,7 @@ struct Floor<'a> {
     engine: &'a Engine,
     spawn: &'a dyn Spawn,
     graceful: &'a GracefulShutdown,
-    places: Arc<Semaphore>,
+    connections: Arc<Connections>,
 }
 
 impl Floor<'_> {
@@ -69,29 +78,69 @@ impl Floor<'_> {
     async fn accept_all(&self, listener: TcpListener, router: Router) {
         let service = TowerToHyperService::new(router);
         loop {
-            let (stream, place) = match accept(&listener, &self.places).await {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    pause(self.engine).await;
-                    continue;
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    // Taken in first: only somebody who is there closes another's connection.
+                    let line = Arc::new(self.connections.enter().await);
+                    self.begin(stream, line, service.clone());
                 }
-            };
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_WAIT)
-                .serve_connection(TokioIo::new(stream), service.clone());
-            let connection = self.graceful.watch(connection);
-            self.spawn.task(
-                "connection",
-                Box::pin(async move {
-                    let _place = place;
-                    if let Err(error) = connection.await {
+                Err(error) => self.not_accepted(&error).await,
+            }
+        }
+    }
+
+    /// Answers one connection until it ends or is closed.
+    fn begin(&self, stream: TcpStream, line: Arc<Line>, service: TowerToHyperService<Router>) {
+        // Answers are small and waited for. A socket that refuses this is gone already.
+        let _ = stream.set_nodelay(true);
+        let answering = line.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let work = answering.work();
+            let answered = service.call(request);
+            async move { answered.await.map(|answer| answer.map(|body| Answer::new(body, work))) }
+        });
+        let connection = http1::Builder::new()
+            // `Connections` has shorter times, and one timer for all.
+            .header_read_timeout(None::<Duration>)
+            .max_buf_size(BUFFER_BYTES_MAX)
+            .serve_connection(TokioIo::new(Socket::new(stream, line.clone())), service);
+        let connection = self.graceful.watch(connection);
+        self.spawn.task(
+            "connection",
+            Box::pin(async move {
+                // The connection goes first: a request that is there already is answered.
+                match select(pin!(connection), pin!(line.hung_up())).await {
+                    Either::Left((Ok(()), _)) => {}
+                    Either::Left((Err(error), _)) => {
                         tracing::trace!(%error, "a connection broke");
                     }
-                }),
-            );
+                    Either::Right(_) => tracing::trace!("a connection was idle or unread"),
+                }
+            }),
+        );
+    }
+
+    async fn not_accepted(&self, error: &io::Error) {
+        if error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code)) {
+            self.connections.make_room();
         }
+        if self.connections.may_tell() {
+            tracing::warn!(%error, "a connection could not be accepted");
+        }
+        self.pause(ACCEPT_PAUSE_MS).await;
+    }
+
+    /// Closes connections whose clients take too long, until it is dropped.
+    async fn close_late_ones(&self) {
+        loop {
+            self.pause(TICK_MS).await;
+            self.connections.tick();
+        }
+    }
+
+    async fn pause(&self, ms: u64) {
+        let clock = self.engine.clock();
+        clock.sleep_until(clock.now().plus_ms(ms)).await;
     }
 }
 
@@ -104,20 +153,4 @@ where
     let stopper = assembled.stopper();
     stdio::serve(assembled.door, input, output).await;
     stopper.stop().await;
-}
-
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    // Answers are small and waited for.
-    stream.set_nodelay(true)?;
-    Ok((stream, place))
-}
-
-async fn pause(engine: &Engine) {
-    let clock = engine.clock();
-    clock.sleep_until(clock.now().plus_ms(ACCEPT_PAUSE_MS)).await;
 }

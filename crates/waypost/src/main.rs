@@ -13,6 +13,7 @@ mod dotenv;
 mod environment;
 mod logs;
 mod signals;
+mod descriptors;
 mod folder;
 mod sse;
 mod client;

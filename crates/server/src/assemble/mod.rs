@@ -9,6 +9,7 @@ mod check;
 
 use crate::auth::{Entrance, REALM};
 use crate::config::{Config, ServerConfig};
+use crate::connections::{CONNECTIONS_MAX, connections_within};
 use crate::doors::{Doors, Shared, SinkFacts};
 use crate::gateway::{Gateway, GatewayParts, left_out, stored_entries};
 use crate::mcp::door::Door;
@@ -64,6 +65,8 @@ pub struct Assembled {
     pub(crate) spawn: Arc<dyn Spawn>,
     /// The ports of pipelines that are open.
     pub(crate) ports: Vec<OpenPort>,
+    /// How many connections are open at the same time.
+    pub(crate) connections_max: usize,
 }
 
 impl Assembled {
@@ -74,6 +77,12 @@ impl Assembled {
             ports::open(&self.doors, server).await?.into_iter().unzip();
         self.ports.extend(opened);
         Ok(shown)
+    }
+
+    /// Takes only as many connections as fit where the process may have so many descriptors: the
+    /// store needs some of them.
+    pub fn limit_descriptors(&mut self, descriptors: u64) {
+        self.connections_max = connections_within(descriptors);
     }
 
     /// What ends it in good order, also for whoever serves it no more.
@@ -191,10 +200,10 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let doors = Doors::new(engine.clone(), entrance, gateway).talking_to(agents.default);
     let doors = Arc::new(doors.seen_by(telemetry).sending_to(sinks));
     let shelves = (extra.shelves, own_shelf(setup.only_extra, &engine));
-    let door = Door::new(doors.clone(), shelves, key, spawn.clone());
-    let door = Arc::new(door.lenient(mcp.lenient));
+    let door = Arc::new(Door::new(doors.clone(), shelves, key, spawn.clone()).lenient(mcp.lenient));
     let router = router(doors.clone(), door.clone(), extra.routes);
-    Ok(Assembled { router, engine, warnings, doors, door, spawn, ports: Vec::new() })
+    let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
+    Ok(Assembled { router, engine, warnings, doors, door, spawn, ports, connections_max })
 }
 
 /// Time, randomness and tasks of this machine.

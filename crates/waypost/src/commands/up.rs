@@ -4,6 +4,7 @@ use crate::address;
 use crate::assembly::{Keys, assemble};
 use crate::client::DEFAULT_SERVER;
 use crate::context::Context;
+use crate::descriptors;
 use crate::exit::{Exit, Failure};
 use crate::logs::LogFormat;
 use crate::place::project_folder;
@@ -101,6 +102,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     let output = context.output;
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let (mut stop, stop_again) = (Signals::listen()?, Signals::listen()?);
+    let descriptors = descriptors::raise();
     let (mut project, data) = sources(context, args.kept())?;
     for file in &args.pipeline {
         project.add_pipeline(file).map_err(|error| unusable(&error))?;
@@ -120,6 +122,9 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
         assembled = progress.told_if_slow(STARTING, starting) => assembled?,
         () = stop.next() => return Ok(Exit::Ok),
     };
+    if let Some(limit) = descriptors {
+        assembled.limit_descriptors(limit);
+    }
     let ports = match assembled.open_ports(address).await {
         Ok(ports) => ports,
         Err(error) => {

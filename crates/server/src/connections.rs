@@ -1,0 +1,430 @@
+//! The connections that are open: how many there may be, and which of them has to go. One that
+//! works for a request stays. One that waits for its client may do so for a limited time, and when
+//! all places are taken, the connection that has waited longest makes room for a new one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// How many connections are open at the same time, however many descriptors there are.
+pub(crate) const CONNECTIONS_MAX: usize = 10_000;
+/// There are at least so many, however few descriptors there are.
+const CONNECTIONS_MIN: usize = 8;
+/// How many descriptors are kept for the store, upstream servers and files.
+const DESCRIPTORS_RESERVED: u64 = 256;
+
+/// How long a new connection may take to send its first byte.
+const FIRST_BYTE_WAIT_S: u64 = 10;
+/// How long the rest of a request's head may take after its first byte.
+const HEAD_WAIT_S: u64 = 30;
+/// How long a connection stays open between two requests.
+const IDLE_WAIT_S: u64 = 75;
+/// How long a client may read nothing of an answer that is on its way.
+const UNREAD_WAIT_S: u64 = 30;
+/// How often it is logged that the system gives no more sockets.
+const TOLD_EVERY_S: u64 = 5;
+
+/// How many connections fit where the process may have so many descriptors.
+pub(crate) fn connections_within(descriptors: u64) -> usize {
+    let free = descriptors - DESCRIPTORS_RESERVED.min(descriptors / 4);
+    usize::try_from(free).unwrap_or(usize::MAX).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}
+
+/// What a connection waits for its client to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    /// To send anything at all.
+    FirstByte,
+    /// To send the rest of a request's head.
+    Head,
+    /// To send another request.
+    Request,
+    /// To read an answer.
+    Reading,
+}
+
+impl Awaited {
+    fn seconds(self) -> u64 {
+        match self {
+            Self::FirstByte => FIRST_BYTE_WAIT_S,
+            Self::Head => HEAD_WAIT_S,
+            Self::Request => IDLE_WAIT_S,
+            Self::Reading => UNREAD_WAIT_S,
+        }
+    }
+
+    /// Whether nothing is lost if the connection is closed: no request is being answered.
+    fn is_idle(self) -> bool {
+        self != Self::Reading
+    }
+}
+
+/// The connections of all listeners.
+pub(crate) struct Connections {
+    max: usize,
+    state: Mutex<State>,
+    /// Told when a place may have become free, or a connection can be closed.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Seconds since the start. They are counted and not read from a clock, which can be set back.
+    second: u64,
+    /// When it was last logged that no connection can be accepted.
+    told: Option<u64>,
+    /// The last number that was given to a connection or a wait.
+    numbers: u64,
+    open: HashMap<u64, Open>,
+    /// The connections that wait for their clients, longest first.
+    waits: BTreeMap<u64, Wait>,
+}
+
+/// An open connection.
+struct Open {
+    /// What it waits for; nothing while it works for a request.
+    stage: Option<Awaited>,
+    /// The socket takes no more of what is to be sent.
+    stalled: bool,
+    /// Its number among the waits.
+    wait: Option<u64>,
+    /// It is to be closed, unless a request comes first.
+    leaving: bool,
+    hang_up: Arc<Notify>,
+}
+
+impl Open {
+    fn awaited(&self) -> Option<Awaited> {
+        if self.stalled { Some(Awaited::Reading) } else { self.stage }
+    }
+}
+
+/// A connection that waits.
+struct Wait {
+    connection: u64,
+    /// The second from which on it has waited too long.
+    due: u64,
+    idle: bool,
+}
+
+impl Connections {
+    /// Places for so many.
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { max, state: Mutex::default(), changed: Notify::new() })
+    }
+
+    /// A place for one more. Where all are taken, the connection that has been idle longest is
+    /// closed; where none is idle, this waits.
+    pub(crate) async fn enter(self: &Arc<Self>) -> Line {
+        let mut asked = None;
+        loop {
+            // Made before the look, so that no change after it is missed.
+            let changed = self.changed.notified();
+            if let Some(line) = self.try_enter(&mut asked) {
+                return line;
+            }
+            changed.await;
+        }
+    }
+
+    /// A place, if there is one; else a connection is asked to leave, unless the one that was asked
+    /// before still has to.
+    fn try_enter(self: &Arc<Self>, asked: &mut Option<u64>) -> Option<Line> {
+        let mut state = self.state();
+        if state.open.len() < self.max {
+            let (number, hang_up) = state.enter();
+            return Some(Line { connections: self.clone(), number, hang_up });
+        }
+        if !asked.is_some_and(|connection| state.is_leaving(connection)) {
+            *asked = state.close_longest_idle();
+        }
+        None
+    }
+
+    /// Closes the connection that has been idle longest, because the system has no more
+    /// descriptors.
+    pub(crate) fn make_room(&self) {
+        self.state().close_longest_idle();
+    }
+
+    /// A second has passed: closes what has waited too long.
+    pub(crate) fn tick(&self) {
+        let mut state = self.state();
+        state.second += 1;
+        let second = state.second;
+        let due = state.waits.iter().filter(|(_, wait)| wait.due <= second);
+        let due: Vec<u64> = due.map(|(number, _)| *number).collect();
+        for number in due {
+            state.close(number);
+        }
+    }
+
+    /// Whether it is time to log once more that no connection can be accepted.
+    pub(crate) fn may_tell(&self) -> bool {
+        let mut state = self.state();
+        let second = state.second;
+        let may = state.told.is_none_or(|told| second >= told + TOLD_EVERY_S);
+        if may {
+            state.told = Some(second);
+        }
+        may
+    }
+
+    fn change(&self, connection: u64, change: impl FnOnce(&mut Open)) {
+        let is_full = {
+            let mut state = self.state();
+            state.change(connection, change);
+            state.open.len() >= self.max
+        };
+        if is_full {
+            self.changed.notify_waiters();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn enter(&mut self) -> (u64, Arc<Notify>) {
+        let (number, hang_up) = (self.number(), Arc::new(Notify::new()));
+        let open = Open {
+            stage: None,
+            stalled: false,
+            wait: None,
+            leaving: false,
+            hang_up: hang_up.clone(),
+        };
+        self.open.insert(number, open);
+        self.change(number, |open| open.stage = Some(Awaited::FirstByte));
+        (number, hang_up)
+    }
+
+    /// Changes a connection. Its wait begins anew only if it waits for something else.
+    fn change(&mut self, connection: u64, change: impl FnOnce(&mut Open)) {
+        let number = self.number();
+        let Some(open) = self.open.get_mut(&connection) else { return };
+        let before = open.awaited();
+        change(open);
+        let now = open.awaited();
+        if now == before {
+            return;
+        }
+        if let Some(wait) = open.wait.take() {
+            self.waits.remove(&wait);
+        }
+        match now {
+            Some(awaited) => {
+                let (due, idle) = (self.second + awaited.seconds(), awaited.is_idle());
+                self.waits.insert(number, Wait { connection, due, idle });
+                open.wait = Some(number);
+            }
+            // A request came just before it was closed, or its client reads again.
+            None => open.leaving = false,
+        }
+    }
+
+    fn is_leaving(&self, connection: u64) -> bool {
+        self.open.get(&connection).is_some_and(|open| open.leaving)
+    }
+
+    /// The connection that is to be closed, if there is an idle one.
+    fn close_longest_idle(&mut self) -> Option<u64> {
+        let (number, _) = self.waits.iter().find(|(_, wait)| wait.idle)?;
+        self.close(*number)
+    }
+
+    /// Closes the connection with this wait.
+    fn close(&mut self, wait: u64) -> Option<u64> {
+        let connection = self.waits.remove(&wait)?.connection;
+        let open = self.open.get_mut(&connection)?;
+        open.wait = None;
+        open.leaving = true;
+        open.hang_up.notify_one();
+        Some(connection)
+    }
+
+    fn leave(&mut self, connection: u64) {
+        let left = self.open.remove(&connection);
+        if let Some(wait) = left.and_then(|open| open.wait) {
+            self.waits.remove(&wait);
+        }
+    }
+}
+
+/// A connection's place. It is free again when this is dropped.
+pub(crate) struct Line {
+    connections: Arc<Connections>,
+    number: u64,
+    hang_up: Arc<Notify>,
+}
+
+impl Line {
+    /// The client sent something.
+    pub(crate) fn heard(&self) {
+        self.connections.change(self.number, |open| {
+            if matches!(open.stage, Some(Awaited::FirstByte | Awaited::Request)) {
+                open.stage = Some(Awaited::Head);
+            }
+        });
+    }
+
+    /// Whether the socket takes no more of what is to be sent.
+    pub(crate) fn stalled(&self, stalled: bool) {
+        self.connections.change(self.number, |open| open.stalled = stalled);
+    }
+
+    /// A request is here; it is worked for until the guard is dropped.
+    pub(crate) fn work(self: &Arc<Self>) -> Work {
+        self.connections.change(self.number, |open| open.stage = None);
+        Work(self.clone())
+    }
+
+    /// Waits until the connection is to be closed.
+    pub(crate) async fn hung_up(&self) {
+        loop {
+            self.hang_up.notified().await;
+            if self.connections.state().is_leaving(self.number) {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.connections.state().leave(self.number);
+        self.connections.changed.notify_waiters();
+    }
+}
+
+/// A request that is worked for: its connection is not idle.
+pub(crate) struct Work(Arc<Line>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let Line { connections, number, .. } = &*self.0;
+        connections.change(*number, |open| open.stage = Some(Awaited::Request));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    fn opened(connections: &Arc<Connections>) -> Arc<Line> {
+        Arc::new(connections.enter().now_or_never().expect("a place"))
+    }
+
+    fn is_hung_up(line: &Line) -> bool {
+        line.hung_up().now_or_never().is_some()
+    }
+
+    fn pass(connections: &Connections, seconds: u64) {
+        for _ in 0..seconds {
+            connections.tick();
+        }
+    }
+
+    #[test]
+    fn some_descriptors_are_kept_for_the_store() {
+        let all = [0, 8, 100, 1_024, 4_096, 10_256, 1_048_576, u64::MAX];
+        let fit = all.map(connections_within);
+        assert_eq!(fit, [8, 8, 75, 768, 3_840, 10_000, 10_000, 10_000]);
+    }
+
+    #[test]
+    fn the_connection_that_is_idle_longest_makes_room() {
+        let connections = Connections::new(3);
+        let lines = [(); 3].map(|()| opened(&connections));
+        // The first one is answered, so the second has been silent for longest.
+        drop(lines[0].work());
+        let mut entering = Box::pin(connections.enter());
+        assert!(entering.as_mut().now_or_never().is_none());
+        assert_eq!(lines.each_ref().map(|line| is_hung_up(line)), [false, true, false]);
+        let [first, second, third] = lines;
+        drop(second);
+        assert!(entering.now_or_never().is_some(), "its place is free");
+        drop((first, third));
+    }
+
+    #[test]
+    fn a_connection_that_works_is_not_closed_and_whoever_comes_waits() {
+        let connections = Connections::new(1);
+        let line = opened(&connections);
+        let work = line.work();
+        let mut entering = Box::pin(connections.enter());
+        assert!(entering.as_mut().now_or_never().is_none());
+        pass(&connections, 1_000);
+        assert!(!is_hung_up(&line));
+        drop(work);
+        assert!(entering.as_mut().now_or_never().is_none());
+        assert!(is_hung_up(&line));
+    }
+
+    #[test]
+    fn a_request_that_comes_just_before_the_end_is_answered() {
+        let connections = Connections::new(2);
+        let (asked, other) = (opened(&connections), opened(&connections));
+        let mut entering = Box::pin(connections.enter());
+        assert!(entering.as_mut().now_or_never().is_none());
+        let work = asked.work();
+        assert!(!is_hung_up(&asked));
+        assert!(entering.as_mut().now_or_never().is_none());
+        assert!(is_hung_up(&other), "the next one goes instead");
+        drop(work);
+    }
+
+    #[test]
+    fn each_wait_for_a_client_has_its_own_time() {
+        let connections = Connections::new(8);
+        let [silent, head, idle, unread, working] = [(); 5].map(|()| opened(&connections));
+        head.heard();
+        drop(idle.work());
+        let answering = unread.work();
+        unread.stalled(true);
+        let work = working.work();
+        let all = [&silent, &head, &idle, &unread, &working];
+        let mut seen = Vec::new();
+        for second in 1..=IDLE_WAIT_S {
+            connections.tick();
+            // More of a head brings no more time.
+            head.heard();
+            let hung = all.iter().enumerate().filter(|(_, line)| is_hung_up(line));
+            seen.extend(hung.map(|(index, _)| (second, index)));
+        }
+        assert_eq!(seen, [(10, 0), (30, 1), (30, 3), (75, 2)]);
+        drop((answering, work));
+    }
+
+    #[test]
+    fn a_client_that_reads_again_keeps_its_connection() {
+        let connections = Connections::new(1);
+        let line = opened(&connections);
+        let work = line.work();
+        line.stalled(true);
+        pass(&connections, UNREAD_WAIT_S - 1);
+        line.stalled(false);
+        line.stalled(true);
+        pass(&connections, UNREAD_WAIT_S - 1);
+        assert!(!is_hung_up(&line));
+        connections.tick();
+        assert!(is_hung_up(&line));
+        drop(work);
+    }
+
+    #[test]
+    fn a_system_without_sockets_is_logged_now_and_then() {
+        let connections = Connections::new(1);
+        assert_eq!([connections.may_tell(), connections.may_tell()], [true, false]);
+        pass(&connections, TOLD_EVERY_S);
+        assert_eq!([connections.may_tell(), connections.may_tell()], [true, false]);
+    }
+}
