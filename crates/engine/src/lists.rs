@@ -7,8 +7,8 @@ use crate::shared::Engine;
 use kernel::ask::{Ask, Reply};
 use kernel::call::Caller;
 use kernel::contracts::{
-    AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenSessions, Page, Paged, RETENTION, SINKS,
-    SessionAsk, SessionFilter, SessionRef, SessionRun,
+    AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
+    SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun,
 };
 use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
 use kernel::projection::{HistoryItem, SessionRow};
@@ -216,6 +216,16 @@ impl Engine {
     /// the gate's to check.
     pub fn check_reply(&self, ask: &Ask, reply: &Reply) -> Result<(), BadReply> {
         kernel::reply::check(ask, reply, self.shared.schemas.as_ref())
+    }
+
+    /// A blob of the caller's realm, to be read piece by piece.
+    pub async fn open_blob(
+        &self,
+        caller: &Caller,
+        hash: &ContentHash,
+    ) -> Result<OpenBlob, Refusal> {
+        let found = self.shared.blobs.open(&caller.realm, hash).await?;
+        found.ok_or_else(|| Refusal::not_found("blob", hash))
     }
 
     /// A blob of the caller's realm.

@@ -14,6 +14,7 @@ use crate::pipeline::TallyRow;
 use crate::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use crate::trim::Trim;
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -492,12 +493,23 @@ pub trait Definitions: Send + Sync {
     fn delete<'a>(&'a self, realm: &'a RealmId, kind: &'a str, name: &'a str) -> Read<'a, bool>;
 }
 
+/// A blob that is read piece by piece.
+pub struct OpenBlob {
+    /// Its size.
+    pub bytes: u64,
+    /// Its pieces in order. The last one comes only if the hash of all of them is right.
+    pub pieces: BoxStream<'static, Result<Vec<u8>, StoreError>>,
+}
+
 /// Large values, by the hash of their content, per realm.
 pub trait Blobs: Send + Sync {
     /// Stores bytes; the blob and its folder are synced on return.
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef>;
     /// Reads bytes; their hash is checked.
     fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>>;
+    /// Opens it to be read piece by piece, for whoever passes it on: it may be large, and its reader
+    /// slow.
+    fn open<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<OpenBlob>>;
     /// Removes it, whoever names it.
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()>;
     /// Looks at so many blobs that were put, or lost a session that named them, before this, and

@@ -212,13 +212,31 @@ name_type!(
 impl ContentHash {
     /// The hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        let digest = Sha256::digest(bytes);
+        let mut hashing = Hashing::default();
+        hashing.add(bytes);
+        hashing.hash()
+    }
+}
+
+/// Makes the hash of content that comes in pieces.
+#[derive(Default)]
+pub struct Hashing(Sha256);
+
+impl Hashing {
+    /// The next piece.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of all pieces.
+    pub fn hash(self) -> ContentHash {
+        let digest = self.0.finalize();
         let mut text = String::with_capacity(64);
         for byte in digest.iter() {
             text.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
             text.push(char::from_digit(u32::from(byte & 0xf), 16).unwrap_or('0'));
         }
-        Self(text.into())
+        ContentHash(text.into())
     }
 }
 

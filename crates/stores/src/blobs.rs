@@ -9,17 +9,21 @@
 use crate::files::{Names, is_full, is_starved, make_one, parent_of};
 use crate::parts::{Fatal, Parts};
 use crate::sqlite::{Loose, LooseBlobs};
-use kernel::contracts::{Blobs, Read, StoreError};
+use futures::stream::{self, Stream, StreamExt};
+use kernel::contracts::{Blobs, OpenBlob, Read, StoreError};
 use kernel::datum::BlobRef;
-use kernel::ids::{ContentHash, Millis, RealmId};
+use kernel::ids::{ContentHash, Hashing, Millis, RealmId};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read as _, Seek, SeekFrom, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot};
 
 /// How many puts and gets wait for the blobs' thread; further callers wait for a place.
 const BLOB_QUEUE_MAX: usize = 256;
+/// How much of a blob is read at once for whoever passes it on.
+const PIECE_BYTES: u64 = 64 * 1024;
 /// A longer realm is named by its hash: file systems take 255 bytes.
 const FOLDER_NAME_BYTES_MAX: usize = 200;
 
@@ -73,16 +77,35 @@ impl FileBlobs {
         &self,
         work: impl FnOnce(&mut Shelves) -> Result<T, StoreError> + Send + 'static,
     ) -> Read<'static, T> {
-        let queue = self.queue.clone();
-        Box::pin(async move {
-            let (answer, result) = oneshot::channel();
-            let work: Work = Box::new(move |shelves: &mut Shelves| {
-                let _ = answer.send(work(shelves));
-            });
-            queue.send(Job::Files(work)).await.map_err(|_| StoreError::Closed)?;
-            result.await.unwrap_or(Err(StoreError::Closed))
-        })
+        Box::pin(perform(self.queue.clone(), work))
     }
+}
+
+/// The other pieces, each read when somebody wants it.
+fn read_on(
+    queue: mpsc::Sender<Job>,
+    rest: Rest,
+) -> impl Stream<Item = Result<Vec<u8>, StoreError>> + Send + 'static {
+    stream::try_unfold((queue, rest), |(queue, mut rest)| async move {
+        if rest.read == rest.bytes {
+            return Ok(None);
+        }
+        let reading = perform(queue.clone(), move |_| Ok((rest.piece()?, rest)));
+        let (piece, rest) = reading.await?;
+        Ok::<_, StoreError>(Some((piece, (queue, rest))))
+    })
+}
+
+async fn perform<T: Send + 'static>(
+    queue: mpsc::Sender<Job>,
+    work: impl FnOnce(&mut Shelves) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let (answer, result) = oneshot::channel();
+    let work: Work = Box::new(move |shelves: &mut Shelves| {
+        let _ = answer.send(work(shelves));
+    });
+    queue.send(Job::Files(work)).await.map_err(|_| StoreError::Closed)?;
+    result.await.unwrap_or(Err(StoreError::Closed))
 }
 
 impl Blobs for FileBlobs {
@@ -98,6 +121,19 @@ impl Blobs for FileBlobs {
     fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>> {
         let (realm, hash) = (realm.clone(), hash.clone());
         self.perform(move |shelves| shelves.get(&realm, &hash))
+    }
+
+    fn open<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<OpenBlob>> {
+        let (realm, hash) = (realm.clone(), hash.clone());
+        Box::pin(async move {
+            let opened = self.perform(move |shelves| shelves.open(&realm, hash)).await?;
+            let queue = self.queue.clone();
+            Ok(opened.map(|(first, rest)| {
+                let bytes = rest.bytes;
+                let pieces = stream::iter([Ok(first)]).chain(read_on(queue, rest)).boxed();
+                OpenBlob { bytes, pieces }
+            }))
+        })
     }
 
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
@@ -159,11 +195,28 @@ impl Shelves {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(&error)),
         };
-        if ContentHash::of(&bytes) != *hash {
-            let why = format!("blob `{hash}` is damaged on disk; restore it from a backup");
-            return Err(StoreError::Unreadable(why));
+        if ContentHash::of(&bytes) != *hash { Err(damaged(hash)) } else { Ok(Some(bytes)) }
+    }
+
+    /// The first piece of a blob, and what is left of it. A small one is whole with it, so that its
+    /// damage is known before anything is passed on.
+    fn open(
+        &self,
+        realm: &RealmId,
+        hash: ContentHash,
+    ) -> Result<Option<(Vec<u8>, Rest)>, StoreError> {
+        if !is_hash(&hash) {
+            return Ok(None);
         }
-        Ok(Some(bytes))
+        let file = self.place(realm, &hash);
+        let bytes = match fs::metadata(&file) {
+            Ok(found) => found.len(),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(&error)),
+        };
+        let mut rest = Rest { file, hash, bytes, read: 0, hashing: Hashing::default() };
+        let first = rest.piece()?;
+        Ok(Some((first, rest)))
     }
 
     /// Whether it was there.
@@ -255,6 +308,43 @@ impl Shelves {
         }
         Err(failed(&error))
     }
+}
+
+/// A blob that is read piece by piece.
+struct Rest {
+    file: PathBuf,
+    hash: ContentHash,
+    bytes: u64,
+    /// How much of it was read.
+    read: u64,
+    hashing: Hashing,
+}
+
+impl Rest {
+    /// The next piece; the last one only if the blob is what its name says. The file is opened for
+    /// each of them: slow readers would otherwise use up the descriptors.
+    fn piece(&mut self) -> Result<Vec<u8>, StoreError> {
+        let wanted = PIECE_BYTES.min(self.bytes - self.read);
+        let mut piece = Vec::with_capacity(wanted as usize);
+        let read = File::open(&self.file).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.read))?;
+            file.take(wanted).read_to_end(&mut piece)
+        });
+        read.map_err(|error| failed(&error))?;
+        self.hashing.add(&piece);
+        self.read += piece.len() as u64;
+        let is_cut = (piece.len() as u64) < wanted;
+        let is_last = self.read == self.bytes;
+        if is_cut || (is_last && mem::take(&mut self.hashing).hash() != self.hash) {
+            return Err(damaged(&self.hash));
+        }
+        Ok(piece)
+    }
+}
+
+fn damaged(hash: &ContentHash) -> StoreError {
+    let why = format!("blob `{hash}` is damaged on disk; restore it from a backup");
+    StoreError::Unreadable(why)
 }
 
 /// Whether this can be the name of a blob: a caller's text never becomes a path by itself.

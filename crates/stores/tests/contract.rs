@@ -6,6 +6,7 @@
 
 mod deliveries;
 
+use futures::StreamExt;
 use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
@@ -1027,6 +1028,48 @@ fn a_blob_is_whole_or_refused() {
     block_on(blobs.delete(&realm(), &blob.hash)).unwrap();
     block_on(blobs.delete(&realm(), &blob.hash)).unwrap();
     assert_eq!(get("r"), Ok(None));
+}
+
+#[test]
+fn a_blob_that_comes_in_pieces_never_comes_whole_if_it_is_damaged() {
+    let scene = Scene::new();
+    let blobs = &scene.opened.blobs;
+    let pieces_of = |hash: &ContentHash| -> Option<(u64, Vec<Result<Vec<u8>, StoreError>>)> {
+        let open = block_on(blobs.open(&realm(), hash)).unwrap()?;
+        Some((open.bytes, block_on(open.pieces.collect())))
+    };
+    for size in [1_usize, 64 * 1024, 64 * 1024 + 1, 300_000] {
+        let large: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        let blob = block_on(blobs.put(&realm(), large.clone())).unwrap();
+        let (bytes, pieces) = pieces_of(&blob.hash).unwrap();
+        let pieces: Result<Vec<Vec<u8>>, StoreError> = pieces.into_iter().collect();
+        let pieces = pieces.unwrap();
+        assert_eq!((bytes, pieces.len()), (size as u64, size.div_ceil(64 * 1024)));
+        assert!(pieces.concat() == large, "{size} bytes");
+    }
+    assert!(pieces_of(&ContentHash::of(b"none")).is_none());
+    assert!(pieces_of(&ContentHash::from("../../lock")).is_none());
+
+    let large = vec![7; 300_000];
+    let hash = block_on(blobs.put(&realm(), large.clone())).unwrap().hash;
+    let name = hash.as_str();
+    let file = scene.folder.path().join("data/blobs/r").join(&name[..2]).join(name);
+    let mut changed = large.clone();
+    changed[0] = 8;
+    std::fs::write(&file, &changed).unwrap();
+    let (_, pieces) = pieces_of(&hash).unwrap();
+    let (last, before) = pieces.split_last().unwrap();
+    assert_eq!(before.len(), 4);
+    assert!(before.iter().all(Result::is_ok));
+    assert!(matches!(last, Err(StoreError::Unreadable(_))), "{last:?}");
+
+    // A small one is refused before anything of it is given.
+    let small = block_on(blobs.put(&realm(), b"small".to_vec())).unwrap().hash;
+    let name = small.as_str();
+    let file = scene.folder.path().join("data/blobs/r").join(&name[..2]).join(name);
+    std::fs::write(&file, b"SMALL").unwrap();
+    let refused = block_on(blobs.open(&realm(), &small)).map(|_| ());
+    assert!(matches!(refused, Err(StoreError::Unreadable(_))), "{refused:?}");
 }
 
 #[test]

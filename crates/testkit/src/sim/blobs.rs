@@ -4,7 +4,7 @@
 
 use super::power::{Point, Power};
 use super::rng::Rng;
-use kernel::contracts::{Blobs, Clock, Read};
+use kernel::contracts::{Blobs, Clock, OpenBlob, Read};
 use kernel::datum::BlobRef;
 use kernel::ids::{ContentHash, Millis, RealmId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,6 +181,11 @@ impl Blobs for SimBlobs {
     fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>> {
         self.shelf.state().read += 1;
         self.inner.get(realm, hash)
+    }
+
+    fn open<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<OpenBlob>> {
+        self.shelf.state().read += 1;
+        self.inner.open(realm, hash)
     }
 
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
