@@ -308,7 +308,10 @@ fn hinted(refusal: Refusal, hint: Option<String>) -> Refusal {
 
 fn called(report: RunReport) -> CallReport {
     match report.run.status {
-        RunStatus::Completed => CallReport::Done(report.run.answer.unwrap_or(Value::Null)),
+        RunStatus::Completed => {
+            let output = report.run.answer.unwrap_or(Value::Null);
+            if report.replayed { CallReport::Repeated(output) } else { CallReport::Done(output) }
+        }
         RunStatus::Failed | RunStatus::Cancelled => CallReport::Failed(Box::new(report)),
         RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck | RunStatus::Paused => {
             CallReport::Pending(Box::new(report))

@@ -194,6 +194,8 @@ impl CallRequest {
 pub enum CallReport {
     /// The output.
     Done(Value),
+    /// The output of an earlier request with the same key; this one did nothing.
+    Repeated(Value),
     /// A tool that reads needs something of its caller first; nothing happened yet. What became a
     /// run asks a person instead, and is pending.
     Wants(Box<Wants>),

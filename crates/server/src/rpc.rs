@@ -226,6 +226,9 @@ async fn dispatch(
     };
     match doors.engine.call_with(doors.caller(), request).await {
         Ok(CallReport::Done(output)) => Ok(Done::new(content(&spec, &output, Structures::Any))),
+        Ok(CallReport::Repeated(output)) => {
+            Ok(Done { members: content(&spec, &output, Structures::Any), replayed: true })
+        }
         Ok(CallReport::Wants(wants)) => {
             doors.engine.forget_wants(doors.caller(), spec.name.as_str(), &wants);
             Ok(wanted(&spec.name, &wants))

@@ -4,7 +4,7 @@ use super::runs::{input, location};
 use crate::body::{Raw, parse_maybe};
 use crate::doors::Shared;
 use crate::error::Failure;
-use crate::once::{Key, replayed};
+use crate::once::{Key, replayed, replayed_failure};
 use crate::params::{Named, Params, Wait, page, short};
 use crate::shown;
 use crate::trace::Trace;
@@ -77,11 +77,15 @@ pub(crate) async fn call(
     let tool = ToolName::from(name);
     let arguments = input(body.arguments);
     let once = key.once(&sent);
+    drop(sent);
     let request = CallRequest::new(tool.clone(), arguments, wait_ms);
     let request = CallRequest { once, trace, ..request };
     let report = doors.engine.call_with(doors.caller(), request).await;
     match report.map_err(|refusal| Failure::placed(refusal, PLACES))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
+        CallReport::Repeated(result) => {
+            Ok(replayed(Json(CallAnswer { result }).into_response(), true))
+        }
         CallReport::Wants(wants) => {
             doors.engine.forget_wants(doors.caller(), tool.as_str(), &wants);
             Err(wanted(&tool, &wants))
@@ -121,7 +125,8 @@ fn failed(tool: &ToolName, report: &RunReport) -> Failure {
     let message = format!("`{tool}` gave no output: {why}");
     let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", message)
         .detail(json!({"run": report.run.id, "status": report.run.status}));
-    Failure::from(refusal).maybe_hint(error.and_then(|fault| fault.hint.clone()))
+    let failure = Failure::from(refusal).maybe_hint(error.and_then(|fault| fault.hint.clone()));
+    replayed_failure(failure, report.replayed)
 }
 
 /// One page of what is in memory, in order of name; the cursor is the last name of the page before.

@@ -60,7 +60,9 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
     for _ in 0..=calling.limits().mcp_rounds_max {
         let request = calling.request(run, arguments, given.clone());
         let wants = match engine.call_with(caller, request).await {
-            Ok(CallReport::Done(output)) => return Ok(calling.done(output).await),
+            Ok(CallReport::Done(output) | CallReport::Repeated(output)) => {
+                return Ok(calling.done(output).await);
+            }
             Ok(CallReport::Pending(report)) => return asked::follow(calling, *report).await,
             Ok(CallReport::Failed(report)) => return Ok(calling.failed(&report)),
             Ok(CallReport::Wants(wants)) => wants,

@@ -63,6 +63,51 @@ async fn the_session_doors_know_keys_too() {
 }
 
 #[tokio::test]
+async fn a_tool_is_called_once_and_a_repeat_says_so() {
+    let house = House::demo().await;
+    let arguments = json!({"a": 1, "b": 2});
+    let path = "/api/v1/tools/math::conditional_add/call";
+    let body = json!({"arguments": arguments});
+    let first = house.post_with(path, &[(KEY, "t")], body.clone()).await;
+    assert_eq!((first.status, first.header("idempotency-replayed")), (200, ""), "{first:?}");
+    let again = house.post_with(path, &[(KEY, "t")], body).await;
+    assert_eq!((again.status, again.header("idempotency-replayed")), (200, "true"));
+    assert_eq!(again.body, first.body);
+    let body =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "math::conditional_add", "params": arguments});
+    let first = house.post_with("/rpc", &[(KEY, "t")], body.clone()).await;
+    assert_eq!((first.status, first.header("idempotency-replayed")), (200, ""), "{first:?}");
+    let again = house.post_with("/rpc", &[(KEY, "t")], body).await;
+    assert_eq!((again.status, again.header("idempotency-replayed")), (200, "true"));
+    assert_eq!(again.body, first.body);
+    assert_eq!(sessions(&house).await, 2);
+}
+
+#[tokio::test]
+async fn a_repeat_of_a_call_that_failed_says_so() {
+    let house = House::demo().await;
+    let plan = json!({
+        "planId": "it/fails", "description": "fails", "startStepId": "fail",
+        "parameters": {"type": "object"},
+        "steps": [
+            {"id": "fail", "type": "tool_call", "toolId": "test::always_fail", "arguments": {},
+             "on_error": "fail", "nextStepId": "end"},
+            {"id": "end", "type": "final_response", "message": "never"},
+        ],
+    });
+    let stored = house.put("/api/v1/plans/it%2Ffails", &[], plan).await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    let path = "/api/v1/tools/it%2Ffails/call";
+    let first = house.post_with(path, &[(KEY, "f")], json!({})).await;
+    assert_eq!(first.refusal(), refused(502, "tool_failed", &[]), "{first:?}");
+    assert_eq!(first.header("idempotency-replayed"), "");
+    let again = house.post_with(path, &[(KEY, "f")], json!({})).await;
+    assert_eq!(again.refusal(), refused(502, "tool_failed", &[]));
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(again.body["run"], first.body["run"]);
+}
+
+#[tokio::test]
 async fn a_key_is_one_word() {
     let house = House::demo().await;
     let body = json!({"plan": approval()});
