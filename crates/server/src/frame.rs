@@ -7,6 +7,8 @@ use crate::error::{Failure, Shape};
 use crate::public_url::CALLBACK_PATH;
 use crate::trace;
 use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::X_CONTENT_TYPE_OPTIONS;
 use axum::middleware::Next;
 use axum::response::Response;
 use kernel::trace::TraceParent;
@@ -32,8 +34,14 @@ pub(crate) async fn framed<F: Future<Output = Response>>(
     request: Request,
     handler: impl FnOnce(Request) -> F,
 ) -> Response {
-    let response = checked(doors, request, handler).await;
+    sent(doors, checked(doors, request, handler).await)
+}
+
+/// What holds for every answer: it is counted, and no browser takes it for anything but what it says
+/// that it is.
+fn sent(doors: &Shared, mut response: Response) -> Response {
     doors.answers.add(response.status());
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
@@ -77,9 +85,7 @@ pub(crate) async fn own_frame(
     request: Request,
     next: Next,
 ) -> Response {
-    let response = own_framed(&own, request, next).await;
-    own.doors.answers.add(response.status());
-    response
+    sent(&own.doors, own_framed(&own, request, next).await)
 }
 
 async fn own_framed(own: &OwnFrame, request: Request, next: Next) -> Response {

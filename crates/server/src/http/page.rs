@@ -1,9 +1,7 @@
 //! Pages for people whom another server sent to us with their browser. They are plain: no script,
 //! no style, nothing from elsewhere, and whatever was written by others is text.
 
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
@@ -24,7 +22,6 @@ pub(super) fn page(status: StatusCode, title: &str, paragraphs: &[String]) -> Re
         // The address of a page has a code in it: it is neither told nor kept.
         (REFERRER_POLICY, "no-referrer"),
         (CACHE_CONTROL, "no-store"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     for (name, value) in headers {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
