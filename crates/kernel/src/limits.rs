@@ -70,6 +70,7 @@ const ORDERED: &[(&str, &str)] = &[
     ("authorize_poll_ms", "authorize_poll_ms_max"),
     ("turn_backoff_ms", "turn_backoff_ms_max"),
     ("run_wait_ms", "run_wait_ms_max"),
+    ("body_bytes_max", "bodies_bytes_max"),
     ("page_items_default", "page_items_max"),
     ("delivery_backoff_ms", "delivery_backoff_ms_max"),
     ("upstream_backoff_ms", "upstream_backoff_ms_max"),
@@ -260,6 +261,8 @@ limits! {
     run_wait_ms_max: u64 = 300_000, 1..=DAY_MS;
     /// The size of a request's body.
     body_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
+    /// The size of all requests' bodies that are being read or worked on, together.
+    bodies_bytes_max: usize = 64 * 1024 * 1024, MIB..=64 * GIB;
     /// How deep a request's JSON nests.
     body_depth_max: usize = 64, 1..=127;
     /// How many requests one batch at `/rpc` may hold.

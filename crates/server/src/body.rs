@@ -1,5 +1,6 @@
 //! Reading JSON bodies. Too large, too slow, too deep, malformed and wrong-typed are told apart,
-//! each with the place of the fault, and before anything is stored.
+//! each with the place of the fault, and before anything is stored. All bodies together have one
+//! budget of bytes.
 
 use crate::doors::{Doors, Shared};
 use crate::error::Failure;
@@ -7,17 +8,23 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use engine::refusal::{Refusal, RefusalKind};
-use http_body_util::LengthLimitError;
+use http_body_util::BodyExt;
 use kernel::schema::Misfit;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment};
-use std::error::Error;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long a client may take to send a body.
 const BODY_WAIT_MS: u64 = 30_000;
+/// How long a client may send nothing more of a body that it began.
+const BODY_STALL_MS: u64 = 10_000;
+/// A body is collected in pieces of this size: one that grew in place would be copied again and
+/// again, and one made of what was read would keep the buffers of its connection.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// A body that must be there: a JSON object of this shape.
 pub(crate) struct Posted<T>(pub(crate) T);
@@ -25,7 +32,8 @@ pub(crate) struct Posted<T>(pub(crate) T);
 /// A body that may be absent.
 pub(crate) struct Maybe<T>(pub(crate) T);
 
-/// A body as it came, for handlers that learn its shape later.
+/// A body as it came, for handlers that learn its shape later. Its bytes count against the budget of
+/// all bodies until they are dropped, so they go before a handler waits for a run.
 pub(crate) struct Raw(pub(crate) Bytes);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Posted<T> {
@@ -54,28 +62,132 @@ impl FromRequest<Shared> for Raw {
     }
 }
 
-/// Reads a body to its end, within the limits.
+/// Reads a body to its end, within the limits. Its bytes count against the budget of all bodies as
+/// long as they are there.
 pub(crate) async fn read(doors: &Doors, body: Body) -> Result<Bytes, Failure> {
     let bytes_max = doors.limits().body_bytes_max;
     // What says that it is too large is not read at all.
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }
-    let mut reading = pin!(axum::body::to_bytes(body, bytes_max));
+    let mut reading = pin!(read_all(doors, body));
     // Most bodies came with their head: these need no timer.
-    let read = match futures::poll!(reading.as_mut()) {
-        Poll::Ready(read) => Some(read),
+    match futures::poll!(reading.as_mut()) {
+        Poll::Ready(read) => read,
         Poll::Pending => {
-            engine::timeout(doors.engine.clock().as_ref(), BODY_WAIT_MS, reading).await
+            let clock = doors.engine.clock().as_ref();
+            engine::timeout(clock, BODY_WAIT_MS, reading).await.unwrap_or_else(|| {
+                Err(too_slow(format!("the body did not come within {BODY_WAIT_MS} ms")))
+            })
         }
-    };
-    match read {
-        Some(Ok(bytes)) => Ok(bytes),
-        Some(Err(error)) if is_too_large(&error) => Err(too_large(bytes_max)),
-        Some(Err(error)) => {
-            Err(Failure::bad_request("body_broken", format!("the body broke off: {error}")))
+    }
+}
+
+async fn read_all(doors: &Doors, mut body: Body) -> Result<Bytes, Failure> {
+    let bytes_max = doors.limits().body_bytes_max;
+    let mut held = Held::default();
+    while let Some(more) = next(doors, &mut body).await? {
+        if held.len + more.len() > bytes_max {
+            return Err(too_large(bytes_max));
         }
-        None => Err(too_slow()),
+        held.add(more, &doors.bodies)?;
+    }
+    Ok(held.whole())
+}
+
+/// The next bytes of a body; none at its end.
+async fn next(doors: &Doors, body: &mut Body) -> Result<Option<Bytes>, Failure> {
+    loop {
+        let mut coming = body.frame();
+        let frame = match futures::poll!(&mut coming) {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                let clock = doors.engine.clock().as_ref();
+                engine::timeout(clock, BODY_STALL_MS, coming).await.ok_or_else(|| {
+                    too_slow(format!("nothing more of the body came for {BODY_STALL_MS} ms"))
+                })?
+            }
+        };
+        match frame {
+            None => return Ok(None),
+            // Trailers say nothing that is asked for.
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(bytes) => return Ok(Some(bytes)),
+                Err(_) => continue,
+            },
+            Some(Err(error)) => {
+                let message = format!("the body broke off: {error}");
+                return Err(Failure::bad_request("body_broken", message));
+            }
+        }
+    }
+}
+
+/// A body as far as it has come, with its part of the budget.
+#[derive(Default)]
+struct Held {
+    len: usize,
+    /// All of it, as long as it is in one piece.
+    first: Bytes,
+    /// All of it, once there was more.
+    pieces: Vec<Vec<u8>>,
+    part: Option<OwnedSemaphorePermit>,
+}
+
+impl Held {
+    fn add(&mut self, more: Bytes, budget: &Arc<Semaphore>) -> Result<(), Failure> {
+        let count = u32::try_from(more.len()).map_err(|_| no_room())?;
+        let part = budget.clone().try_acquire_many_owned(count).map_err(|_| no_room())?;
+        match &mut self.part {
+            Some(held) => held.merge(part),
+            None => self.part = Some(part),
+        }
+        if self.len == 0 {
+            self.first = more;
+        } else {
+            let first = std::mem::take(&mut self.first);
+            self.copy(&first);
+            self.copy(&more);
+        }
+        self.len += count as usize;
+        Ok(())
+    }
+
+    fn copy(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            match self.pieces.last_mut().filter(|piece| piece.len() < PIECE_BYTES) {
+                Some(piece) => {
+                    let (fits, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - piece.len()));
+                    piece.extend_from_slice(fits);
+                    bytes = rest;
+                }
+                None => self.pieces.push(Vec::with_capacity(PIECE_BYTES)),
+            }
+        }
+    }
+
+    /// The whole body; its part of the budget is free when the last of it is dropped.
+    fn whole(self) -> Bytes {
+        let bytes = match self.pieces.is_empty() {
+            true => self.first,
+            false => Bytes::from(self.pieces.concat()),
+        };
+        match self.part {
+            Some(part) => Bytes::from_owner(Counted { bytes, _part: part }),
+            None => bytes,
+        }
+    }
+}
+
+/// Bytes with their part of the budget.
+struct Counted {
+    bytes: Bytes,
+    _part: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -174,17 +286,6 @@ fn pointer(path: &Path) -> String {
     pointer
 }
 
-fn is_too_large(error: &axum::Error) -> bool {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if cause.is::<LengthLimitError>() {
-            return true;
-        }
-        source = cause.source();
-    }
-    false
-}
-
 fn too_large(bytes_max: usize) -> Failure {
     let message = format!("the body has more than {bytes_max} bytes");
     let refusal = Refusal::new(RefusalKind::TooLarge, "body_too_large", message)
@@ -192,10 +293,17 @@ fn too_large(bytes_max: usize) -> Failure {
     refusal.into()
 }
 
-fn too_slow() -> Failure {
-    let message = format!("the body did not come within {BODY_WAIT_MS} ms");
+fn too_slow(message: String) -> Failure {
     let refusal = Refusal::new(RefusalKind::BadRequest, "body_too_slow", message);
     Failure::with_status(StatusCode::REQUEST_TIMEOUT, refusal).hint("send it again")
+}
+
+/// All bodies together are as large as they may be.
+fn no_room() -> Failure {
+    let message = "the requests that are being read hold all bytes that bodies may have together";
+    let refusal = Refusal::new(RefusalKind::Unavailable, "bodies_busy", message)
+        .hint("send it again in a moment, or raise `bodies_bytes_max` in `[limits]`");
+    refusal.into()
 }
 
 #[cfg(test)]
@@ -214,6 +322,43 @@ mod tests {
     #[derive(Debug, PartialEq, Deserialize)]
     struct Row {
         n: u8,
+    }
+
+    /// A body that comes in these pieces, while so many bytes are free.
+    fn held(pieces: &[&[u8]], budget: &Arc<Semaphore>) -> Result<Bytes, (u16, &'static str)> {
+        let mut held = Held::default();
+        for piece in pieces {
+            let added = held.add(Bytes::copy_from_slice(piece), budget);
+            added.map_err(|failure| (failure.status().as_u16(), failure.code()))?;
+        }
+        Ok(held.whole())
+    }
+
+    #[test]
+    fn all_bodies_share_one_budget() {
+        let budget = Arc::new(Semaphore::new(8));
+        let first = held(&[b"abc", b"de"], &budget).unwrap();
+        assert_eq!((&first[..], budget.available_permits()), (b"abcde".as_slice(), 3));
+        assert_eq!(held(&[b"fg", b"hi"], &budget), Err((503, "bodies_busy")));
+        assert_eq!(budget.available_permits(), 3, "a body that is refused holds nothing");
+        let second = held(&[b"fgh"], &budget).unwrap();
+        assert_eq!((&second[..], budget.available_permits()), (b"fgh".as_slice(), 0));
+        let part = first.slice(1..2);
+        drop(first);
+        assert_eq!(budget.available_permits(), 0, "a part of it is still there");
+        drop((part, second));
+        assert_eq!(budget.available_permits(), 8);
+        assert_eq!(held(&[], &budget), Ok(Bytes::new()));
+    }
+
+    #[test]
+    fn a_body_is_the_same_however_it_comes() {
+        let budget = Arc::new(Semaphore::new(1024 * 1024));
+        let all: Vec<u8> = (0..3 * PIECE_BYTES).map(|at| (at % 251) as u8).collect();
+        for size in [1_000, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 4 * PIECE_BYTES] {
+            let pieces: Vec<&[u8]> = all.chunks(size).collect();
+            assert!(held(&pieces, &budget).unwrap() == all, "in pieces of {size}");
+        }
     }
 
     fn refused(text: &str) -> (u16, &'static str, String) {

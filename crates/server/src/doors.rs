@@ -32,6 +32,8 @@ pub(crate) struct Doors {
     pub(crate) sinks: Vec<SinkFacts>,
     /// One permit for each event stream that is open.
     pub(crate) streams: Arc<Semaphore>,
+    /// One permit for each byte that bodies of requests may have together.
+    pub(crate) bodies: Arc<Semaphore>,
     /// How many logins at upstreams are begun.
     pub(crate) logins_begun: SharedRate,
     /// How many people come back from one that is not under way.
@@ -67,6 +69,7 @@ impl Doors {
     /// Doors before this engine and these upstreams.
     pub(crate) fn new(engine: Engine, entrance: Entrance, gateway: Gateway) -> Self {
         let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
+        let bodies = Arc::new(Semaphore::new(bodies_bytes(engine.limits())));
         let logins = || SharedRate::per_minute(engine.limits().logins_per_minute);
         let (logins_begun, logins_returned) = (logins(), logins());
         let (closing, default_agent) = (watch::Sender::new(false), None);
@@ -78,6 +81,7 @@ impl Doors {
             default_agent,
             sinks,
             streams,
+            bodies,
             logins_begun,
             logins_returned,
             telemetry: None,
@@ -135,6 +139,11 @@ impl Doors {
     pub(crate) fn closing(&self) -> Closing {
         Closing(self.closing.subscribe())
     }
+}
+
+/// How many bytes bodies may have together: at least one body fits.
+fn bodies_bytes(limits: &Limits) -> usize {
+    limits.bodies_bytes_max.max(limits.body_bytes_max).min(Semaphore::MAX_PERMITS)
 }
 
 /// Wakes when the server is closing.

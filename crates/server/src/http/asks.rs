@@ -72,7 +72,9 @@ pub(crate) async fn reply(
     let id = name.ask()?;
     let ask = doors.engine.ask(doors.caller(), id).await?;
     let reply = read(&ask.row.ask.body, &body, doors.limits().body_depth_max)?;
-    let report = doors.engine.reply(doors.caller(), id, reply, key.once(&body), wait_ms).await;
+    let once = key.once(&body);
+    drop(body);
+    let report = doors.engine.reply(doors.caller(), id, reply, once, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
     let again = report.replayed;
     Ok(replayed(Json(shown::reply_answer(report)).into_response(), again))

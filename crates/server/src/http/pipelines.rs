@@ -114,6 +114,7 @@ async fn taken(
     let case = pipeline.admit(&body).map_err(refused)?;
     let options =
         SubmitOptions { wait_ms: pipeline.request_timeout_ms, once: key.once(&sent), trace };
+    drop(sent);
     let road = Road::of(&case);
     let told = Told { pipeline, id: case_id(&case, pipeline), road };
     let report = doors.engine.submit(doors.caller(), pipeline, case, options).await?;

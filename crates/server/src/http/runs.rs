@@ -34,6 +34,7 @@ pub(crate) async fn start(
     let wait_ms = wait.ms(&doors)?;
     let mut body: RunBody = parse(&sent, doors.limits().body_depth_max)?;
     let once = key.once(&sent);
+    drop(sent);
     let request = match body.agent.take() {
         Some(agent) => to_agent(&doors, agent, body)?,
         None => RunRequest {

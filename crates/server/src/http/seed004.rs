@@ -91,6 +91,7 @@ pub(crate) async fn execute(
         once: key.once(&sent),
         about: RunAbout { trace, ..RunAbout::default() },
     };
+    drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
     let report = doors.engine.run(doors.caller(), request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
@@ -109,6 +110,7 @@ pub(crate) async fn resume(
     let ask = ask.map_err(|bad: BadId| Failure::wrong_value("/askId", bad.to_string()))?;
     let step = body.step_id.map(StepId::from);
     let resume = Resume { input: body.input, ask, step, once: key.once(&sent) };
+    drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
     let report = doors.engine.resume(doors.caller(), &named(&name), resume, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, RESUME_PLACES))?;

@@ -52,7 +52,8 @@ impl Refused {
     /// The whole answer.
     pub(crate) fn response(&self, id: Option<&Id>) -> Response {
         let mut response = delivery::json(self.status, jsonrpc::error(id, &self.error));
-        if self.status == StatusCode::TOO_MANY_REQUESTS {
+        let later = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+        if later.contains(&self.status) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response

@@ -3,6 +3,7 @@
 use crate::house::{House, refused, request, text};
 use axum::body::Body;
 use axum::http::{Method, Request};
+use futures::StreamExt;
 use serde_json::json;
 
 async fn with_headers(house: &House, headers: &[(&str, &str)]) -> (u16, String) {
@@ -69,6 +70,37 @@ async fn broken_bodies_are_told_apart_and_store_nothing() {
     let endless = house.send(request(Method::POST, "/sessions", body)).await;
     assert_eq!(endless.refusal(), refused(413, "body_too_large", &[]));
     assert_eq!(house.get("/api/v1/sessions").await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_finished_leave_room_for_others_or_are_refused() {
+    let house = House::limited("body_bytes_max = 1000\nbodies_bytes_max = 1000").await;
+    let begun = futures::stream::iter([Ok::<_, std::io::Error>(" ".repeat(990))]);
+    let endless = Body::from_stream(begun.chain(futures::stream::pending()));
+    let mut unfinished = Box::pin(house.send(request(Method::POST, "/sessions", endless)));
+    assert!(futures::poll!(unfinished.as_mut()).is_pending());
+    let small = json!({"sessionId": "a"});
+    for path in ["/sessions", "/api/v1/runs", "/rpc"] {
+        let refusal = house.post(path, small.clone()).await;
+        assert_eq!((refusal.status, refusal.header("retry-after")), (503, "1"), "{path}");
+        let code = if path == "/rpc" { "/error/data/code" } else { "/code" };
+        assert_eq!(refusal.body.pointer(code), Some(&json!("bodies_busy")), "{refusal:?}");
+    }
+    // What needs no body is answered, and the others are once the client has gone.
+    assert_eq!(house.get("/livez").await.status, 200);
+    drop(unfinished);
+    assert_eq!(house.post("/sessions", small).await.status, 201);
+}
+
+#[tokio::test]
+async fn no_answer_is_taken_for_what_it_is_not() {
+    let house = House::demo().await;
+    for path in ["/livez", "/metrics", "/openapi.json", "/api/v1/nope", "/mcp", "/sessions/none"] {
+        let answer = house.get(path).await;
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+    }
+    let stream = house.open(request(Method::GET, "/api/v1/events", Body::empty())).await;
+    assert_eq!(stream.headers()["x-content-type-options"], "nosniff");
 }
 
 #[tokio::test]

@@ -59,6 +59,7 @@ pub(crate) async fn run(
             .hint("say what you want, in words"));
     }
     let about = (key.once(&sent), trace::of(&headers));
+    drop(sent);
     if takes_events(&headers) {
         // Listened to before it begins, so that nothing is missed.
         let ear = Ear::open(&doors, &body.thread_id).await?;
@@ -82,6 +83,7 @@ pub(crate) async fn resume(
     let asks = asks(&doors, &thread).await?;
     let replies = replies::read(&thread, given, &asks);
     let (session, once) = (session(&thread), key.once(&sent));
+    drop(sent);
     let ear = match takes_events(&headers) {
         true => Some(Ear::open(&doors, &thread).await?),
         false => None,
