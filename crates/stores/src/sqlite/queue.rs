@@ -34,8 +34,11 @@ pub(crate) enum Job {
     },
     /// Anything else that writes.
     Chore(Box<dyn Chore>),
-    /// Writes as much as an append may need, to see whether writing works again.
-    Probe,
+    /// Writes so many bytes, to see whether writing works again.
+    Probe {
+        /// As many as were refused.
+        bytes: usize,
+    },
     /// Ends the writer after what is queued.
     Close(oneshot::Sender<()>),
 }
@@ -73,6 +76,17 @@ where
 /// Told which sessions a commit changed.
 pub(crate) type Woken = Arc<dyn Fn(&[SessionKey]) + Send + Sync>;
 
+/// The largest probe: appends are smaller, for large values are blobs.
+const PROBE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Commits fail.
+#[derive(Clone)]
+struct Broken {
+    error: StoreError,
+    /// How much a probe must write before a full disk counts as one with room.
+    bytes: usize,
+}
+
 /// What the store and its writer both see.
 pub(crate) struct Shared {
     /// This opening's number.
@@ -82,8 +96,8 @@ pub(crate) struct Shared {
     /// How many unknown reasons of one pipeline are counted, each by itself.
     pub(crate) tally_reasons_max: usize,
     poison: Mutex<Poison>,
-    /// Why the last commit failed; none if it did not.
-    broken: Mutex<Option<StoreError>>,
+    /// Why commits fail; none if they do not.
+    broken: Mutex<Option<Broken>>,
     woken: Mutex<Option<Woken>>,
     /// How long commits took.
     commits: Mutex<CommitTimes>,
@@ -113,9 +127,22 @@ impl Shared {
         held(&self.poison)
     }
 
-    /// The last commit failed for this reason, or for none.
-    pub(crate) fn set_broken(&self, error: Option<StoreError>) {
-        *held(&self.broken) = error;
+    /// A commit of about so many bytes failed.
+    pub(crate) fn broke(&self, error: StoreError, bytes: usize) {
+        let mut broken = held(&self.broken);
+        let before = broken.as_ref().map_or(0, |broken| broken.bytes);
+        *broken = Some(Broken { error, bytes: bytes.min(PROBE_BYTES_MAX).max(before) });
+    }
+
+    /// A commit wrote something, and a probe of so many bytes with it. On a full disk little finds
+    /// room where more does not, so only a probe of the right size says that there is room again.
+    pub(crate) fn wrote(&self, probed: usize) {
+        let mut broken = held(&self.broken);
+        let still_full =
+            |broken: &Broken| broken.error == StoreError::Full && probed < broken.bytes;
+        if !broken.as_ref().is_some_and(still_full) {
+            *broken = None;
+        }
     }
 
     /// Calls the hook. Not under the lock: the hook may come back to the store.
@@ -211,15 +238,15 @@ impl Writes {
         *held(&self.shared.woken) = Some(woken);
     }
 
-    /// Whether the last commit worked. If not, the writer tries again: with nobody sending work
-    /// to a store that is not ready, nothing else would.
+    /// Whether commits work. If not, the writer tries again: with nobody sending work to a store
+    /// that is not ready, nothing else would.
     pub(crate) fn healthy(&self) -> Result<(), StoreError> {
         if self.queue.is_closed() {
             return Err(StoreError::Closed);
         }
         let broken = held(&self.shared.broken).clone();
-        let Some(error) = broken else { return Ok(()) };
-        let _ = self.queue.try_send(Job::Probe);
+        let Some(Broken { error, bytes }) = broken else { return Ok(()) };
+        let _ = self.queue.try_send(Job::Probe { bytes });
         Err(error)
     }
 

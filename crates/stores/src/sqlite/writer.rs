@@ -19,8 +19,9 @@ use tokio::sync::{mpsc, oneshot};
 /// only come later.
 const BATCH_JOBS_MAX: usize = 256;
 
-/// What a probe writes: more than most appends. A smaller one finds room where they find none.
-const PROBE_BYTES: i64 = 64 * 1024;
+/// What a probe writes beyond what was refused: more than most appends. A smaller one finds room
+/// where they find none.
+const PROBE_BYTES: usize = 64 * 1024;
 
 type Answer = Result<(), StoreError>;
 
@@ -88,6 +89,7 @@ impl Writer {
     fn process(&mut self, jobs: &mut Vec<Job>) {
         let (began, changes) = (self.clock.now(), self.connection.total_changes());
         let mut checkpoint_is_due = false;
+        let tried = jobs.iter().map(probed).max().unwrap_or(0);
         let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
         let mut result = self.attempt(jobs, &mut answers, Isolation::ChecksFirst);
         if let Err(Stop::Mixed) = result {
@@ -102,7 +104,7 @@ impl Writer {
                 if self.connection.total_changes() > changes {
                     checkpoint_is_due = checkpoint::is_due(&self.connection);
                     if !checkpoint_is_due {
-                        self.shared.set_broken(None);
+                        self.shared.wrote(tried);
                     }
                 }
             }
@@ -113,7 +115,7 @@ impl Writer {
         }
         self.answer(jobs, answers);
         if checkpoint_is_due {
-            self.checkpoint();
+            self.checkpoint(tried);
         }
     }
 
@@ -145,7 +147,8 @@ impl Writer {
             }
         };
         tracing::warn!(%error, jobs = jobs.len(), "a commit failed");
-        self.shared.set_broken(Some(error.clone()));
+        let bytes = jobs.iter().map(size).sum::<usize>();
+        self.shared.broke(error.clone(), PROBE_BYTES.saturating_add(bytes));
         let mut poison = self.shared.poison();
         for job in jobs {
             if let Job::Append { number, append, .. } = job {
@@ -156,14 +159,17 @@ impl Writer {
     }
 
     /// Writes the log back into the database. All answers are given by then: what they promise is
-    /// in the log.
-    fn checkpoint(&mut self) {
-        let failed = checkpoint::passive(&self.connection).err();
-        if let Some(error) = &failed {
-            self.judge_checkpoint(error);
+    /// in the log. The commit before it tried to write so many bytes only to see whether it can.
+    fn checkpoint(&mut self, tried: usize) {
+        match checkpoint::passive(&self.connection) {
+            Ok(_) => self.shared.wrote(tried),
+            Err(error) => {
+                self.judge_checkpoint(&error);
+                if is_full(&error) {
+                    self.shared.broke(store_error(&error), PROBE_BYTES);
+                }
+            }
         }
-        let no_room = failed.filter(is_full).map(|error| store_error(&error));
-        self.shared.set_broken(no_room);
     }
 
     fn judge_checkpoint(&mut self, error: &rusqlite::Error) {
@@ -196,7 +202,7 @@ impl Writer {
                 }
                 Job::Chore(chore) => chore.done(result),
                 Job::Close(closer) => self.closers.push(closer),
-                Job::Snapshot { .. } | Job::Probe => {}
+                Job::Snapshot { .. } | Job::Probe { .. } => {}
             }
         }
         if let Some(number) = last {
@@ -253,15 +259,33 @@ fn perform(
             apart(connection, isolation, || write_snapshot(connection, key, *seq, body))
         }
         Job::Chore(chore) => apart(connection, Isolation::Savepoints, || chore.run(connection)),
-        Job::Probe => {
+        Job::Probe { bytes } => {
             // Removed and made anew: SQLite writes no page whose content stays the same.
             execute(connection, "DELETE FROM meta WHERE name = 'probe'")?;
             let sql = "INSERT INTO meta (name, value) VALUES ('probe', zeroblob(?1))";
-            connection.prepare_cached(sql)?.execute([PROBE_BYTES])?;
+            connection.prepare_cached(sql)?.execute([*bytes as i64])?;
             Ok(Ok(()))
         }
         Job::Close(_) => Ok(Ok(())),
     }
+}
+
+/// About how much a job writes, as far as its text says.
+fn size(job: &Job) -> usize {
+    match job {
+        Job::Append { append, .. } => {
+            let closure = append.closure.as_ref().map_or(0, |closure| closure.body.len());
+            append.body.len() + closure
+        }
+        Job::Snapshot { body, .. } => body.len(),
+        // How much was refused before a probe is known already.
+        Job::Chore(_) | Job::Probe { .. } | Job::Close(_) => 0,
+    }
+}
+
+/// How much it writes only to see whether that works.
+fn probed(job: &Job) -> usize {
+    if let Job::Probe { bytes } = job { *bytes } else { 0 }
 }
 
 /// Runs one job so that its failure is its own.
@@ -305,7 +329,7 @@ mod tests {
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use kernel::contracts::Read;
-    use kernel::ids::Millis;
+    use kernel::ids::{Millis, SessionKey, Space};
     use rusqlite::{ffi, params};
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -395,6 +419,33 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_without_room_for_what_was_refused_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        let pages: i64 =
+            bench.writer.connection.query_row("PRAGMA page_count", (), |row| row.get(0)).unwrap();
+        // Room for a small probe, and not for all that is refused.
+        bench.pages_max(pages + 60);
+        let large = bench.insert("large", 400_000);
+        let key = SessionKey { realm: "r".into(), space: Space::session(), id: "s".into() };
+        bench.writes.snapshot(&key, 1, "x".repeat(400_000));
+        bench.batch();
+        assert_eq!(large.now_or_never(), Some(Err(StoreError::Full)));
+        for _ in 0..2 {
+            assert_eq!(bench.writes.healthy(), Err(StoreError::Full));
+            bench.batch();
+        }
+        // What is small finds room, and says nothing of what is larger.
+        let small = bench.insert("small", 1);
+        bench.batch();
+        assert_eq!(small.now_or_never(), Some(Ok(())));
+        assert_eq!(bench.writes.healthy(), Err(StoreError::Full));
+        bench.pages_max(1_000_000);
+        bench.batch();
+        assert_eq!(bench.writes.healthy(), Ok(()));
+    }
+
+    #[test]
     fn a_commit_of_nothing_says_nothing_of_the_disk() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
@@ -417,9 +468,9 @@ mod tests {
         let to_the_start = "PRAGMA wal_checkpoint(TRUNCATE)";
         for _ in 0..2 {
             bench.writer.connection.query_row(to_the_start, (), |_| Ok(())).unwrap();
-            bench.writer.process(&mut vec![Job::Probe]);
+            bench.writer.process(&mut vec![Job::Probe { bytes: PROBE_BYTES }]);
             let bytes = std::fs::metadata(&log).unwrap().len();
-            assert!(bytes > PROBE_BYTES.unsigned_abs(), "{bytes} bytes are in the log");
+            assert!(bytes > PROBE_BYTES as u64, "{bytes} bytes are in the log");
         }
     }
 
