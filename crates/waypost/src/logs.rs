@@ -1,18 +1,20 @@
 //! Logs: one line per event on standard error, as text or as flat JSON, so that `jq .session`
-//! finds every line of a session whatever span it was written in.
+//! finds every line of a session whatever span it was written in. Nothing that others wrote can end
+//! a line, begin another or steer a terminal.
 
 use crate::environment::{Environment, LOG_LEVEL};
 use crate::exit::Failure;
 use clap::ValueEnum;
 use serde::Serializer;
 use serde_json::{Map, Value, json};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::IsTerminal;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::{JsonFields, Writer, debug_fn};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
@@ -39,7 +41,7 @@ pub(crate) fn start(
     })?;
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
     let started = match format {
-        LogFormat::Text => builder.with_ansi(may_colour()).try_init(),
+        LogFormat::Text => builder.with_ansi(may_colour()).fmt_fields(text_fields()).try_init(),
         LogFormat::Json => builder.fmt_fields(JsonFields::new()).event_format(Flat).try_init(),
     };
     started.map_err(|error| Failure::usage(format!("cannot start logging: {error}")))
@@ -58,6 +60,56 @@ fn may_colour() -> bool {
     let asked_not_to = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     std::io::stderr().is_terminal() && !asked_not_to && !dumb
+}
+
+/// The message and the fields of a text line, as the library writes them but for one thing: what is
+/// hidden in them is shown.
+fn text_fields() -> impl for<'writer> FormatFields<'writer> + 'static {
+    debug_fn(text_field).delimited(" ")
+}
+
+fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let name = field.name();
+    if name != "message" {
+        let name = name.strip_prefix("r#").unwrap_or(name);
+        match writer.has_ansi_escapes() {
+            true => write!(writer, "\u{1b}[3m{name}\u{1b}[0m\u{1b}[2m=\u{1b}[0m")?,
+            false => write!(writer, "{name}=")?,
+        }
+    }
+    write!(Shown(writer), "{value:?}")
+}
+
+/// Passes text on in which every hidden character is shown by its escape.
+struct Shown<'a, 'w>(&'a mut Writer<'w>);
+
+impl fmt::Write for Shown<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some((at, hidden)) = rest.char_indices().find(|(_, it)| is_hidden(*it)) {
+            self.0.write_str(&rest[..at])?;
+            write!(self.0, "{}", hidden.escape_default())?;
+            rest = &rest[at + hidden.len_utf8()..];
+        }
+        self.0.write_str(rest)
+    }
+}
+
+/// Whether a reader would not see it, or see the text around it in another order.
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 /// Writes an event and the fields of all spans around it as one flat object; inner fields win.
@@ -169,6 +221,44 @@ mod tests {
         for level in ["verbose", "engine=loud"] {
             assert!(filter(level).is_none(), "{level}");
         }
+    }
+
+    /// What is logged as text while this is done, without the time before each line.
+    fn text_of(ansi: bool, logging: impl FnOnce()) -> String {
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .with_ansi(ansi)
+            .without_time()
+            .with_target(false)
+            .fmt_fields(text_fields())
+            .finish();
+        tracing::subscriber::with_default(subscriber, logging);
+        let bytes = written.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn nobody_forges_a_line_or_steers_a_terminal() {
+        let said = "x\n2026-01-01 ERROR forged\r\u{1b}[2J\u{202e}\u{200b}";
+        let shown = "x\\n2026-01-01 ERROR forged\\r\\u{1b}[2J\\u{202e}\\u{200b}";
+        let text = text_of(false, || {
+            let _span = tracing::info_span!("run", tool = %said).entered();
+            tracing::info!(why = %said, tries = 2, "{said}");
+        });
+        let line = format!(" INFO run{{tool={shown}}}: {shown} why={shown} tries=2\n");
+        assert_eq!(text, line);
+    }
+
+    #[test]
+    fn a_terminal_gets_our_colours_and_no_others() {
+        let text = text_of(true, || tracing::info!(why = %"\u{1b}[31mred", "said"));
+        assert!(
+            text.contains("said \u{1b}[3mwhy\u{1b}[0m\u{1b}[2m=\u{1b}[0m\\u{1b}[31mred"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1);
     }
 
     #[test]
