@@ -32,8 +32,8 @@ pub(crate) struct Posted<T>(pub(crate) T);
 /// A body that may be absent.
 pub(crate) struct Maybe<T>(pub(crate) T);
 
-/// A body as it came, for handlers that learn its shape later. Its bytes count against the budget of
-/// all bodies until they are dropped, so they go before a handler waits for a run.
+/// A body as it came, for handlers that learn its shape later. Its bytes count against the budget
+/// of all bodies until they are dropped, so a handler drops them before it waits for a run.
 pub(crate) struct Raw(pub(crate) Bytes);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Posted<T> {

@@ -37,8 +37,7 @@ pub(crate) async fn framed<F: Future<Output = Response>>(
     sent(doors, checked(doors, request, handler).await)
 }
 
-/// What holds for every answer: it is counted, and no browser takes it for anything but what it says
-/// that it is.
+/// What holds for every answer: it is counted, and no browser guesses another type for it.
 fn sent(doors: &Shared, mut response: Response) -> Response {
     doors.answers.add(response.status());
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -142,6 +142,21 @@ impl Server {
         Ok(Self { process })
     }
 
+    /// Starts `waypost up` in a shell that lets it have so many descriptors at most.
+    pub fn with_descriptors(options: &StartOptions<'_>, limit: u32) -> Self {
+        let data = absolute(options.data);
+        let folder = data.parent().unwrap_or(&data);
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &limit.to_string()]);
+        command.arg(program("WAYPOST_BIN", "waypost", "waypost")).arg("up");
+        in_folder(&mut command, folder);
+        command.arg(absolute(options.project)).arg("--data").arg(&data);
+        command.args(["--port", "0", "--log", "json"]).args(options.args);
+        let process = Process::start(command, &folder.join("server.log"), SERVER_BANNER)
+            .unwrap_or_else(|failure| panic!("{failure}"));
+        Self { process }
+    }
+
     /// Starts `waypost up --demo` as the README says, in an empty folder, on a port of its own.
     pub fn demo(folder: &Path) -> Self {
         let mut command = up(folder);
@@ -314,11 +329,16 @@ fn beside_the_tests(name: &str) -> PathBuf {
 /// `waypost up` in a folder of the test's own, so that it finds no one else's settings.
 fn up(folder: &Path) -> Command {
     let mut command = Command::new(program("WAYPOST_BIN", "waypost", "waypost"));
-    command.arg("up").current_dir(folder).env("XDG_CONFIG_HOME", folder.join("no-settings"));
+    command.arg("up");
+    in_folder(&mut command, folder);
+    command
+}
+
+fn in_folder(command: &mut Command, folder: &Path) {
+    command.current_dir(folder).env("XDG_CONFIG_HOME", folder.join("no-settings"));
     for variable in TEST_VARIABLES {
         command.env_remove(variable);
     }
-    command
 }
 
 /// The program's lines as they come. They are read to the end even when nobody listens any more: a

@@ -15,6 +15,7 @@ mod replies;
 mod streams;
 mod paused;
 mod hostile;
+mod connections;
 mod kill;
 mod events_out;
 mod children;
