@@ -134,6 +134,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("run_wait_ms_max", "The longest `?wait=`."),
     ("body_bytes_max", "The size of a request's body."),
+    (
+        "bodies_bytes_max",
+        "The size of all requests' bodies that are being read or worked on, together.",
+    ),
     ("body_depth_max", "How deep a request's JSON nests."),
     ("rpc_batch_max", "How many requests one batch at `/rpc` may hold."),
     ("page_items_default", "The size of a page when the caller names none."),
