@@ -49,4 +49,5 @@ pub mod contracts;
 pub mod shelf;
 pub mod cloud;
 pub mod sink;
+pub mod backup;
 pub mod observe;

@@ -18,12 +18,15 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek, SeekFrom, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
-use tokio::sync::{mpsc, oneshot};
+use std::sync::Arc;
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// How many puts and gets wait for the blobs' thread; further callers wait for a place.
 const BLOB_QUEUE_MAX: usize = 256;
 /// How much of a blob is read at once for whoever passes it on.
 const PIECE_BYTES: u64 = 64 * 1024;
+/// The blobs' folder in the data folder.
+pub(crate) const FOLDER: &str = "blobs";
 /// A longer realm is named by its hash: file systems take 255 bytes.
 const FOLDER_NAME_BYTES_MAX: usize = 200;
 
@@ -31,7 +34,12 @@ const FOLDER_NAME_BYTES_MAX: usize = 200;
 pub(crate) struct FileBlobs {
     queue: mpsc::Sender<Job>,
     loose: LooseBlobs,
+    sweeping: Sweeping,
 }
+
+/// Held while blobs are removed that nothing names. Whoever copies the blobs that a copy of the
+/// database names holds it too: else one of them could be gone before it is copied.
+pub(crate) type Sweeping = Arc<Mutex<()>>;
 
 type Work = Box<dyn FnOnce(&mut Shelves) + Send>;
 
@@ -56,11 +64,18 @@ impl FileBlobs {
         let (queue, mut waiting) = mpsc::channel::<Job>(BLOB_QUEUE_MAX);
         let mut shelves = Shelves { root, settled: HashSet::new(), fatal: parts.fatal.clone() };
         let list = loose.clone();
+        let sweeping = Sweeping::default();
+        let turn = sweeping.clone();
         let serve = async move {
             while let Some(job) = waiting.recv().await {
                 match job {
                     Job::Files(work) => work(&mut shelves),
                     Job::Sweep { before, limit, answer } => {
+                        // A backup is under way, and may take long: a later sweep finds the same.
+                        let Ok(_turn) = turn.try_lock() else {
+                            let _ = answer.send(Ok((Vec::new(), 0)));
+                            continue;
+                        };
                         // No put comes between the list and the last file. One that comes later
                         // is noted anew, finds no file and writes it again.
                         let due = list.due(before, limit).await;
@@ -70,7 +85,12 @@ impl FileBlobs {
             }
         };
         parts.spawn.critical_thread("store-blobs", Box::pin(serve));
-        Self { queue, loose }
+        Self { queue, loose, sweeping }
+    }
+
+    /// What keeps blobs from being swept while it is held.
+    pub(crate) fn sweeping(&self) -> Sweeping {
+        self.sweeping.clone()
     }
 
     fn perform<T: Send + 'static>(
@@ -348,7 +368,7 @@ fn damaged(hash: &ContentHash) -> StoreError {
 }
 
 /// Whether this can be the name of a blob: a caller's text never becomes a path by itself.
-fn is_hash(hash: &ContentHash) -> bool {
+pub(crate) fn is_hash(hash: &ContentHash) -> bool {
     let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     hash.as_str().len() == 64 && hash.as_str().bytes().all(lower_hex)
 }

@@ -1,6 +1,6 @@
 //! Folders that survive a power cut: a new name is durable only once its folder is synced.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -25,6 +25,29 @@ pub(crate) fn make_one(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made,
     }
+}
+
+/// A new file that nobody else may read.
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Makes a folder with all that is below it durable; the folder's own name is not.
+pub(crate) fn sync_below(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_below(&entry.path())?;
+        } else {
+            // Some systems sync only what may be written.
+            File::options().write(true).open(entry.path())?.sync_all()?;
+        }
+    }
+    sync_folder(folder)
 }
 
 /// A folder whose names can be made durable. It is opened before anything in it is changed: where

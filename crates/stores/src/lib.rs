@@ -9,13 +9,16 @@ mod files;
 mod sqlite;
 mod blobs;
 mod marks;
+mod backup;
 
 pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
-use kernel::contracts::{Blobs, CrashMarks, Definitions, Store};
+use backup::FolderBackup;
+use kernel::backup::{Backup, BackupError, Manifest};
+use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store};
 use kernel::ids::Millis;
 use kernel::sink::Deliveries;
-use sqlite::FolderLock;
+use sqlite::{DATABASE, FolderLock};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,6 +34,8 @@ pub struct Opened {
     pub deliveries: Arc<dyn Deliveries>,
     /// What is being worked on, for the process after this one.
     pub marks: Arc<dyn CrashMarks>,
+    /// Copies of all of it.
+    pub backup: Arc<dyn Backup>,
 }
 
 /// Opens the store at a place and starts its threads. A new place is made ready; one that another
@@ -43,13 +48,15 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
     let database = sqlite::open(folder, &parts, renew)?;
     let marks = marks::FileMarks::open(folder)
         .map_err(|why| OpenError::Folder { folder: folder.clone(), why })?;
-    let blobs = blobs::FileBlobs::open(folder.join("blobs"), database.loose, &parts);
+    let blobs = blobs::FileBlobs::open(folder.join(blobs::FOLDER), database.loose, &parts);
+    let backup = FolderBackup::of_open(folder, &parts, blobs.sweeping());
     Ok(Opened {
         store: Arc::new(database.store),
         definitions: Arc::new(database.definitions),
         blobs: Arc::new(blobs),
         deliveries: Arc::new(database.deliveries),
         marks: Arc::new(marks),
+        backup: Arc::new(backup),
     })
 }
 
@@ -61,4 +68,25 @@ pub struct Hold {
 /// Holds a data folder that is there, for whoever uses what lies beside the store.
 pub fn hold(folder: &Path, now: Millis) -> Result<Hold, OpenError> {
     Ok(Hold { _lock: FolderLock::take(folder, now)? })
+}
+
+/// Makes backups of a data folder whose store is not open; others are refused as long as this
+/// lives. Nothing in the folder changes but its lock, and the log goes back into the database.
+pub fn backup_at_rest(
+    folder: &Path,
+    spawn: Arc<dyn Spawn>,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Backup>, OpenError> {
+    if !folder.join(DATABASE).is_file() {
+        let why = std::io::Error::other("there is no database in it");
+        return Err(OpenError::Folder { folder: folder.to_owned(), why });
+    }
+    let lock = FolderLock::take(folder, clock.now())?;
+    Ok(Arc::new(FolderBackup::at_rest(folder, lock, spawn, clock)))
+}
+
+/// Makes a data folder out of a backup: one that is absent or empty. The backup is checked while it
+/// is copied, and a data folder comes of it only if it is whole. Blocks until that is done.
+pub fn restore(from: &Path, into: &Path, beside: &[&str]) -> Result<Manifest, BackupError> {
+    backup::restore(from, into, beside)
 }

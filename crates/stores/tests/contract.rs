@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "the threads here are the test's `Spawn`")]
 
 mod deliveries;
+mod backups;
 
 use futures::StreamExt;
 use futures::executor::block_on;

@@ -25,7 +25,9 @@ mod trim;
 mod definitions;
 mod deliveries;
 mod loose;
+mod copy;
 
+pub(crate) use copy::{copy, damage};
 pub(crate) use lock::FolderLock;
 pub(crate) use loose::LooseBlobs;
 pub(crate) use refs::Loose;
@@ -46,6 +48,7 @@ use kernel::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::trim::Trim;
 use lock::LockPlace;
 use prune::Scope;
+pub(crate) use lost::DATABASE;
 use queue::{Shared, Writes};
 use readers::Readers;
 use rusqlite::Connection;
