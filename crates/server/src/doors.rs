@@ -9,6 +9,7 @@ use crate::rate::SharedRate;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use engine::Engine;
+use kernel::backup::Backup;
 use kernel::call::Caller;
 use kernel::ids::{AgentName, Millis};
 use kernel::limits::Limits;
@@ -26,6 +27,8 @@ pub(crate) struct Doors {
     pub(crate) entrance: Entrance,
     /// The servers behind this one.
     pub(crate) gateway: Gateway,
+    /// Copies of all that it keeps.
+    pub(crate) backup: Arc<dyn Backup>,
     /// The agent of requests that name none, where one is set.
     pub(crate) default_agent: Option<AgentName>,
     /// Where events go, by name.
@@ -66,8 +69,13 @@ pub(crate) struct SinkFacts {
 pub(crate) type Shared = Arc<Doors>;
 
 impl Doors {
-    /// Doors before this engine and these upstreams.
-    pub(crate) fn new(engine: Engine, entrance: Entrance, gateway: Gateway) -> Self {
+    /// Doors before this engine and these upstreams, with what makes backups.
+    pub(crate) fn new(
+        engine: Engine,
+        entrance: Entrance,
+        gateway: Gateway,
+        backup: Arc<dyn Backup>,
+    ) -> Self {
         let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
         let bodies = Arc::new(Semaphore::new(bodies_bytes(engine.limits())));
         let logins = || SharedRate::per_minute(engine.limits().logins_per_minute);
@@ -78,6 +86,7 @@ impl Doors {
             engine,
             entrance,
             gateway,
+            backup,
             default_agent,
             sinks,
             streams,

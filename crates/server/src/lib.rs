@@ -17,6 +17,7 @@ mod error;
 pub mod auth;
 mod secret;
 mod vault;
+mod backup;
 mod rate;
 mod zones;
 mod gateway;
@@ -49,6 +50,7 @@ pub use assemble::{
     AssembleError, Assembled, Checked, Extra, HeldVault, Setup, Stopper, ToCheck, assemble,
     check_project,
 };
+pub use backup::{HeldBackup, restore};
 pub use gateway::Lookup;
 pub use openapi::document as openapi;
 pub use pipelines::check_pipeline;

@@ -6,8 +6,8 @@ use crate::doors::Shared;
 use crate::error::Failure;
 use crate::frame::frame;
 use crate::http::{
-    agents, asks, blobs, events, feed, logins, ops, pipelines, plans, providers, runs, seed001,
-    seed002, seed004, sessions, sinks, tools, upstreams,
+    agents, asks, backup, blobs, events, feed, logins, ops, pipelines, plans, providers, runs,
+    seed001, seed002, seed004, sessions, sinks, tools, upstreams,
 };
 use crate::mcp;
 use crate::mcp::door::Door;
@@ -88,6 +88,7 @@ const TABLE: &[Route] = &[
     route("PUT", "/api/v1/providers/{refName}", || put(providers::store)),
     route("DELETE", "/api/v1/providers/{refName}", || delete(providers::remove)),
     route("GET", "/api/v1/blobs/{hash}", || get(blobs::show)),
+    route("POST", "/api/v1/backup", || post(backup::write)),
     route("GET", "/api/agent/config/list", || get(seed002::list)),
     route("GET", "/api/agent/config/{refName}", || get(seed002::show)),
     route("GET", "/api/agent/config/id/{id}", || get(seed002::show_by_id)),

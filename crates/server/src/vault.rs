@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tools::remote::{Secret, Vault};
 
 /// The vault's folder in the data folder.
-const FOLDER: &str = "vault";
+pub(crate) const FOLDER: &str = "vault";
 /// How a file's name ends that is not whole yet.
 const UNFINISHED: &str = ".new";
 /// The first byte of a file: how it is sealed.

@@ -142,7 +142,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         project.config;
     let limits = Arc::new(limits);
     let (clock, entropy, spawn) = system();
-    let Opened { store, definitions, blobs, deliveries, marks } =
+    let Opened { store, definitions, blobs, deliveries, marks, backup } =
         stores::open(&place, store_parts(&spawn, &clock, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let key = secret_key(&data, given_key.as_deref())?;
@@ -197,7 +197,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
     gateway.watch_arrivals();
-    let doors = Doors::new(engine.clone(), entrance, gateway).talking_to(agents.default);
+    let doors = Doors::new(engine.clone(), entrance, gateway, backup).talking_to(agents.default);
     let doors = Arc::new(doors.seen_by(telemetry).sending_to(sinks));
     let shelves = (extra.shelves, own_shelf(setup.only_extra, &engine));
     let door = Arc::new(Door::new(doors.clone(), shelves, key, spawn.clone()).lenient(mcp.lenient));

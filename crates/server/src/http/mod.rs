@@ -19,6 +19,7 @@ pub(crate) mod events;
 pub(crate) mod feed;
 pub(crate) mod sinks;
 pub(crate) mod blobs;
+pub(crate) mod backup;
 pub(crate) mod seed001;
 pub(crate) mod seed004;
 mod readings;

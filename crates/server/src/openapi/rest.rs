@@ -388,8 +388,18 @@ pub(super) const CATALOG: &[Operation] = &[
 
 const METRICS_TYPE: &str = "application/openmetrics-text";
 
-/// Health, metrics, and this document.
+/// Backups, health, metrics, and this document.
 pub(super) const OPERATIONS: &[Operation] = &[
+    Operation {
+        method: "POST",
+        path: "/api/v1/backup",
+        id: "writeBackup",
+        summary: "Writes a backup into a folder of the server's machine; for administrators",
+        parameters: &[],
+        body: Body::Json("BackupBody"),
+        answers: &[json_answer(200, "BackupAnswer", "what is in the backup")],
+        refusals: &[&[401, 409], BODY, WRITE],
+    },
     Operation {
         method: "GET",
         path: "/livez",

@@ -13,6 +13,7 @@ mod feed;
 mod sinks;
 mod keys;
 mod openapi;
+mod backup;
 mod desk;
 mod seed000;
 mod pipeline_start;

@@ -10,6 +10,7 @@ mod pipeline;
 mod upstream;
 mod sink;
 mod stream;
+mod backup;
 
 pub use agent::{AgentAnswer, AgentSummary};
 pub use ask::{
@@ -17,6 +18,7 @@ pub use ask::{
     AuthorizeReply, CallDecision, ClarifyReply, Decision, FillAction, FillReply, FixAction,
     FixReply,
 };
+pub use backup::{BackupAnswer, BackupBody};
 pub use catalog::{
     CallAnswer, CallBody, PendingCall, PlanAnswer, PlanCheck, PlanMistake, PlanSummary, Tool,
 };

@@ -10,6 +10,7 @@ mod pipelines;
 mod upstreams;
 mod sinks;
 mod streams;
+mod backup;
 mod seed001;
 mod seed004;
 
@@ -20,7 +21,7 @@ type Named = (&'static str, Value);
 
 /// All of them, by name.
 pub(super) fn all() -> Map<String, Value> {
-    let groups: [Vec<Named>; 11] = [
+    let groups: [Vec<Named>; 12] = [
         problem::schemas(),
         runs::schemas(),
         asks::schemas(),
@@ -30,6 +31,7 @@ pub(super) fn all() -> Map<String, Value> {
         upstreams::schemas(),
         sinks::schemas(),
         streams::schemas(),
+        backup::schemas(),
         seed001::schemas(),
         seed004::schemas(),
     ];

@@ -35,6 +35,8 @@ const TYPES: &[(&str, Again)] = &[
     ("PruneBody", again::<rest::PruneBody>),
     ("PruneAnswer", again::<rest::PruneAnswer>),
     ("Health", again::<rest::Health>),
+    ("BackupBody", again::<rest::BackupBody>),
+    ("BackupAnswer", again::<rest::BackupAnswer>),
     ("AskKind", again::<rest::AskKind>),
     ("AskStatus", again::<rest::AskStatus>),
     ("FixAction", again::<rest::FixAction>),

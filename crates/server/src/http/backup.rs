@@ -1,0 +1,49 @@
+//! `/api/v1/backup`: a backup of the data folder, on the server's own machine.
+
+use crate::backup::{BESIDE, told};
+use crate::body::Posted;
+use crate::doors::{Administrator, Shared};
+use crate::error::Failure;
+use axum::Json;
+use axum::extract::State;
+use engine::refusal::{Refusal, RefusalKind};
+use futures::future::{Either, select};
+use kernel::backup::BackupError;
+use kernel::contracts::StoreError;
+use kernel::schema::Misfit;
+use std::path::PathBuf;
+use std::pin::pin;
+use wire::rest;
+
+/// `POST /backup`: answered when the backup is durable, however long that takes. It is given up
+/// when the client goes away, and when the server stops.
+pub(crate) async fn write(
+    State(doors): State<Shared>,
+    Administrator(_): Administrator,
+    Posted(body): Posted<rest::BackupBody>,
+) -> Result<Json<rest::BackupAnswer>, Failure> {
+    let into = PathBuf::from(body.dir);
+    let mut closing = doors.closing();
+    let making = doors.backup.backup(into.clone(), BESIDE);
+    let made = match select(making, pin!(closing.begun())).await {
+        Either::Left((made, _)) => made.map_err(refused)?,
+        Either::Right(((), _)) => return Err(Refusal::from(StoreError::Closed).into()),
+    };
+    tracing::info!(folder = %into.display(), files = made.files, "a backup was written");
+    Ok(Json(told(&into, made)))
+}
+
+fn refused(error: BackupError) -> Refusal {
+    let message = error.to_string();
+    let refusal = |kind, code| Refusal::new(kind, code, message.clone());
+    match error {
+        BackupError::Folder(_) => {
+            let misfit = Misfit { pointer: "/dir".to_owned(), message: message.clone() };
+            refusal(RefusalKind::WrongShape, "backup_folder").errors(vec![misfit])
+        }
+        BackupError::UnderWay => refusal(RefusalKind::Conflict, "backup_under_way"),
+        BackupError::Full(_) => refusal(RefusalKind::NoRoom, "disk_full"),
+        BackupError::Unsound(_) => refusal(RefusalKind::Failed, "unreadable"),
+        BackupError::Failed(_) => refusal(RefusalKind::Failed, "backup_failed"),
+    }
+}
