@@ -37,8 +37,8 @@ mod commands;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    agent, chat, child, completions, config, demo, docs_reference, doctor, events, example, inbox,
-    init, man, mcp, pipeline, plan, resume, run, session, tool, up,
+    agent, backup, chat, child, completions, config, demo, docs_reference, doctor, events, example,
+    inbox, init, man, mcp, pipeline, plan, restore, resume, run, session, tool, up,
 };
 use context::Context;
 use exit::{Exit, Failure};
@@ -126,6 +126,10 @@ enum Command {
     Config(config::ConfigArgs),
     /// Look at all that a server needs here
     Doctor(doctor::DoctorArgs),
+    /// Write a backup of all data, while it is served or not
+    Backup(backup::BackupArgs),
+    /// Make a data folder out of a backup
+    Restore(restore::RestoreArgs),
     /// Serve what the examples need
     Example(example::ExampleArgs),
     /// Print the script that completes our commands in a shell
@@ -183,12 +187,12 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit, Failure> {
             let context = context(Some(args.project()))?;
             client_command(context, async |context| doctor::run(args, context).await)
         }
-        Command::Run(args) => {
-            client_command(here()?, async |context| run::run(args, context).await)
+        Command::Backup(args) => client_command(here()?, async |ctx| backup::run(args, ctx).await),
+        Command::Restore(args) => {
+            client_command(here()?, async |ctx| restore::run(args, ctx).await)
         }
-        Command::Resume(args) => {
-            client_command(here()?, async |context| resume::run(args, context).await)
-        }
+        Command::Run(args) => client_command(here()?, async |ctx| run::run(args, ctx).await),
+        Command::Resume(args) => client_command(here()?, async |ctx| resume::run(args, ctx).await),
         Command::Chat(args) => {
             // Ctrl-C is for what the agent does: it ends nothing else.
             let context = here()?;
@@ -202,25 +206,17 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit, Failure> {
             let context = context(Some(args.project()))?;
             client_command(context, async |context| pipeline::run(args, context).await)
         }
-        Command::Agent(args) => {
-            client_command(here()?, async |context| agent::run(args, context).await)
-        }
+        Command::Agent(args) => client_command(here()?, async |ctx| agent::run(args, ctx).await),
         Command::Session(args) => {
-            client_command(here()?, async |context| session::run(args, context).await)
+            client_command(here()?, async |ctx| session::run(args, ctx).await)
         }
-        Command::Inbox(args) => {
-            client_command(here()?, async |context| inbox::run(args, context).await)
-        }
-        Command::Tool(args) => {
-            client_command(here()?, async |context| tool::run(args, context).await)
-        }
+        Command::Inbox(args) => client_command(here()?, async |ctx| inbox::run(args, ctx).await),
+        Command::Tool(args) => client_command(here()?, async |ctx| tool::run(args, ctx).await),
         Command::Mcp(args) => {
             let context = context(args.project())?;
             logging(&context, "warn", mcp::run(args, &context))
         }
-        Command::Events(args) => {
-            client_command(here()?, async |context| events::run(args, context).await)
-        }
+        Command::Events(args) => client_command(here()?, async |ctx| events::run(args, ctx).await),
         Command::Demo(args) => {
             let context = context(None)?;
             logging(&context, "error", demo::run(args, output))

@@ -15,6 +15,8 @@ pub(crate) mod mcp;
 pub(crate) mod events;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod backup;
+pub(crate) mod restore;
 pub(crate) mod example;
 pub(crate) mod demo;
 pub(crate) mod completions;

@@ -34,6 +34,8 @@ fn every_command_begins_its_help_with_examples() {
         "events",
         "config",
         "doctor",
+        "backup",
+        "restore",
         "completions",
         "man",
     ];

@@ -26,6 +26,7 @@ mod agent;
 mod logs;
 mod config;
 mod doctor;
+mod backup;
 mod child;
 mod upstreams;
 mod reference;
