@@ -6,7 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -326,10 +326,23 @@ fn beside_the_tests(name: &str) -> PathBuf {
     folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// `waypost up` in a folder of the test's own, so that it finds no one else's settings.
+/// Runs `waypost` with these arguments to its end; how it ended, and what it said.
+pub fn waypost(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = product(folder);
+    command.args(arguments).stdin(Stdio::null());
+    command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
+}
+
+/// `waypost up` in a folder of the test's own.
 fn up(folder: &Path) -> Command {
-    let mut command = Command::new(program("WAYPOST_BIN", "waypost", "waypost"));
+    let mut command = product(folder);
     command.arg("up");
+    command
+}
+
+/// `waypost` in a folder of the test's own, so that it finds no one else's settings.
+fn product(folder: &Path) -> Command {
+    let mut command = Command::new(program("WAYPOST_BIN", "waypost", "waypost"));
     in_folder(&mut command, folder);
     command
 }

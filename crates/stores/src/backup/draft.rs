@@ -54,9 +54,15 @@ impl Draft {
         &self.folder
     }
 
-    /// Makes all of it durable under its own name. The file `last` is there only if all else is.
+    /// Makes all that was written durable.
+    pub(super) fn sync(&self) -> Result<(), BackupError> {
+        sync_below(&self.folder).map_err(|error| super::failed(&self.folder, &error))
+    }
+
+    /// Gives the folder its own name, once its files are durable. The file `last` is there only if
+    /// all else is.
     pub(super) fn finish(mut self, last: &str) -> Result<(), BackupError> {
-        let finished = sync_below(&self.folder).and_then(|()| self.take_name(last));
+        let finished = sync_folder(&self.folder).and_then(|()| self.take_name(last));
         finished.map_err(|error| super::failed(&self.target, &error))?;
         self.is_finished = true;
         Ok(())

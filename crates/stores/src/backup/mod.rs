@@ -123,6 +123,7 @@ impl Source {
             beside: inside,
             left_out: left_out(&self.folder, beside)?,
         };
+        draft.sync()?;
         write_manifest(copy, &manifest)?;
         draft.finish(MANIFEST_FILE)?;
         Ok(manifest)
@@ -156,6 +157,7 @@ pub(crate) fn restore(from: &Path, into: &Path, beside: &[&str]) -> Result<Manif
             from.display()
         )));
     }
+    draft.sync()?;
     draft.finish(DATABASE)?;
     Ok(manifest)
 }
@@ -183,7 +185,8 @@ fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<(), BackupError>
     let written = serde_json::to_vec_pretty(manifest).map_err(io::Error::other).and_then(|text| {
         let mut file = private_file(&path)?;
         file.write_all(&text)?;
-        file.write_all(b"\n")
+        file.write_all(b"\n")?;
+        file.sync_all()
     });
     written.map_err(|error| failed(&path, &error))
 }

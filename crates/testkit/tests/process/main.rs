@@ -17,6 +17,7 @@ mod paused;
 mod hostile;
 mod connections;
 mod kill;
+mod backup;
 mod events_out;
 mod children;
 mod readme;

@@ -86,7 +86,7 @@ fn kill_again_and_again(site: &Site, load: &Load<'_>, mut rng: Rng, kills: u64) 
 }
 
 /// The clients end with the kills, and also when a check fails: the scope waits for them.
-struct StopAtEnd<'a>(&'a Beacon);
+pub(crate) struct StopAtEnd<'a>(pub(crate) &'a Beacon);
 
 impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
@@ -130,12 +130,12 @@ impl Drop for Site {
     }
 }
 
-fn number_in(variable: &str) -> Option<u64> {
+pub(crate) fn number_in(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is `{text}`, not a number")))
 }
 
-fn seed_of_the_moment() -> u64 {
+pub(crate) fn seed_of_the_moment() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(1, |since| since.as_nanos() as u64)
 }
