@@ -15,6 +15,7 @@ use kernel::ids::{AgentName, Millis};
 use kernel::limits::Limits;
 use kernel::pipeline::Pipeline;
 use kernel::rules::Pattern;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use telemetry::Telemetry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -47,6 +48,10 @@ pub(crate) struct Doors {
     pub(crate) answers: Answers,
     /// What became of files that changed.
     pub(crate) reloads: Arc<Reloads>,
+    /// By which a client that can read our data folder recognises this server.
+    pub(crate) token: String,
+    /// The folder that holds the data, as an absolute path.
+    pub(crate) data: PathBuf,
     /// When it all began.
     pub(crate) started: Millis,
     closing: watch::Sender<bool>,
@@ -82,6 +87,7 @@ impl Doors {
         let (logins_begun, logins_returned) = (logins(), logins());
         let (closing, default_agent) = (watch::Sender::new(false), None);
         let (sinks, started) = (Vec::new(), engine.clock().now());
+        let token = format!("{:032x}", engine.entropy().bits());
         Self {
             engine,
             entrance,
@@ -96,6 +102,8 @@ impl Doors {
             telemetry: None,
             answers: Answers::default(),
             reloads: Arc::default(),
+            token,
+            data: PathBuf::new(),
             started,
             closing,
         }
@@ -117,6 +125,13 @@ impl Doors {
     #[must_use]
     pub(crate) fn sending_to(self, sinks: Vec<SinkFacts>) -> Self {
         Self { sinks, ..self }
+    }
+
+    /// The same, whose data is in this folder.
+    #[must_use]
+    pub(crate) fn kept_in(self, data: &Path) -> Self {
+        let data = std::path::absolute(data).unwrap_or_else(|_| data.to_path_buf());
+        Self { data, ..self }
     }
 
     /// Who calls.

@@ -20,6 +20,7 @@ mod vault;
 mod backup;
 mod rate;
 mod zones;
+pub mod instance;
 mod gateway;
 mod counted;
 mod connections;

@@ -85,6 +85,11 @@ impl Assembled {
         self.connections_max = connections_within(descriptors);
     }
 
+    /// What this server proves to know to a client that sends a challenge: [`crate::instance`].
+    pub fn token(&self) -> &str {
+        &self.doors.token
+    }
+
     /// What ends it in good order, also for whoever serves it no more.
     pub fn stopper(&self) -> Stopper {
         Stopper { doors: self.doors.clone() }
@@ -198,7 +203,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     warnings.extend(begin_stored(&gateway, &providers).await);
     gateway.watch_arrivals();
     let doors = Doors::new(engine.clone(), entrance, gateway, backup).talking_to(agents.default);
-    let doors = Arc::new(doors.seen_by(telemetry).sending_to(sinks));
+    let doors = Arc::new(doors.seen_by(telemetry).sending_to(sinks).kept_in(&data));
     let shelves = (extra.shelves, own_shelf(setup.only_extra, &engine));
     let door = Arc::new(Door::new(doors.clone(), shelves, key, spawn.clone()).lenient(mcp.lenient));
     let router = router(doors.clone(), door.clone(), extra.routes);

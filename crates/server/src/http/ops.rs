@@ -3,9 +3,11 @@
 use super::readings::Reading;
 use crate::doors::Shared;
 use crate::error::Failure;
+use crate::instance::{CHALLENGE, CHALLENGE_CHARS_MAX, proof};
 use crate::openapi::{document, with_pipelines};
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalKind};
@@ -13,20 +15,31 @@ use prometheus_client::encoding::text;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
-use wire::rest::Health;
+use wire::rest::{Health, Instance};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// `GET /livez`: the process answers.
-pub(crate) async fn livez() -> Json<Health> {
-    Json(Health { status: "live".to_owned() })
+/// `GET /livez`: the process answers, and a client that sends a challenge learns which one it is.
+pub(crate) async fn livez(State(doors): State<Shared>, headers: HeaderMap) -> Json<Health> {
+    let challenge = headers.get(CHALLENGE).and_then(|value| value.to_str().ok());
+    let is_short = |text: &&str| (1..=CHALLENGE_CHARS_MAX).contains(&text.len());
+    let instance = challenge.filter(is_short).map(|challenge| {
+        // A stranger behind a proxy has no business with processes and folders of this machine.
+        let is_told = doors.entrance.administrator(&headers).is_ok();
+        Instance {
+            proof: proof(&doors.token, challenge),
+            pid: is_told.then(std::process::id),
+            data: is_told.then(|| doors.data.display().to_string()),
+        }
+    });
+    Json(Health { status: "live".to_owned(), instance })
 }
 
 /// `GET /readyz`: work can be taken.
 pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>, Failure> {
     match doors.engine.healthy() {
-        Ok(()) => Ok(Json(Health { status: "ready".to_owned() })),
+        Ok(()) => Ok(Json(Health { status: "ready".to_owned(), instance: None })),
         // Whatever the reason, a load balancer must hear 503.
         Err(refusal) => Err(Refusal { kind: RefusalKind::Unavailable, ..refusal }.into()),
     }
@@ -34,7 +47,7 @@ pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>, 
 
 /// `GET /health`: the same as `/livez`, in the words that clients of pipelines know.
 pub(crate) async fn health() -> Json<Health> {
-    Json(Health { status: "UP".to_owned() })
+    Json(Health { status: "UP".to_owned(), instance: None })
 }
 
 /// `GET /openapi.json`, with the routes of the pipelines that there are now.

@@ -137,6 +137,15 @@ fn headers() -> Vec<(&'static str, Value)> {
                 json!({"type": "string", "enum": ["*"]}),
             ),
         ),
+        (
+            "challenge",
+            header(
+                "Waypost-Challenge",
+                "A text of at most 64 characters, for which the server proves that it knows the \
+                 token of its data folder.",
+                text(),
+            ),
+        ),
     ]
 }
 

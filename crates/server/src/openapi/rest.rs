@@ -405,7 +405,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/livez",
         id: "live",
         summary: "Whether the process answers",
-        parameters: &[],
+        parameters: &["challenge"],
         body: Body::None,
         answers: &[json_answer(200, "Health", "it does")],
         refusals: &[],

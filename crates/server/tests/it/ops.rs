@@ -1,7 +1,11 @@
 //! `/livez`, `/readyz`, `/metrics`.
 
-use crate::house::{House, refused};
+use crate::house::{ADDRESS, House, refused};
+use axum::body::Body;
+use axum::http::Request;
 use serde_json::json;
+use server::project::Project;
+use std::path::Path;
 
 #[tokio::test]
 async fn health_follows_the_engine() {
@@ -15,6 +19,30 @@ async fn health_follows_the_engine() {
     assert_eq!(house.get("/livez").await.status, 200);
     let refusal = house.post("/api/v1/runs", json!({"planId": "interaction::greeting"})).await;
     assert_eq!(refusal.refusal(), refused(503, "stopping", &[]));
+}
+
+#[tokio::test]
+async fn a_client_with_a_challenge_learns_which_server_answers() {
+    let asked = async |house: &House, challenge: &str| {
+        let request = Request::get("/livez").header("host", ADDRESS);
+        let request = request.header("waypost-challenge", challenge).body(Body::empty());
+        house.send(request.unwrap()).await.body
+    };
+    let house = House::demo().await;
+    let told = asked(&house, "one").await;
+    let instance = &told["instance"];
+    assert_eq!(instance["pid"], std::process::id());
+    assert!(Path::new(instance["data"].as_str().unwrap()).is_absolute(), "{told}");
+    assert_eq!(asked(&house, "one").await, told);
+    assert_ne!(asked(&house, "two").await["instance"]["proof"], instance["proof"]);
+    // Another server has another token.
+    let other = House::build(Project::demo(), Some("key")).await;
+    let proven = asked(&other, "one").await;
+    assert_ne!(proven["instance"]["proof"], instance["proof"]);
+    // And who may not administer it learns nothing but the proof.
+    let members: Vec<&String> = proven["instance"].as_object().unwrap().keys().collect();
+    assert_eq!(members, ["proof"]);
+    assert_eq!(asked(&house, &"x".repeat(65)).await, json!({"status": "live"}));
 }
 
 #[tokio::test]

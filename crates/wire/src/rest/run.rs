@@ -254,4 +254,20 @@ pub struct PruneAnswer {
 pub struct Health {
     /// `live` or `ready`.
     pub status: String,
+    /// Which server it is; `/livez` says so to a client that sends a challenge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<Instance>,
+}
+
+/// Which server answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// sha256 over the server's token and the challenge.
+    pub proof: String,
+    /// Its process, for administrators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The folder that holds its data, for administrators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
 }

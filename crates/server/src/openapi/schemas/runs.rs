@@ -20,6 +20,7 @@ pub(super) fn schemas() -> Vec<Named> {
         ("PruneBody", prune_body()),
         ("PruneAnswer", prune_answer()),
         ("Health", health()),
+        ("Instance", instance()),
     ]
 }
 
@@ -322,7 +323,39 @@ fn health() -> Value {
     json!({
         "type": "object",
         "required": ["status"],
-        "properties": {"status": {"type": "string", "enum": ["live", "ready", "UP"]}},
-        "examples": [{"status": "live"}]
+        "properties": {
+            "status": {"type": "string", "enum": ["live", "ready", "UP"]},
+            "instance": {"$ref": "#/components/schemas/Instance"}
+        },
+        "examples": [{"status": "live"}, {"status": "live", "instance": proven()}]
+    })
+}
+
+fn instance() -> Value {
+    json!({
+        "type": "object",
+        "description": "Which server it is, for a client that sends a challenge.",
+        "required": ["proof"],
+        "properties": {
+            "proof": {
+                "type": "string",
+                "description": "sha256 over the server's token, a space and the challenge; the \
+                    token is in the file `address` of the data folder."
+            },
+            "pid": {"type": "integer", "description": "Its process, for administrators."},
+            "data": {
+                "type": "string",
+                "description": "The folder that holds its data, for administrators."
+            }
+        },
+        "examples": [proven()]
+    })
+}
+
+fn proven() -> Value {
+    json!({
+        "proof": "c19f0695b711e8d46015f7e3cc9b92dd804cc0c604c51db44b4574da2b8a1125",
+        "pid": 4711,
+        "data": "/srv/shop/.waypost"
     })
 }

@@ -37,6 +37,7 @@ const TYPES: &[(&str, Again)] = &[
     ("Health", again::<rest::Health>),
     ("BackupBody", again::<rest::BackupBody>),
     ("BackupAnswer", again::<rest::BackupAnswer>),
+    ("Instance", again::<rest::Instance>),
     ("AskKind", again::<rest::AskKind>),
     ("AskStatus", again::<rest::AskStatus>),
     ("FixAction", again::<rest::FixAction>),
