@@ -48,9 +48,12 @@ impl At<'_> {
             None => vec![FixAction::Retry, FixAction::Skip, FixAction::Abort],
         };
         let step = self.frame.step.clone().unwrap_or_else(|| StepId::from(""));
-        let title = match call {
+        let title = match call.map(|call| &call.request.tool) {
             None if held => format!("the run reached a limit at step `{step}`"),
-            Some(call) => format!("`{}` failed at step `{step}`", call.request.tool),
+            Some(tool) if how == HowFar::Unknown => {
+                format!("outcome unknown: `{tool}` at step `{step}`")
+            }
+            Some(tool) => format!("`{tool}` failed at step `{step}`"),
             None => format!("step `{step}` failed"),
         };
         let call = call.map(asked_call);

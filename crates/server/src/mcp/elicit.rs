@@ -231,13 +231,18 @@ fn fixing(
     call: Option<&AskedCall>,
     actions: &[FixAction],
 ) -> Value {
+    let is_unknown = how == HowFar::Unknown;
     let what = match call {
+        Some(call) if is_unknown => format!("outcome unknown: `{}`", exposed(call.tool.as_str())),
         Some(call) => format!("`{}` failed", exposed(call.tool.as_str())),
         None => "a step failed".to_owned(),
     };
     let mut message = format!("{what}: {}", exposed(&fault.to_string()));
-    if how == HowFar::Unknown {
-        message.push_str("\nNobody knows whether it happened: `retry` may do it twice.");
+    if is_unknown {
+        message.push_str(
+            "\nCheck the other system first: `settle` if it happened, `retry` if it did not, \
+             else `abort`.",
+        );
     }
     // `edit` needs the whole arguments as an object, which no form can hold.
     let offered: Vec<&FixAction> =

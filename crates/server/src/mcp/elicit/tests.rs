@@ -241,7 +241,9 @@ fn a_failed_step_offers_what_a_form_can_say() {
     let params = request(&ask, &modern(), 10).unwrap();
     let offered = &params["requestedSchema"]["properties"]["action"]["enum"];
     assert_eq!(*offered, json!(["retry", "skip", "settle"]));
-    assert!(params["message"].as_str().unwrap().contains("`math::add` failed: Timeout: no answer"));
+    let message = "outcome unknown: `math::add`: Timeout: no answer\nCheck the other system first: \
+                   `settle` if it happened, `retry` if it did not, else `abort`.";
+    assert_eq!(params["message"], message);
     let fix = |action, output| Ok(Said::Reply(Reply::Fix { action, arguments: None, output }));
     let said = heard(&ask, &accept(json!({"action": "retry", "output": ""})));
     assert_eq!(said, fix(FixAction::Retry, None));
