@@ -32,7 +32,7 @@ pub(crate) fn tell(context: &Context, run: &Run) -> Result<Exit, Failure> {
             output.text(&asks_table(&run.asks))?;
             output.talk(&format!("{id} waits for a person; answer with"));
             for ask in &run.asks {
-                output.talk(&format!("  {}", context.command(&answer_command(ask))));
+                tell_answers(context, ask);
             }
         }
         Status::Paused => {
@@ -63,8 +63,30 @@ pub(crate) fn asks_table(asks: &[Ask]) -> String {
     table.text()
 }
 
-/// The command that answers this ask.
-pub(crate) fn answer_command(ask: &Ask) -> String {
+/// Tells a person the commands that answer this ask, each of them enough.
+pub(crate) fn tell_answers(context: &Context, ask: &Ask) {
+    let is_unknown = ask.how.as_deref() == UNKNOWN;
+    if !is_unknown {
+        return context.output.talk(&format!("  {}", context.command(&answer_command(ask))));
+    }
+    context.output.talk("  check in the other system whether it happened, then one of");
+    for (action, meaning) in AFTER_UNKNOWN {
+        let command = format!("waypost inbox answer {} --action {action}", ask.id);
+        context.output.talk(&format!("  {}    # {meaning}", context.command(&command)));
+    }
+}
+
+/// The same as one hint.
+pub(crate) fn answer_hint(ask: &Ask) -> String {
+    if ask.how.as_deref() != UNKNOWN {
+        return answer_command(ask);
+    }
+    let actions = AFTER_UNKNOWN.map(|(action, meaning)| format!("`--action {action}` ({meaning})"));
+    format!("check in the other system whether it happened, then {}", actions.join(", "))
+}
+
+/// The command that answers this ask, whose outcome is known.
+fn answer_command(ask: &Ask) -> String {
     let id = &ask.id;
     match ask.kind {
         AskKind::Clarify if ask.questions.len() > 1 => {
@@ -76,8 +98,7 @@ pub(crate) fn answer_command(ask: &Ask) -> String {
         AskKind::Approve => format!("waypost inbox approve {id}"),
         AskKind::Authorize => format!("waypost inbox answer {id} --action done"),
         AskKind::Fix => {
-            // A retry is offered only where it cannot do a write twice.
-            let retry = ask.actions.contains(&FixAction::Retry) && ask.how.as_deref() != UNKNOWN;
+            let retry = ask.actions.contains(&FixAction::Retry);
             let action = if retry { "retry" } else { "skip" };
             format!("waypost inbox answer {id} --action {action}")
         }
@@ -100,6 +121,14 @@ fn blanks(schema: Option<&Value>) -> String {
 
 /// Nobody knows whether the call happened.
 const UNKNOWN: Option<&str> = Some("unknown");
+
+/// What can be done about such a call, and when. To go on without it is none of these: it may have
+/// happened.
+const AFTER_UNKNOWN: [(&str, &str); 3] = [
+    ("settle --output '..'", "it happened: its result as JSON"),
+    ("retry", "it did not happen"),
+    ("abort", "end the run as failed"),
+];
 
 /// A value as data: a text as it is, anything else as JSON.
 pub(crate) fn value_text(value: &Value) -> String {

@@ -193,8 +193,8 @@ async fn show(context: &Context, client: &Client, ask: &str) -> Result<Exit, Fai
     let ask: Ask = read(&body)?;
     context.output.text(&fields(&ask).text())?;
     if ask.status == AskStatus::Open {
-        let answer = context.command(&outcome::answer_command(&ask));
-        context.output.talk(&format!("answer with\n  {answer}"));
+        context.output.talk("answer with");
+        outcome::tell_answers(context, &ask);
     }
     Ok(Exit::Ok)
 }
@@ -410,5 +410,5 @@ fn decisions(ask: &Ask, decide: impl Fn(&AskedCall) -> Decided) -> Result<Value,
 
 fn misfit(ask: &Ask, why: &str) -> Failure {
     Failure::usage(format!("{} is a `{}`: it {why}", ask.id, ask.kind.name()))
-        .hint(outcome::answer_command(ask))
+        .hint(outcome::answer_hint(ask))
 }

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::near::{self, SESSIONS};
 use crate::outcome;
-use crate::output::{Fields, Output, Table, one_line};
+use crate::output::{Fields, Output, Table, one_line, printable};
 use crate::tail::{self, Look};
 use clap::{Args, Subcommand};
 use kernel::ids::Millis;
@@ -201,6 +201,7 @@ async fn show(output: Output, client: &Client, id: &str) -> Result<Exit, Failure
     fields.add("step", session.step.unwrap_or_default());
     if let Some(fault) = session.last_error {
         fields.add("error", format!("{}: {}", fault.name, fault.message));
+        fields.add("hint", fault.hint.unwrap_or_default());
     }
     fields.add("asks", session.asks.join("\n"));
     fields.add("created", session.created_at);
@@ -299,6 +300,10 @@ async fn move_run(
     }
     let answer: RunAnswer = read(&body)?;
     output.text(&format!("{run} {}", answer.run.status.name()))?;
+    // What a run that ends leaves behind: writes that nobody knows the outcome of.
+    if let Some(hint) = answer.run.last_error.and_then(|fault| fault.hint) {
+        output.talk(&format!("hint: {}", printable(&hint)));
+    }
     Ok(Exit::Ok)
 }
 

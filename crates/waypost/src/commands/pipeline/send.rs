@@ -55,7 +55,7 @@ fn tell(context: &Context, answer: &Value) -> Result<(), Failure> {
     let ask: Option<Ask> = serde_json::from_value(answer["ask"].clone()).ok();
     if let Some(ask) = ask {
         output.talk("the case waits for a person; answer with");
-        output.talk(&format!("  {}", context.command(&outcome::answer_command(&ask))));
+        outcome::tell_answers(context, &ask);
     }
     Ok(())
 }
