@@ -6,8 +6,9 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use server::instance::CHALLENGE;
 use std::time::Duration;
-use wire::rest::Page;
+use wire::rest::{Health, Instance, Page};
 
 /// Where the server listens unless told otherwise.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:8420";
@@ -17,6 +18,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
 /// How long an answer may take beyond the time that the server was asked to wait.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a server may take to say which one it is: a live one does so at once.
+const INSTANCE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The largest page that a server gives.
 const PAGE_ITEMS_MAX: usize = 200;
@@ -182,6 +186,17 @@ impl Client {
         }
         let what = format!("{} answers, but not as a Waypost server", self.base);
         Err(Failure::new(Exit::Upstream, "not_waypost", what).hint("see `--server`"))
+    }
+
+    /// Which server it is, by what it answers to this challenge.
+    pub(crate) async fn instance(&self, challenge: &str) -> Result<Instance, Failure> {
+        let builder = self.http.get(self.at_root("livez")).header(CHALLENGE, challenge);
+        let answer = self.answer(builder.timeout(INSTANCE_LIMIT)).await?;
+        let health: Health = read(&answer)?;
+        health.instance.ok_or_else(|| {
+            let what = format!("{} does not say which server it is", self.base);
+            Failure::new(Exit::Upstream, "not_waypost", what).hint("see `--server`")
+        })
     }
 
     /// Opens an event stream, after this event where one is named.

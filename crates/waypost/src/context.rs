@@ -1,14 +1,18 @@
 //! What every command is given: how to print, which variables are set, which project it is about
 //! and where the server is.
 
+use crate::address::{self, Found};
 use crate::client::{Client, DEFAULT_SERVER};
-use crate::environment::{ADMIN_KEY, Environment, LOG_LEVEL, SERVER};
-use crate::exit::Failure;
+use crate::environment::{ADMIN_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
+use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use crate::place::shown;
 use crate::progress::Progress;
-use crate::settings::Origin;
+use crate::settings::{Origin, Settings};
 use server::layer::Source;
-use std::path::PathBuf;
+use server::upstreams::shown_url;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One call of `waypost`.
 #[derive(Debug, Clone)]
@@ -19,10 +23,12 @@ pub(crate) struct Context {
     pub(crate) environment: Environment,
     /// The folder of the project; none for the demo.
     pub(crate) project: Option<PathBuf>,
-    /// Where the server is.
+    /// Where the server is, as the command line or a variable says it; else the default.
     pub(crate) server: String,
     /// Who says so.
     pub(crate) server_origin: Origin,
+    /// What continues on the server when this command ends, and how to follow and end it.
+    continues: Arc<Mutex<Option<String>>>,
 }
 
 impl Context {
@@ -34,12 +40,80 @@ impl Context {
     ) -> Result<Self, Failure> {
         let environment = Environment::of(project.as_deref())?;
         let (server, server_origin) = named_server(server, &environment);
-        Ok(Self { output, environment, project, server, server_origin })
+        let continues = Arc::default();
+        Ok(Self { output, environment, project, server, server_origin, continues })
     }
 
-    /// A client of that server; nothing is sent yet.
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
-        Client::new(&self.server)
+    /// A client of the server that the command line or a variable names, else of the one that
+    /// serves this folder, else of the one that its settings describe. A person is told which one
+    /// it is, unless it is the default.
+    pub(crate) async fn client(&self) -> Result<Client, Failure> {
+        let (url, whence) = match &self.project {
+            Some(project) if self.server_origin == Origin::Default => {
+                self.of_folder(project).await?
+            }
+            _ => (self.server.clone(), self.server_origin.to_string()),
+        };
+        let client = Client::new(&url)?;
+        if url.trim_end_matches('/') != DEFAULT_SERVER {
+            // A password may stand in an address.
+            self.output.talk(&format!("using the server at {} ({whence})", shown_url(&url)));
+        }
+        Ok(client)
+    }
+
+    /// The server of this project, and why it is that one.
+    async fn of_folder(&self, project: &Path) -> Result<(String, String), Failure> {
+        let data = project.join(DATA_FOLDER);
+        let stale = match address::find(&data).await? {
+            Found::Running(url) => return Ok((url, "it serves this folder".to_owned())),
+            Found::Stale(why) => Some(why),
+            Found::Nothing => None,
+        };
+        let settings = Settings::load(Some(project), &self.environment)?;
+        let Some((url, origin)) = settings.served_at() else {
+            let why = stale.map(|why| format!(": {why}")).unwrap_or_default();
+            let what = format!("no server of this folder is known{why}");
+            return Err(Failure::new(Exit::Unreachable, "unreachable", what).hint(
+                "the settings leave its port to the system: start it with `waypost up`, or name \
+                 it with `--server URL`",
+            ));
+        };
+        if let Some(why) = stale {
+            let file = shown(&address::file(&data));
+            self.output.talk(&format!("`{file}` is out of date: {why}; trying {url} ({origin})"));
+        }
+        Ok((url, origin.to_string()))
+    }
+
+    /// From now on a run of this session continues on the server, whatever becomes of this command.
+    pub(crate) fn leaves_running(&self, session: &str) {
+        let follow = self.command(&format!("waypost session tail {session}"));
+        let end = self.command(&format!("waypost session cancel {session}"));
+        self.leaves(format!(
+            "the run continues on the server: follow it with `{follow}`, end it with `{end}`"
+        ));
+    }
+
+    /// The same of work whose session is not known here.
+    pub(crate) fn leaves_work(&self, what: &str) {
+        let list = self.command("waypost session ls --status running");
+        self.leaves(format!("{what} continues on the server: `{list}` lists it"));
+    }
+
+    fn leaves(&self, hint: String) {
+        *self.continues.lock().unwrap_or_else(PoisonError::into_inner) = Some(hint);
+    }
+
+    /// What continues on the server, and how to follow and end it.
+    pub(crate) fn continuing(&self) -> Option<String> {
+        self.continues.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Somebody pressed Ctrl-C.
+    pub(crate) fn interrupted(&self) -> Failure {
+        let failure = Failure::new(Exit::Interrupted, "interrupted", "interrupted");
+        Failure { hint: self.continuing(), ..failure }
     }
 
     /// A command of ours, `waypost ..`, so that it reaches the same server as this one does.
@@ -91,7 +165,8 @@ mod tests {
         let environment = Environment::of_test(process, file);
         let (server, server_origin) = named_server(flag.map(str::to_owned), &environment);
         let output = Output::new(false);
-        Context { output, environment, project: None, server, server_origin }
+        let (project, continues) = (None, Arc::default());
+        Context { output, environment, project, server, server_origin, continues }
     }
 
     #[test]
@@ -111,6 +186,19 @@ mod tests {
         assert_eq!(flagged, "waypost --server http://a inbox ls");
         let variable = context(None, &[(SERVER, "http://b")], "");
         assert_eq!(variable.command("waypost inbox ls"), "waypost inbox ls");
+    }
+
+    #[test]
+    fn who_interrupts_is_told_what_continues() {
+        let context = context(Some("http://a"), &[], "");
+        assert_eq!(context.interrupted().hint, None);
+        context.leaves_running("ses_1");
+        let told = context.interrupted();
+        assert_eq!((told.exit, told.message.as_str()), (Exit::Interrupted, "interrupted"));
+        let expected = "the run continues on the server: follow it with \
+                        `waypost --server http://a session tail ses_1`, end it with \
+                        `waypost --server http://a session cancel ses_1`";
+        assert_eq!(told.hint.as_deref(), Some(expected));
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod descriptors;
 mod folder;
 mod sse;
 mod client;
+mod address;
 mod settings;
 mod context;
 mod outcome;
@@ -28,7 +29,6 @@ mod yaml;
 mod tail;
 mod plans;
 mod served;
-mod address;
 mod assembly;
 mod examples;
 mod reference;
@@ -237,9 +237,7 @@ fn client_command(
         tokio::select! {
             biased;
             ended = command(&context) => ended,
-            Ok(()) = tokio::signal::ctrl_c() => {
-                Err(Failure::new(Exit::Interrupted, "interrupted", "interrupted"))
-            }
+            Ok(()) = tokio::signal::ctrl_c() => Err(context.interrupted()),
         }
     };
     logging(&context, "error", unless_interrupted)

@@ -77,7 +77,7 @@ pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit, Fail
 }
 
 async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
-    let body = context.client()?.list(Request::to(&["agents"]), limit).await?;
+    let body = context.client().await?.list(Request::to(&["agents"]), limit).await?;
     if context.output.is_json() {
         context.output.document(&body)?;
         return Ok(Exit::Ok);
@@ -96,7 +96,7 @@ async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
 }
 
 async fn get(context: &Context, name: &str) -> Result<Exit, Failure> {
-    let client = context.client()?;
+    let client = context.client().await?;
     let body = match client.get(Request::to(&["agents", name])).await {
         Ok(body) => body,
         Err(failure) => return Err(near::suggest(&client, AGENTS, name, failure).await),
@@ -116,7 +116,7 @@ async fn get(context: &Context, name: &str) -> Result<Exit, Failure> {
 
 async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit, Failure> {
     let offered = offered(context, files)?;
-    let client = context.client()?;
+    let client = context.client().await?;
     for agent in &offered {
         let (result, version) = store(context, &client, agent).await?;
         let name = agent.name.as_str();
@@ -158,7 +158,7 @@ async fn store(
 
 async fn diff(context: &Context, file: &Path) -> Result<Exit, Failure> {
     let offered = offered(context, &[file.to_path_buf()])?;
-    let client = context.client()?;
+    let client = context.client().await?;
     let mut exit = Exit::Ok;
     for agent in &offered {
         let name = agent.name.as_str();
@@ -189,7 +189,7 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit, Failure> {
 }
 
 async fn remove(context: &Context, name: &str) -> Result<Exit, Failure> {
-    let client = context.client()?;
+    let client = context.client().await?;
     let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
     if let Err(failure) = client.delete(request).await {
         return Err(near::suggest(&client, AGENTS, name, failure).await);

@@ -6,7 +6,7 @@ use crate::environment::{DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Failure};
 use crate::output::Table;
 use crate::place::{project_folder, shown};
-use crate::settings::{Setting, Settings, file_of};
+use crate::settings::{Origin, Setting, Settings, file_of};
 use clap::{Args, Subcommand};
 use kernel::plan::mistake::Mistake;
 use serde_json::{Value, json};
@@ -74,7 +74,13 @@ pub(crate) fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, Failure>
 
 fn show(context: &Context, folder: &Path, origin: bool) -> Result<Exit, Failure> {
     let loaded = Settings::load(Some(folder), &context.environment)?;
-    let server = (context.server.as_str(), &context.server_origin);
+    // Where no server runs for this folder, clients go where its settings say.
+    let named = (context.server.clone(), context.server_origin.clone());
+    let (url, whence) = match loaded.served_at() {
+        Some(described) if named.1 == Origin::Default => described,
+        _ => named,
+    };
+    let server = (url.as_str(), &whence);
     let settings = loaded.all(server, &context.environment);
     let output = context.output;
     if output.is_json() {

@@ -76,7 +76,7 @@ const RESEND_SECONDS: u64 = 60;
 
 /// Runs `waypost events`.
 pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Failure> {
-    let client = context.client()?;
+    let client = context.client().await?;
     let output = context.output;
     match args.command {
         EventsCommand::Tail { after, kind } => {

@@ -141,7 +141,7 @@ enum Action {
 
 /// Runs `waypost inbox`.
 pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit, Failure> {
-    let client = context.client()?;
+    let client = context.client().await?;
     match args.command {
         InboxCommand::Ls { session, limit } => list(context, &client, session, limit).await,
         InboxCommand::Show { ask } => show(context, &client, &ask).await,
@@ -256,6 +256,7 @@ async fn send(
     wait: u64,
 ) -> Result<Exit, Failure> {
     let request = Request::to(&["asks", &ask.id]).waiting(wait);
+    context.leaves_running(&ask.session.id);
     let posted = context.progress().during("waiting for the run", client.post(request, reply));
     let body = posted.await?;
     let answer: ReplyAnswer = read(&body)?;

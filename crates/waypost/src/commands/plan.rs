@@ -1,7 +1,7 @@
 //! `waypost plan`: what plans there are, whether they are right, what they look like, and runs of
 //! them. Checking, drawing and testing need no server.
 
-use crate::client::{Request, read};
+use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::examples::{self, ExampleResult};
 use crate::exit::{Exit, Failure};
@@ -14,9 +14,10 @@ use crate::plans::{Checked, Selection, folder_of};
 use clap::{Args, Subcommand};
 use kernel::plan::graph::mermaid;
 use kernel::plan::mistake::Mistake;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
-use wire::rest::{Page, PlanAnswer, PlanSummary, RunAnswer, RunBody};
+use std::time::{Duration, Instant};
+use wire::rest::{Page, PlanAnswer, PlanSummary, RunAnswer, RunBody, Status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,6 +85,10 @@ struct RunArgs {
     wait: u64,
 }
 
+/// How often it is looked whether a run has ended: soon after its start, and then less often.
+const LOOK_MIN: Duration = Duration::from_millis(10);
+const LOOK_MAX: Duration = Duration::from_millis(500);
+
 impl PlanArgs {
     /// The project that the command is about; none for files that are in no project.
     pub(crate) fn project(&self) -> Option<PathBuf> {
@@ -110,7 +115,7 @@ pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failu
 }
 
 async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
-    let body = context.client()?.list(Request::to(&["plans"]), limit).await?;
+    let body = context.client().await?.list(Request::to(&["plans"]), limit).await?;
     if context.output.is_json() {
         context.output.document(&body)?;
         return Ok(Exit::Ok);
@@ -125,7 +130,7 @@ async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
 }
 
 async fn show(context: &Context, id: &str) -> Result<Exit, Failure> {
-    let body = context.client()?.get(Request::to(&["plans", id])).await?;
+    let body = context.client().await?.get(Request::to(&["plans", id])).await?;
     if context.output.is_json() {
         context.output.document(&body)?;
         return Ok(Exit::Ok);
@@ -143,10 +148,9 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
         input: Some(input::words(&args.input)?),
         session: args.session,
     });
-    let request = Request::to(&["runs"]).waiting(args.wait);
-    let client = context.client()?;
-    let posted = context.progress().during("waiting for the run", client.post(request, &body));
-    let body = match posted.await {
+    let client = context.client().await?;
+    let run = to_pause(context, &client, &body, Duration::from_secs(args.wait));
+    let body = match context.progress().during("waiting for the run", run).await {
         Ok(body) => body,
         Err(failure) => return Err(near::suggest(&client, PLANS, &args.id, failure).await),
     };
@@ -156,6 +160,31 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
         return Ok(outcome::exit_of(answer.run.status));
     }
     outcome::tell(context, &answer.run)
+}
+
+/// Starts a run, and waits until it ends or pauses, at most so long. The start is answered at once
+/// and the run is looked at from then on: a person who interrupts us learns its session.
+async fn to_pause(
+    context: &Context,
+    client: &Client,
+    body: &Value,
+    wait: Duration,
+) -> Result<Value, Failure> {
+    let begun = Instant::now();
+    let mut pause = LOOK_MIN;
+    let mut body = client.post(Request::to(&["runs"]).waiting(0), body).await?;
+    loop {
+        let RunAnswer { run, .. } = read(&body)?;
+        context.leaves_running(&run.session);
+        let left = wait.saturating_sub(begun.elapsed());
+        if run.status != Status::Running || left.is_zero() {
+            return Ok(body);
+        }
+        tokio::time::sleep(pause.min(left)).await;
+        pause = LOOK_MAX.min(pause * 2);
+        let looked = client.get(Request::to(&["runs", &run.id])).await;
+        body = looked.map_err(|failure| Failure { hint: context.continuing(), ..failure })?;
+    }
 }
 
 fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit, Failure> {

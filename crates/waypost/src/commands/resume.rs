@@ -60,7 +60,7 @@ pub(crate) struct ResumeArgs {
 
 /// Runs `waypost resume`.
 pub(crate) async fn run(args: ResumeArgs, context: &Context) -> Result<Exit, Failure> {
-    let client = context.client()?;
+    let client = context.client().await?;
     let body = body(&client, &args).await?;
     let says_something = body.approvals.is_some()
         || body.clarification_responses.is_some()
@@ -69,6 +69,7 @@ pub(crate) async fn run(args: ResumeArgs, context: &Context) -> Result<Exit, Fai
         return show(context, &client, &args.thread).await;
     }
     let body = json!(body);
+    context.leaves_running(&args.thread);
     let asked = client.thread("resume", args.wait, &body);
     let body = context.progress().during("waiting for the agent", asked).await?;
     let answer: ThreadAnswer = read(&body)?;

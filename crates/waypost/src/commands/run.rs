@@ -39,8 +39,9 @@ pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit, Failur
     };
     let thread = args.thread.unwrap_or_else(threads::new_id);
     let body = RunThread { thread_id: thread.clone(), user_request: text, agent };
-    let client = context.client()?;
+    let client = context.client().await?;
     let body = json!(body);
+    context.leaves_running(&thread);
     let asked = client.thread("run", args.wait, &body);
     let asked = context.progress().during("waiting for the agent", asked).await;
     let busy_hint = threads::busy_hint(context, &thread);

@@ -117,7 +117,7 @@ const PRUNE_SECONDS: u64 = 600;
 
 /// Runs `waypost session`.
 pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit, Failure> {
-    let client = context.client()?;
+    let client = context.client().await?;
     let output = context.output;
     match args.command {
         SessionCommand::Ls { status, plan, limit } => {
@@ -243,6 +243,7 @@ async fn retry(context: &Context, client: &Client, name: &str, wait: u64) -> Res
     let run = active_run(client, name).await?;
     let request = Request::to(&["runs", &run, "retry"]).waiting(wait);
     let nothing = json!({});
+    context.leaves_running(name);
     let posted = context.progress().during("waiting for the run", client.post(request, &nothing));
     let body = posted.await?;
     let answer: RunAnswer = read(&body)?;

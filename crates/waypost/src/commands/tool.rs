@@ -59,7 +59,7 @@ pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit, Failu
 }
 
 async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
-    let body = context.client()?.list(Request::to(&["tools"]), limit).await?;
+    let body = context.client().await?.list(Request::to(&["tools"]), limit).await?;
     if context.output.is_json() {
         context.output.document(&body)?;
         return Ok(Exit::Ok);
@@ -74,7 +74,7 @@ async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
 }
 
 async fn show(context: &Context, name: &str) -> Result<Exit, Failure> {
-    let body = context.client()?.get(Request::to(&["tools", name])).await?;
+    let body = context.client().await?.get(Request::to(&["tools", name])).await?;
     if context.output.is_json() {
         context.output.document(&body)?;
         return Ok(Exit::Ok);
@@ -101,7 +101,8 @@ async fn show(context: &Context, name: &str) -> Result<Exit, Failure> {
 async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exit, Failure> {
     let body = json!({"arguments": input::words(arguments)?});
     let request = Request::to(&["tools", name, "call"]);
-    let client = context.client()?;
+    let client = context.client().await?;
+    context.leaves_work("a call that writes");
     let posted = context.progress().during("waiting for the tool", client.post(request, &body));
     let answer = posted.await.map_err(with_wants)?;
     let output = context.output;

@@ -107,6 +107,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     for file in &args.pipeline {
         project.add_pipeline(file).map_err(|error| unusable(&error))?;
     }
+    let configured = SocketAddr::new(project.config.server.host, project.config.server.port);
     let listener = bind(&args, &project).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
     let keys = Keys::of(&context.environment).renewing(args.new);
@@ -135,7 +136,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     for warning in &assembled.warnings {
         tracing::warn!("{warning}");
     }
-    address::leave(data.path(), address);
+    address::leave(data.path(), address, assembled.token());
     if output.text(&listening(address, output.is_json())).is_err() {
         // Whoever closed standard output still wants the server.
         tracing::warn!("nobody reads standard output");
@@ -147,6 +148,11 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     let _watching = watch.map(|watch| watch.begin(&assembled));
     // With `--log json` every line on standard error is JSON.
     if args.log == LogFormat::Text {
+        // Commands look into the project's own data folder, and where its settings say.
+        let is_found = matches!(args.kept(), Kept::WithProject) || address == configured;
+        if context.project.is_some() && !is_found {
+            output.talk(&format!("commands reach this server with `--server http://{address}`"));
+        }
         output.talk(&format!("MCP clients connect to http://{address}/mcp"));
         for OwnPort { pipeline, address, route } in &ports {
             output.talk(&format!("pipeline {pipeline} takes cases at http://{address}{route}"));

@@ -16,6 +16,7 @@ use server::project::{CONFIG_FILE, DEMO_SETTINGS};
 use server::upstreams::shown_url;
 use std::fmt;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
@@ -113,6 +114,20 @@ impl Settings {
         let last = layers.iter().rposition(|layer| matches!(layer.source, Source::File(_)));
         layers.insert(last.map_or(0, |last| last + 1), Layer::file(file, text));
         Config::layered(&layers)
+    }
+
+    /// Where a server with these settings listens, and who says so; none where the system chooses
+    /// its port.
+    pub(crate) fn served_at(&self) -> Option<(String, Origin)> {
+        let server = &self.config.server;
+        let said = |key: &str| {
+            let mut settings = self.layers.iter().rev().flat_map(written);
+            settings.find(|setting| setting.key == key).map(|setting| setting.origin)
+        };
+        let origin = said("server.port").or_else(|| said("server.host"));
+        let address = SocketAddr::new(server.host, server.port);
+        let origin = origin.unwrap_or(Origin::Default);
+        (server.port != 0).then(|| (format!("http://{address}"), origin))
     }
 
     /// The files that were read, the one that goes first at the end.
@@ -330,6 +345,25 @@ mod tests {
         assert_eq!(port(&all, &file), (json!(4), ".env:1".to_owned()));
         let process = Environment::of_test(&[("WAYPOST_PORT", "5")], "WAYPOST_PORT=4\n");
         assert_eq!(port(&all, &process), (json!(5), "environment WAYPOST_PORT".to_owned()));
+    }
+
+    #[test]
+    fn a_server_is_where_the_settings_say() {
+        let none = Environment::default();
+        let served_at = |files: &[(&str, &str)], environment: &Environment| {
+            let machine = Machine::new(files);
+            let found = machine.read(environment).unwrap().served_at();
+            found.map(|(url, origin)| format!("{url} {}", machine.masked(&origin.to_string())))
+        };
+        let at = |text: &str| Some(text.to_owned());
+        assert_eq!(served_at(&[], &none), at("http://127.0.0.1:8420 default"));
+        let all = [SYSTEM, USER, PROJECT];
+        assert_eq!(served_at(&all, &none), at("http://127.0.0.1:3 /shop/waypost.toml:4"));
+        let host = ("shop/waypost.toml", "[server]\nhost = \"::1\"\n");
+        assert_eq!(served_at(&[host], &none), at("http://[::1]:8420 /shop/waypost.toml:2"));
+        let process = Environment::of_test(&[("WAYPOST_PORT", "5")], "");
+        assert_eq!(served_at(&all, &process), at("http://127.0.0.1:5 environment WAYPOST_PORT"));
+        assert_eq!(served_at(&[], &Environment::of_test(&[("WAYPOST_PORT", "0")], "")), None);
     }
 
     #[test]

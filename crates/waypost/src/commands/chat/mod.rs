@@ -60,7 +60,7 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit, Failu
     let thread = args.thread.unwrap_or_else(threads::new_id);
     let mut chat = Chat {
         output: context.output,
-        client: context.client()?,
+        client: context.client().await?,
         agent: args.agent,
         busy_hint: threads::busy_hint(context, &thread),
         thread,

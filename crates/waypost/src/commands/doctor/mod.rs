@@ -56,10 +56,9 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Fai
     let data = args.data.unwrap_or_else(|| folder.join(".waypost"));
     let (mut findings, mut config) = project(&folder, &context.environment);
     config.server.port = args.port.unwrap_or(config.server.port);
-    let server = surroundings::server(context, &config).await;
-    let is_served = server.is_served;
-    findings.extend(disk::look(&data, is_served));
-    findings.push(surroundings::port(&config, is_served).await);
+    let server = surroundings::server(context, &config, &data).await;
+    findings.extend(disk::look(&data, server.is_served));
+    findings.push(surroundings::port(&config, &data).await);
     findings.push(server.finding);
     findings.extend(upstreams::look(&folder, context, server.client.clone()).await);
     findings.extend(

@@ -1,23 +1,27 @@
 //! What is around a server: its port, whether one answers, the clock, the certificates.
 
 use super::finding::Finding;
-use crate::client::{Client, DEFAULT_SERVER};
+use crate::address::{self, Answering, Found};
+use crate::client::Client;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::exit::Exit;
+use crate::settings::Origin;
 use engine::clock::SystemClock;
 use kernel::contracts::Clock;
 use kernel::ids::Millis;
 use server::config::Config;
 use std::net::SocketAddr;
+use std::path::Path;
 use tokio::net::TcpListener;
+use wire::rest::Instance;
 
 /// 2024-01-01: an earlier clock was never set.
 const CLOCK_MIN: Millis = Millis(1_704_067_200_000);
 
 /// Whether a server answers, and what is to say of it.
 pub(super) struct Served {
-    /// Whether one of ours answers.
+    /// Whether the server answers that this is about.
     pub(super) is_served: bool,
     /// How to ask it more.
     pub(super) client: Option<Client>,
@@ -25,13 +29,34 @@ pub(super) struct Served {
     pub(super) finding: Finding,
 }
 
-/// Asks the server that `--server` names, else the one that this project would be.
-pub(super) async fn server(context: &Context, config: &Config) -> Served {
-    let url = match context.server.as_str() {
-        DEFAULT_SERVER => format!("http://{}", address(config)),
-        named => named.to_owned(),
-    };
-    let answer = match Client::new(&url) {
+impl Served {
+    /// No server of this folder, and this is to say.
+    fn nobody(finding: Finding) -> Self {
+        Self { is_served: false, client: None, finding }
+    }
+}
+
+/// Asks the server that `--server` names, else the one that serves this folder, else the one that
+/// listens where this folder's would.
+pub(super) async fn server(context: &Context, config: &Config, data: &Path) -> Served {
+    if context.server_origin != Origin::Default {
+        return looked_at(&context.server).await;
+    }
+    match address::find(data).await {
+        Ok(Found::Running(url)) => looked_at(&url).await,
+        Ok(Found::Stale(_) | Found::Nothing) => {
+            expected(&format!("http://{}", place(config))).await
+        }
+        Err(failure) => {
+            let finding = Finding::failed("server", &failure);
+            Served { is_served: true, client: None, finding }
+        }
+    }
+}
+
+/// What there is to say of a server that was named or recognised.
+async fn looked_at(url: &str) -> Served {
+    let answer = match Client::new(url) {
         Ok(client) => client.ready().await.map(|()| client),
         Err(failure) => Err(failure),
     };
@@ -41,8 +66,7 @@ pub(super) async fn server(context: &Context, config: &Config) -> Served {
             Served { is_served: true, client: Some(client), finding }
         }
         Err(failure) if failure.exit == Exit::Unreachable => {
-            let finding = Finding::ok("server", format!("none runs at {url}"));
-            Served { is_served: false, client: None, finding }
+            Served::nobody(Finding::ok("server", format!("none runs at {url}")))
         }
         Err(failure) => {
             // Another program on our port answers in its own words, without a code of ours.
@@ -53,24 +77,59 @@ pub(super) async fn server(context: &Context, config: &Config) -> Served {
     }
 }
 
-fn address(config: &Config) -> SocketAddr {
+/// What there is to say of the place where this folder's server would listen, and does not.
+async fn expected(url: &str) -> Served {
+    let answer = match Client::new(url) {
+        Ok(client) => client.ready().await,
+        Err(failure) => Err(failure),
+    };
+    Served::nobody(match answer {
+        Ok(()) => {
+            Finding::ok("server", format!("none runs for this folder; another answers at {url}"))
+        }
+        Err(failure) if failure.exit == Exit::Unreachable => {
+            Finding::ok("server", format!("none runs at {url}"))
+        }
+        Err(failure) => Finding::failed("server", &failure),
+    })
+}
+
+/// Where a server with these settings listens.
+fn place(config: &Config) -> SocketAddr {
     SocketAddr::new(config.server.host, config.server.port)
 }
 
-/// Whether the port can be listened on.
-pub(super) async fn port(config: &Config, is_served: bool) -> Finding {
-    let address = address(config);
-    if address.port() == 0 {
+/// Whether the port can be listened on, and who holds it where it cannot.
+pub(super) async fn port(config: &Config, data: &Path) -> Finding {
+    let place = place(config);
+    if place.port() == 0 {
         return Finding::ok("port", "the system chooses one");
     }
-    match TcpListener::bind(address).await {
-        Ok(_) => Finding::ok("port", format!("{address} is free")),
-        Err(_) if is_served => Finding::ok("port", format!("{address} is our server's")),
-        Err(error) => {
-            let what = format!("cannot listen on {address}: {error}");
+    let Err(error) = TcpListener::bind(place).await else {
+        return Finding::ok("port", format!("{place} is free"));
+    };
+    match address::ask(&format!("http://{place}"), data).await {
+        Ok(Answering { is_ours: true, .. }) => {
+            Finding::ok("port", format!("{place} is our server's"))
+        }
+        Ok(Answering { instance, .. }) => {
+            let what = format!("another Waypost{} holds {place}", told(&instance));
+            let hint = "stop it, or let `waypost up --port 0` take a free port";
+            Finding::fail("port", what, hint)
+        }
+        Err(_) => {
+            let what = format!("cannot listen on {place}: {error}");
             Finding::fail("port", what, "`waypost up --port 0` takes a free port")
         }
     }
+}
+
+/// Which server it is, as far as it says so: ` (pid 7, folder /srv/shop/.waypost)`.
+fn told(instance: &Instance) -> String {
+    let pid = instance.pid.map(|pid| format!("pid {pid}"));
+    let folder = instance.data.as_ref().map(|data| format!("folder {data}"));
+    let known: Vec<String> = pid.into_iter().chain(folder).collect();
+    if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
 }
 
 /// Whether spans are exported, and what in the variables for that has no effect.

@@ -2,7 +2,6 @@
 //! what comes of it; here the page is shown, and waited for.
 
 use super::browser;
-use super::upstream::client;
 use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -51,7 +50,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Begins a login, and waits until it is done.
 pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit, Failure> {
-    let (client, output) = (client(context)?, context.output);
+    let (client, output) = (context.client().await?, context.output);
     let place = ["upstreams", args.name.as_str(), "login"];
     let request = Request::to(&place).taking(BEGIN_SECONDS).keyed(context.admin_key()?);
     let login: UpstreamLogin = read(&client.post(request, &json!({})).await?)?;

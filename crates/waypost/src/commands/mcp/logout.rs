@@ -1,6 +1,5 @@
 //! `waypost mcp logout`: the server forgets what a login at an upstream brought.
 
-use super::upstream::client;
 use crate::client::Request;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -38,7 +37,7 @@ const END_SECONDS: u64 = 30;
 pub(super) async fn run(args: &LogoutArgs, context: &Context) -> Result<Exit, Failure> {
     let place = ["upstreams", args.name.as_str(), "login"];
     let request = Request::to(&place).taking(END_SECONDS).keyed(context.admin_key()?);
-    client(context)?.delete(request).await?;
+    context.client().await?.delete(request).await?;
     if context.output.is_json() {
         context.output.document(&json!({"name": args.name}))?;
     } else {

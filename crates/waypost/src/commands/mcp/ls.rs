@@ -1,7 +1,7 @@
 //! `waypost mcp ls`: the servers behind this one. Of a server that runs it tells how they are;
 //! where none runs, what is configured.
 
-use super::upstream::{client, is_nobody_there, of_project};
+use super::upstream::{is_nobody_there, of_project};
 use crate::client::{Request, read};
 use crate::commands::LIST_ITEMS_MAX;
 use crate::context::Context;
@@ -42,7 +42,7 @@ const STOPPED: &str = "stopped";
 /// Lists them.
 pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit, Failure> {
     let asked = async {
-        let client = client(context)?;
+        let client = context.client().await?;
         client.list(Request::to(&["upstreams"]), LIST_ITEMS_MAX).await
     };
     let body = match asked.await {

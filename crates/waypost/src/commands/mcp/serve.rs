@@ -60,7 +60,7 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit, Fai
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let mut stop = Signals::listen()?;
     if context.server_origin != Origin::Default {
-        return relayed(context.client()?, stop).await;
+        return relayed(Client::new(&context.server)?, stop).await;
     }
     let kept = args.data.as_deref().map_or(Kept::WithProject, Kept::In);
     let (project, data) = sources(context, kept)?;

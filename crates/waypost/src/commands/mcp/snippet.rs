@@ -165,20 +165,19 @@ pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit, Failure
 
 /// The endpoint of the server that the command line names, else of the one that this project is.
 fn url(context: &Context) -> Result<String, Failure> {
-    let client = match context.server_origin {
+    let server = match context.server_origin {
         Origin::Default => {
             let settings = Settings::load(context.project.as_deref(), &context.environment)?;
-            let server = settings.config.server;
-            if server.port == 0 {
+            let Some((url, _)) = settings.served_at() else {
                 let what = "the settings leave the server's port to the system";
                 return Err(Failure::usage(format!("{what}, so no URL can be written down"))
                     .hint("name the server: `--server http://127.0.0.1:PORT`"));
-            }
-            let address = std::net::SocketAddr::new(server.host, server.port);
-            Client::new(&format!("http://{address}"))?
+            };
+            url
         }
-        Origin::At(_) | Origin::Flag(_) => context.client()?,
+        Origin::At(_) | Origin::Flag(_) => context.server.clone(),
     };
+    let client = Client::new(&server)?;
     Ok(client.mcp_url().to_string())
 }
 
@@ -188,7 +187,7 @@ fn arguments(args: &SnippetArgs, context: &Context) -> Result<Vec<String>, Failu
     match &context.server_origin {
         Origin::Flag(_) | Origin::At(_) => {
             // Refuses what is no address.
-            context.client()?;
+            Client::new(&context.server)?;
             arguments.extend(["--server".to_owned(), context.server.clone()]);
         }
         Origin::Default => {

@@ -1,7 +1,7 @@
 //! `waypost mcp test`: connects to one upstream now. The server that runs does it; where none runs,
 //! or it does not know that upstream yet, it is done here, as that server would.
 
-use super::upstream::{client, is_nobody_there, lookup, mistaken, of_project};
+use super::upstream::{is_nobody_there, lookup, mistaken, of_project};
 use crate::address;
 use crate::assembly::refused;
 use crate::client::{Client, Request, read};
@@ -90,7 +90,7 @@ fn is_new(args: &TestArgs, context: &Context, failure: &Failure) -> bool {
 
 /// Has the server connect.
 async fn there(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
-    asked(&client(context)?, args, context).await
+    asked(&context.client().await?, args, context).await
 }
 
 async fn asked(client: &Client, args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {

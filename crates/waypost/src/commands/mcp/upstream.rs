@@ -1,6 +1,5 @@
 //! The upstreams of a project: whom to ask for them, and what its files say where nobody answers.
 
-use crate::client::Client;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
@@ -9,7 +8,6 @@ use crate::settings::{Origin, Settings};
 use kernel::plan::mistake::Mistake;
 use server::project::Project;
 use server::upstreams::Upstreams;
-use std::net::SocketAddr;
 
 /// The project that the context names, and the upstreams that its files and variables name.
 pub(super) fn of_project(context: &Context) -> Result<(Project, Upstreams), Failure> {
@@ -32,21 +30,6 @@ pub(super) fn mistaken(mistakes: &[Mistake]) -> Failure {
     let lines = mistakes.iter().map(Mistake::to_string).collect();
     Failure::new(Exit::Usage, "invalid_upstreams", "there are mistakes in the upstreams")
         .lines(lines)
-}
-
-/// The server that the command line names, else the one that this project would be.
-pub(super) fn client(context: &Context) -> Result<Client, Failure> {
-    if context.server_origin != Origin::Default {
-        return context.client();
-    }
-    let settings = Settings::load(context.project.as_deref(), &context.environment)?;
-    let server = settings.config.server;
-    if server.port == 0 {
-        let what = "the settings leave the server's port to the system";
-        return Err(Failure::new(Exit::Unreachable, "unreachable", what)
-            .hint("name the server: `--server http://127.0.0.1:PORT`"));
-    }
-    Client::new(&format!("http://{}", SocketAddr::new(server.host, server.port)))
 }
 
 /// Whether no server runs, and nobody named one: then the project's files are asked.

@@ -22,7 +22,7 @@ struct Listed {
 }
 
 pub(super) async fn run(context: &Context, limit: usize) -> Result<Exit, Failure> {
-    let body = context.client()?.list(Request::to(&["pipelines"]), limit).await?;
+    let body = context.client().await?.list(Request::to(&["pipelines"]), limit).await?;
     if context.output.is_json() {
         context.output.document(&body)?;
         return Ok(Exit::Ok);

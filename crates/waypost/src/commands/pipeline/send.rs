@@ -26,8 +26,9 @@ const ANSWER_SECONDS: u64 = super::super::WAIT_SECONDS_MAX;
 
 pub(super) async fn run(context: &Context, args: SendArgs) -> Result<Exit, Failure> {
     let case = read(&args.case)?;
-    let client = context.client()?;
+    let client = context.client().await?;
     let request = Request::to(&["pipelines", &args.name, "cases"]).taking(ANSWER_SECONDS);
+    context.leaves_work("the case");
     let sent = context.progress().during("waiting for the case", client.post(request, &case));
     let answer = match sent.await {
         Ok(answer) => answer,

@@ -44,7 +44,7 @@ struct Unknown {
 const HINTS_MAX: usize = 3;
 
 pub(super) async fn run(context: &Context, name: &str) -> Result<Exit, Failure> {
-    let client = context.client()?;
+    let client = context.client().await?;
     let body = match client.get(Request::to(&["pipelines", name, "stats"])).await {
         Ok(body) => body,
         Err(failure) => return Err(near::suggest(&client, PIPELINES, name, failure).await),
