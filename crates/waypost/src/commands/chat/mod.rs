@@ -1,6 +1,7 @@
 //! `waypost chat`: a conversation with an agent, as it goes. What it asks is answered on the spot;
 //! Ctrl-C cancels what is under way and not the chat.
 
+mod paste;
 mod lines;
 mod cards;
 
@@ -58,9 +59,11 @@ pub(crate) struct ChatArgs {
 /// Runs `waypost chat`.
 pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit, Failure> {
     let thread = args.thread.unwrap_or_else(threads::new_id);
+    let client = context.client().await?;
+    client.ready().await?;
     let mut chat = Chat {
         output: context.output,
-        client: context.client().await?,
+        client,
         agent: args.agent,
         busy_hint: threads::busy_hint(context, &thread),
         thread,
@@ -68,7 +71,6 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit, Failu
         spoken: String::new(),
         turn: 0,
     };
-    chat.client.ready().await?;
     chat.output.talk(&format!("thread {}; /help says what else can be typed", chat.thread));
     chat.go().await
 }
@@ -99,8 +101,8 @@ enum Came {
 impl Chat {
     async fn go(&mut self) -> Result<Exit, Failure> {
         loop {
-            let Some(line) = self.lines.ask("> ").await? else { return Ok(Exit::Ok) };
-            let line = match self.meant(line.trim())? {
+            let Some(typed) = self.lines.ask("> ").await? else { return Ok(Exit::Ok) };
+            let line = match self.meant(typed.text.trim())? {
                 Meant::Nothing => continue,
                 Meant::Leave => return Ok(Exit::Ok),
                 Meant::Say(line) => line,
@@ -271,7 +273,7 @@ impl Chat {
                 body.approvals = Some(approvals);
             }
             PendingAction::FormElicitation { elicitation_id, schema, message } => {
-                self.show(&cards::form(&message, &schema))?;
+                self.show_anew(&cards::form(&message, &schema)).await?;
                 let Some(content) = self.fill().await? else { return Ok(None) };
                 let action = match content {
                     Some(_) => ElicitationAction::Accept,
@@ -290,13 +292,22 @@ impl Chat {
         if self.output.is_json() { Ok(()) } else { self.output.text(card) }
     }
 
+    /// The same with what has to be answered: nobody can have answered it before they saw it.
+    async fn show_anew(&mut self, card: &str) -> Result<(), Failure> {
+        self.show(card)?;
+        if self.lines.drop_typed_ahead().await? {
+            self.output.talk("(what was typed before this is dropped)");
+        }
+        Ok(())
+    }
+
     async fn clarify(
         &mut self,
         asked: &[ClarificationInfo],
     ) -> Result<Option<Vec<ClarificationResponse>>, Failure> {
         let mut answers = Vec::new();
         for one in asked {
-            self.show(&cards::question(one))?;
+            self.show_anew(&cards::question(one)).await?;
             let Some(response) = self.words("answer> ").await? else { return Ok(None) };
             answers.push(ClarificationResponse { call_id: one.call_id.clone(), response });
         }
@@ -313,8 +324,14 @@ impl Chat {
                 feedback: None,
                 arguments: None,
             };
-            self.show(&cards::call(call, (index, calls.len())))?;
-            let said = if all { Some(Said::Yes) } else { self.choice().await? };
+            let card = cards::call(call, (index, calls.len()));
+            let said = if all {
+                self.show(&card)?;
+                Some(Said::Yes)
+            } else {
+                self.show_anew(&card).await?;
+                self.choice().await?
+            };
             match said {
                 None => return Ok(None),
                 Some(Said::Yes) => {}
@@ -335,13 +352,18 @@ impl Chat {
 
     async fn choice(&mut self) -> Result<Option<Said>, Failure> {
         loop {
-            let Some(line) = self.lines.ask("run it? [y]es [n]o [e]dit [a]ll> ").await? else {
+            let Some(typed) = self.lines.ask("run it? [y]es [n]o [e]dit [a]ll> ").await? else {
                 return Ok(None);
             };
-            match Said::read(&line) {
+            match Said::read(&typed.text) {
+                _ if typed.is_pasted => {
+                    self.output.talk("a paste does not answer this: type y, n, e or a");
+                }
                 Some(said) => return Ok(Some(said)),
                 None => self.output.talk("y, n, e or a"),
             }
+            // Lines that came with one that is no answer are none either.
+            self.lines.drop_typed_ahead().await?;
         }
     }
 
@@ -349,13 +371,16 @@ impl Chat {
     async fn words(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
         loop {
             match self.lines.ask(prompt).await? {
-                Some(line) if line.trim().is_empty() => {}
-                line => return Ok(line.map(|line| line.trim().to_owned())),
+                Some(typed) if typed.text.trim().is_empty() => {}
+                typed => return Ok(typed.map(|typed| typed.text.trim().to_owned())),
             }
         }
     }
 
+    /// The arguments with which a call may run. A person who has typed `e` may paste them; lines
+    /// that came together with the `e` do not count.
     async fn arguments(&mut self) -> Result<Option<Value>, Failure> {
+        self.lines.drop_typed_ahead().await?;
         loop {
             let Some(line) = self.words("arguments, JSON or @file> ").await? else {
                 return Ok(None);
