@@ -4,7 +4,7 @@
 
 use crate::blocks::Block;
 use crate::mask::Mask;
-use crate::process::{Server, binary_folder, without_settings};
+use crate::process::{Server, binary_folder, without_note, without_settings};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -88,6 +88,7 @@ impl Terminal {
         }
         let ran = command.output().unwrap();
         assert!(ran.status.success(), "line {}: {}: {script}", block.line, ran.status);
-        String::from_utf8_lossy(&ran.stdout).replace(self.address(), WRITTEN_ADDRESS)
+        let said = without_note(&String::from_utf8_lossy(&ran.stdout));
+        said.replace(self.address(), WRITTEN_ADDRESS)
     }
 }

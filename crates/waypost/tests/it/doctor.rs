@@ -1,7 +1,8 @@
 //! `waypost doctor`: all is well, something is wrong, and a server that runs is told apart.
 
 use crate::process::{Server, waypost, write};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::path::Path;
 
 /// The levels by check.
 fn level<'a>(report: &'a Value, name: &str) -> &'a str {
@@ -102,4 +103,36 @@ fn a_server_that_runs_is_told() {
     let lock = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "lock");
     let what = lock.unwrap()["what"].as_str().unwrap();
     assert!(what.contains(&server.pid().to_string()), "{what}");
+}
+
+#[test]
+fn another_waypost_on_the_port_is_told_apart_from_our_own() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(one.path(), &[("waypost.toml", "")]);
+    let server = Server::of_project(one.path());
+    let settings = format!("[server]\nport = {}\n", server.port());
+    write(one.path(), &[("waypost.toml", settings.as_str())]);
+    write(two.path(), &[("waypost.toml", settings.as_str())]);
+    let check = |folder: &Path, name: &str| {
+        let report = waypost(folder, &["--json", "doctor"]).json();
+        let found = report["checks"].as_array().unwrap().iter().find(|one| one["name"] == name);
+        found.unwrap_or_else(|| panic!("no `{name}` in {report}")).clone()
+    };
+    let data = one.path().canonicalize().unwrap().join(".waypost");
+    let place = format!("127.0.0.1:{}", server.port());
+    let held = json!({
+        "level": "fail",
+        "name": "port",
+        "what": format!(
+            "another Waypost (pid {}, folder {}) holds {place}", server.pid(), data.display()
+        ),
+        "hint": "stop it, or let `waypost up --port 0` take a free port",
+    });
+    assert_eq!(check(two.path(), "port"), held);
+    let other = format!("none runs for this folder; another answers at {}", server.url);
+    assert_eq!(check(two.path(), "server")["what"], other);
+    waypost(two.path(), &["doctor"]).code(8);
+    let ours = json!({"level": "ok", "name": "port", "what": format!("{place} is our server's")});
+    assert_eq!(check(one.path(), "port"), ours);
+    assert_eq!(check(one.path(), "server")["what"], format!("{} is ready", server.url));
 }

@@ -4,7 +4,7 @@
 
 use crate::blocks::Block;
 use crate::mask::Mask;
-use crate::process::{Server, binary_folder, without_settings};
+use crate::process::{Server, binary_folder, without_note, without_settings};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -108,7 +108,7 @@ impl Terminal {
         }
         let ran = command.output().unwrap();
         assert!(ran.status.success(), "{}: {script}", ran.status);
-        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let said = without_note(&String::from_utf8_lossy(&ran.stdout));
         match &self.server {
             Some(server) => said.replace(server.url.trim_start_matches("http://"), WRITTEN_ADDRESS),
             None => said,

@@ -17,7 +17,11 @@ mod errors;
 mod offline;
 mod lifecycle;
 mod session;
+mod servers;
+mod continues;
 mod talk;
+#[cfg(unix)]
+mod pty;
 mod tool;
 mod pipeline;
 mod watch;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testkit::harness::wait_for;
+use testkit::harness::{send_signal, wait_for};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_waypost");
 const BANNER: &str = "waypost listening on ";
@@ -107,8 +107,14 @@ pub fn terminate(pid: u32) {
     assert!(sent.is_ok_and(|status| status.success()), "cannot send SIGTERM to {pid}");
 }
 
+/// What a command said, without the line on which server it uses: a test's never is the default.
+pub fn without_note(said: &str) -> String {
+    let lines = said.split_inclusive('\n');
+    lines.filter(|line| !line.starts_with("using the server at ")).collect()
+}
+
 /// A `waypost` process; killed when dropped.
-struct Running {
+pub struct Running {
     child: Child,
     said: TempDir,
     what: String,
@@ -116,7 +122,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub fn start(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let said = tempfile::tempdir().unwrap();
         let mut command = Command::new(BINARY);
         command.args(arguments).current_dir(folder).stdin(Stdio::null());
@@ -131,6 +137,12 @@ impl Running {
 
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.said.path().join(name)).unwrap()
+    }
+
+    /// Ctrl-C, then what it said until its end.
+    pub fn interrupt(self) -> Ended {
+        send_signal("INT", self.child.id());
+        self.end(STOP_LIMIT)
     }
 
     fn end(mut self, limit: Duration) -> Ended {
@@ -213,6 +225,11 @@ impl Server {
     pub fn of_project_with(place: &Path, variables: &[(&str, &str)]) -> Self {
         let all = [&[("LOG_LEVEL", "warn")][..], variables].concat();
         Self::start_in(place, tempfile::tempdir().unwrap(), &[], &all)
+    }
+
+    /// `waypost up --ephemeral` in this project's folder, on a free port.
+    pub fn elsewhere(place: &Path) -> Self {
+        Self::start_in(place, tempfile::tempdir().unwrap(), &["--ephemeral"], &[])
     }
 
     /// `waypost up --watch` in this project's folder, on a free port.

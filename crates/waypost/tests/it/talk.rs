@@ -66,7 +66,8 @@ fn project(folder: &Path) {
     );
 }
 
-fn served() -> (tempfile::TempDir, Server) {
+/// A server with that agent, and its folder.
+pub fn served() -> (tempfile::TempDir, Server) {
     let folder = tempfile::tempdir().unwrap();
     project(folder.path());
     let server = Server::of_project(folder.path());
