@@ -6,7 +6,7 @@ use crate::world::{WAIT_MS, World, caller};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, FixAction};
 use kernel::call::HowFar;
-use kernel::contracts::{Blobs, Read};
+use kernel::contracts::{Blobs, OpenBlob, Read};
 use kernel::datum::BlobRef;
 use kernel::ids::{ContentHash, Millis, RealmId, RunId};
 use kernel::limits::Limits;
@@ -248,6 +248,13 @@ impl Blobs for Unswept {
     }
     fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>> {
         self.0.get(realm, hash)
+    }
+    fn open<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+    ) -> Read<'a, Option<OpenBlob>> {
+        self.0.open(realm, hash)
     }
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
         self.0.delete(realm, hash)

@@ -176,10 +176,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         definitions: definitions.clone(),
         blobs,
         deliveries,
-        tools: vec![
-            ToolSource::new("the built-in tools", builtin(setup.only_extra, http)),
-            ToolSource::new("the host program", extra.tools),
-        ],
+        tools: tool_sources(builtin(setup.only_extra, http), extra.tools),
         rules,
         awaited: awaited(&upstreams, &providers),
         models: with_extra(models, extra.models),
@@ -209,6 +206,14 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
     Ok(Assembled { router, engine, warnings, doors, door, spawn, ports, connections_max })
+}
+
+/// Where tools come from that are there from the start.
+fn tool_sources(builtin: Vec<Arc<dyn Tool>>, extra: Vec<Arc<dyn Tool>>) -> Vec<ToolSource> {
+    vec![
+        ToolSource::new("the built-in tools", builtin),
+        ToolSource::new("the host program", extra),
+    ]
 }
 
 /// Time, randomness and tasks of this machine.
