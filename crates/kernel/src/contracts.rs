@@ -1,6 +1,10 @@
 //! The contracts that everything outside plugs into. Boxed futures: all of them wait on disk or
 //! network anyway, and signatures stay short.
 
+mod system;
+
+pub use system::{Clock, CrashMarks, Entropy, Spawn, Zones};
+
 use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream, Verdict};
 use crate::datum::BlobRef;
 pub use crate::figures::{CommitTimes, OpenAsks, OpenSessions, StoreFigures};
@@ -67,62 +71,6 @@ pub trait Policy: Send + Sync {
     fn visible(&self, caller: &Caller, spec: &ToolSpec) -> bool;
     /// What it says of one call.
     fn decide(&self, caller: &Caller, spec: &ToolSpec, arguments: &Value) -> Verdict;
-}
-
-/// Time.
-pub trait Clock: Send + Sync {
-    /// Now.
-    fn now(&self) -> Millis;
-    /// Waits until then.
-    fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()>;
-}
-
-/// Notes which sessions a process is working on, where the next process finds it: a session that
-/// is still noted when a process begins is one that the process before died of. Only sessions that
-/// were recovered and have made no progress yet are noted.
-pub trait CrashMarks: Send + Sync {
-    /// Work on a session begins; gives what ends it, if it could be noted.
-    fn begin(&self, session: SessionId) -> Option<usize>;
-    /// That work is interrupted or done.
-    fn end(&self, mark: usize);
-    /// The sessions that the process before was working on when it died, each until it is settled.
-    fn suspects(&self) -> Vec<SessionId>;
-    /// What this session did is on record: it is no longer a suspect.
-    fn settle(&self, session: SessionId);
-}
-
-/// Local time.
-pub trait Zones: Send + Sync {
-    /// That moment in words, as a clock in this time zone shows it; none where nobody knows the
-    /// zone.
-    fn local(&self, now: Millis, zone: &str) -> Option<String>;
-    /// The zone of those who name none: an IANA name.
-    fn default_zone(&self) -> String;
-}
-
-/// Randomness.
-pub trait Entropy: Send + Sync {
-    /// 128 random bits.
-    fn bits(&self) -> u128;
-}
-
-/// Tasks.
-pub trait Spawn: Send + Sync {
-    /// Runs a future that never blocks.
-    fn task(&self, name: &'static str, future: BoxFuture<'static, ()>);
-    /// Runs a future that blocks while it works: production gives it a thread of its own, a
-    /// simulation steps it like any other.
-    fn thread(&self, name: &'static str, future: BoxFuture<'static, ()>);
-    /// The same as `task`, for a future that the process cannot do without: production logs its
-    /// panic and ends the process, since a restart is safe and a process without it is not. That
-    /// it returns is no failure.
-    fn critical_task(&self, name: &'static str, future: BoxFuture<'static, ()>) {
-        self.task(name, future);
-    }
-    /// The same as `thread`, for a future that the process cannot do without.
-    fn critical_thread(&self, name: &'static str, future: BoxFuture<'static, ()>) {
-        self.thread(name, future);
-    }
 }
 
 /// What a store could not do.
@@ -507,8 +455,8 @@ pub trait Blobs: Send + Sync {
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef>;
     /// Reads bytes; their hash is checked.
     fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>>;
-    /// Opens it to be read piece by piece, for whoever passes it on: it may be large, and its reader
-    /// slow.
+    /// Opens it to be read piece by piece, for whoever passes it on: it may be large, and its
+    /// reader slow. The hash is made on the way.
     fn open<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<OpenBlob>>;
     /// Removes it, whoever names it.
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()>;

@@ -390,6 +390,19 @@ limits! {
     upstream_document_parts_max: usize = 2_000_000, 1..=100_000_000;
 }
 
+impl Limits {
+    /// The limits under which a plan is read that was admitted before: none.
+    pub fn unbounded_plans() -> Self {
+        Self {
+            plan_steps_max: usize::MAX,
+            branches_max: usize::MAX,
+            loop_concurrency_max: u32::MAX,
+            client_id_chars_max: usize::MAX,
+            ..Self::default()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -462,18 +475,5 @@ mod tests {
             "`session_queue_max` = 0 is out of range: it can be 1 to 65536"
         );
         assert_eq!(told[0].hint(), "write a whole number from 1 to 65536");
-    }
-}
-
-impl Limits {
-    /// The limits under which a plan is read that was admitted before: none.
-    pub fn unbounded_plans() -> Self {
-        Self {
-            plan_steps_max: usize::MAX,
-            branches_max: usize::MAX,
-            loop_concurrency_max: u32::MAX,
-            client_id_chars_max: usize::MAX,
-            ..Self::default()
-        }
     }
 }

@@ -1533,6 +1533,7 @@ fn starting(a: &mut Driver, no: u32, pinned: &Arc<StoredClosure>) -> Append {
         frame: FrameId(no),
         start: StepId::from("one"),
         trace: None,
+        metered: true,
     };
     let mut append = a.append(vec![fact]);
     append.pins = BTreeMap::from([(run.id, pinned.hash.clone())]);

@@ -38,7 +38,7 @@ fn wanted(current: u64, hard: Option<u64>) -> u64 {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::*;
+    use super::wanted;
 
     #[test]
     fn the_limit_is_raised_and_never_lowered() {

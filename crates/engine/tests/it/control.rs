@@ -249,11 +249,7 @@ impl Blobs for Unswept {
     fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>> {
         self.0.get(realm, hash)
     }
-    fn open<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        hash: &'a ContentHash,
-    ) -> Read<'a, Option<OpenBlob>> {
+    fn open<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<OpenBlob>> {
         self.0.open(realm, hash)
     }
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {

@@ -716,7 +716,7 @@ fn a_pinned_plan_keeps_a_pointer_that_is_refused_now() {
     let Err(mistakes) = loaded else { panic!("{deep} was loaded") };
     let places: Vec<&str> = mistakes.iter().map(|mistake| mistake.pointer.as_str()).collect();
     assert_eq!(places, ["/steps/0/message/jsonPath"], "{mistakes:?}");
-    let plan = reload(&source, &limits).unwrap();
+    let plan = reload(&source).unwrap();
     let StepKind::Final { message: Text::Expr(Expr::Pointer(pointing)) } = &plan.steps[0].kind
     else {
         panic!("{plan:?}")

@@ -210,10 +210,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
 
 /// Where tools come from that are there from the start.
 fn tool_sources(builtin: Vec<Arc<dyn Tool>>, extra: Vec<Arc<dyn Tool>>) -> Vec<ToolSource> {
-    vec![
-        ToolSource::new("the built-in tools", builtin),
-        ToolSource::new("the host program", extra),
-    ]
+    vec![ToolSource::new("the built-in tools", builtin), ToolSource::new("the host program", extra)]
 }
 
 /// Time, randomness and tasks of this machine.

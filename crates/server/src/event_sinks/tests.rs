@@ -108,79 +108,75 @@ fn layers_make_one_entry_together() {
     assert_eq!(first.types.unwrap()[0].as_str(), "A");
 }
 
+/// A text, and what the first mistake in it begins with.
+const MISTAKES: &[(&str, &str)] = &[
+    (
+        "[events.sinks.a]\ntpye = \"file\"\n",
+        "waypost.toml:2:1: error: unknown key `tpye` in `[events.sinks.a]`; hint: did you mean `type`?",
+    ),
+    (
+        "[events.sink.a]\ntype = \"stdout\"\n",
+        "waypost.toml:1:9: error: unknown key `sink` in `[events]`; hint: did you mean `sinks`?",
+    ),
+    (
+        "[events.sinks.a]\npath = \"x\"\n",
+        "waypost.toml:1:15: error: `a`: `type` is missing; hint: it is `stdout`, `file` or `webhook`",
+    ),
+    (
+        "[events.sinks.a]\ntype = \"webhok\"\n",
+        "waypost.toml:2:8: error: `webhok` is no type of sink; hint: did you mean `webhook`?",
+    ),
+    (
+        "[events.sinks.a]\ntype = \"kafka\"\n",
+        "waypost.toml:2:8: error: `kafka` is no type of sink; hint: it is `stdout`",
+    ),
+    ("[events.sinks.a]\ntype = \"file\"\n", "waypost.toml:1:15: error: `a`: `path` is missing"),
+    ("[events.sinks.a]\ntype = \"webhook\"\n", "waypost.toml:1:15: error: `a`: `url` is missing"),
+    (
+        "[events.sinks.a]\ntype = \"webhook\"\nurl = \"http://a.test\"\n",
+        "waypost.toml:1:15: error: `a`: `secret` is missing; hint: make one with `echo \"whsec_$(openssl rand -base64 32)\"`",
+    ),
+    (
+        "[events.sinks.a]\ntype = \"stdout\"\nsecret = \"x\"\n",
+        "waypost.toml:3:1: error: `secret` has no place beside `type = \"stdout\"`",
+    ),
+    (
+        "[events.sinks.a]\ntimeout_ms = 0\n",
+        "waypost.toml:2:14: error: `timeout_ms` must be a whole number from 1 on",
+    ),
+    (
+        "[events.sinks.a]\ntimeout_ms = 86400001\n",
+        "waypost.toml:2:14: error: `timeout_ms` = 86400001 is out of range: it can be \
+         1 to 86400000",
+    ),
+    (
+        "[events.sinks.a]\ntypes = []\n",
+        "waypost.toml:2:9: error: `types` is empty, so nothing would go there",
+    ),
+    (
+        "[events.sinks.a]\ntypes = [\"A\", \"a b\"]\n",
+        "waypost.toml:2:15: error: `a b` is no pattern of event types",
+    ),
+    (
+        "[events.sinks.a]\nfrom = \"begin\"\n",
+        "waypost.toml:2:8: error: `from` cannot be `begin`; hint: it is `now`",
+    ),
+    ("[events.sinks.a]\nrealm = \"shop\"\n", "waypost.toml:2:9: error: there is no realm `shop`"),
+    (
+        "[events.sinks.\"a.b\"]\ntype = \"stdout\"\n",
+        "waypost.toml:1:15: error: `a.b` cannot be the name of a sink",
+    ),
+    (
+        "[events.sinks]\na = 1\n",
+        "waypost.toml:2:5: error: `[events.sinks.a]` must be a table, and is a number",
+    ),
+    ("[events]\nsinks = 1\n", "waypost.toml:2:9: error: `events.sinks` must be a table"),
+    ("events = 1\n", "waypost.toml:1:10: error: `events` must be a table, and is a number"),
+];
+
 #[test]
 fn mistakes_are_told_with_their_line() {
-    let cases = [
-        (
-            "[events.sinks.a]\ntpye = \"file\"\n",
-            "waypost.toml:2:1: error: unknown key `tpye` in `[events.sinks.a]`; hint: did you mean `type`?",
-        ),
-        (
-            "[events.sink.a]\ntype = \"stdout\"\n",
-            "waypost.toml:1:9: error: unknown key `sink` in `[events]`; hint: did you mean `sinks`?",
-        ),
-        (
-            "[events.sinks.a]\npath = \"x\"\n",
-            "waypost.toml:1:15: error: `a`: `type` is missing; hint: it is `stdout`, `file` or `webhook`",
-        ),
-        (
-            "[events.sinks.a]\ntype = \"webhok\"\n",
-            "waypost.toml:2:8: error: `webhok` is no type of sink; hint: did you mean `webhook`?",
-        ),
-        (
-            "[events.sinks.a]\ntype = \"kafka\"\n",
-            "waypost.toml:2:8: error: `kafka` is no type of sink; hint: it is `stdout`",
-        ),
-        ("[events.sinks.a]\ntype = \"file\"\n", "waypost.toml:1:15: error: `a`: `path` is missing"),
-        (
-            "[events.sinks.a]\ntype = \"webhook\"\n",
-            "waypost.toml:1:15: error: `a`: `url` is missing",
-        ),
-        (
-            "[events.sinks.a]\ntype = \"webhook\"\nurl = \"http://a.test\"\n",
-            "waypost.toml:1:15: error: `a`: `secret` is missing; hint: make one with `echo \"whsec_$(openssl rand -base64 32)\"`",
-        ),
-        (
-            "[events.sinks.a]\ntype = \"stdout\"\nsecret = \"x\"\n",
-            "waypost.toml:3:1: error: `secret` has no place beside `type = \"stdout\"`",
-        ),
-        (
-            "[events.sinks.a]\ntimeout_ms = 0\n",
-            "waypost.toml:2:14: error: `timeout_ms` must be a whole number from 1 on",
-        ),
-        (
-            "[events.sinks.a]\ntimeout_ms = 86400001\n",
-            "waypost.toml:2:14: error: `timeout_ms` = 86400001 is out of range: it can be \
-             1 to 86400000",
-        ),
-        (
-            "[events.sinks.a]\ntypes = []\n",
-            "waypost.toml:2:9: error: `types` is empty, so nothing would go there",
-        ),
-        (
-            "[events.sinks.a]\ntypes = [\"A\", \"a b\"]\n",
-            "waypost.toml:2:15: error: `a b` is no pattern of event types",
-        ),
-        (
-            "[events.sinks.a]\nfrom = \"begin\"\n",
-            "waypost.toml:2:8: error: `from` cannot be `begin`; hint: it is `now`",
-        ),
-        (
-            "[events.sinks.a]\nrealm = \"shop\"\n",
-            "waypost.toml:2:9: error: there is no realm `shop`",
-        ),
-        (
-            "[events.sinks.\"a.b\"]\ntype = \"stdout\"\n",
-            "waypost.toml:1:15: error: `a.b` cannot be the name of a sink",
-        ),
-        (
-            "[events.sinks]\na = 1\n",
-            "waypost.toml:2:5: error: `[events.sinks.a]` must be a table, and is a number",
-        ),
-        ("[events]\nsinks = 1\n", "waypost.toml:2:9: error: `events.sinks` must be a table"),
-        ("events = 1\n", "waypost.toml:1:10: error: `events` must be a table, and is a number"),
-    ];
-    for (text, begins) in cases {
+    for (text, begins) in MISTAKES {
         let told = mistakes(text);
         assert!(told[0].starts_with(begins), "expected {begins}\n     got {told:?}");
     }

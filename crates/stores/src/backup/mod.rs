@@ -22,8 +22,7 @@ use tokio::sync::{Mutex, oneshot};
 
 /// What a data folder has that is of no use in another: the log is in the copy of the database, and
 /// the rest says who has the folder open.
-const NOT_COPIED: [&str; 5] =
-    ["waypost.db-wal", "waypost.db-shm", "lock", "address", "working"];
+const NOT_COPIED: [&str; 5] = ["waypost.db-wal", "waypost.db-shm", "lock", "address", "working"];
 
 /// Makes backups of one data folder.
 pub(crate) struct FolderBackup {

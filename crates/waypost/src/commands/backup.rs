@@ -55,7 +55,7 @@ async fn written(
 ) -> Result<BackupAnswer, Failure> {
     // A server that is named is meant, unless the data is named.
     if data.is_none() && context.server_origin != Origin::Default {
-        return asked(&context.client()?, &into, context).await;
+        return asked(&context.client().await?, &into, context).await;
     }
     let usual = || project_folder(None).join(DATA_FOLDER);
     let data = data.map_or_else(usual, Path::to_path_buf);
