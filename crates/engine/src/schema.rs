@@ -1,7 +1,15 @@
 //! JSON Schema by the `jsonschema` crate: draft 7 and 2020-12, nothing fetched from the network.
+//!
+//! Schemas come from callers and from other servers, so each is measured (`kernel::schema::weigh`)
+//! before a validator is made of it, and each value before it is held against one. What is let
+//! through ends soon, whoever made it: at the default limits a validator is built within some
+//! tenths of a second, and so is a check done. That is why both happen where they are asked for and
+//! not on threads of their own; a thread could not be ended either. Nothing is built, checked or
+//! dropped while the lock is held.
 
-use jsonschema::{Draft, Validator};
-use kernel::schema::{Misfit, Schemas};
+use jsonschema::{Draft, PatternOptions, Validator};
+use kernel::limits::Limits;
+use kernel::schema::{BACKTRACKS_MAX, Misfit, Schemas, Weight, weigh};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,19 +18,88 @@ use std::sync::{Arc, Mutex, PoisonError};
 const MISFITS_MAX: usize = 8;
 /// How many compiled schemas are kept.
 const COMPILED_MAX: usize = 4_096;
+/// How many parts they have together: memory goes with it.
+const PARTS_MAX: usize = 1_000_000;
 /// How much of a faulty value a message repeats.
 const MESSAGE_CHARS_MAX: usize = 300;
+/// Up to so many steps all misfits are looked for: to describe one takes much longer than to find
+/// out that there is one.
+const EXPLAINED_STEPS_MAX: u64 = 50_000;
 
 /// Compiles and keeps schemas.
 #[derive(Default)]
 pub struct JsonSchemas {
-    /// By the address of the shared schema, which the entry keeps alive: schemas of tools and
-    /// plans live long, and hashing a schema for each call would cost more than checking.
-    compiled: Mutex<HashMap<usize, Compiled>>,
+    limits: Arc<Limits>,
+    kept: Mutex<Kept>,
 }
 
-/// A schema and its validator.
-type Compiled = (Arc<Value>, Arc<Validator>);
+/// Compiled schemas by the addresses of the shared values, which the entries keep alive: schemas of
+/// tools and plans live long, and hashing a schema for each call would cost more than checking.
+#[derive(Default)]
+struct Kept {
+    entries: HashMap<usize, Entry>,
+    parts: usize,
+    /// How many were ever kept.
+    count: u64,
+}
+
+struct Entry {
+    schema: Arc<Value>,
+    compiled: Arc<Compiled>,
+    /// The how manieth it was.
+    number: u64,
+}
+
+/// A schema's validator, and what it costs to use it.
+struct Compiled {
+    validator: Validator,
+    weight: Weight,
+}
+
+impl Kept {
+    fn get(&self, schema: &Arc<Value>) -> Option<Arc<Compiled>> {
+        let entry = self.entries.get(&address(schema))?;
+        Arc::ptr_eq(&entry.schema, schema).then(|| entry.compiled.clone())
+    }
+
+    /// Keeps one, and gives back those that had to go for it: first what nobody else holds any
+    /// more, then the oldest.
+    fn put(&mut self, schema: &Arc<Value>, compiled: Arc<Compiled>) -> Vec<Entry> {
+        let parts = compiled.weight.parts();
+        let mut gone = Vec::new();
+        if !self.has_room(parts) {
+            let unused = self.entries.iter().filter(|(_, it)| Arc::strong_count(&it.schema) == 1);
+            let unused: Vec<usize> = unused.map(|(address, _)| *address).collect();
+            gone.extend(unused.into_iter().filter_map(|address| self.remove(address)));
+        }
+        while !self.has_room(parts) {
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.number);
+            let Some(address) = oldest.map(|(address, _)| *address) else { break };
+            gone.extend(self.remove(address));
+        }
+        // Two may have built the same one at once: the last one stays.
+        gone.extend(self.remove(address(schema)));
+        self.count += 1;
+        self.parts += parts;
+        let entry = Entry { schema: schema.clone(), compiled, number: self.count };
+        self.entries.insert(address(schema), entry);
+        gone
+    }
+
+    fn has_room(&self, parts: usize) -> bool {
+        self.entries.len() < COMPILED_MAX && self.parts + parts <= PARTS_MAX
+    }
+
+    fn remove(&mut self, address: usize) -> Option<Entry> {
+        let entry = self.entries.remove(&address)?;
+        self.parts -= entry.compiled.weight.parts();
+        Some(entry)
+    }
+}
+
+fn address(schema: &Arc<Value>) -> usize {
+    Arc::as_ptr(schema) as usize
+}
 
 impl std::fmt::Debug for JsonSchemas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -31,24 +108,28 @@ impl std::fmt::Debug for JsonSchemas {
 }
 
 impl JsonSchemas {
-    fn validator(&self, schema: &Arc<Value>) -> Result<Arc<Validator>, Misfit> {
-        let address = Arc::as_ptr(schema) as usize;
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((kept, validator)) = compiled.get(&address)
-            && Arc::ptr_eq(kept, schema)
-        {
-            return Ok(validator.clone());
+    /// Schemas within these limits.
+    pub fn new(limits: Arc<Limits>) -> Self {
+        Self { limits, kept: Mutex::default() }
+    }
+
+    fn compiled(&self, schema: &Arc<Value>) -> Result<Arc<Compiled>, Misfit> {
+        let known = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(schema);
+        if let Some(compiled) = known {
+            return Ok(compiled);
         }
-        let validator = Arc::new(build(schema)?);
-        if compiled.len() >= COMPILED_MAX {
-            compiled.clear();
-        }
-        compiled.insert(address, (schema.clone(), validator.clone()));
-        Ok(validator)
+        let weight = weigh(schema, &self.limits)?;
+        let validator = build(schema, &weight)?;
+        let compiled = Arc::new(Compiled { validator, weight });
+        let gone =
+            self.kept.lock().unwrap_or_else(PoisonError::into_inner).put(schema, compiled.clone());
+        // What had to go can be large: it goes after the lock.
+        drop(gone);
+        Ok(compiled)
     }
 }
 
-fn build(schema: &Value) -> Result<Validator, Misfit> {
+fn build(schema: &Value, weight: &Weight) -> Result<Validator, Misfit> {
     let draft = match schema.get("$schema").and_then(Value::as_str) {
         None => Draft::Draft202012,
         Some(uri) if uri.contains("draft-07") => Draft::Draft7,
@@ -58,28 +139,51 @@ fn build(schema: &Value) -> Result<Validator, Misfit> {
             return Err(Misfit { pointer: "/$schema".to_owned(), message });
         }
     };
-    jsonschema::options().offline().with_draft(draft).build(schema).map_err(|error| Misfit {
-        pointer: error.instance_path().to_string(),
-        message: shortened(&error.to_string()),
-    })
+    let options = jsonschema::options().offline().with_draft(draft);
+    let options = if weight.backtracks() {
+        let engine = PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS_MAX);
+        options.with_pattern_options(engine)
+    } else {
+        options.with_pattern_options(PatternOptions::regex())
+    };
+    options.build(schema).map_err(|error| misfit(&error))
 }
 
 impl Schemas for JsonSchemas {
-    fn compile(&self, schema: &Arc<Value>) -> Result<(), Misfit> {
-        self.validator(schema).map(|_| ())
+    fn compile(&self, schema: &Arc<Value>) -> Result<usize, Misfit> {
+        self.compiled(schema).map(|compiled| compiled.weight.parts())
     }
 
     fn check(&self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>> {
-        let validator = self.validator(schema).map_err(|misfit| vec![misfit])?;
+        let compiled = self.compiled(schema).map_err(|misfit| vec![misfit])?;
+        let Compiled { validator, weight } = compiled.as_ref();
+        let steps_max = self.limits.schema_steps_max;
+        if !weight.is_within(value, steps_max) {
+            let why = format!(
+                "the schema is too complex for a value of this size and depth: the check takes \
+                 more steps than `schema_steps_max` allows ({steps_max})"
+            );
+            return Err(vec![Misfit { pointer: String::new(), message: why }]);
+        }
         if validator.is_valid(value) {
             return Ok(());
         }
-        let misfit = |error: jsonschema::ValidationError<'_>| Misfit {
-            pointer: error.instance_path().to_string(),
-            message: shortened(&error.to_string()),
-        };
-        Err(validator.iter_errors(value).take(MISFITS_MAX).map(misfit).collect())
+        if weight.is_within(value, EXPLAINED_STEPS_MAX) {
+            let misfits = validator.iter_errors(value).take(MISFITS_MAX);
+            return Err(misfits.map(|error| misfit(&error)).collect());
+        }
+        // The first misfit costs no more than the check did, unless it is made of others.
+        let first = if weight.has_alternatives() { None } else { validator.validate(value).err() };
+        let first = first.map(|error| misfit(&error)).unwrap_or_else(|| Misfit {
+            pointer: String::new(),
+            message: "it does not fit, and is too large to say where".to_owned(),
+        });
+        Err(vec![first])
     }
+}
+
+fn misfit(error: &jsonschema::ValidationError<'_>) -> Misfit {
+    Misfit { pointer: error.instance_path().to_string(), message: shortened(&error.to_string()) }
 }
 
 fn shortened(message: &str) -> String {
@@ -119,5 +223,89 @@ mod tests {
         let schema = Arc::new(json!({"properties": {"n": {"type": "integer"}}}));
         let misfits = JsonSchemas::default().check(&schema, &json!({"n": "x"})).unwrap_err();
         assert_eq!(misfits[0].pointer, "/n");
+    }
+
+    /// 40 levels of two ways each, all for the same value.
+    fn tower() -> Value {
+        let mut levels = json!({"l40": {"type": "string"}});
+        for level in 0..40 {
+            let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
+            levels[format!("l{level}")] = json!({"anyOf": [next, next]});
+        }
+        json!({"$ref": "#/$defs/l0", "$defs": levels})
+    }
+
+    #[test]
+    fn what_would_never_end_is_refused() {
+        let schemas = JsonSchemas::default();
+        let tower = Arc::new(tower());
+        let told = schemas.compile(&tower).unwrap_err().message;
+        assert!(told.contains("`schema_ways_max` allows (10000)"), "{told}");
+        let misfits = schemas.check(&tower, &json!(7)).unwrap_err();
+        assert_eq!(misfits, [Misfit { pointer: String::new(), message: told }]);
+        // The ways double with every level of the value.
+        let trees = Arc::new(json!({"anyOf": [
+            {"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]}));
+        let nested = |depth| (0..depth).fold(json!(1), |inner, _| json!({"a": inner}));
+        assert_eq!(schemas.check(&trees, &nested(10)), Ok(()));
+        let told = schemas.check(&trees, &nested(60)).unwrap_err();
+        assert!(told[0].message.contains("`schema_steps_max` allows (5000000)"), "{told:?}");
+    }
+
+    #[test]
+    fn patterns_end_in_time() {
+        let schemas = JsonSchemas::default();
+        let almost = format!("{}!", "a".repeat(5_000));
+        let linear = Arc::new(json!({"pattern": "^(a+)+$"}));
+        assert_eq!(schemas.check(&linear, &json!("aaa")), Ok(()));
+        let misfits = schemas.check(&linear, &json!(almost)).unwrap_err();
+        assert!(misfits[0].message.contains("does not match"), "{misfits:?}");
+        // What looks around can only be tried, and is given up on.
+        let trying = Arc::new(json!({"pattern": "^(?=a)((a+)+)\\2$"}));
+        assert_eq!(schemas.check(&trying, &json!("aaaa")), Ok(()));
+        assert!(schemas.check(&trying, &json!(almost)).is_err());
+        let names = Arc::new(json!({"items": {"pattern": "^(?!x-)[a-z-]+$"}}));
+        assert_eq!(schemas.check(&names, &json!(["a-b", "c"])), Ok(()));
+        assert!(schemas.check(&names, &json!(["x-b", "c"])).is_err());
+    }
+
+    #[test]
+    fn what_is_in_use_stays() {
+        let schemas = JsonSchemas::default();
+        let used = Arc::new(json!({"type": "string"}));
+        schemas.compile(&used).unwrap();
+        let first = schemas.kept.lock().unwrap().get(&used).unwrap();
+        for number in 0..COMPILED_MAX + 10 {
+            schemas.compile(&Arc::new(json!({"const": number}))).unwrap();
+        }
+        let kept = schemas.kept.lock().unwrap();
+        assert!(Arc::ptr_eq(&first, &kept.get(&used).unwrap()), "it was not built again");
+        assert!(kept.entries.len() <= COMPILED_MAX);
+        let parts = kept.entries.values().map(|entry| entry.compiled.weight.parts());
+        assert_eq!(kept.parts, parts.sum::<usize>());
+    }
+
+    #[test]
+    fn the_same_schema_may_be_built_twice_at_once() {
+        let schemas = JsonSchemas::default();
+        let schema = Arc::new(json!({"properties": {"n": {"type": "integer"}}}));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    assert_eq!(schemas.check(&schema, &json!({"n": 1})), Ok(()));
+                    assert!(schemas.check(&schema, &json!({"n": "x"})).is_err());
+                });
+            }
+        });
+        assert_eq!(schemas.kept.lock().unwrap().entries.len(), 1);
+    }
+
+    #[test]
+    fn a_large_value_is_told_its_first_misfit() {
+        let schema = Arc::new(json!({"items": {"properties": {"n": {"type": "integer"}}}}));
+        let mut items = vec![json!({"n": 1}); 100_000];
+        items[70_000] = json!({"n": "x"});
+        let misfits = JsonSchemas::default().check(&schema, &json!(items)).unwrap_err();
+        assert_eq!((misfits.len(), misfits[0].pointer.as_str()), (1, "/70000/n"));
     }
 }

@@ -265,6 +265,18 @@ limits! {
     bodies_bytes_max: usize = 64 * 1024 * 1024, MIB..=64 * GIB;
     /// How deep a request's JSON nests.
     body_depth_max: usize = 64, 1..=127;
+    /// The size of a JSON Schema.
+    schema_bytes_max: usize = 2 * 1024 * 1024, 1_024..=64 * MIB;
+    /// How many parts a JSON Schema has once its references are followed; what repeats in a pattern
+    /// counts as often.
+    schema_nodes_max: usize = 20_000, 100..=1_000_000;
+    /// How deep a JSON Schema nests, and how many references follow each other in it.
+    schema_depth_max: usize = 48, 4..=128;
+    /// How many ways there are to hold one value against a JSON Schema, members and items left
+    /// aside.
+    schema_ways_max: u64 = 10_000, 10..=10_000_000;
+    /// How many steps the check of one value against its JSON Schema may take.
+    schema_steps_max: u64 = 5_000_000, 1_000..=1_000_000_000;
     /// How many requests one batch at `/rpc` may hold.
     rpc_batch_max: usize = 64, 1..=10_000;
     /// The size of a page when the caller names none.

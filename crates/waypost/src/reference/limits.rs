@@ -139,6 +139,22 @@ const MEANINGS: &[(&str, &str)] = &[
         "The size of all requests' bodies that are being read or worked on, together.",
     ),
     ("body_depth_max", "How deep a request's JSON nests."),
+    ("schema_bytes_max", "The size of a JSON Schema."),
+    (
+        "schema_nodes_max",
+        "How many parts a JSON Schema has once its references are followed; what repeats in a \
+         pattern counts as often.",
+    ),
+    (
+        "schema_depth_max",
+        "How deep a JSON Schema nests, and how many references follow each other in it.",
+    ),
+    (
+        "schema_ways_max",
+        "How many ways there are to hold one value against a JSON Schema, members and items left \
+         aside.",
+    ),
+    ("schema_steps_max", "How many steps the check of one value against its JSON Schema may take."),
     ("rpc_batch_max", "How many requests one batch at `/rpc` may hold."),
     ("page_items_default", "The size of a page when the caller names none."),
     ("page_items_max", "The largest page."),

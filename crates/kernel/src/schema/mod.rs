@@ -1,0 +1,59 @@
+//! JSON Schema as a contract: the kernel says what must fit, the engine brings the validator. What
+//! a schema costs is measured here (`weigh`), before anybody builds a validator of it: schemas come
+//! from callers and from other servers, and a short one can keep a validator busy for ever.
+
+mod size;
+mod pattern;
+mod index;
+mod graph;
+mod weight;
+
+pub use weight::{Weight, weigh};
+
+use serde_json::Value;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// How often an engine may go back while it matches one text against a pattern that needs it; on
+/// more it gives up. `Weight::is_within` counts on that.
+pub const BACKTRACKS_MAX: usize = 5_000;
+
+/// One place where a value does not fit, or a schema is not one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// JSON Pointer to the faulty value, `/items/0`; empty for the whole.
+    pub pointer: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Compiles schemas (2020-12 unless `$schema` says otherwise; no network) and checks values.
+pub trait Schemas: Send + Sync {
+    /// Whether this is a schema, and one that can be used: how many parts it has, once its
+    /// references are followed.
+    fn compile(&self, schema: &Arc<Value>) -> Result<usize, Misfit>;
+    /// Whether the value fits; at most a handful of misfits are told. A schema that cannot be used,
+    /// or not for a value like this, is a misfit.
+    fn check(&self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>>;
+}
+
+/// Misfits as one sentence.
+pub fn sentence(misfits: &[Misfit]) -> String {
+    let told: Vec<String> = misfits
+        .iter()
+        .map(|misfit| match misfit.pointer.as_str() {
+            "" => misfit.message.clone(),
+            pointer => format!("at `{pointer}`: {}", misfit.message),
+        })
+        .collect();
+    told.join("; ")
+}
+
+/// A schema that one of the limits keeps out: it does more than that allows.
+fn refused(limit: &str, max: impl Display, does_more: &str) -> Misfit {
+    let message = format!("the schema is too complex: {does_more} than `{limit}` allows ({max})");
+    Misfit { pointer: String::new(), message }
+}
+
+#[cfg(test)]
+mod tests;
