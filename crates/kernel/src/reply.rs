@@ -233,8 +233,11 @@ mod tests {
     struct NoSchemas;
 
     impl Schemas for NoSchemas {
-        fn compile(&self, _schema: &Arc<Value>) -> Result<(), Misfit> {
-            Ok(())
+        fn compile(&self, _schema: &Arc<Value>) -> Result<usize, Misfit> {
+            Ok(1)
+        }
+        fn steps(&self, _schema: &Arc<Value>, _value: &Value) -> u64 {
+            1
         }
         fn check(&self, _schema: &Arc<Value>, _value: &Value) -> Result<(), Vec<Misfit>> {
             Ok(())

@@ -9,7 +9,7 @@ use crate::call::ToolSpec;
 use crate::condition::{Condition, Operator};
 use crate::ids::{AgentName, PlanId, StepId, ToolName};
 use crate::pointer::Target;
-use crate::schema::Schemas;
+use crate::schema::{PARTS_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, Schemas};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -39,6 +39,9 @@ pub struct Surroundings<'a> {
 /// The statuses that an example can expect.
 pub const STATUSES: &[&str] = &["completed", "failed", "paused_on_error", "paused_on_human"];
 
+/// Of how many schemas that cannot be used one plan is told: to find that out takes time, too.
+const WRONG_SCHEMAS_MAX: usize = 32;
+
 /// What is wrong between a plan and its surroundings. `node` is what the plan was read from.
 pub fn check_plan(
     plan: &Plan,
@@ -46,7 +49,8 @@ pub fn check_plan(
     origin: &Origin,
     around: &Surroundings<'_>,
 ) -> Vec<Mistake> {
-    let mut checker = Checker { plan, node, origin, around, mistakes: Vec::new() };
+    let mut checker =
+        Checker { plan, node, origin, around, mistakes: Vec::new(), parts: 0, steps: 0 };
     let parameters = plan.parameters.as_ref();
     let parameters_compile = checker.schema("/parameters", parameters);
     checker.schema("/outputSchema", plan.output_schema.as_ref());
@@ -174,6 +178,10 @@ struct Checker<'c> {
     origin: &'c Origin,
     around: &'c Surroundings<'c>,
     mistakes: Vec<Mistake>,
+    /// How many parts the plan's schemas have so far.
+    parts: usize,
+    /// How many steps the checks took so far.
+    steps: u64,
 }
 
 impl Checker<'_> {
@@ -319,9 +327,23 @@ impl Checker<'_> {
     /// Whether a schema compiles, or there is none.
     fn schema(&mut self, pointer: &str, schema: Option<&Arc<Value>>) -> bool {
         let Some(schema) = schema else { return true };
+        if self.parts > PARTS_AT_ONCE_MAX {
+            return false;
+        }
         match self.around.schemas.compile(schema) {
-            Ok(()) => true,
+            Ok(parts) => {
+                self.parts = self.parts.saturating_add(parts);
+                if self.parts > PARTS_AT_ONCE_MAX {
+                    let message = format!(
+                        "the schemas of this plan have more than {PARTS_AT_ONCE_MAX} parts together"
+                    );
+                    let mistake = Mistake::error(message).hint("divide the plan into several");
+                    self.note(pointer, mistake);
+                }
+                true
+            }
             Err(misfit) => {
+                self.parts = self.parts.saturating_add(PARTS_AT_ONCE_MAX / WRONG_SCHEMAS_MAX);
                 let message = format!("this is not a JSON Schema: {}", misfit.message);
                 let hint = "schemas are JSON Schema 2020-12, or draft 7 where `$schema` says so";
                 let mistake = Mistake::error(message).hint(hint);
@@ -332,6 +354,16 @@ impl Checker<'_> {
     }
 
     fn fits(&mut self, pointer: &str, schema: &Arc<Value>, value: &Value) {
+        if self.steps > STEPS_AT_ONCE_MAX {
+            return;
+        }
+        self.steps = self.steps.saturating_add(self.around.schemas.steps(schema, value));
+        if self.steps > STEPS_AT_ONCE_MAX {
+            let message = "the arguments and examples of this plan take too long to check";
+            let mistake = Mistake::error(message).hint("divide the plan into several");
+            self.note(pointer, mistake);
+            return;
+        }
         let Err(misfits) = self.around.schemas.check(schema, value) else { return };
         for misfit in misfits {
             let mistake =

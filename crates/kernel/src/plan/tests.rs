@@ -22,13 +22,17 @@ type Loaded = Result<(Plan, Vec<Mistake>), Vec<Mistake>>;
 struct FewSchemas;
 
 impl Schemas for FewSchemas {
-    fn compile(&self, schema: &Arc<Value>) -> Result<(), Misfit> {
+    fn compile(&self, schema: &Arc<Value>) -> Result<usize, Misfit> {
         match schema.get("type") {
             Some(Value::Number(number)) => {
                 Err(Misfit { pointer: "/type".into(), message: format!("{number} is not a type") })
             }
-            _ => Ok(()),
+            _ => Ok(schema["parts"].as_u64().map_or(1, |parts| parts as usize)),
         }
+    }
+
+    fn steps(&self, schema: &Arc<Value>, _value: &Value) -> u64 {
+        schema["steps"].as_u64().unwrap_or(1)
     }
 
     fn check(&self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>> {
@@ -267,6 +271,35 @@ fn a_plan_that_is_no_plan_is_refused() {
     bad(&format!("parameters: «text\n{steps}"), "expected a JSON Schema, found a text");
     bad(&format!("startStepId: «b\n{steps}"), "there is no step `b` at the top level");
     good(&format!("$schema: x\nx-team: trade\n{steps}"));
+}
+
+#[test]
+fn schemas_and_values_are_checked_for_so_long_and_no_longer() {
+    let form = |parts: u32| {
+        format!(
+            "type: human_in_the_loop, message: x, nextStepIdOnInput: end, \
+             expectedInputSchema: {{parts: {parts}}}"
+        )
+    };
+    let end = "  - {id: end, type: final_response, message: x}\n";
+    let large = format!("  - {{id: a, {}}}\n{end}", form(50_000));
+    good(&with_steps(&large));
+    let larger = format!("parameters: «{{parts: 50001}}\nsteps:\n{large}");
+    bad(
+        &larger,
+        "the schemas of this plan have more than 50000 parts together; \
+         hint: divide the plan into several",
+    );
+    let example = "{name: a, input: {}, expect: {status: completed}}";
+    let slow = |second: &str| {
+        format!("parameters: {{steps: 6000000}}\nexamples:\n  - {example}\n{second}steps:\n{end}")
+    };
+    good(&slow(""));
+    bad(
+        &slow("  - {name: b, input: «{}, expect: {status: completed}}\n"),
+        "the arguments and examples of this plan take too long to check; \
+         hint: divide the plan into several",
+    );
 }
 
 #[test]

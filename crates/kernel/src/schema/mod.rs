@@ -14,6 +14,10 @@ use serde_json::Value;
 use std::fmt::Display;
 use std::sync::Arc;
 
+/// How many parts the schemas that come together may have, such as all forms of one plan.
+pub const PARTS_AT_ONCE_MAX: usize = 50_000;
+/// How many steps the checks that are made together may take, such as those of one plan's examples.
+pub const STEPS_AT_ONCE_MAX: u64 = 10_000_000;
 /// How often an engine may go back while it matches one text against a pattern that needs it; on
 /// more it gives up. `Weight::is_within` counts on that.
 pub const BACKTRACKS_MAX: usize = 5_000;
@@ -35,6 +39,8 @@ pub trait Schemas: Send + Sync {
     /// Whether the value fits; at most a handful of misfits are told. A schema that cannot be used,
     /// or not for a value like this, is a misfit.
     fn check(&self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>>;
+    /// About how many steps a check takes, for who makes many of them at once.
+    fn steps(&self, schema: &Arc<Value>, value: &Value) -> u64;
 }
 
 /// Misfits as one sentence.

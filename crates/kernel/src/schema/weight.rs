@@ -14,6 +14,8 @@ const LEVELS: usize = 64;
 /// How many schemas may be applied one inside the other, at all levels of a value together: each
 /// takes some of the stack.
 const HOPS_MAX: usize = 600;
+/// More steps than this are counted, not estimated.
+const ESTIMATED_MAX: u64 = 10_000;
 /// So many schemas that are applied take as long to search for one as another takes.
 const HOPS_PER_STEP: usize = 16;
 /// So many steps to look for what tells alternatives apart take as long as one schema to build.
@@ -85,21 +87,34 @@ impl Weight {
     }
 
     /// Whether a value can be held against the schema in so many steps, and without going too
-    /// deep. A step takes some ten nanoseconds.
+    /// deep. A step is about what it takes to apply one keyword.
     pub fn is_within(&self, value: &Value, steps_max: u64) -> bool {
+        self.estimate(value).is_some_and(|steps| steps <= steps_max)
+            || self.trial(value, steps_max).is_some()
+    }
+
+    /// How many steps that takes; nothing if it takes more than so many, or goes too deep.
+    pub fn steps(&self, value: &Value, steps_max: u64) -> Option<u64> {
+        match self.estimate(value) {
+            Some(steps) if steps <= steps_max.min(ESTIMATED_MAX) => Some(steps),
+            _ => self.trial(value, steps_max),
+        }
+    }
+
+    /// At most how many steps it takes, by the value's size alone, where that can be said.
+    fn estimate(&self, value: &Value) -> Option<u64> {
         let size = Size::of(value);
-        if size.is_too_deep() {
-            return false;
-        }
         let hops = size.depth * self.height;
-        if let Some(steady) = self.steady.filter(|_| hops <= HOPS_MAX) {
-            let compared = if self.compares { 16 * size.depth } else { 0 };
-            let each = steady.saturating_mul((1 + hops / HOPS_PER_STEP + compared) as u64);
-            if size.units().saturating_mul(each) <= steps_max {
-                return true;
-            }
-        }
-        Trial { graph: &self.graph, left: steps_max, hops: 0 }.hold(0, value).is_some()
+        let steady = self.steady.filter(|_| hops <= HOPS_MAX && !size.is_too_deep())?;
+        let compared = if self.compares { 16 * size.depth } else { 0 };
+        let each = steady.saturating_mul((1 + hops / HOPS_PER_STEP + compared) as u64);
+        Some(size.units().saturating_mul(each))
+    }
+
+    fn trial(&self, value: &Value, steps_max: u64) -> Option<u64> {
+        let mut trial = Trial { graph: &self.graph, left: steps_max, hops: 0 };
+        trial.hold(0, value)?;
+        Some(steps_max - trial.left)
     }
 }
 

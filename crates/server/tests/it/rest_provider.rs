@@ -105,7 +105,7 @@ async fn our_own_document_makes_tools_that_call_us() {
     let schemas = JsonSchemas::default();
     for tool in &tools {
         let compiled = schemas.compile(&tool.spec().input_schema);
-        assert_eq!(compiled, Ok(()), "{}", tool.spec().name);
+        assert!(compiled.is_ok(), "{}: {compiled:?}", tool.spec().name);
     }
     calls(&tools).await;
     remote.stop().await;
