@@ -23,7 +23,7 @@ use kernel::limits::Limits;
 use kernel::plan::Plan;
 use kernel::plan::mistake::Mistake;
 use kernel::planted::{Switch, is_on};
-use kernel::schema::{Misfit, Schemas, sentence};
+use kernel::schema::{Misfit, PARTS_AT_ONCE_MAX, Schemas, sentence};
 use serde_json::Value;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::sync::Arc;
@@ -389,11 +389,18 @@ impl Gate {
     fn check_wants(&self, tool: &ToolName, wants: &Wants) -> Result<(), ToolError> {
         let max = self.limits.call_output_bytes_max;
         let bytes = serde_json::to_string(wants).map_or(usize::MAX, |text| text.len());
+        let mut parts = 0_usize;
         let misfit = |(key, want): (&String, &Want)| match want {
-            Want::Form { schema, .. } => {
-                let misfit = self.schemas.compile(schema).err()?;
-                Some(format!("the schema of `{key}` is wrong: {}", sentence(&[misfit])))
-            }
+            Want::Form { schema, .. } => match self.schemas.compile(schema) {
+                Err(misfit) => {
+                    Some(format!("the schema of `{key}` is wrong: {}", sentence(&[misfit])))
+                }
+                Ok(more) => {
+                    parts = parts.saturating_add(more);
+                    let most = PARTS_AT_ONCE_MAX;
+                    (parts > most).then(|| format!("its forms have more than {most} parts"))
+                }
+            },
             Want::Url { .. } | Want::Sample { .. } | Want::Roots => None,
         };
         let misfit = if bytes > max {

@@ -69,24 +69,14 @@ impl Book {
     }
 
     /// Takes in the tools of a source; those that are wrong are left out and told.
-    fn take(
-        &mut self,
-        ToolSource { name: source, tools }: ToolSource,
-        (rules, schemas): (&ToolRules, &dyn Schemas),
-    ) -> Vec<Mistake> {
-        let source: Arc<str> = source.into();
+    fn take(&mut self, Looked { source, tools }: Looked, rules: &ToolRules) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
-        for tool in tools {
-            let spec = tool.spec().clone();
-            let name = spec.name.clone();
-            let mut wrong: Vec<Mistake> = misnamed(&spec, &source).into_iter().collect();
+        for (tool, mut wrong) in tools {
+            let name = tool.spec().name.clone();
             if let Some(first) = self.brought.get(&name) {
                 wrong.push(twice(&name, first, &source));
             }
             let allowed = rules.allows(name.as_str());
-            if allowed {
-                wrong.extend(unusable(&spec, &source, schemas));
-            }
             if !wrong.is_empty() {
                 mistakes.append(&mut wrong);
                 continue;
@@ -116,6 +106,29 @@ impl Book {
     }
 }
 
+/// The tools of a source, each with what is wrong with it whatever else there is.
+struct Looked {
+    source: Arc<str>,
+    tools: Vec<(Arc<dyn Tool>, Vec<Mistake>)>,
+}
+
+impl Looked {
+    /// Looks at the tools of a source. Their schemas are compiled here, which takes its time.
+    fn at(source: ToolSource, rules: &ToolRules, schemas: &dyn Schemas) -> Self {
+        let ToolSource { name, tools } = source;
+        let looked = |tool: Arc<dyn Tool>| {
+            let spec = tool.spec();
+            let mut wrong: Vec<Mistake> = misnamed(spec, &name).into_iter().collect();
+            if rules.allows(spec.name.as_str()) {
+                wrong.extend(unusable(spec, &name, schemas));
+            }
+            (tool, wrong)
+        };
+        let tools = tools.into_iter().map(looked).collect();
+        Self { source: name.into(), tools }
+    }
+}
+
 impl Registry {
     /// The tools of these sources, or all that is wrong with them. Tools whose names begin so may
     /// come later.
@@ -127,7 +140,7 @@ impl Registry {
         let mut book = Book::default();
         let mut mistakes = Vec::new();
         for source in sources {
-            mistakes.extend(book.take(source, (&rules, schemas)));
+            mistakes.extend(book.take(Looked::at(source, &rules, schemas), &rules));
         }
         if mistakes.is_empty() {
             Ok(Self { book: RwLock::new(Arc::new(book)), rules, awaited })
@@ -144,10 +157,11 @@ impl Registry {
     /// What a source brings now, in place of what it brought before. What is wrong with it is left
     /// out and told.
     pub(crate) fn replace(&self, source: ToolSource, schemas: &dyn Schemas) -> Vec<Mistake> {
+        let looked = Looked::at(source, &self.rules, schemas);
         let mut book = self.book.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = Book::clone(&book);
-        next.forget(&source.name);
-        let mistakes = next.take(source, (&self.rules, schemas));
+        next.forget(&looked.source);
+        let mistakes = next.take(looked, &self.rules);
         *book = Arc::new(next);
         mistakes
     }
@@ -200,6 +214,9 @@ pub(crate) fn bad_name(name: &str) -> Option<String> {
     if name.is_empty() {
         return Some("the name is empty".to_owned());
     }
+    if name.chars().any(char::is_control) {
+        return Some("the name has a control character".to_owned());
+    }
     let written = outward(name, Alphabet::Mcp).len();
     let max = MCP_NAME_CHARS_MAX;
     (written > max).then(|| {
@@ -218,7 +235,8 @@ fn listed(tool: Arc<dyn Tool>, limits: ToolLimits) -> Listed {
 
 fn misnamed(spec: &ToolSpec, source: &str) -> Option<Mistake> {
     let why = bad_name(spec.name.as_str())?;
-    let message = format!("tool `{}` of {source} cannot be called: {why}", spec.name);
+    let name = spec.name.as_str().escape_debug();
+    let message = format!("tool `{name}` of {source} cannot be called: {why}");
     Some(Mistake::error(message).hint("give it a short name, such as `math::add`"))
 }
 

@@ -5,7 +5,7 @@ use crate::upstreams::{Entry, Facts, Ourselves, config_of, stored};
 use engine::refusal::Refusal;
 use engine::{Engine, ToolSource};
 use futures::future::{Either, select};
-use kernel::contracts::Definitions;
+use kernel::contracts::{Definitions, Spawn};
 use kernel::fault::Fault;
 use kernel::ids::RealmId;
 use kernel::plan::mistake::{Mistake, Severity};
@@ -327,7 +327,7 @@ fn follow(
     let (left, gone) = oneshot::channel();
     let source = format!("upstream `{}`", upstream.name());
     tell_opened(parts, source.clone(), upstream.opened_pages(), stop.clone());
-    let engine = parts.engine.clone();
+    let (engine, spawn) = (parts.engine.clone(), parts.remote.spawn.clone());
     let following = async move {
         let mut changes = upstream.changes();
         let mut told: Vec<Mistake> = Vec::new();
@@ -337,7 +337,7 @@ fn follow(
             let version = *changes.borrow_and_update();
             if version > 0 {
                 let tools = ToolSource::new(source.as_str(), upstream.tools());
-                let mistakes = engine.replace_tools(tools);
+                let mistakes = taken_in(&engine, spawn.as_ref(), tools).await;
                 for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
                     tracing::warn!(upstream = upstream.name(), "{mistake}");
                 }
@@ -356,6 +356,19 @@ fn follow(
     };
     parts.remote.spawn.task("upstream tools", Box::pin(following));
     (listed, gone)
+}
+
+/// Puts the tools of a source into the catalog, and gives back what is wrong with those that are
+/// left out. Their schemas are compiled, which takes its time: not on a worker that serves others.
+async fn taken_in(engine: &Engine, spawn: &dyn Spawn, tools: ToolSource) -> Vec<Mistake> {
+    let (done, mistakes) = oneshot::channel();
+    let engine = engine.clone();
+    let taking = async move {
+        // Whoever waits may be gone.
+        let _ = done.send(engine.replace_tools(tools));
+    };
+    spawn.thread("upstream schemas", Box::pin(taking));
+    mistakes.await.unwrap_or_default()
 }
 
 /// Tells the engine which pages of an upstream were opened, until either ends.

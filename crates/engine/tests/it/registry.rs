@@ -98,6 +98,25 @@ async fn a_tool_has_a_name_that_every_door_can_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_no_plan_could_call_or_would_never_end_is_told() {
+    let both = json!({"anyOf": [{"$ref": "#/$defs/next"}, {"$ref": "#/$defs/next"}]});
+    let circle = json!({"$ref": "#/$defs/next", "$defs": {"next": both}});
+    let tools = vec![
+        plain("bell\u{7}"),
+        echo("in", circle.clone(), None),
+        echo("out", json!({"type": "object"}), Some(circle)),
+    ];
+    let why = "cannot be used: the schema is too complex: a reference leads back to where it \
+               stands without going into the value; hint: ";
+    let told = told(from_us(tools));
+    let [bell, input, output] = told.as_slice() else { panic!("{told:?}") };
+    let start = "error: tool `bell\\u{7}` of us cannot be called: the name has a control character";
+    assert!(bell.starts_with(start), "{bell}");
+    assert!(input.starts_with(&format!("error: the input schema of tool `in` of us {why}")));
+    assert!(output.starts_with(&format!("error: the output schema of tool `out` of us {why}")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn schemas_compile_at_the_start_and_fetch_nothing() {
     let object = || json!({"type": "object"});
     let remote = json!({"type": "object", "properties": {

@@ -182,7 +182,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
         policy: Arc::new(AllowAll),
-        schemas: Arc::new(JsonSchemas::default()),
+        schemas: Arc::new(JsonSchemas::new(limits.clone())),
         marks,
         clock,
         zones: Arc::new(SystemZones),

@@ -44,6 +44,41 @@ async fn a_plan_is_shown_by_its_encoded_id() {
     assert!(text(&plain.body["hint"]).contains("percent-encode"), "{plain:?}");
 }
 
+/// Every level refers twice to the next one, all for the same value.
+fn endless() -> Value {
+    let mut levels = json!({"l40": {"type": "string"}});
+    for level in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
+        levels[format!("l{level}")] = json!({"anyOf": [next, next]});
+    }
+    json!({"$ref": "#/$defs/l0", "$defs": levels})
+}
+
+#[tokio::test]
+async fn a_schema_that_would_never_end_holds_nobody_up() {
+    let house = House::demo().await;
+    let (mut of_plan, mut of_form) = (question(), question());
+    of_plan["parameters"] = endless();
+    of_form["steps"][0]["expectedInputSchema"] = endless();
+    for (plan, pointer) in [(of_plan, "/parameters"), (of_form, "/steps/0/expectedInputSchema")] {
+        let bad = house.post("/api/v1/plans/validate", plan.clone()).await;
+        assert_eq!((bad.status, &bad.body["valid"]), (200, &json!(false)), "{bad:?}");
+        let error = &bad.body["errors"][0];
+        assert_eq!(error["pointer"], pointer, "{bad:?}");
+        assert!(text(&error["detail"]).contains("too complex"), "{bad:?}");
+        let refusal = house.post("/api/v1/runs", json!({"plan": plan})).await.refusal();
+        assert_eq!(refusal, refused(422, "invalid_plan", &[format!("/plan{pointer}").as_str()]));
+    }
+    // The ways double with every level of the input.
+    let mut tree = question();
+    tree["parameters"] = json!({"anyOf": [
+        {"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
+    let input = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"a": inner}));
+    let deep = house.post("/api/v1/runs", json!({"plan": tree, "input": input(50)})).await;
+    assert_eq!(deep.refusal(), refused(422, "input_misfit", &["/input"]), "{deep:?}");
+    house.run(json!({"plan": tree, "input": input(5)})).await;
+}
+
 #[tokio::test]
 async fn a_plan_can_be_checked_without_being_run() {
     let house = House::demo().await;
