@@ -49,7 +49,8 @@ pub enum Bad {
     Renames,
     /// One of its tools has a name of 100,000 characters, and one has none that is a text.
     HugeNames,
-    /// One of its tools has a schema that is none.
+    /// Some of its tools have schemas that are none or would never end, and one has a control
+    /// character in its name.
     WrongSchemas,
     /// Says without a pause that its list has changed.
     Storm,

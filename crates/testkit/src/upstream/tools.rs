@@ -152,8 +152,23 @@ pub(super) fn list(state: &State, request: &Request) -> Value {
     if options.is(Bad::WrongSchemas) {
         tools.push(json!({"name": "misdescribed", "inputSchema": {"type": "nonsense"}}));
         tools.push(json!({"name": "undescribed"}));
+        let (object, endless) = (json!({"type": "object"}), endless());
+        tools.push(json!({"name": "endless_input", "inputSchema": endless}));
+        tools.push(json!({"name": "endless_output", "inputSchema": object,
+            "outputSchema": endless}));
+        tools.push(json!({"name": "bell\u{7}", "inputSchema": object}));
     }
     json!({"tools": tools})
+}
+
+/// A schema with 2^40 ways through every value.
+fn endless() -> Value {
+    let mut levels = json!({"l40": {"type": "string"}});
+    for level in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
+        levels[format!("l{level}")] = json!({"anyOf": [next, next]});
+    }
+    json!({"type": "object", "anyOf": [{"$ref": "#/$defs/l0"}], "$defs": levels})
 }
 
 fn listed(tool: &Tool) -> Value {
