@@ -1031,11 +1031,14 @@ fn a_blob_is_whole_or_refused() {
     assert_eq!(get("r"), Ok(None));
 }
 
+/// A blob as it came, piece by piece.
+type Pieces = Vec<Result<Vec<u8>, StoreError>>;
+
 #[test]
 fn a_blob_that_comes_in_pieces_never_comes_whole_if_it_is_damaged() {
     let scene = Scene::new();
     let blobs = &scene.opened.blobs;
-    let pieces_of = |hash: &ContentHash| -> Option<(u64, Vec<Result<Vec<u8>, StoreError>>)> {
+    let pieces_of = |hash: &ContentHash| -> Option<(u64, Pieces)> {
         let open = block_on(blobs.open(&realm(), hash)).unwrap()?;
         Some((open.bytes, block_on(open.pieces.collect())))
     };
