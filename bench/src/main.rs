@@ -1,7 +1,8 @@
 //! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
 //! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`, `cargo xtask bench pipeline`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
-//! and both are measured in one run, because the same disk is a different disk tomorrow.
+//! and both are measured in one run, because the same disk is a different disk tomorrow. With
+//! `--against BINARY` two builds are compared instead.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 mod options;
@@ -17,6 +18,7 @@ mod mcp;
 mod gateway;
 mod agent;
 mod pipeline;
+mod against;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -27,34 +29,13 @@ use options::{Options, USAGE};
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let outcome = match arguments.next().as_deref() {
-        Some("durable") => block_on(async {
-            let options = Options::parse(arguments)?;
-            durable(&options).await
-        }),
-        Some("mcp") => block_on(async {
-            let options = mcp::Options::parse(arguments)?;
-            mcp::measure(&options).await
-        }),
-        Some("gateway") => block_on(async {
-            let options = gateway::Options::parse(arguments)?;
-            gateway::measure(&options).await
-        }),
-        Some("agent") => on_all_cores(async {
-            let options = agent::Options::parse(arguments)?;
-            agent::measure(&options).await
-        }),
-        Some("pipeline") => block_on(async {
-            let options = pipeline::Options::parse(arguments)?;
-            pipeline::measure(&options).await
-        }),
-        Some(child::MCP) => mcp::bare::serve(arguments.next()),
-        Some(child::PROXY) => gateway::bare::serve(arguments.next()),
-        Some(child::AXUM) => baseline::axum::serve(),
-        Some(child::RECEIVER) => product::receiver::serve(product::receiver::DONE),
-        Some(child::COLLECTOR) => product::receiver::serve(product::receiver::TAKEN),
-        Some(_) | None => Err(USAGE.into()),
+    let mut words = std::env::args().skip(1);
+    let name = words.next().unwrap_or_default();
+    let arguments: Vec<String> = words.collect();
+    let outcome = if against::is_asked(&arguments) {
+        block_on(against::measure(&name, &arguments))
+    } else {
+        run(&name, arguments.into_iter())
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -62,6 +43,38 @@ fn main() -> ExitCode {
             eprintln!("bench: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A benchmark, or one of the processes that it starts.
+fn run(name: &str, mut arguments: std::vec::IntoIter<String>) -> Result<()> {
+    match name {
+        "durable" => block_on(async {
+            let options = Options::parse(arguments)?;
+            durable(&options).await
+        }),
+        "mcp" => block_on(async {
+            let options = mcp::Options::parse(arguments)?;
+            mcp::measure(&options).await
+        }),
+        "gateway" => block_on(async {
+            let options = gateway::Options::parse(arguments)?;
+            gateway::measure(&options).await
+        }),
+        "agent" => on_all_cores(async {
+            let options = agent::Options::parse(arguments)?;
+            agent::measure(&options).await
+        }),
+        "pipeline" => block_on(async {
+            let options = pipeline::Options::parse(arguments)?;
+            pipeline::measure(&options).await
+        }),
+        child::MCP => mcp::bare::serve(arguments.next()),
+        child::PROXY => gateway::bare::serve(arguments.next()),
+        child::AXUM => baseline::axum::serve(),
+        child::RECEIVER => product::receiver::serve(product::receiver::DONE),
+        child::COLLECTOR => product::receiver::serve(product::receiver::TAKEN),
+        _ => Err(USAGE.into()),
     }
 }
 

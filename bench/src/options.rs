@@ -13,8 +13,10 @@ pub const USAGE: &str =
        bench pipeline [--seconds N] [--clients N] [--rounds N] [--dir DIR]
        bench durable [--seconds N] [--clients 1,64,256] \
     [--only SECTION,..] [--dir DIR] [--paused N]
+       bench NAME --against BINARY [--pairs N] [--seconds N] [--dir DIR]
 sections: fdatasync, axum, sqlite, read-only, writing, marginal, paused, start
-the product's sections start the server named by WAYPOST_BIN (a release build)";
+the product's sections start the server named by WAYPOST_BIN (a release build), and
+--against measures it beside another build of the server, by turns";
 
 const SECONDS: u64 = 5;
 const CLIENTS: [usize; 3] = [1, 64, 256];

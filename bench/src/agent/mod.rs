@@ -6,7 +6,7 @@ mod world;
 mod commits;
 mod turns;
 mod approval;
-mod waiting;
+pub mod waiting;
 
 use std::path::PathBuf;
 use std::time::Duration;

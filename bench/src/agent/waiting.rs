@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use super::commits::Bare;
 use super::{Beyond, signed_ms};
 use crate::Result;
 use crate::http::{self, Answer, Client};
-use crate::load::median;
+use crate::load::{self, Job, Summary, median};
 use crate::product::server::{Server, Site};
 use crate::report::{Table, megabytes, ms};
 
@@ -23,7 +24,12 @@ pub const NOTE: &str = "The release binary with the `rules` model. Memory is loo
     `POST /resume` until its answer, one after the other, of threads that are not in memory any \
     more, while all the others wait.";
 
-const CLIENTS: usize = 16;
+/// How many clients make threads at once.
+pub const CLIENTS: usize = 16;
+/// The number of a thread stands here; it has as many digits.
+const MARK: &str = "############";
+/// How many threads are made before the next approvals.
+const BATCH: usize = 200;
 /// How many threads are made before the first look at the memory.
 const EARLY: usize = 2_000;
 const SETTLE: Duration = Duration::from_secs(1);
@@ -138,6 +144,31 @@ pub async fn measure(
     })
 }
 
+/// Makes a new thread each time, until it waits for an approval.
+pub fn threads(address: SocketAddr) -> Result<Arc<Job>> {
+    let request = request(address, &format!("bench-{MARK}"));
+    Job::numbered(address, request, MARK, load::waiting)
+}
+
+/// Approves threads one after the other until the approvals took this long together. The threads
+/// are made in batches in between, which is not counted; the first batch is a warm-up.
+pub async fn approvals(address: SocketAddr, span: Duration) -> Result<Summary> {
+    let mut client = Client::connect(address).await?;
+    for made in make(address, 0, BATCH).await? {
+        resume(&mut client, address, &made).await?;
+    }
+    let (mut taken, mut elapsed, mut threads) = (Vec::new(), Duration::ZERO, BATCH);
+    while elapsed < span {
+        for made in make(address, threads, BATCH).await? {
+            let time = resume(&mut client, address, &made).await?;
+            taken.push(time);
+            elapsed += time;
+        }
+        threads += BATCH;
+    }
+    Ok(Summary::of(taken, elapsed))
+}
+
 /// A thread that waits, and the call that it waits for.
 struct Made {
     thread: String,
@@ -153,9 +184,7 @@ async fn make(address: SocketAddr, first: usize, count: usize) -> Result<Vec<Mad
             let mut made = Vec::new();
             for number in (client..count).step_by(CLIENTS) {
                 let thread = format!("bench-{}", first + number);
-                let body = json!({"thread_id": thread, "user_request": "add one and two"});
-                let request = http::post(address, "/run", &body.to_string());
-                let answer = connection.send(&request).await?;
+                let answer = connection.send(&request(address, &thread)).await?;
                 let call = asked_call(&answer)?;
                 made.push(Made { thread, call });
             }
@@ -167,6 +196,11 @@ async fn make(address: SocketAddr, first: usize, count: usize) -> Result<Vec<Mad
         made.extend(joined??);
     }
     Ok(made)
+}
+
+fn request(address: SocketAddr, thread: &str) -> Vec<u8> {
+    let body = json!({"thread_id": thread, "user_request": "add one and two"});
+    http::post(address, "/run", &body.to_string())
 }
 
 fn asked_call(answer: &Answer<'_>) -> Result<String> {
@@ -190,18 +224,24 @@ async fn approve(
 ) -> Result<Beyond> {
     let mut client = Client::connect(address).await?;
     let (mut taken, mut commits) = (Vec::new(), Vec::new());
-    for Made { thread, call } in made {
-        let approvals = [json!({"call_id": call, "approved": true})];
-        let body = json!({"thread_id": thread, "approvals": approvals});
-        let request = http::post(address, "/resume", &body.to_string());
-        let begun = Instant::now();
-        let answer = client.send(&request).await?;
-        taken.push(begun.elapsed());
-        let body = String::from_utf8_lossy(answer.body);
-        if answer.status != 200 || !body.contains(r#""status":"success""#) {
-            return Err(format!("an approval was answered {}: {body}", answer.status).into());
-        }
+    for made in made {
+        taken.push(resume(&mut client, address, made).await?);
         commits.extend(bare.replay(decision).await?);
     }
     Ok(Beyond { taken: median(taken), commits: median(commits) })
+}
+
+/// Approves one, and says how long its answer took.
+async fn resume(client: &mut Client, address: SocketAddr, made: &Made) -> Result<Duration> {
+    let approvals = [json!({"call_id": made.call, "approved": true})];
+    let body = json!({"thread_id": made.thread, "approvals": approvals});
+    let request = http::post(address, "/resume", &body.to_string());
+    let begun = Instant::now();
+    let answer = client.send(&request).await?;
+    let taken = begun.elapsed();
+    let body = String::from_utf8_lossy(answer.body);
+    if answer.status != 200 || !body.contains(r#""status":"success""#) {
+        return Err(format!("an approval was answered {}: {body}", answer.status).into());
+    }
+    Ok(taken)
 }

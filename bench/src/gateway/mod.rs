@@ -12,6 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
 use tokio::time::sleep;
 
 use crate::Result;
@@ -33,10 +34,13 @@ const LISTED_PAUSE: Duration = Duration::from_millis(20);
 const ADDED_MAX: Duration = Duration::from_micros(150);
 const SHARE_MIN: f64 = 0.35;
 
+/// The upstream whose tools read.
+const READS: &str = "reads";
+
 /// The upstream three times, as an operator may describe it: its name, what is said of it, how it
 /// is called in the report, and whether there is a target for it.
 const UPSTREAMS: [(&str, &str, &str, bool); 3] = [
-    ("reads", "trusted = true", "waypost, a read", true),
+    (READS, "trusted = true", "waypost, a read", true),
     ("open", "journal = false", "waypost, a write that is not recorded", true),
     ("kept", "journal = true", "waypost, a recorded write", false),
 ];
@@ -79,20 +83,80 @@ impl Options {
 /// Measures all of it and says which targets were met.
 pub async fn measure(options: &Options) -> Result<()> {
     report::header("Gateway", &options.dir)?;
-    let behind = Site::build(options.server.as_deref(), &options.dir)?;
-    let (behind_data, before_data) = (behind.data()?, behind.data()?);
-    let upstream = Server::start(&behind, behind_data.path()).await?;
-    let before = Site::build(options.server.as_deref(), &options.dir)?;
-    configure(&before.project(), upstream.address())?;
-    let gateway = Server::start(&before, before_data.path()).await?;
-    match sections(options, upstream.address(), gateway.address()).await {
+    let server = options.server.as_deref();
+    let chain = Chain::start(server, server, &options.dir).await?;
+    match sections(options, chain.upstream.address(), chain.gateway.address()).await {
         Ok(targets) => {
-            gateway.stop()?;
-            upstream.stop()?;
+            chain.stop()?;
             report::section("Targets", "", &targets);
             Ok(())
         }
-        Err(error) => Err(before.explain(&*error).into()),
+        Err(error) => Err(chain.before.explain(&*error).into()),
+    }
+}
+
+/// A gateway and the server behind it.
+#[derive(Debug)]
+pub struct Chain {
+    // First, so that they are stopped before their folders go.
+    gateway: Server,
+    upstream: Server,
+    before: Site,
+    // Held for their folders.
+    _behind: Site,
+    _data: [TempDir; 2],
+}
+
+/// What a call takes longer at the median than a direct one.
+#[derive(Clone, Copy, Debug)]
+pub struct Added {
+    /// Through the gateway.
+    pub gateway: Duration,
+    /// Through a bare proxy.
+    pub bare: Duration,
+}
+
+impl Chain {
+    /// Starts both, each on a project and data of its own.
+    pub async fn start(
+        gateway: Option<&Path>,
+        upstream: Option<&Path>,
+        dir: &Path,
+    ) -> Result<Self> {
+        let behind = Site::build(upstream, dir)?;
+        let data = [behind.data()?, behind.data()?];
+        let [behind_data, before_data] = &data;
+        let upstream = Server::start(&behind, behind_data.path()).await?;
+        let before = Site::build(gateway, dir)?;
+        configure(&before.project(), upstream.address())?;
+        let started = Server::start(&before, before_data.path()).await;
+        let gateway = started.map_err(|error| before.explain(&*error))?;
+        Ok(Self { gateway, upstream, before, _behind: behind, _data: data })
+    }
+
+    /// A load of calls that read, through the gateway.
+    pub async fn reads(&self, clients: usize, span: Duration) -> Result<Summary> {
+        let job = through(self.gateway.address(), READS).await?;
+        let loaded = load::run_for(&job, clients, span).await;
+        Ok(loaded.map_err(|error| self.before.explain(&*error))?)
+    }
+
+    /// What the gateway adds to a call of one client, and what a bare proxy adds to it.
+    pub async fn added(&self, span: Duration) -> Result<Added> {
+        let upstream = self.upstream.address();
+        let floor = floor(upstream)?;
+        let direct = load::run_for(&wire::calls(upstream), 1, span).await?;
+        let bare = load::run_for(&wire::calls(floor.address()), 1, span).await?;
+        let through = self.reads(1, span).await?;
+        let added = |through| Compared { direct, through }.added();
+        Ok(Added { gateway: added(through), bare: added(bare) })
+    }
+
+    /// Stops both in order.
+    pub fn stop(self) -> Result<()> {
+        let Self { gateway, upstream, .. } = self;
+        gateway.stop()?;
+        upstream.stop()
     }
 }
 
@@ -116,22 +180,20 @@ struct Way {
 }
 
 async fn sections(options: &Options, upstream: SocketAddr, gateway: SocketAddr) -> Result<Table> {
-    let direct = Job::of(upstream, wire::call(upstream), wire::called);
+    let direct = wire::calls(upstream);
     let mut ways = Vec::new();
     for (name, _, shown, has_target) in UPSTREAMS {
-        let tool = format!("{name}.{}", wire::TOOL);
-        wait_until_listed(gateway, &tool).await?;
-        let job = Job::of(gateway, wire::call_of(gateway, &tool), wire::called);
+        let job = through(gateway, name).await?;
         ways.push(Way { name: shown.to_owned(), job, has_target });
     }
     // Both are held for their processes.
-    let floor = Child::start_with(child::PROXY, &[OsStr::new(&upstream.to_string())])?;
-    let job = Job::of(floor.address(), wire::call(floor.address()), wire::called);
+    let floor = floor(upstream)?;
+    let job = wire::calls(floor.address());
     ways.push(Way { name: "a bare proxy, the floor".to_owned(), job, has_target: false });
     let proxy = foreign(options, upstream)?;
     if let Some(proxy) = &proxy {
         let address = proxy.address();
-        let job = Job::of(address, wire::call(address), wire::called);
+        let job = wire::calls(address);
         wait_until_called(address).await?;
         ways.push(Way { name: "FastMCP as a proxy".to_owned(), job, has_target: false });
     }
@@ -145,6 +207,18 @@ async fn sections(options: &Options, upstream: SocketAddr, gateway: SocketAddr) 
         judge(clients, &ways, &compared, &mut targets);
     }
     Ok(targets)
+}
+
+/// Calls of the tool of the upstream that goes by this name, once it is there.
+async fn through(gateway: SocketAddr, upstream: &str) -> Result<Arc<Job>> {
+    let tool = format!("{upstream}.{}", wire::TOOL);
+    wait_until_listed(gateway, &tool).await?;
+    Ok(Job::of(gateway, wire::call_of(gateway, &tool), wire::called))
+}
+
+/// A bare proxy before the same server.
+fn floor(upstream: SocketAddr) -> Result<Child> {
+    Child::start_with(child::PROXY, &[OsStr::new(&upstream.to_string())])
 }
 
 /// FastMCP before the same server, if it is there. It speaks to it as of 2025-11-25: what a tool

@@ -16,8 +16,10 @@ use crate::product::server::{Server, Site};
 use crate::report::{self, Table, load_cells, megabytes};
 
 const SECONDS: u64 = 5;
-const CLIENTS: usize = 16;
-const TOOLS: usize = 1_000;
+/// How many clients ask at once, unless told otherwise.
+pub const CLIENTS: usize = 16;
+/// How many plans are tools beside the built-in ones, unless told otherwise.
+pub const TOOLS: usize = 1_000;
 const CALLS: usize = 1_000_000;
 /// How often each pair is measured; the middle one counts.
 const ROUNDS: usize = 3;
@@ -89,15 +91,13 @@ async fn sections(options: &Options, server: &Server) -> Result<Table> {
     std::fs::write(file.path(), &listed)?;
     let bare = Child::start_with(child::MCP, &[file.path().as_os_str()])?;
 
-    let call = |address| Job::of(address, wire::call(address), wire::called);
-    let (calls, bare_calls) = (call(address), call(bare.address()));
+    let (calls, bare_calls) = (wire::calls(address), wire::calls(bare.address()));
     let call = pair(options, "tools/call", &calls, &bare_calls).await?;
     let note = "`tools/call` of `math::add`, 2026-07-28, answered as JSON. The bare handler parses \
                 the request with serde and answers the same members; it checks nothing.";
     report::section("tools/call", note, &call.table());
 
-    let list = |address| Job::of(address, wire::list(address), wire::listed);
-    let (lists, bare_lists) = (list(address), list(bare.address()));
+    let (lists, bare_lists) = (wire::lists(address), wire::lists(bare.address()));
     let list = pair(options, "tools/list", &lists, &bare_lists).await?;
     let note = format!(
         "`tools/list` with {} plans beside the built-in tools: {} bytes. The bare handler parses \

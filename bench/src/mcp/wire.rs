@@ -3,9 +3,11 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::Result;
 use crate::http::{Answer, post_with};
+use crate::load::Job;
 
 /// Where MCP is served.
 pub const PATH: &str = "/mcp";
@@ -34,6 +36,16 @@ pub fn list(address: SocketAddr) -> Vec<u8> {
     post_with(address, PATH, &headers("tools/list", None), &body)
 }
 
+/// Calls of the tool that reads, over and over.
+pub fn calls(address: SocketAddr) -> Arc<Job> {
+    Job::of(address, call(address), called)
+}
+
+/// The list of tools, over and over.
+pub fn lists(address: SocketAddr) -> Arc<Job> {
+    Job::of(address, list(address), listed)
+}
+
 fn headers(method: &str, name: Option<&str>) -> String {
     let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
     format!(
@@ -48,7 +60,7 @@ pub fn called(answer: &Answer<'_>) -> Result<()> {
 }
 
 /// A check: a list came back.
-pub fn listed(answer: &Answer<'_>) -> Result<()> {
+fn listed(answer: &Answer<'_>) -> Result<()> {
     expect(answer, r#""tools":["#)
 }
 

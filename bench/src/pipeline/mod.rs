@@ -7,6 +7,9 @@ mod lines;
 mod served;
 mod rounds;
 
+pub use cases::Cases;
+pub use served::{CaseServer, With};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,8 +17,6 @@ use crate::Result;
 use crate::load::Summary;
 use crate::options::{USAGE, positive};
 use crate::report::{self, Table, load_cells};
-use cases::Cases;
-use served::{CaseServer, With};
 
 const SECONDS: u64 = 3;
 const CLIENTS: usize = 64;
@@ -75,9 +76,11 @@ pub async fn measure(options: &Options) -> Result<()> {
     report::section("Rounds", "", &rounds.table());
 
     report::progress("the agent's road");
-    let agent = alone(options, Cases::Unknown).await?;
+    let server = options.start(Cases::Unknown, With::Nothing).await?;
+    let agent = alone(server, options.clients, options.span).await?;
     report::progress("one case for everybody");
-    let queue = alone(options, Cases::Same).await?;
+    let server = options.start(Cases::Same, With::Nothing).await?;
+    let queue = alone(server, options.clients, options.span).await?;
     let mut table = Table::new(&["what", "cases/s", "p50 ms", "p99 ms", "journal rows per case"]);
     let all = [("unknown reasons, the agent's road", agent), ("one case, over and over", queue)];
     for (what, (summary, rows)) in all {
@@ -91,8 +94,11 @@ pub async fn measure(options: &Options) -> Result<()> {
 }
 
 /// One load on a server of its own, and the journal rows of its cases.
-async fn alone(options: &Options, cases: Cases) -> Result<(Summary, f64)> {
-    let mut server = options.start(cases, With::Nothing).await?;
-    let loaded = server.load(options.clients, options.span).await?;
+pub async fn alone(
+    mut server: CaseServer,
+    clients: usize,
+    span: Duration,
+) -> Result<(Summary, f64)> {
+    let loaded = server.load(clients, span).await?;
     Ok((loaded.summary, server.stop()?))
 }

@@ -4,7 +4,7 @@ mod plans;
 pub mod receiver;
 pub mod server;
 pub mod rows;
-mod throughput;
+pub mod throughput;
 mod marginal;
 mod paused;
 mod start;
@@ -89,7 +89,7 @@ async fn runs(
     kind: Kind,
 ) -> Result<Throughput> {
     report::progress(&format!("{} runs", kind.name()));
-    let throughput = throughput::measure(site, options, kind).await?;
+    let throughput = throughput::measure(site, kind, &options.clients, options.span).await?;
     let title = format!("Product: {} runs", kind.name());
     report::section(&title, kind.note(), &throughput.load_table(baselines));
     let title = format!("Rows of {} runs", kind.name());

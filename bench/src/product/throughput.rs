@@ -1,11 +1,12 @@
 //! Runs a second and what they leave behind, for runs that read and for runs that write.
 
+use std::time::Duration;
+
 use super::rows::{self, TableRows};
 use super::server::{Server, Site};
 use crate::Result;
 use crate::baseline::Baselines;
 use crate::load::{self, ByClients, Job, READ_ONLY_RUN};
-use crate::options::Options;
 use crate::report::{self, Table, load_cells};
 
 const WRITING_RUN: &str = r#"{"planId":"bench/write3","input":{"n":1}}"#;
@@ -86,15 +87,20 @@ impl Throughput {
 }
 
 /// Loads one server with each number of clients in turn, then stops it and counts.
-pub async fn measure(site: &Site, options: &Options, kind: Kind) -> Result<Throughput> {
+pub async fn measure(
+    site: &Site,
+    kind: Kind,
+    clients: &[usize],
+    span: Duration,
+) -> Result<Throughput> {
     let data = site.data()?;
     let server = Server::start(site, data.path()).await?;
     let job = Job::runs(server.address(), kind.body(), load::completed);
     let mut loads = ByClients::new();
     let mut runs = 0;
-    for &clients in &options.clients {
+    for &clients in clients {
         report::progress(&format!("{} runs, {clients} clients", kind.name()));
-        let summary = load::run_for(&job, clients, options.span).await?;
+        let summary = load::run_for(&job, clients, span).await?;
         runs += summary.answered;
         loads.insert(clients, summary);
     }
