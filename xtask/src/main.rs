@@ -47,6 +47,8 @@ usage: cargo xtask <command>
   sinks                   let `standardwebhooks` verify the events that go out
   fixture-server [args..] serve what both of these call: `--port N` over HTTP, or `--stdio`
   bench <name> [args..]   run one benchmark of `bench/` in release mode, e.g. `bench durable`
+                          --dist: with the build of packages, whose figures are published
+                          --against BINARY [--pairs N]: beside another build, by turns
   budget                  measure the CPU-seconds of a clean dev build
 ";
 
