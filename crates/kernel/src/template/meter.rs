@@ -1,0 +1,125 @@
+//! What one render may cost. Everything that reads or makes a value pays its size here first, so
+//! neither memory nor time can grow beyond the budget, whatever the text says.
+
+use minijinja::value::ValueKind;
+use minijinja::{Error, ErrorKind, State, Value};
+use std::fmt::{self, Write};
+
+/// How many bytes of values one render reads and makes. A text can look through the largest output
+/// of a tool many times; one that uses all of this takes about a second.
+pub(super) const WORK_MAX: u64 = 256 * 1024 * 1024;
+/// How long a rendered text may be.
+pub(super) const RENDERED_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How much may be written: the text, and once more as much into blocks that it keeps
+/// (`{% set x %}..{% endset %}`).
+const WRITTEN_MAX: u64 = 2 * RENDERED_BYTES_MAX as u64;
+/// What one value costs besides its bytes.
+pub(super) const NODE: u64 = 32;
+/// What one piece of a written value costs besides its bytes.
+const PIECE: u64 = 32;
+
+/// What is left for this render.
+pub(super) struct Meter {
+    work: u64,
+    room: u64,
+    /// The bytes of the value that is being measured.
+    bytes: u64,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self { work: WORK_MAX, room: WRITTEN_MAX, bytes: 0 }
+    }
+}
+
+impl Meter {
+    /// The meter of this render.
+    pub(super) fn of<'s>(state: &'s mut State<'_, '_>) -> &'s mut Self {
+        state.get_or_insert_extension_with(Self::default)
+    }
+
+    /// Takes so much of what is left.
+    pub(super) fn pay(&mut self, cost: u64) -> Result<(), Error> {
+        self.work = self.work.checked_sub(cost).ok_or_else(spent)?;
+        Ok(())
+    }
+
+    /// Pays for the value itself: a text's bytes, a list's places, but not what is in them.
+    pub(super) fn flat(&mut self, value: &Value) -> Result<u64, Error> {
+        let size = match value.as_str() {
+            Some(text) => text.len() as u64,
+            None => NODE * value.len().unwrap_or(0) as u64,
+        };
+        self.pay(NODE + size)?;
+        Ok(size)
+    }
+
+    /// Pays for a value that is taken apart: each character of a text becomes a value. Gives the
+    /// number of parts.
+    pub(super) fn each(&mut self, value: &Value) -> Result<u64, Error> {
+        let parts = match value.as_str() {
+            Some(text) => text.len(),
+            None => value.len().unwrap_or(0),
+        };
+        let parts = parts as u64;
+        self.pay(parts.saturating_add(1).saturating_mul(NODE))?;
+        Ok(parts)
+    }
+
+    /// Pays for the value with all that is in it, as it would be written. Gives the number of
+    /// bytes. What is in it many times is counted as often, up to the budget.
+    pub(super) fn whole(&mut self, value: &Value) -> Result<u64, Error> {
+        self.pay(NODE)?;
+        self.bytes = 0;
+        let written = match value.as_str() {
+            Some(text) => self.write_str(text),
+            None => write!(self, "{value}"),
+        };
+        written.map_err(|_| spent())?;
+        Ok(self.bytes)
+    }
+
+    /// The same for how `pprint` writes it: the indentation grows with the depth.
+    pub(super) fn laid_out(&mut self, value: &Value) -> Result<u64, Error> {
+        self.bytes = 0;
+        write!(self, "{value:#?}").map_err(|_| spent())?;
+        Ok(self.bytes)
+    }
+
+    /// Pays for a value that is written into the text, where a byte may become `growth` bytes.
+    pub(super) fn emitted(&mut self, value: &Value, growth: u64) -> Result<(), Error> {
+        let bytes = self.whole(value)?.saturating_mul(growth);
+        self.room = self.room.checked_sub(bytes).ok_or_else(|| {
+            let what = format!("the text becomes longer than {RENDERED_BYTES_MAX} bytes");
+            Error::new(ErrorKind::InvalidOperation, what)
+        })?;
+        Ok(())
+    }
+
+    /// A list instead of what only says how to make one. Lazy values could otherwise be stacked,
+    /// and would cost more to walk than they seem to hold.
+    pub(super) fn collected(&mut self, value: Value) -> Result<Value, Error> {
+        if value.kind() != ValueKind::Iterable {
+            return Ok(value);
+        }
+        let mut items: Vec<Value> = Vec::new();
+        for item in value.try_iter()? {
+            self.pay(NODE)?;
+            items.push(item);
+        }
+        Ok(Value::from(items))
+    }
+}
+
+impl Write for Meter {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        let bytes = piece.len() as u64;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.pay(PIECE + bytes).map_err(|_| fmt::Error)
+    }
+}
+
+fn spent() -> Error {
+    let what = format!("the text is too much work: it handles more than {WORK_MAX} bytes");
+    Error::new(ErrorKind::InvalidOperation, what)
+}

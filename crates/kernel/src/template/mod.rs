@@ -1,0 +1,178 @@
+//! Texts with `{{ }}`: minijinja over the same root as pointers. An undefined name is a fault.
+//!
+//! Texts come from anybody who can send a plan, so none may cost more than a bounded amount of
+//! stack, memory and time. Four things see to that, in this order:
+//!
+//! 1. `scan.rs` bounds a text's length and how deep its tree can be, before the recursive parser
+//!    and compiler of minijinja see it.
+//! 2. `program.rs` puts a payment before every instruction whose work depends on its operands, and
+//!    bounds how deep the values are that a text can build. No value outlives an iteration of its
+//!    loop, because there is no `namespace`, so the number of instructions that nest is a bound.
+//! 3. `prices.rs` gives every filter and test whose work depends on its arguments a price that is
+//!    at least that work, and writes output through a formatter that counts.
+//! 4. `meter.rs` holds what is left for one render. Lazy lists become lists as soon as they are
+//!    made, so the length of a value is what it costs to walk it.
+//!
+//! What is left costs constant work for each instruction, and `FUEL` bounds the instructions.
+//! `parse`, `names` and `fill` cannot differ: each goes through `scan::checked`, and then through
+//! `names_in` or `rendered`.
+
+mod meter;
+mod prices;
+mod program;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use meter::RENDERED_BYTES_MAX;
+use minijinja::machinery::{eval, make_string_output};
+use minijinja::value::Serde;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const NAME: &str = "text";
+
+/// A text, checked when the plan is loaded.
+pub struct Template {
+    source: String,
+    /// None for a text without `{{`, which is most of them.
+    checked: Option<Checked>,
+}
+
+struct Checked {
+    /// The text for the parser. It is compiled when it is filled: a program borrows its text.
+    text: String,
+    needs: Needs,
+}
+
+/// What a template looks at, so that nothing else has to be made ready for it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// Keys of the context.
+    pub context_keys: BTreeSet<String>,
+    /// The context as a whole.
+    pub whole_context: bool,
+    /// The run's input.
+    pub input: bool,
+    /// The history.
+    pub history: bool,
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.source).finish()
+    }
+}
+
+impl Template {
+    /// Reads a text. The error says what is wrong and where.
+    pub fn parse(source: &str) -> Result<Self, String> {
+        let checked = if scan::has_syntax(source) {
+            let text = scan::checked(source)?;
+            let needs = Needs::read(names_in(&text, true)?.into_iter())?;
+            Some(Checked { text, needs })
+        } else {
+            None
+        };
+        Ok(Self { source: source.to_owned(), checked })
+    }
+
+    /// The text as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// What it looks at; nothing for a plain text.
+    pub fn needs(&self) -> Option<&Needs> {
+        self.checked.as_ref().map(|checked| &checked.needs)
+    }
+
+    /// The text with every `{{ }}` filled from `root`.
+    pub fn render(&self, root: Map<String, Value>) -> Result<String, String> {
+        match &self.checked {
+            Some(checked) => rendered(&checked.text, root),
+            None => Ok(self.source.clone()),
+        }
+    }
+}
+
+/// The names that a text uses, without what stands after a dot.
+pub fn names(source: &str) -> Result<BTreeSet<String>, String> {
+    names_in(&scan::checked(source)?, false)
+}
+
+/// Fills a text that may use the names of `root` and no others.
+pub fn fill(source: &str, root: Map<String, Value>) -> Result<String, String> {
+    rendered(&scan::checked(source)?, root)
+}
+
+/// The names in a checked text that is within all limits; with their fields, if these are wanted.
+fn names_in(text: &str, fields: bool) -> Result<BTreeSet<String>, String> {
+    guarded(|| {
+        program::compiled(text)?;
+        let template = prices::environment()
+            .template_from_named_str(NAME, text)
+            .map_err(|error| first_line(&error))?;
+        Ok(template.undeclared_variables(fields).into_iter().collect())
+    })
+}
+
+fn rendered(text: &str, root: Map<String, Value>) -> Result<String, String> {
+    let root = minijinja::Value::from(Serde(Value::Object(root)));
+    let text = guarded(|| {
+        let program = program::compiled(text)?;
+        let mut filled = String::new();
+        eval(
+            prices::environment(),
+            &program,
+            root,
+            &BTreeMap::new(),
+            &mut make_string_output(&mut filled),
+            minijinja::AutoEscape::None,
+        )
+        .map(drop)
+        .map_err(|error| first_line(&error))?;
+        Ok(filled)
+    })?;
+    if text.len() > RENDERED_BYTES_MAX {
+        return Err(format!("the text becomes longer than {RENDERED_BYTES_MAX} bytes"));
+    }
+    Ok(text)
+}
+
+/// A panic of the engine, for example at `loop.cycle()`, is a mistake in the text like others.
+fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err("the engine of templates failed at this text; write it in another way".to_owned())
+    })
+}
+
+impl Needs {
+    fn read(names: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut needs = Needs::default();
+        for name in names {
+            let mut parts = name.split('.');
+            match (parts.next(), parts.next()) {
+                (Some("context"), Some(key)) => {
+                    needs.context_keys.insert(key.to_owned());
+                }
+                (Some("context"), None) => needs.whole_context = true,
+                (Some("promptInput"), _) => needs.input = true,
+                (Some("history"), _) => needs.history = true,
+                (Some(other), _) => {
+                    return Err(format!(
+                        "`{other}` is not known here; use context, history or promptInput"
+                    ));
+                }
+                (None, _) => {}
+            }
+        }
+        Ok(needs)
+    }
+}
+
+fn first_line(error: &minijinja::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
