@@ -145,7 +145,7 @@ fn ordinary_texts_work() {
         ),
         ("{{ context.rows|selectattr('kind', 'eq', 'x')|list|length }}", "2"),
         (
-            "{% for g in context.rows|groupby('kind') %}{{g.grouper}}{{g.list|list|length}}{% endfor %}",
+            "{% for g in context.rows|groupby('kind') %}{{g.grouper}}{{g.list|list|count}}{% endfor %}",
             "x2y1",
         ),
         (

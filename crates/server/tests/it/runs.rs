@@ -116,6 +116,33 @@ async fn an_inline_plan_runs_and_a_wrong_one_is_told_value_by_value() {
 }
 
 #[tokio::test]
+async fn a_text_that_nests_too_deep_is_a_mistake_in_its_plan() {
+    let house = House::demo().await;
+    let nested = |open: &str, close: &str| {
+        format!("{{{{ {}1{} }}}}", open.repeat(6_700), close.repeat(6_700))
+    };
+    for message in [
+        nested("-", ""),
+        nested("not ", ""),
+        nested("(", ")"),
+        nested("[", "]"),
+        nested("1 ~ ", ""),
+        "{% if 1 %}".repeat(6_700),
+    ] {
+        let plan = json!({
+            "planId": "it/deep", "description": "nests", "startStepId": "end",
+            "steps": [{"id": "end", "type": "final_response", "message": message}],
+        });
+        let checked = house.post("/api/v1/plans/validate", plan.clone()).await;
+        assert_eq!((checked.status, &checked.body["valid"]), (200, &json!(false)), "{checked:?}");
+        let refusal = house.post("/api/v1/runs", json!({"plan": plan})).await;
+        let (status, code, pointers) = refusal.refusal();
+        assert_eq!((status, code.as_str()), (422, "invalid_plan"));
+        assert!(pointers.iter().any(|at| at == "/plan/steps/0/message"), "{refusal:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_run_is_refused() {
     let house = House::demo().await;
     for (body, expected) in [
