@@ -100,7 +100,10 @@ fn add_filters(environment: &mut Environment<'static>) {
             let args = args.into_values();
             price(Meter::of(state), &args)?;
             let value = filter.call(state, &args)?;
-            Meter::of(state).collected(value)
+            let value = Meter::of(state).collected(value)?;
+            // A filter may make a text longer than it was: upper case letters can be several.
+            Meter::of(state).flat(&value)?;
+            Ok::<Value, Error>(value)
         };
         environment.add_filter(name, priced);
     }
@@ -111,20 +114,20 @@ fn add_filters(environment: &mut Environment<'static>) {
 
 fn text_filters() -> Vec<Priced> {
     vec![
-        Priced("safe", Value::from_function(filters::safe), text),
+        Priced("safe", Value::from_function(filters::safe), whole),
         Priced("escape", Value::from_function(filters::escape), escaped),
         Priced("e", Value::from_function(filters::escape), escaped),
-        Priced("lower", Value::from_function(filters::lower), text),
-        Priced("upper", Value::from_function(filters::upper), text),
+        Priced("lower", Value::from_function(filters::lower), whole),
+        Priced("upper", Value::from_function(filters::upper), whole),
         Priced("title", Value::from_function(filters::title), escaped),
-        Priced("capitalize", Value::from_function(filters::capitalize), text),
+        Priced("capitalize", Value::from_function(filters::capitalize), whole),
         Priced("replace", Value::from_function(filters::replace), replace),
         Priced("trim", Value::from_function(filters::trim), trim),
         Priced("indent", Value::from_function(filters::indent), indent),
         Priced("join", Value::from_function(filters::join), join),
         Priced("split", Value::from_function(filters::split), split),
         Priced("lines", Value::from_function(filters::lines), lines),
-        Priced("string", Value::from_function(filters::string), text),
+        Priced("string", Value::from_function(filters::string), whole),
         Priced("pprint", Value::from_function(filters::pprint), pprint),
         Priced("format", Value::from_function(filters::format), format),
     ]
@@ -189,8 +192,8 @@ fn priced_tests() -> Vec<Priced> {
         Priced(">=", Value::from_function(tests::is_ge), compare),
         Priced("in", Value::from_function(tests::is_in), compare),
         Priced("sameas", Value::from_function(tests::is_sameas), compare),
-        Priced("startingwith", Value::from_function(tests::is_startingwith), text),
-        Priced("endingwith", Value::from_function(tests::is_endingwith), text),
+        Priced("startingwith", Value::from_function(tests::is_startingwith), whole),
+        Priced("endingwith", Value::from_function(tests::is_endingwith), whole),
         Priced("lower", Value::from_function(tests::is_lower), escaped),
         Priced("upper", Value::from_function(tests::is_upper), escaped),
     ]

@@ -110,17 +110,17 @@ fn metered<'t>(instruction: &Instruction<'t>) -> Result<Vec<Instruction<'t>>, St
     })
 }
 
-fn pay<'t>(price: &'static str, operands: u16) -> Instruction<'t> {
+fn pay(price: &'static str, operands: u16) -> Instruction<'static> {
     Instruction::ApplyFilter(price, Some(operands), BY_NAME)
 }
 
 /// Pays for an operator: its operands come back in a list, the last one first.
-fn paid<'t>(
+fn paid(
     price: &'static str,
     operands: u16,
-    plain: Instruction<'t>,
+    plain: Instruction<'_>,
     lazy: bool,
-) -> Vec<Instruction<'t>> {
+) -> Vec<Instruction<'_>> {
     let mut steps = vec![pay(price, operands)];
     if operands > 1 {
         steps.push(Instruction::UnpackList(operands as usize));

@@ -145,8 +145,8 @@ fn ordinary_texts_work() {
         ),
         ("{{ context.rows|selectattr('kind', 'eq', 'x')|list|length }}", "2"),
         (
-            "{% for g in context.rows|groupby('kind') %}{{g.grouper}}{{g.list|list|count}}{% endfor %}",
-            "x2y1",
+            "{% for g in context.rows|groupby('id') %}{{g.grouper}}{{g.list|list|count}};{% endfor %}",
+            "11;21;31;",
         ),
         (
             "{{ [1, 2, 3]|batch(2, 0)|list }} {{ [1, 2, 3]|slice(2)|list }}",
@@ -227,6 +227,27 @@ fn brackets_and_blocks_have_a_limit() {
     refused(&format!("{{{{ {}", group.repeat(60)), "256 levels deep");
     let left = format!("{{{{ ({}){} }}}}", "x ~ ".repeat(200) + "x", " ~ x".repeat(200));
     refused(&left, "256 levels deep");
+}
+
+#[test]
+fn what_is_within_the_limits_fits_the_stack() {
+    let table = [
+        (format!("{{{{ {}1 }}}}", "not ".repeat(250)), "True".to_owned()),
+        (format!("{{{{ {}1 }}}}", "-".repeat(250)), "1".to_owned()),
+        (format!("{{{{ 1{} }}}}", " ~ context.sum".repeat(250)), format!("1{}", "3".repeat(250))),
+        (format!("{{{{ context.sum{} }}}}", "|string".repeat(250)), "3".to_owned()),
+        (format!("{{{{ {}2 }}}}", "1 if context.sum == 1 else ".repeat(80)), "2".to_owned()),
+        (format!("{{{{ {}1{} }}}}", "(".repeat(60), ")".repeat(60)), "1".to_owned()),
+        (
+            format!("{{{{ {}1{} }}}}", "[".repeat(60), "]".repeat(60)),
+            format!("{}1{}", "[".repeat(60), "]".repeat(60)),
+        ),
+        (format!("{}x{}", "{% if 1 %}".repeat(120), "{% endif %}".repeat(120)), "x".to_owned()),
+        (format!("{{% if 0 %}}{}x{{% endif %}}", "{% elif 1 %}".repeat(120)), String::new()),
+    ];
+    for (source, expected) in table {
+        assert_eq!(render(&source), Ok(expected), "{source}");
+    }
 }
 
 #[test]
