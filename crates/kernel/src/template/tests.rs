@@ -145,8 +145,8 @@ fn ordinary_texts_work() {
         ),
         ("{{ context.rows|selectattr('kind', 'eq', 'x')|list|length }}", "2"),
         (
-            "{% for g in context.rows|groupby('id') %}{{g.grouper}}{{g.list|list|count}};{% endfor %}",
-            "11;21;31;",
+            "{% for g in context.rows|groupby('id') %}{{ g.grouper ~ g.list|count }}{% endfor %}",
+            "112131",
         ),
         (
             "{{ [1, 2, 3]|batch(2, 0)|list }} {{ [1, 2, 3]|slice(2)|list }}",
