@@ -6,7 +6,7 @@
 use crate::arrivals::Arrivals;
 use crate::catalog::{Author, Catalog};
 use crate::clock::timeout;
-use crate::panics::{Panicked, caught, caught_now};
+use crate::panics::{caught, caught_now, panic_error, panic_fault};
 use crate::rates::Rates;
 use crate::registry::Listed;
 use futures::FutureExt;
@@ -444,21 +444,6 @@ impl Gate {
         let message = format!("{done}the output of `{}` is not as promised: {misfit}", spec.name);
         Err(ToolError::new(how, Fault::new("OutputValidationError", message)))
     }
-}
-
-/// A panic is a mistake in the tool or in Waypost; after it nobody knows how far a write got.
-fn panic_error(tool: &ToolName, reach: Reach, panicked: &Panicked) -> ToolError {
-    let how = match reach {
-        Reach::Reads => HowFar::Failed,
-        Reach::Writes | Reach::Runs => HowFar::Unknown,
-    };
-    ToolError::new(how, panic_fault(tool, "it was called", panicked))
-}
-
-fn panic_fault(tool: &ToolName, when: &str, Panicked(said): &Panicked) -> Fault {
-    tracing::error!(%tool, panic = said, "a tool panicked");
-    Fault::new("Panicked", format!("`{tool}` panicked when {when}: {said}"))
-        .hint("this is a defect: look at the server's log and report it")
 }
 
 fn timed_out(tool: &ToolName, timeout_ms: u64) -> ToolError {

@@ -2,6 +2,9 @@
 //! no more than the call or the session that it happened in.
 
 use futures::FutureExt;
+use kernel::call::{HowFar, Reach, ToolError};
+use kernel::fault::Fault;
+use kernel::ids::ToolName;
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,4 +32,19 @@ pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Pani
 /// The same for what does not wait.
 pub(crate) fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Panicked::of(payload.as_ref()))
+}
+
+/// A panic is a mistake in the tool or in Waypost; after it nobody knows how far a write got.
+pub(crate) fn panic_error(tool: &ToolName, reach: Reach, panicked: &Panicked) -> ToolError {
+    let how = match reach {
+        Reach::Reads => HowFar::Failed,
+        Reach::Writes | Reach::Runs => HowFar::Unknown,
+    };
+    ToolError::new(how, panic_fault(tool, "it was called", panicked))
+}
+
+pub(crate) fn panic_fault(tool: &ToolName, when: &str, Panicked(said): &Panicked) -> Fault {
+    tracing::error!(%tool, panic = said, "a tool panicked");
+    Fault::new("Panicked", format!("`{tool}` panicked when {when}: {said}"))
+        .hint("this is a defect: look at the server's log and report it")
 }

@@ -115,12 +115,12 @@ fn pay(price: &'static str, operands: u16) -> Instruction<'static> {
 }
 
 /// Pays for an operator: its operands come back in a list, the last one first.
-fn paid(
+fn paid<'s>(
     price: &'static str,
     operands: u16,
-    plain: Instruction<'_>,
+    plain: Instruction<'s>,
     lazy: bool,
-) -> Vec<Instruction<'_>> {
+) -> Vec<Instruction<'s>> {
     let mut steps = vec![pay(price, operands)];
     if operands > 1 {
         steps.push(Instruction::UnpackList(operands as usize));
