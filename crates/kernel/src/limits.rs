@@ -262,7 +262,7 @@ limits! {
     /// The size of a request's body.
     body_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
     /// The size of all requests' bodies that are being read or worked on, together.
-    bodies_bytes_max: usize = 64 * 1024 * 1024, MIB..=64 * GIB;
+    bodies_bytes_max: usize = 64 * 1024 * 1024, 1..=64 * GIB;
     /// How deep a request's JSON nests.
     body_depth_max: usize = 64, 1..=127;
     /// The size of a JSON Schema.

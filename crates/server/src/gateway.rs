@@ -5,7 +5,8 @@ use crate::upstreams::{Entry, Facts, Ourselves, config_of, stored};
 use engine::refusal::Refusal;
 use engine::{Engine, ToolSource};
 use futures::future::{Either, select};
-use kernel::contracts::{Definitions, Spawn};
+use kernel::contracts::{Definitions, Spawn, Tool};
+use kernel::datum::value_weight;
 use kernel::fault::Fault;
 use kernel::ids::RealmId;
 use kernel::plan::mistake::{Mistake, Severity};
@@ -336,8 +337,8 @@ fn follow(
             // Seen before it is read: a change in between wakes us again.
             let version = *changes.borrow_and_update();
             if version > 0 {
-                let tools = ToolSource::new(source.as_str(), upstream.tools());
-                let mistakes = taken_in(&engine, spawn.as_ref(), tools).await;
+                let around = (&engine, spawn.as_ref());
+                let mistakes = taken_in(around, &source, upstream.tools()).await;
                 for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
                     tracing::warn!(upstream = upstream.name(), "{mistake}");
                 }
@@ -358,9 +359,30 @@ fn follow(
     (listed, gone)
 }
 
+/// How many bytes of schemas are compiled at once. Most upstreams have fewer, and their tools can be
+/// called as soon as they are shown as ready.
+const AT_ONCE_BYTES: u64 = 256 * 1024;
+
+fn is_quick(tools: &[Arc<dyn Tool>]) -> bool {
+    let schemas = tools.iter().flat_map(|tool| {
+        let spec = tool.spec();
+        [Some(&spec.input_schema), spec.output_schema.as_ref()].into_iter().flatten()
+    });
+    schemas.map(|schema| value_weight(schema)).sum::<u64>() <= AT_ONCE_BYTES
+}
+
 /// Puts the tools of a source into the catalog, and gives back what is wrong with those that are
-/// left out. Their schemas are compiled, which takes its time: not on a worker that serves others.
-async fn taken_in(engine: &Engine, spawn: &dyn Spawn, tools: ToolSource) -> Vec<Mistake> {
+/// left out. Many schemas take their time to be compiled: not on a worker that serves others.
+async fn taken_in(
+    (engine, spawn): (&Engine, &dyn Spawn),
+    source: &str,
+    tools: Vec<Arc<dyn Tool>>,
+) -> Vec<Mistake> {
+    let quick = is_quick(&tools);
+    let tools = ToolSource::new(source, tools);
+    if quick {
+        return engine.replace_tools(tools);
+    }
     let (done, mistakes) = oneshot::channel();
     let engine = engine.clone();
     let taking = async move {

@@ -15,6 +15,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ("session.created", "A session began."),
     ("session.forked", "A session began as a copy of another."),
     ("run.started", "A run began, at its plan's first step."),
+    ("run.metered", "What the run uses is counted from here on: an earlier release began it."),
+    (
+        "run.held",
+        "The run reached a limit of its own: a person decides whether it may use as much again.",
+    ),
     ("run.claimed", "A process took the run over after a crash."),
     ("run.paused", "Someone asked the run to stop at the next step."),
     ("run.continued", "Someone let it go on."),

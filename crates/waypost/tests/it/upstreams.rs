@@ -197,6 +197,7 @@ fn a_test_leaves_logins_to_whoever_holds_the_data_folder() {
     let place = folder.path();
     let servers = format!("{NOBODY}[mcp.servers.demo]\nurl = \"{}/mcp\"\n", behind.url);
     write(place, &[("waypost.toml", &servers)]);
+    Server::of_project(place).stop();
     // As if somebody had logged in once.
     fs::create_dir_all(place.join(".waypost/vault")).unwrap();
     waypost(place, &["mcp", "test", "demo"]).code(0);
