@@ -28,6 +28,8 @@ pub struct SessionFilter {
     pub plan: Option<PlanId>,
     /// In this space.
     pub space: Option<Space>,
+    /// Only those that are parked.
+    pub parked: bool,
 }
 
 /// Which asks to list, oldest first.

@@ -10,7 +10,7 @@ use kernel::fault::Fault;
 use kernel::pipeline::{Handler, Pipeline, TallyRow};
 use kernel::plan::Plan;
 use kernel::plan::mistake::Mistake;
-use kernel::projection::{HistoryItem, RunRow, SessionRow};
+use kernel::projection::{HistoryItem, Parked, RunRow, SessionRow};
 use kernel::session::{RunSpent, RunStatus};
 use serde_json::Value;
 use std::sync::Arc;
@@ -71,8 +71,13 @@ pub(crate) fn session(row: SessionRow, asks: Vec<String>) -> rest::Session {
         asks,
         created_at: row.created_at.rfc3339(),
         updated_at: row.updated_at.rfc3339(),
+        parked: row.parked.map(parked),
         request_state: None,
     }
+}
+
+fn parked(Parked { reason, until }: Parked) -> rest::Parked {
+    rest::Parked { reason, until: until.rfc3339() }
 }
 
 /// An ask with the decision, and its run.

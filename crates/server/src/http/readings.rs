@@ -16,8 +16,8 @@ use tools::remote::UpstreamState;
 
 /// The code of a store that finds no room.
 const DISK_FULL: &str = "disk_full";
-/// All statuses of sessions that are not over.
-const OPEN_STATUSES: [&str; 4] = ["running", "waiting", "stuck", "paused"];
+/// All statuses of sessions that are not over, and that of those which cannot be read.
+const OPEN_STATUSES: [&str; 5] = ["running", "waiting", "stuck", "paused", "parked"];
 /// All kinds of asks.
 const ASK_KINDS: [&str; 5] = ["clarify", "approve", "fill", "authorize", "fix"];
 
@@ -310,7 +310,10 @@ mod tests {
                 count: 2,
                 oldest: Millis(1_000),
             }]),
-            sessions: Some(vec![OpenSessions { status: "stuck".to_owned(), count: 3 }]),
+            sessions: Some(vec![
+                OpenSessions { status: "parked".to_owned(), count: 2 },
+                OpenSessions { status: "stuck".to_owned(), count: 3 },
+            ]),
             answers: vec![("429".to_owned(), 8)],
             reloads: [("taken", 1), ("refused", 2)],
             reload_refused: true,
@@ -347,6 +350,7 @@ mod tests {
             "waypost_asks_oldest_seconds{kind=\"fix\"} 0.0",
             "waypost_sessions_open{status=\"stuck\"} 3",
             "waypost_sessions_open{status=\"paused\"} 0",
+            "waypost_sessions_open{status=\"parked\"} 2",
             "waypost_events_delivered_total{sink=\"hook\"} 5",
             "waypost_events_failed_total{sink=\"hook\"} 1",
             "waypost_events_retrying{sink=\"hook\"} 4",

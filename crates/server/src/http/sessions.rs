@@ -28,6 +28,9 @@ use wire::seed001::RequestState;
 /// Where in the body stood what the engine refuses.
 const FORK_PLACES: &[(&str, &str)] = &[("bad_fork_point", "/at"), ("fork_point_gone", "/at")];
 
+/// What `status` says of a session that cannot be read, whatever its latest run is.
+const PARKED: &str = "parked";
+
 /// `?status=&plan=&agent=&space=&limit=&cursor=`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -62,11 +65,9 @@ pub(crate) async fn list(
         (plan, None) => plan.map(PlanId::from),
         (None, Some(agent)) => Some(talk(&AgentName::from(agent))),
     };
-    let filter = SessionFilter {
-        status: query.status.as_deref().map(status).transpose()?,
-        plan,
-        space: query.space.map(Space::from),
-    };
+    let parked = query.status.as_deref() == Some(PARKED);
+    let status = query.status.as_deref().filter(|_| !parked).map(status).transpose()?;
+    let filter = SessionFilter { status, plan, space: query.space.map(Space::from), parked };
     let page = page(query.limit, query.cursor, doors.limits());
     let found = doors.engine.sessions(doors.caller(), &filter, &page).await?;
     let items = found.items.into_iter().map(|row| session(&doors, row));
@@ -82,7 +83,11 @@ pub(crate) async fn show(
     let wanted = session_ref(&name, query.space.as_deref());
     let row = doors.engine.session(doors.caller(), &wanted).await?;
     let conversation = match row.key.space == Space::thread() {
-        true => Some(conversation(&doors, &row).await?),
+        true => match conversation(&doors, &row).await {
+            // Its row can be read, and says why the rest cannot.
+            Err(_) if row.parked.is_some() => None,
+            found => Some(found?),
+        },
         false => None,
     };
     let session = session(&doors, row).await?;
@@ -211,7 +216,8 @@ pub(super) async fn session(doors: &Doors, row: SessionRow) -> Result<rest::Sess
 
 fn status(name: &str) -> Result<RunStatus, Failure> {
     RunStatus::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = RunStatus::ALL.into_iter().map(RunStatus::name).collect();
+        let names = RunStatus::ALL.into_iter().map(RunStatus::name).chain([PARKED]);
+        let names: Vec<&str> = names.collect();
         let hint = meant(name, names.iter().copied())
             .unwrap_or_else(|| format!("one of {}", names.join(", ")));
         Failure::bad_request("bad_query", format!("there is no status `{name}`")).hint(hint)

@@ -42,7 +42,9 @@ fn pages() -> Vec<(&'static str, Value)> {
 }
 
 fn filters() -> Vec<(&'static str, Value)> {
-    let run_status = json!({"$ref": "#/components/schemas/Status"});
+    let session_status = json!({
+        "anyOf": [{"$ref": "#/components/schemas/Status"}, {"type": "string", "enum": ["parked"]}]
+    });
     let ask_status = json!({
         "type": "string",
         "enum": ["open", "decided", "expired", "withdrawn", "any"],
@@ -66,7 +68,14 @@ fn filters() -> Vec<(&'static str, Value)> {
             ),
         ),
         ("ofSpace", query("space", "Only of this space.", text())),
-        ("ofStatus", query("status", "Only of this status.", run_status)),
+        (
+            "ofStatus",
+            query(
+                "status",
+                "Only of this status; `parked`: only those that cannot be read.",
+                session_status,
+            ),
+        ),
         ("ofPlan", query("plan", "Only whose latest run is of this plan.", text())),
         ("ofAgent", query("agent", "Only whose latest run talks to this agent.", text())),
         ("ofSession", query("session", "Only of this session.", text())),

@@ -152,9 +152,10 @@ pub(crate) fn sessions(
         Some(RunStatus::Completed) => "AND s.status = ?3",
         Some(_) => "AND s.status = ?3 AND s.status <> 'completed'",
     };
+    let parked = if filter.parked { "AND s.parked IS NOT NULL" } else { "" };
     let sql = format!(
         "SELECT {SESSION}, s.pk FROM sessions AS s WHERE s.realm = ?1 AND s.pk < ?2 {status} \
-         AND (?4 IS NULL OR s.plan = ?4) AND (?5 IS NULL OR s.space = ?5) \
+         {parked} AND (?4 IS NULL OR s.plan = ?4) AND (?5 IS NULL OR s.space = ?5) \
          ORDER BY s.pk DESC LIMIT ?6"
     );
     let params = params![

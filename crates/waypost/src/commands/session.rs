@@ -39,7 +39,7 @@ enum SessionCommand {
     /// List sessions, newest first
     Ls {
         /// Only those whose latest run is: running, waiting, stuck, paused, completed, failed or
-        /// cancelled
+        /// cancelled; or those that cannot be read: parked
         #[arg(long)]
         status: Option<String>,
         /// Only those whose latest run is of this plan
@@ -158,10 +158,11 @@ fn list(output: Output, body: &Value) -> Result<Exit, Failure> {
     let page: Page<Session> = read(body)?;
     let mut table = Table::new(&["session", "status", "plan", "step", "asks", "updated", "key"]);
     for session in page.items {
+        let status = status_word(&session).to_owned();
         let key = if session.key == session.id { String::new() } else { session.key };
         table.row(vec![
             session.id,
-            session.status.name().to_owned(),
+            status,
             session.plan.unwrap_or_default(),
             session.step.unwrap_or_default(),
             session.asks.len().to_string(),
@@ -173,14 +174,22 @@ fn list(output: Output, body: &Value) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// A parked session's run has the status that was recorded last, but nothing of it moves.
+fn status_word(session: &Session) -> &'static str {
+    if session.parked.is_some() { "parked" } else { session.status.name() }
+}
+
 async fn show(output: Output, client: &Client, id: &str) -> Result<Exit, Failure> {
     let found = client.get(Request::to(&["sessions", id])).await;
     let body = match found {
         Ok(body) => body,
         Err(failure) => return Err(near::suggest(client, SESSIONS, id, failure).await),
     };
-    let context = client.get(Request::to(&["sessions", id, "context"])).await?;
-    let history = client.list(Request::to(&["sessions", id, "history"]), HISTORY_ITEMS).await?;
+    let session: Session = read(&body)?;
+    let context = client.get(Request::to(&["sessions", id, "context"])).await;
+    let context = if_readable(&session, context)?;
+    let history = client.list(Request::to(&["sessions", id, "history"]), HISTORY_ITEMS).await;
+    let history = if_readable(&session, history)?;
     if output.is_json() {
         output.document(&json!({
             "session": body,
@@ -189,13 +198,17 @@ async fn show(output: Output, client: &Client, id: &str) -> Result<Exit, Failure
         }))?;
         return Ok(Exit::Ok);
     }
-    let session: Session = read(&body)?;
+    let status = status_word(&session);
     let mut fields = Fields::default();
     fields.add("session", session.id);
     fields.add("key", session.key);
     fields.add("space", session.space);
     fields.add("realm", session.realm);
-    fields.add("status", session.status.name());
+    fields.add("status", status);
+    if let Some(parked) = session.parked {
+        fields.add("parked", parked.reason);
+        fields.add("tried again", parked.until);
+    }
     fields.add("run", session.run.unwrap_or_default());
     fields.add("plan", session.plan.unwrap_or_default());
     fields.add("step", session.step.unwrap_or_default());
@@ -206,10 +219,22 @@ async fn show(output: Output, client: &Client, id: &str) -> Result<Exit, Failure
     fields.add("asks", session.asks.join("\n"));
     fields.add("created", session.created_at);
     fields.add("updated", session.updated_at);
-    fields.add("context", outcome::pretty(&context["context"]));
-    fields.add("history", history_table(read(&history)?));
+    if !context.is_null() {
+        fields.add("context", outcome::pretty(&context["context"]));
+    }
+    if !history.is_null() {
+        fields.add("history", history_table(read(&history)?));
+    }
     output.text(&fields.text())?;
     Ok(Exit::Ok)
+}
+
+/// What a session's journal says, or null where it is parked and its journal cannot be read.
+fn if_readable(session: &Session, found: Result<Value, Failure>) -> Result<Value, Failure> {
+    match found {
+        Err(_) if session.parked.is_some() => Ok(Value::Null),
+        found => found,
+    }
 }
 
 fn history_table(history: Page<HistoryEntry>) -> String {

@@ -28,8 +28,8 @@ pub use pipeline::{
 };
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
 pub use run::{
-    ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Instance, Page, PruneAnswer, PruneBody,
-    ReplyAnswer, Run, RunAnswer, RunBody, Session, Status,
+    ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Instance, Page, Parked, PruneAnswer,
+    PruneBody, ReplyAnswer, Run, RunAnswer, RunBody, Session, Status,
 };
 pub use sink::{Delivery, DeliveryStatus, Sink, SinkStatus};
 pub use stream::{FeedEvent, FeedSnapshot, StreamEnd};

@@ -156,9 +156,21 @@ pub struct Session {
     pub created_at: String,
     /// When its last event was recorded.
     pub updated_at: String,
+    /// Why it is not driven for now, if it is parked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<Parked>,
     /// Its conversation, where it is a thread and shown by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<RequestState>,
+}
+
+/// Why a session is not driven for now: what was recorded of it cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parked {
+    /// What cannot be read, and why.
+    pub reason: String,
+    /// When the server tries to read it again.
+    pub until: String,
 }
 
 /// A run with its session: what `POST /runs` and the routes of one run answer.

@@ -10,6 +10,7 @@ pub(super) fn schemas() -> Vec<Named> {
         ("Run", run()),
         ("Cost", cost()),
         ("Session", session()),
+        ("Parked", parked()),
         ("RunAnswer", run_answer()),
         ("ReplyAnswer", reply_answer()),
         ("SessionPage", session_page()),
@@ -153,21 +154,57 @@ fn session() -> Value {
             },
             "createdAt": {"type": "string", "format": "date-time"},
             "updatedAt": {"type": "string", "format": "date-time"},
+            "parked": {"$ref": "#/components/schemas/Parked"},
             "requestState": {"$ref": "#/components/schemas/RequestState"}
         },
-        "examples": [{
-            "id": "ses_01a1dd49284f70738d4494956dc96807",
-            "realm": "default", "space": "session", "key": "order-7", "status": "stuck",
-            "run": "run_01a1dd49284f758f80be22cc92ec88e6",
-            "plan": "test::plan_that_fails", "step": "fail",
-            "lastError": {"name": "ToolFailedError", "message": "this tool always fails"},
-            "asks": ["ask_befb4088acd7c34cfd5df5df63e5663c"],
-            "createdAt": "2026-11-15T03:38:41.616Z", "updatedAt": "2026-11-15T03:38:41.616Z",
-            "requestState": {
-                "messages": [], "allowed_tool_types": [], "pending_action": null,
-                "final_response": null, "approval_outcome": null, "auth_url": null
+        "examples": [
+            {
+                "id": "ses_01a1dd49284f70738d4494956dc96807",
+                "realm": "default", "space": "session", "key": "order-7", "status": "stuck",
+                "run": "run_01a1dd49284f758f80be22cc92ec88e6",
+                "plan": "test::plan_that_fails", "step": "fail",
+                "lastError": {"name": "ToolFailedError", "message": "this tool always fails"},
+                "asks": ["ask_befb4088acd7c34cfd5df5df63e5663c"],
+                "createdAt": "2026-11-15T03:38:41.616Z", "updatedAt": "2026-11-15T03:38:41.616Z",
+                "requestState": {
+                    "messages": [], "allowed_tool_types": [], "pending_action": null,
+                    "final_response": null, "approval_outcome": null, "auth_url": null
+                }
+            },
+            {
+                "id": "ses_01a1dd49284f70738d4494956dc96808",
+                "realm": "default", "space": "session", "key": "order-8", "status": "running",
+                "asks": [],
+                "createdAt": "2026-11-15T03:38:41.616Z", "updatedAt": "2026-11-15T03:38:41.616Z",
+                "parked": {
+                    "reason": "pinned plan `7f3a` cannot be read",
+                    "until": "2026-11-15T03:38:43.616Z"
+                }
             }
-        }]
+        ]
+    })
+}
+
+fn parked() -> Value {
+    json!({
+        "type": "object",
+        "description": "Why a session is not driven for now: what was recorded of it cannot be \
+            read. Only a parked session has it; `status` is the one that was recorded last.",
+        "required": ["reason", "until"],
+        "properties": {
+            "reason": {"type": "string", "description": "What cannot be read, and why."},
+            "until": {
+                "type": "string",
+                "format": "date-time",
+                "description": "When the server tries to read it again."
+            }
+        },
+        "examples": [
+            {
+                "reason": "pinned plan `7f3a` cannot be read",
+                "until": "2026-11-15T03:38:43.616Z"
+            }
+        ]
     })
 }
 

@@ -27,6 +27,7 @@ const TYPES: &[(&str, Again)] = &[
     ("Run", again::<rest::Run>),
     ("Cost", again::<rest::Cost>),
     ("Session", again::<rest::Session>),
+    ("Parked", again::<rest::Parked>),
     ("SessionPage", again::<rest::Page<rest::Session>>),
     ("HistoryEntry", again::<rest::HistoryEntry>),
     ("HistoryPage", again::<rest::Page<rest::HistoryEntry>>),

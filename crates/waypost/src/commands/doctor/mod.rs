@@ -6,6 +6,7 @@ mod disk;
 mod surroundings;
 mod upstreams;
 mod sinks;
+mod sessions;
 
 use crate::context::Context;
 use crate::environment::Environment;
@@ -64,6 +65,9 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Fai
     findings.extend(
         sinks::look((folder.as_path(), data.as_path()), context, server.client.as_ref()).await,
     );
+    if let Some(client) = &server.client {
+        findings.extend(sessions::look(client).await);
+    }
     findings.extend(surroundings::telemetry(&context.environment));
     findings.push(surroundings::clock());
     findings.push(surroundings::certificates());
