@@ -25,7 +25,7 @@ use kernel::ids::{
 use kernel::limits::Limits;
 use kernel::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::projection::{
-    Append, AskChange, HistoryRow, OnceRow, RunRow, SessionRow, StoredClosure,
+    Append, AskChange, HistoryRow, OnceRow, Parked, RunRow, SessionRow, StoredClosure,
 };
 use kernel::session::{RunSpent, RunStatus};
 use kernel::trim::Trim;
@@ -437,6 +437,50 @@ fn due_sessions_are_claimed_and_those_of_a_dead_process_first() {
     let lease = block_on(scene.store().claim(Millis(1_000), 1)).unwrap().remove(0);
     assert_eq!(block_on(scene.store().renew(&lease)), Ok(lease.clone()));
     assert_eq!(block_on(scene.store().release(&lease)), Ok(()));
+}
+
+#[test]
+fn a_parked_session_is_passed_over_until_its_time_or_its_next_append() {
+    let scene = Scene::new();
+    let mut drivers = ["due", "later", "waits"].map(|id| Driver::new("r", id));
+    for (driver, wake_at) in drivers.iter_mut().zip([Some(500), Some(9_000), None]) {
+        driver.row.wake_at = wake_at.map(Millis);
+        done(scene.store().append(driver.created()));
+    }
+    let parked = Parked { reason: "event 1 cannot be read".to_owned(), until: Millis(2_000) };
+    for driver in &drivers {
+        assert_eq!(block_on(scene.store().park(driver.key(), parked.clone())), Ok(()));
+    }
+    let row = |driver: &Driver| {
+        let named = SessionRef::Id(driver.row.id);
+        block_on(scene.store().session(&realm(), &named)).unwrap().unwrap()
+    };
+    for (driver, wake_at) in drivers.iter().zip([Some(2_000), Some(9_000), None]) {
+        let (wake_at, parked) = (wake_at.map(Millis), Some(parked.clone()));
+        assert_eq!(row(driver), SessionRow { wake_at, parked, ..driver.row.clone() });
+    }
+    let claimed = |now: i64| -> Vec<String> {
+        let leases = block_on(scene.store().claim(Millis(now), 10)).unwrap();
+        leases.iter().map(|lease| lease.key.id.to_string()).collect()
+    };
+    assert_eq!((claimed(1_999), claimed(2_000)), (Vec::new(), vec!["due".to_owned()]));
+    let listed = |realm: &str, limit: usize| -> Vec<String> {
+        let filter = SessionFilter { parked: true, ..Default::default() };
+        let (realm, page) = (RealmId::from(realm), page(limit, None));
+        let found = block_on(scene.store().sessions(&realm, &filter, &page)).unwrap();
+        found.items.iter().map(|row| row.key.id.to_string()).collect()
+    };
+    assert_eq!(listed("r", 10), ["waits", "later", "due"]);
+    assert_eq!(listed("r", 1), ["waits"]);
+    assert_eq!(listed("other", 10), [""; 0]);
+    let open = |status: &str, count: u64| OpenSessions { status: status.to_owned(), count };
+    let counted = || block_on(scene.store().open_sessions(&realm())).unwrap();
+    assert_eq!(counted(), [open("parked", 3), open("running", 3)]);
+    done(scene.store().append(drivers[0].next()));
+    assert_eq!(row(&drivers[0]), drivers[0].row);
+    assert_eq!(claimed(1_000), ["due"]);
+    assert_eq!(listed("r", 10), ["waits", "later"]);
+    assert_eq!(counted(), [open("parked", 2), open("running", 3)]);
 }
 
 #[test]

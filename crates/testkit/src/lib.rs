@@ -1,4 +1,4 @@
-//! For tests only: scenes, the process harness, the receivers that serve as oracles, the
+//! For tests only: scenes, damage to data folders, the process harness, the receivers that serve as oracles, the
 //! simulation, the fixtures that MCP peers call, the client that the official suite looks at, the
 //! fakes of model providers, and a collector of spans.
 #![allow(
@@ -10,6 +10,7 @@
 )]
 
 pub mod scene;
+pub mod damage;
 pub mod http;
 pub mod harness;
 pub mod caller;

@@ -140,13 +140,13 @@ fn fails() -> Value {
 }
 
 /// A tool that waits until it is let.
-struct Wait {
+pub struct Wait {
     spec: Arc<ToolSpec>,
     gate: Arc<Semaphore>,
 }
 
 impl Wait {
-    fn new(gate: &Arc<Semaphore>) -> Self {
+    pub fn new(gate: &Arc<Semaphore>) -> Self {
         let spec = ToolSpec {
             name: "desk::wait".into(),
             title: "Wait".to_owned(),

@@ -92,9 +92,14 @@ impl House {
         admin_key: Option<&str>,
     ) -> (Self, Stopper) {
         let address: SocketAddr = ADDRESS.parse().unwrap();
+        let admin_key = admin_key.map(str::to_owned);
+        Self::of(|| Setup { admin_key: admin_key.clone(), ..setup(project(), data, address) }).await
+    }
+
+    /// The same with all that a server is built from.
+    pub async fn of(setup: impl Fn() -> Setup) -> (Self, Stopper) {
         for _ in 0..1_000 {
-            let admin_key = admin_key.map(str::to_owned);
-            match assemble(Setup { admin_key, ..setup(project(), data, address) }).await {
+            match assemble(setup()).await {
                 Ok(assembled) => {
                     let stopper = assembled.stopper();
                     let Assembled { router, engine, .. } = assembled;

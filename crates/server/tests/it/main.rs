@@ -15,6 +15,7 @@ mod keys;
 mod openapi;
 mod backup;
 mod desk;
+mod parked;
 mod seed000;
 mod pipeline_start;
 mod seed001;

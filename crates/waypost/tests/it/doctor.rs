@@ -3,6 +3,7 @@
 use crate::process::{Server, waypost, write};
 use serde_json::{Value, json};
 use std::path::Path;
+use testkit::damage::make_unreadable;
 
 /// The levels by check.
 fn level<'a>(report: &'a Value, name: &str) -> &'a str {
@@ -103,6 +104,49 @@ fn a_server_that_runs_is_told() {
     let lock = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "lock");
     let what = lock.unwrap()["what"].as_str().unwrap();
     assert!(what.contains(&server.pid().to_string()), "{what}");
+}
+
+#[test]
+fn sessions_that_cannot_be_read_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let place = data.to_str().unwrap();
+    let server = Server::start(&["--demo", "--data", place], &[]);
+    server.run(&["plan", "run", "interaction::greeting", "--session", "lost"]).code(3);
+    server.stop().0.code(0);
+    make_unreadable(&data, "lost");
+
+    let server = Server::start(&["--demo", "--data", place], &[]);
+    let settings = format!("[server]\nport = {}\n", server.port());
+    write(folder.path(), &[("waypost.toml", settings.as_str())]);
+    let doctor = ["--json", "doctor", "--data", place];
+    let report = waypost(folder.path(), &doctor).code(0).json();
+    assert_eq!(level(&report, "parked"), "absent", "{report}");
+    let why = "event 1 of type `lost.session.created` v1 cannot be read by this release";
+    server.run(&["session", "cancel", "lost"]).code(1).says(why);
+
+    let listed = server.json(&["session", "ls", "--status", "parked"]).code(0).json();
+    let session = &listed["items"][0];
+    let found = (&session["key"], &session["status"]);
+    assert_eq!(found, (&json!("lost"), &json!("waiting")), "{listed}");
+    let id = session["id"].as_str().unwrap();
+    let report = waypost(folder.path(), &doctor).code(0).json();
+    let checks = report["checks"].as_array().unwrap();
+    let told = checks.iter().find(|check| check["name"] == "parked").unwrap();
+    let what = told["what"].as_str().unwrap();
+    let begins = format!("1 sessions cannot be read and are tried again later; {id}: {why}");
+    assert!(what.starts_with(&begins), "{what}");
+    let about = (&told["level"], &told["hint"]);
+    let hint = json!("`waypost session ls --status parked` lists them");
+    assert_eq!(about, (&json!("warn"), &hint));
+
+    let table = server.run(&["session", "ls"]).code(0).stdout;
+    assert!(table.contains(&format!("{id}  parked")), "{table}");
+    let shown = server.run(&["session", "show", "lost"]).code(0).stdout;
+    let parked = session["parked"]["until"].as_str().unwrap();
+    for line in [&format!("parked       {why}"), &format!("tried again  {parked}")] {
+        assert!(shown.contains(line.as_str()), "no `{line}` in {shown}");
+    }
 }
 
 #[test]
