@@ -1,8 +1,15 @@
 //! The operators of `conditional_branch`: strict, no coercion between types.
 
-use regex::Regex;
+use crate::budget::Budget;
+use crate::fault::Fault;
+use crate::patterns::{Pattern, Unusable};
 use serde_json::Value;
 use std::cmp::Ordering;
+
+/// What is said of a pattern of `matches` that is too large, and what to do about it.
+pub(crate) const TOO_LARGE: &str = "the regular expression of `matches` is too large";
+pub(crate) const TOO_LARGE_HINT: &str =
+    "it may have 1 KiB and compile to 1 MiB; `(?-u:\\w)` compiles to much less than `\\w`";
 
 /// A condition over two operands of some kind.
 #[derive(Debug)]
@@ -64,8 +71,14 @@ impl Operator {
     }
 
     /// Whether the condition holds. An absent operand makes only `not_exists` and `not_equals`
-    /// true. The error says what is wrong with the right operand.
-    pub fn holds(self, left: Option<&Value>, right: Option<&Value>) -> Result<bool, String> {
+    /// true. The fault says what is wrong with the right operand, or that the budget does not
+    /// suffice to match with it.
+    pub fn holds(
+        self,
+        left: Option<&Value>,
+        right: Option<&Value>,
+        budget: &Budget,
+    ) -> Result<bool, Fault> {
         let present = left.is_some_and(|value| !value.is_null());
         match self {
             Operator::Exists => return Ok(present),
@@ -84,7 +97,7 @@ impl Operator {
             Operator::LessOrEqual => order(left, right).is_some_and(Ordering::is_le),
             Operator::Contains => contains(left, right),
             Operator::In => contains(right, left) && right.is_array(),
-            Operator::Matches => return matches(left, right),
+            Operator::Matches => return matches(left, right, budget),
             Operator::Exists | Operator::NotExists => present,
         })
     }
@@ -132,23 +145,41 @@ fn contains(holder: &Value, held: &Value) -> bool {
     }
 }
 
-fn matches(left: &Value, right: &Value) -> Result<bool, String> {
-    let Value::String(pattern) = right else {
-        return Err("the right side of `matches` is not a string".to_owned());
+fn matches(left: &Value, right: &Value, budget: &Budget) -> Result<bool, Fault> {
+    let Value::String(expression) = right else {
+        return Err(fault("the right side of `matches` is not a string"));
     };
-    let regex = Regex::new(pattern)
-        .map_err(|error| format!("`{pattern}` is not a regular expression: {error}"))?;
-    Ok(left.as_str().is_some_and(|text| regex.is_match(text)))
+    let pattern = Pattern::new(expression, budget).map_err(|unusable| match unusable {
+        Unusable::Wrong(why) => fault(format!("`{expression}` is not a regular expression: {why}")),
+        Unusable::TooLarge => fault(TOO_LARGE).hint(TOO_LARGE_HINT),
+        Unusable::TooCostly(why) => undecided(&why),
+    })?;
+    let Value::String(text) = left else { return Ok(false) };
+    pattern.is_match(text, budget).map_err(|why| undecided(&why))
+}
+
+fn undecided(why: &str) -> Fault {
+    fault(format!("`matches` cannot be decided: {why}"))
+        .hint("shorten the text or the pattern, or raise `pointer_nodes_max` in [limits]")
+}
+
+fn fault(message: impl Into<String>) -> Fault {
+    Fault::new("ConditionError", message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
     use serde_json::json;
+
+    fn budget() -> Budget {
+        Budget::new(Limits::default().pointer_nodes_max)
+    }
 
     fn holds(operator: &str, left: Value, right: Value) -> bool {
         let found = OPERATORS.iter().find(|(name, _)| *name == operator).unwrap().1;
-        found.holds(Some(&left), Some(&right)).unwrap()
+        found.holds(Some(&left), Some(&right), &budget()).unwrap()
     }
 
     #[test]
@@ -171,8 +202,26 @@ mod tests {
     fn an_absent_operand_is_true_only_for_not_exists_and_not_equals() {
         for (name, operator) in OPERATORS {
             let expected = matches!(operator, Operator::NotExists | Operator::NotEquals);
-            assert_eq!(operator.holds(None, Some(&json!(1))), Ok(expected), "{name}");
+            assert_eq!(operator.holds(None, Some(&json!(1)), &budget()), Ok(expected), "{name}");
         }
-        assert_eq!(Operator::Exists.holds(Some(&Value::Null), None), Ok(false));
+        assert_eq!(Operator::Exists.holds(Some(&Value::Null), None, &budget()), Ok(false));
+    }
+
+    #[test]
+    fn a_pattern_is_matched_within_its_limits_and_the_budget() {
+        let matches = |text: &str, pattern: &str| {
+            Operator::Matches.holds(Some(&json!(text)), Some(&json!(pattern)), &budget())
+        };
+        let costly = "[ab]*a[ab]{5000}";
+        assert_eq!(matches(&"ab".repeat(10), costly), Ok(false));
+        let undecided = fault("`matches` cannot be decided: it looks at more than 5000000 nodes")
+            .hint("shorten the text or the pattern, or raise `pointer_nodes_max` in [limits]");
+        assert_eq!(matches(&"ab".repeat(50_000), costly), Err(undecided));
+        let too_large = || Err(fault(TOO_LARGE).hint(TOO_LARGE_HINT));
+        assert_eq!(matches("a", &"a".repeat(1_025)), too_large());
+        assert_eq!(matches("a", r"\w{500}"), too_large());
+        assert_eq!(matches(&"a".repeat(1_024), &"a".repeat(1_024)), Ok(true));
+        let wrong = matches("a", "(").unwrap_err();
+        assert!(wrong.message.starts_with("`(` is not a regular expression: "), "{wrong}");
     }
 }

@@ -27,6 +27,8 @@ pub mod agent;
 pub mod pipeline;
 pub mod talk;
 pub mod published;
+pub mod budget;
+mod patterns;
 pub mod condition;
 pub mod pointer;
 pub mod template;

@@ -1,12 +1,13 @@
 //! Values of a plan's expressions as a frame sees them.
 
+use crate::budget::Budget;
 use crate::datum::{BlobRef, Datum, Held, Origin, Source};
 use crate::entry::Entry;
 use crate::fault::Fault;
 use crate::ids::{ContentHash, FrameId, StepId};
 use crate::limits::Limits;
 use crate::plan::{Expr, Pointing, Text};
-use crate::pointer::{Blob, Budget, Recent, Selected, Stop, View, Want};
+use crate::pointer::{Blob, Recent, Selected, Stop, View, Want};
 use crate::session::{Frame, FrameKind, Session};
 use crate::template::{Needs, Template};
 use serde_json::{Map, Value};

@@ -3,10 +3,9 @@
 use super::{At, Decided};
 use crate::condition::{Condition, same};
 use crate::event::Fact;
-use crate::fault::Fault;
 use crate::ids::StepId;
 use crate::plan::{Case, Expr, Step};
-use crate::pointer::Stop;
+use crate::pointer::{Stop, View};
 use crate::resolve::Notes;
 
 impl At<'_> {
@@ -45,10 +44,8 @@ impl At<'_> {
             Some(right) => view.value(right, &mut Notes::default())?,
             None => None,
         };
-        let holds = condition
-            .operator
-            .holds(left.as_ref(), right.as_ref())
-            .map_err(|why| Stop::Fault(Fault::new("ConditionError", why)))?;
+        let holds = condition.operator.holds(left.as_ref(), right.as_ref(), view.budget());
+        let holds = holds.map_err(Stop::Fault)?;
         Ok(Some(self.chosen(step, if holds { on_true } else { on_false })))
     }
 

@@ -6,11 +6,11 @@ use super::read::{Origin, quoted};
 use super::source::{Node, child_pointer};
 use super::{Expr, ListPlace, Plan, Step, StepKind, Text, ToolCall};
 use crate::call::ToolSpec;
-use crate::condition::{Condition, Operator};
+use crate::condition::{Condition, Operator, TOO_LARGE, TOO_LARGE_HINT};
 use crate::ids::{AgentName, PlanId, StepId, ToolName};
+use crate::patterns::{Unusable, compile};
 use crate::pointer::Target;
 use crate::schema::{PARTS_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, Schemas};
-use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -292,15 +292,18 @@ impl Checker<'_> {
         else {
             return;
         };
-        let why = match right.as_str() {
-            Some(pattern) => match Regex::new(pattern) {
-                Ok(_) => return,
-                Err(error) => last_line(&error.to_string()),
-            },
-            None => "it is not a text".to_owned(),
+        let wrong = |why: &str| {
+            Mistake::error(format!("`{right}` is not a regular expression: {why}"))
+                .hint("`matches` takes the syntax of Rust's regex crate")
         };
-        let mistake = Mistake::error(format!("`{right}` is not a regular expression: {why}"))
-            .hint("`matches` takes the syntax of Rust's regex crate");
+        let mistake = match right.as_str().map(compile) {
+            Some(Ok(_)) => return,
+            Some(Err(Unusable::Wrong(why))) => wrong(&last_line(&why)),
+            Some(Err(Unusable::TooLarge | Unusable::TooCostly(_))) => {
+                Mistake::error(TOO_LARGE).hint(TOO_LARGE_HINT)
+            }
+            None => wrong("it is not a text"),
+        };
         self.note(&format!("{pointer}/condition/right"), mistake);
     }
 

@@ -2,7 +2,10 @@
 //! must be shown.
 
 use super::mermaid;
+use crate::budget::Budget;
 use crate::call::{Pace, Reach, ToolSpec, Yields};
+use crate::condition::{TOO_LARGE, TOO_LARGE_HINT};
+use crate::fault::Fault;
 use crate::ids::{PlanId, StepId, ToolName};
 use crate::limits::Limits;
 use crate::plan::check::Surroundings;
@@ -422,6 +425,11 @@ fn a_wrong_branch_is_refused() {
         "`\"(\"` is not a regular expression: unclosed group; \
          hint: `matches` takes the syntax of Rust's regex crate",
     );
+    condition(
+        r"{left: x, operator: matches, right: «'\w{500}'}",
+        "the regular expression of `matches` is too large; hint: it may have 1 KiB and compile to \
+         1 MiB; `(?-u:\\w)` compiles to much less than `\\w`",
+    );
     bad_steps(
         "  - «{id: a, type: conditional_branch, condition: {left: 1, operator: exists}}",
         "`onTrue` and `onFalse` are both missing; hint: a condition must lead somewhere",
@@ -755,6 +763,27 @@ fn a_pinned_plan_keeps_a_pointer_that_is_refused_now() {
         panic!("{plan:?}")
     };
     assert!(matches!(pointing.pointer.rest, Rest::Unreadable(_)), "{plan:?}");
+}
+
+#[test]
+fn a_pinned_plan_keeps_a_pattern_that_is_refused_now() {
+    let pattern = json!(r"\w{500}");
+    let source = json!({"planId": "t/p", "description": "large", "startStepId": "a", "steps": [
+        {"id": "a", "type": "conditional_branch",
+         "condition": {"left": "x", "operator": "matches", "right": pattern},
+         "onTrue": {"nextStepId": "end"}, "onFalse": {"nextStepId": "end"}},
+        {"id": "end", "type": "final_response", "message": "x"},
+    ]});
+    let (origin, limits) = (Origin::default(), Limits::default());
+    let loaded = surrounded(|around| load_value(&source, &origin, &limits, around));
+    let Err(mistakes) = loaded else { panic!("{pattern} was loaded") };
+    let places: Vec<&str> = mistakes.iter().map(|mistake| mistake.pointer.as_str()).collect();
+    assert_eq!(places, ["/steps/0/condition/right"], "{mistakes:?}");
+    let plan = reload(&source).unwrap();
+    let StepKind::Conditional { condition, .. } = &plan.steps[0].kind else { panic!("{plan:?}") };
+    let budget = Budget::new(limits.pointer_nodes_max);
+    let came = condition.operator.holds(Some(&json!("x")), Some(&pattern), &budget);
+    assert_eq!(came, Err(Fault::new("ConditionError", TOO_LARGE).hint(TOO_LARGE_HINT)));
 }
 
 const EXAMPLE: &str = r#"planId: trade/example

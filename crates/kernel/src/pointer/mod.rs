@@ -1,6 +1,7 @@
 //! Pointers: JSONPath over `{context, history, promptInput}`. Whether a pointer yields one value or
 //! an array is fixed by its syntax when it is read, never by data.
 
+use crate::budget::Budget;
 use crate::datum::{BlobRef, Datum, Held, Origin};
 use crate::entry::Entry;
 use crate::fault::Fault;
@@ -10,12 +11,9 @@ use std::sync::Arc;
 
 mod syntax;
 mod parse;
-mod budget;
-mod patterns;
 mod query;
 mod filter;
 
-pub use budget::Budget;
 pub use syntax::Segment;
 use syntax::{Part, Query, nth};
 

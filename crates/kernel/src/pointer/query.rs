@@ -1,9 +1,9 @@
 //! Evaluation of a query over a value, within a budget. Data is walked with a stack of our own,
 //! so that its depth cannot exhaust the thread's.
 
-use super::budget::Budget;
-use super::patterns::Patterns;
 use super::syntax::{Part, Query, Segment, Selector};
+use crate::budget::Budget;
+use crate::patterns::Patterns;
 use serde_json::Value;
 
 /// One evaluation.

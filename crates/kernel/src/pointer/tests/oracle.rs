@@ -1,7 +1,8 @@
 //! Queries held against RFC 9535: texts that must not be read, and what `serde_json_path` selects,
 //! over a table of queries and over random ones.
 
-use crate::pointer::{Budget, parse, query};
+use crate::budget::Budget;
+use crate::pointer::{parse, query};
 use serde_json::{Value, json};
 use serde_json_path::JsonPath;
 

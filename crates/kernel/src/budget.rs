@@ -1,5 +1,6 @@
-//! How much the pointers of one decision may look at and copy. The work of a query grows with the
-//! data, so every node that is visited, compared or copied is charged before it is touched.
+//! How much the pointers and the condition of one decision may look at and copy. The work of a
+//! query grows with the data, so every node that is visited, compared or copied is charged before
+//! it is touched.
 
 use serde_json::Value;
 use std::cell::Cell;
@@ -26,7 +27,7 @@ impl Budget {
     }
 
     /// Takes so many nodes. The error says that there are not enough left.
-    pub(super) fn charge(&self, nodes: usize) -> Result<(), String> {
+    pub(crate) fn charge(&self, nodes: usize) -> Result<(), String> {
         match self.left.get().checked_sub(nodes) {
             Some(left) => {
                 self.left.set(left);
@@ -40,12 +41,12 @@ impl Budget {
     }
 
     /// Takes one node for a text of so many bytes, and more for a long one.
-    pub(super) fn charge_text(&self, bytes: usize) -> Result<(), String> {
+    pub(crate) fn charge_text(&self, bytes: usize) -> Result<(), String> {
         self.charge(1 + bytes / TEXT_BYTES)
     }
 
     /// Takes as many nodes as a copy of this value has.
-    pub(super) fn charge_copy(&self, value: &Value) -> Result<(), String> {
+    pub(crate) fn charge_copy(&self, value: &Value) -> Result<(), String> {
         let mut open = vec![(value, 1)];
         while let Some((value, depth)) = open.pop() {
             if depth > DEPTH_MAX {
