@@ -1,5 +1,6 @@
-//! Regular expressions of the filters `match` and `search` and of the condition `matches`. A pattern
-//! may come from data, so compiling it and matching with it are charged by what they cost at worst.
+//! Regular expressions of the filters `match` and `search` and of the condition `matches`. A
+//! pattern may come from data, so compiling it and matching with it are charged by what they cost
+//! at worst.
 
 use crate::budget::Budget;
 use regex::{Error, Regex, RegexBuilder, bytes};

@@ -1,6 +1,6 @@
-//! For tests only: scenes, damage to data folders, the process harness, the receivers that serve as oracles, the
-//! simulation, the fixtures that MCP peers call, the client that the official suite looks at, the
-//! fakes of model providers, and a collector of spans.
+//! For tests only: scenes, damage to data folders, the process harness, the receivers that serve
+//! as oracles, the simulation, the fixtures that MCP peers call, the client that the official suite
+//! looks at, the fakes of model providers, and a collector of spans.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Sessions that cannot be read: they are parked and shown as such, they delay nobody else, and they
-//! continue once they can be read again.
+//! Sessions that cannot be read: they are parked and shown as such, they delay nobody else, and
+//! they continue once they can be read again.
 
 use crate::desk::{Wait, project};
 use crate::house::{ADDRESS, House, encoded, refused, setup, text};
