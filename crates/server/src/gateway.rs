@@ -359,8 +359,8 @@ fn follow(
     (listed, gone)
 }
 
-/// How many bytes of schemas are compiled at once. Most upstreams have fewer, and their tools can be
-/// called as soon as they are shown as ready.
+/// How many bytes of schemas are compiled at once. Most upstreams have fewer, and their tools can
+/// be called as soon as they are shown as ready.
 const AT_ONCE_BYTES: u64 = 256 * 1024;
 
 fn is_quick(tools: &[Arc<dyn Tool>]) -> bool {

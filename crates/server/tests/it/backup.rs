@@ -32,7 +32,8 @@ async fn a_restored_server_has_what_was_acknowledged_and_goes_on_with_it() {
     let again = restored.post_with("/api/v1/runs", &key, added).await;
     assert_eq!(again.header("idempotency-replayed"), "true");
     let ask = format!("/api/v1/asks/{}", text(&waits["run"]["asks"][0]["id"]));
-    let replied = restored.post(&ask, json!({"action": "accept", "content": {"name": "Ann"}})).await;
+    let replied =
+        restored.post(&ask, json!({"action": "accept", "content": {"name": "Ann"}})).await;
     assert_eq!((replied.status, &replied.body["run"]["status"]), (200, &json!("completed")));
     assert_eq!(restored.get(&run(&later)).await.status, 404, "it began after the backup");
     stopper.stop().await;
