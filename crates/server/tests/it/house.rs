@@ -309,6 +309,19 @@ pub fn demo_with_agents(agents: &[(&str, &str)]) -> Project {
     Project { agents: agents.iter().map(file).collect(), ..Project::demo() }
 }
 
+/// Whether any of these texts can be read in the data folder.
+pub fn is_in_clear(folder: &std::path::Path, secrets: &[String]) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return is_in_clear(&path, secrets);
+        }
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        secrets.iter().any(|secret| text.contains(secret.as_str()))
+    })
+}
+
 /// A plan that asks before it adds.
 pub fn approval() -> Value {
     json!({

@@ -1,7 +1,7 @@
 //! Logins at upstreams, from the first refusal to a call that works: a real authorization server
 //! and a real MCP server behind ours.
 
-use crate::house::{Answer, House, request};
+use crate::house::{Answer, House, is_in_clear, request};
 use crate::login_server::LoginServer;
 use crate::mcp_client::{Client, Events, LIMIT, asked};
 use axum::body::Body;
@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use server::config::Config;
 use server::project::Project;
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -71,19 +70,6 @@ async fn known_and_logged_out(house: &House, login: &LoginServer) -> String {
 async fn sum(house: &House) -> Answer {
     let arguments = json!({"arguments": {"a": 2, "b": 3}});
     house.post("/api/v1/tools/hub.math__add/call", arguments).await
-}
-
-/// Whether any of these texts can be read in the data folder.
-fn is_in_clear(folder: &Path, secrets: &[String]) -> bool {
-    fs::read_dir(folder).unwrap().any(|entry| {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            return is_in_clear(&path, secrets);
-        }
-        let bytes = fs::read(&path).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        secrets.iter().any(|secret| text.contains(secret.as_str()))
-    })
 }
 
 fn vault_files(data: &TempDir) -> usize {

@@ -1,9 +1,17 @@
 //! `/api/v1/upstreams`: what is shown of the servers behind this one, and what never is.
 
-use crate::house::House;
+use crate::house::{House, is_in_clear};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
 use serde_json::{Value, json};
 use server::config::Config;
 use server::project::Project;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
 
 /// Nobody listens on port 1.
 const SETTINGS: &str = "[mcp.servers.web]\nurl = \"http://u:hunter2@127.0.0.1:1/mcp?k=${TOKEN}\"\n\
@@ -60,4 +68,73 @@ async fn only_who_administers_may_check() {
     let house = House::build(Project::demo(), Some("secret")).await;
     let refused = house.post("/api/v1/upstreams/none/check", json!({})).await;
     assert_eq!(refused.status, 401, "{refused:?}");
+}
+
+/// An MCP server that repeats whom it takes us for, in an error, a failed result or a result.
+async fn echo(headers: HeaderMap, Json(asked): Json<Value>) -> Response {
+    let said = format!("you are {}", headers[AUTHORIZATION].to_str().unwrap());
+    let id = &asked["id"];
+    let answer = |result: Value| Json(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let content = json!([{"type": "text", "text": said}]);
+    match asked["method"].as_str().unwrap() {
+        "initialize" => answer(json!({"protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}}, "serverInfo": {"name": said, "version": "1"}}))
+        .into_response(),
+        "notifications/initialized" => StatusCode::ACCEPTED.into_response(),
+        "tools/list" => {
+            answer(json!({"tools": [tool("refuse"), tool("fail"), tool("echo")]})).into_response()
+        }
+        "tools/call" if asked["params"]["name"] == "fail" => {
+            answer(json!({"isError": true, "content": content})).into_response()
+        }
+        "tools/call" if asked["params"]["name"] == "echo" => {
+            answer(json!({"content": content, "structuredContent": {"said": said}})).into_response()
+        }
+        _ => {
+            let error = json!({"code": -32000, "message": said, "data": {"said": said}});
+            Json(json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response()
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_an_upstream_repeats_of_our_token_is_nowhere() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let router = Router::new().route("/mcp", post(echo));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let token = "t0ken-of-ours";
+    let settings = format!(
+        "[mcp.servers.far]\nurl = \"{url}\"\nheaders = {{ Authorization = \"Bearer {token}\" }}\n"
+    );
+    let project = || {
+        let config = Config::parse("waypost.toml", &settings).unwrap();
+        Project { config, ..Project::demo() }
+    };
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(project, &data, None).await;
+    let checked = house.post("/api/v1/upstreams/far/check", json!({})).await;
+    assert_eq!(checked.body["state"], "ready", "{checked:?}");
+    let known = async {
+        while house.get("/api/v1/tools/far.echo").await.status != 200 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(30), known).await.expect("its tools are in the catalog");
+    let mut told = checked.text;
+    for name in ["refuse", "fail", "echo"] {
+        let path = format!("/api/v1/tools/far.{name}/call");
+        let called = house.post(&path, json!({"arguments": {}})).await;
+        assert!(called.text.contains("you are ***"), "{name}: {called:?}");
+        told.push_str(&called.text);
+    }
+    for path in ["/api/v1/upstreams", "/api/v1/sessions", "/api/v1/asks", "/api/v1/tools"] {
+        told.push_str(&house.get(path).await.text);
+    }
+    assert!(!told.contains(token), "{told}");
+    stopper.stop().await;
+    drop(house);
+    assert!(is_in_clear(data.path(), &["you are ***".to_owned()]), "the calls are in the journal");
+    assert!(!is_in_clear(data.path(), &[token.to_owned()]));
 }

@@ -3,6 +3,7 @@
 //! upstream never holds up another, nor a list.
 
 pub mod config;
+mod percent;
 mod hidden;
 mod board;
 mod oauth;

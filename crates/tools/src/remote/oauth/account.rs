@@ -9,9 +9,10 @@ use super::kept::{self, Token};
 use super::place;
 use super::scopes::Scopes;
 use super::trouble::Trouble;
-use super::web::{Web, hidden};
+use super::web::Web;
 use crate::remote::RemoteParts;
 use crate::remote::config::{Grant, OauthConfig, Secret, UpstreamConfig, UpstreamKind};
+use crate::remote::hidden::Hidden;
 use kernel::ids::Millis;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -36,6 +37,8 @@ pub(crate) struct Account {
     pub(super) parts: RemoteParts,
     /// The way to authorization servers.
     pub(super) web: Web,
+    /// What is hidden whatever token there is.
+    fixed: Hidden,
     /// Who changes the account holds this.
     pub(super) turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
@@ -49,6 +52,9 @@ pub(super) struct State {
     is_loaded: bool,
     /// The token in use.
     pub(super) token: Option<Arc<Token>>,
+    /// What must not be shown, the token in use and the one before it among it: the server may
+    /// still answer what was sent with that one.
+    hidden: Arc<Hidden>,
     /// Whether the server took this token, as far as is known.
     pub(super) is_proven: bool,
     /// How many tokens, pages and looks at the server there were.
@@ -122,9 +128,12 @@ impl Account {
         let UpstreamKind::Http { url, headers, oauth } = &config.kind else { return None };
         let is_fixed = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         let server = place::web("the server", url).ok().filter(|_| !is_fixed)?;
+        let client_secret = oauth.client_secret.as_ref().map(Secret::expose);
+        let fixed = Hidden::default().headers(headers).url(&server).credentials(client_secret);
         Some(Arc::new(Self {
             name: config.name.clone(),
             server,
+            fixed,
             config: oauth.clone(),
             parts: parts.clone(),
             web: Web::new(parts),
@@ -175,12 +184,9 @@ impl Account {
         let _ = self.page.subscribe().wait_for(Option::is_none).await;
     }
 
-    /// A text without our secrets, should the other side repeat them.
-    pub(crate) fn hidden(&self, text: &str) -> String {
-        let Some(token) = self.token() else { return text.to_owned() };
-        let secrets = [Some(&token.access), token.refresh.as_ref(), token.client.secret.as_ref()];
-        let secrets: Vec<&str> = secrets.into_iter().flatten().map(Secret::expose).collect();
-        hidden(text, &secrets)
+    /// What the server must not be heard to say now, should it repeat what we sent.
+    pub(crate) fn hidden(&self) -> Arc<Hidden> {
+        self.state().hidden.clone()
     }
 
     /// Waits until nothing is done to the account.
@@ -250,6 +256,8 @@ impl Account {
     /// From now on this token is used, or none.
     pub(super) fn take(&self, token: Option<Token>, is_proven: bool) {
         let mut state = self.state();
+        let before = state.token.take();
+        state.hidden = self.hiding(before.as_deref().into_iter().chain(token.as_ref()));
         state.token = token.map(Arc::new);
         state.is_proven = is_proven;
         state.is_loaded = true;
@@ -339,12 +347,22 @@ impl Account {
         if outlasts && !all.is_empty() { all.and(&Scopes::of([OFFLINE])) } else { all }
     }
 
+    /// What must not be shown with these tokens.
+    fn hiding<'t>(&self, tokens: impl IntoIterator<Item = &'t Token>) -> Arc<Hidden> {
+        let secrets = |token: &'t Token| {
+            [Some(&token.access), token.refresh.as_ref(), token.client.secret.as_ref()]
+        };
+        let secrets = tokens.into_iter().flat_map(secrets).flatten().map(Secret::expose);
+        Arc::new(self.fixed.clone().credentials(secrets))
+    }
+
     /// What changes, with the token that was kept.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.is_loaded {
             state.is_loaded = true;
             state.token = self.kept_token().map(Arc::new);
+            state.hidden = self.hiding(state.token.as_deref());
             // As far as we know: it was used before we stopped.
             state.is_proven = true;
         }

@@ -7,7 +7,7 @@ use super::trouble::Trouble;
 use super::web::{Ground, Posted, Web, shown, told};
 use crate::remote::config::Secret;
 use reqwest::StatusCode;
-use reqwest::header::HeaderValue;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
 use serde_json::Value;
 
 /// Tokens are not believed to be good for longer: ten years.
@@ -78,11 +78,14 @@ pub(super) async fn ask(web: &Web, asking: &Asking<'_>) -> Result<Given, NotGive
     let url = place::endpoint("its `token_endpoint`", asking.endpoint);
     let url = url.map_err(NotGiven::Away)?;
     let signed = asking.client.signed(asking.fields);
+    let basic = signed.0.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let basic = basic.map(|value| value.trim_start_matches("Basic ").to_owned());
     let posted = web.post(asking.ground, &url, signed).await.map_err(NotGiven::Away)?;
     let is_secret = |field: &&(&str, &str)| SECRETS.contains(&field.0);
     let mut secrets: Vec<&str> =
         asking.fields.iter().filter(is_secret).map(|field| field.1).collect();
     secrets.extend(asking.client.secret.as_ref().map(Secret::expose));
+    secrets.extend(basic.as_deref());
     read(&posted, &shown(&url), &secrets)
 }
 

@@ -208,14 +208,9 @@ pub(super) fn shown(url: &Url) -> String {
 /// What somebody says, for messages: short, on one line, without these secrets.
 pub(super) fn told(text: &str, secrets: &[&str]) -> String {
     const CHARS_MAX: usize = 300;
-    let told = hidden(text, secrets);
+    let told = Hidden::default().credentials(secrets.iter().copied()).told(text);
     let words: Vec<&str> = told.split_whitespace().collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
-}
-
-/// A text without these secrets.
-pub(super) fn hidden(text: &str, secrets: &[&str]) -> String {
-    Hidden::new(secrets.iter().map(|secret| (*secret).to_owned()).collect()).told(text)
 }
 
 fn json(request: RequestBuilder) -> RequestBuilder {

@@ -2,8 +2,8 @@
 //! ever shown.
 
 use super::super::config::{KeyPlace, RestAuth, RestConfig, Secret};
-use super::super::hidden::{Hidden, of_headers, of_url};
-use super::encode::{decoded, encoded};
+use super::super::hidden::Hidden;
+use super::super::percent::decoded;
 use super::parameter::Supplied;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +23,7 @@ impl Credentials {
     /// Those of a server; what is wrong with them, if something is, without showing it.
     pub(super) fn new(config: &RestConfig) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
-        let mut secrets = of_headers(&config.headers);
+        let mut secrets = Vec::new();
         for (name, value) in &config.headers {
             let (name, value) = header(name, value.expose())?;
             headers.append(name, value);
@@ -52,11 +52,8 @@ impl Credentials {
                 secrets.push(value.expose().to_owned());
             }
         }
-        // A server that tells of a URL tells them as they stand in one.
-        let written: Vec<String> = secrets.iter().map(|secret| encoded(secret)).collect();
-        secrets.extend(written.iter().map(|secret| secret.replace("%20", "+")));
-        secrets.extend(written);
-        Ok(Self { headers, query, hidden: Hidden::new(secrets) })
+        let hidden = Hidden::default().headers(&config.headers).credentials(secrets);
+        Ok(Self { headers, query, hidden })
     }
 
     /// None at all.
@@ -67,7 +64,7 @@ impl Credentials {
     /// The same; what may be secret in this URL is not told, either.
     #[must_use]
     pub(super) fn hiding(self, url: &Url) -> Self {
-        Self { hidden: self.hidden.with(of_url(url)), ..self }
+        Self { hidden: self.hidden.url(url), ..self }
     }
 
     /// Whether there is anything to keep from strangers.
@@ -103,9 +100,9 @@ impl Credentials {
         (url, headers)
     }
 
-    /// A text in which no secret is left.
-    pub(super) fn hidden(&self, text: &str) -> String {
-        self.hidden.told(text)
+    /// What must not be shown of them.
+    pub(super) fn hidden(&self) -> &Hidden {
+        &self.hidden
     }
 }
 
@@ -169,9 +166,9 @@ mod tests {
         let password = Secret::from("pass:word");
         let basic = RestAuth::Basic { user: "me".to_owned(), password };
         let credentials = Credentials::new(&config(basic)).unwrap();
-        let told = credentials.hidden("bWU6cGFzczp3b3Jk, pass:word, tenant-7, me");
+        let told = credentials.hidden().told("bWU6cGFzczp3b3Jk, pass:word, tenant-7, me");
         assert_eq!(told, "***, ***, ***, me");
-        assert_eq!(credentials.hidden("?a=pass%3Aword"), "?a=***");
+        assert_eq!(credentials.hidden().told("?a=pass%3Aword"), "?a=***");
         let broken = RestAuth::Bearer(Secret::from("line\nbreak"));
         let error = Credentials::new(&config(broken)).err().unwrap();
         assert!(!error.contains("break"), "{error}");
@@ -182,7 +179,7 @@ mod tests {
         let mut config = config(RestAuth::Bearer(Secret::from("other")));
         config.headers = vec![("Authorization".to_owned(), Secret::from("Token abcdef"))];
         let credentials = Credentials::new(&config).unwrap();
-        assert_eq!(credentials.hidden("bad token abcdef"), "bad token ***");
+        assert_eq!(credentials.hidden().told("bad token abcdef"), "bad token ***");
     }
 
     #[test]

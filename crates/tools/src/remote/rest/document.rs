@@ -1,7 +1,7 @@
 //! An OpenAPI document as a value: read from JSON or YAML within limits, of a known version, with
 //! references that stay inside it.
 
-use super::encode::decoded;
+use super::super::percent::decoded;
 use kernel::plan::source::is_deeper;
 use serde_json::{Map, Value};
 

@@ -1,9 +1,9 @@
 //! How arguments are written into paths, queries and headers: OpenAPI's styles and percent signs.
 
+use super::super::percent::{encoded, escaped};
 use crate::arguments::{kind, misfit};
 use kernel::call::ToolError;
 use serde_json::Value;
-use std::fmt::Write;
 
 /// How a list or an object is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,14 +45,12 @@ enum Keep {
 }
 
 impl Keep {
-    fn has(self, byte: u8) -> bool {
-        let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        let more: &[u8] = match self {
+    fn more(self) -> &'static [u8] {
+        match self {
             Keep::Unreserved => b"",
             Keep::Reserved => b":/?@!$'()*,;",
             Keep::Path => b"/:@!$&'()*+,;=%",
-        };
-        unreserved || more.contains(&byte)
+        }
     }
 }
 
@@ -78,7 +76,7 @@ impl Written {
         value: &Value,
     ) -> Result<Vec<(String, String)>, ToolError> {
         let keep = if self.reserved { Keep::Reserved } else { Keep::Unreserved };
-        let write = |text: &str| escaped(text, keep);
+        let write = |text: &str| escaped(text, keep.more());
         let key = encoded(name);
         if self.json {
             return Ok(vec![(key, write(&value.to_string()))]);
@@ -153,50 +151,9 @@ impl Written {
     }
 }
 
-/// A text in which only letters, digits and `-._~` stand for themselves.
-pub(super) fn encoded(text: &str) -> String {
-    escaped(text, Keep::Unreserved)
-}
-
 /// A part of a path as a document writes it.
 pub(super) fn path_text(text: &str) -> String {
-    escaped(text, Keep::Path)
-}
-
-/// A text whose percent signs are read; what is no text then stays as it is.
-pub(super) fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let escaped = digits
-            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match escaped {
-            Some(escaped) if *byte == b'%' => {
-                bytes.push(escaped);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
-}
-
-fn escaped(text: &str, keep: Keep) -> String {
-    let mut written = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if keep.has(byte) {
-            written.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(written, "%{byte:02X}");
-        }
-    }
-    written
+    escaped(text, Keep::Path.more())
 }
 
 /// A plain value as a text.
@@ -305,11 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_signs_are_read_where_they_are_such() {
-        for (text, read) in [("a%20b", "a b"), ("%C3%A9", "é"), ("100%", "100%"), ("%zz", "%zz")] {
-            assert_eq!(decoded(text), read);
-        }
-        assert_eq!(decoded("%ff"), "%ff");
+    fn a_path_keeps_what_divides_it() {
         assert_eq!(path_text("/a b/{é}"), "/a%20b/%7B%C3%A9%7D");
     }
 }

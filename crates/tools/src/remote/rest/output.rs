@@ -1,5 +1,6 @@
 //! What came back, as a tool's output.
 
+use super::super::hidden::Hidden;
 use super::send::Answer;
 use crate::http::answer::{is_json, media_type, shown};
 use base64::Engine as _;
@@ -8,8 +9,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 /// The body: JSON as it is, text as a string, anything else in base64 with its type, null for
-/// nothing. A HEAD has no body: its answer is the status with the headers.
-pub(super) fn value(answer: &Answer, method: &Method) -> Value {
+/// nothing. A HEAD has no body: its answer is the status with the headers. None of it has a
+/// credential of ours in it.
+pub(super) fn value(answer: &Answer, method: &Method, hidden: &Hidden) -> Value {
+    let mut value = read(answer, method, hidden);
+    hidden.mask(&mut value);
+    value
+}
+
+fn read(answer: &Answer, method: &Method, hidden: &Hidden) -> Value {
     if method == Method::HEAD {
         return json!({"status": answer.status.as_u16(), "headers": shown(&answer.headers)});
     }
@@ -27,7 +35,11 @@ pub(super) fn value(answer: &Answer, method: &Method) -> Value {
     match std::str::from_utf8(&answer.body) {
         Ok(text) if is_text(&media) || is_json(&media) => Value::from(text),
         _ if media.starts_with("text/") => String::from_utf8_lossy(&answer.body).into(),
-        _ => json!({"mediaType": media, "base64": STANDARD.encode(&answer.body)}),
+        // Masked before it is encoded: nobody would find a credential after it.
+        Ok(text) => {
+            json!({"mediaType": media, "base64": STANDARD.encode(hidden.masked(text).as_bytes())})
+        }
+        Err(_) => json!({"mediaType": media, "base64": STANDARD.encode(&answer.body)}),
     }
 }
 
@@ -49,7 +61,7 @@ mod tests {
             headers.insert(CONTENT_TYPE, HeaderValue::from_str(media).unwrap());
         }
         let answer = Answer { status: StatusCode::OK, headers, body: body.to_vec() };
-        value(&answer, &Method::GET)
+        value(&answer, &Method::GET, &Hidden::default())
     }
 
     #[test]
@@ -78,6 +90,26 @@ mod tests {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("a/b"))]);
         let answer = Answer { status: StatusCode::OK, headers, body: Vec::new() };
         let shown = json!({"status": 200, "headers": {"content-type": "a/b"}});
-        assert_eq!(value(&answer, &Method::HEAD), shown);
+        assert_eq!(value(&answer, &Method::HEAD, &Hidden::default()), shown);
+    }
+
+    #[test]
+    fn no_credential_of_ours_is_in_an_output() {
+        let hidden = Hidden::default().credentials(["s3cr3t/key"]);
+        let told = |media: &'static str, body: &str, method: Method| {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media))]);
+            let answer = Answer { status: StatusCode::OK, headers, body: body.as_bytes().to_vec() };
+            value(&answer, &method, &hidden)
+        };
+        for (media, body, expected) in [
+            ("application/json", r#"{"s3cr3t\/key":["s3cr3t/key"]}"#, json!({"***": ["***"]})),
+            ("application/json", "broken s3cr3t/key", json!("broken ***")),
+            ("text/plain", "it is s3cr3t%2Fkey", json!("it is ***")),
+            ("image/png", "s3cr3t/key", json!({"mediaType": "image/png", "base64": "Kioq"})),
+        ] {
+            assert_eq!(told(media, body, Method::GET), expected, "{body}");
+        }
+        let shown = json!({"status": 200, "headers": {"content-type": "a/***"}});
+        assert_eq!(told("a/s3cr3t/key", "", Method::HEAD), shown);
     }
 }

@@ -121,7 +121,8 @@ impl Sender {
         let body = answer::collect(&mut response, bytes_max).await;
         if status.as_u16() >= 400 {
             // Before it is cut: half a secret is one, too.
-            let told = self.credentials.hidden(&String::from_utf8_lossy(&body.unwrap_or_default()));
+            let body = body.unwrap_or_default();
+            let told = self.credentials.hidden().told(&String::from_utf8_lossy(&body));
             return Err(answer::refused(status, told.as_bytes(), effect));
         }
         let body = body.map_err(|unread| unread.error(status, effect, bytes_max))?;
@@ -130,7 +131,7 @@ impl Sender {
 
     /// The error as it may be told.
     fn told(&self, mut error: ToolError) -> ToolError {
-        error.fault.message = self.credentials.hidden(&error.fault.message);
+        error.fault.message = self.credentials.hidden().told(&error.fault.message);
         if error.fault.name == "AddressNotAllowed" {
             error = error.hint(
                 "write `base_url` with the address itself, or set `allow_private = true`, if it \

@@ -72,7 +72,8 @@ impl RestTool {
         };
         let bytes_max = self.bytes_max.min(call.output_bytes_max);
         let answer = self.sender.send(request, effect, bytes_max).await?;
-        Ok(ToolOutput::Value(output::value(&answer, &self.operation.method)))
+        let hidden = self.sender.credentials.hidden();
+        Ok(ToolOutput::Value(output::value(&answer, &self.operation.method, hidden)))
     }
 }
 

@@ -47,12 +47,16 @@ impl fmt::Display for Unread {
     }
 }
 
-/// Reads an answer to the request of this id; what is told of it holds nothing that is hidden. A
-/// JSON-RPC error counts whatever the status is; an address that is not there is a method that is
-/// not there.
+/// Reads an answer to the request of this id; no part of it has a credential of ours, and the words
+/// of its errors have nothing that is hidden. A JSON-RPC error counts whatever the status is; an
+/// address that is not there is a method that is not there.
 pub(super) fn read(reply: &Reply, id: &str, hidden: &Hidden) -> Result<Said, Unread> {
     let told = || short(hidden.told(&String::from_utf8_lossy(&reply.body)).trim());
-    let body = serde_json::from_slice::<Value>(&reply.body).unwrap_or_default();
+    let text = std::str::from_utf8(&reply.body).unwrap_or_default();
+    let mut body = serde_json::from_str::<Value>(text).unwrap_or_default();
+    if hidden.may_be_in(text) {
+        hidden.mask(&mut body);
+    }
     // A gateway has words of its own for an answer that did not come, also in JSON.
     let is_gateways = matches!(reply.status, 502 | 504) && body.get("jsonrpc").is_none();
     if let Some(error) = body.get("error").filter(|error| error.is_object() && !is_gateways) {
@@ -207,7 +211,7 @@ mod tests {
     use kernel::call::HowFar;
 
     fn outcome(effect: Effect, status: u16, body: &str) -> Result<ToolOutput, ToolError> {
-        let hidden = Hidden::new(vec!["s3cret".to_owned()]);
+        let hidden = Hidden::default().credentials(["s3cret"]);
         let said = read(&Reply { status, body: body.as_bytes().to_vec() }, "call_1", &hidden);
         About { place: "files", tool: "filesystem.readFile", effect, hidden: &hidden }.outcome(said)
     }
@@ -287,6 +291,23 @@ mod tests {
             let message = error.fault.message;
             assert!(message.contains("***") && !message.contains("s3c"), "{message}");
         }
+    }
+
+    #[test]
+    fn a_credential_is_taken_out_of_every_result() {
+        let echo = json!({"content": [{"type": "text", "text": "you are s3cret"}],
+            "structuredContent": {"s3cret": ["s3cret"]}});
+        let masked = json!({"content": [{"type": "text", "text": "you are ***"}],
+            "structuredContent": {"***": ["***"]}});
+        let escaped = result(&echo).replace("s3cret", r"s\u0033cret");
+        for body in [result(&echo), escaped] {
+            let output = outcome(Effect::Reads, 200, &body);
+            assert_eq!(output, Ok(ToolOutput::Value(masked.clone())), "{body}");
+        }
+        let failed = json!({"isError": true, "content": [{"type": "text", "text": "no s3cret"}]});
+        let error = outcome(Effect::Writes, 200, &result(&failed)).unwrap_err();
+        assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
+        assert_eq!(error.fault.message, "no ***");
     }
 
     #[test]

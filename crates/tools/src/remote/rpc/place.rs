@@ -1,7 +1,7 @@
 //! Where a server is and what goes with every request; one request with its whole answer.
 
 use super::super::config::{Secret, UpstreamConfig};
-use super::super::hidden::{Hidden, of_headers, of_url};
+use super::super::hidden::Hidden;
 use crate::http::{base_client, build_client, reasons};
 use crate::trace::traced;
 use kernel::fault::Fault;
@@ -73,7 +73,7 @@ impl Place {
                 .hint(format!("correct it in {}", config.origin))
         };
         let url = Url::parse(url).map_err(|error| wrong(format!("its `url` is none: {error}")))?;
-        let hidden = Hidden::new([of_headers(headers), of_url(&url)].concat());
+        let hidden = Hidden::default().headers(headers).url(&url);
         let headers = read_headers(headers).map_err(wrong)?;
         let connect = Duration::from_millis(limits.upstream_connect_timeout_ms);
         let client = build_client(|| base_client().connect_timeout(connect))

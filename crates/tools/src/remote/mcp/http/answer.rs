@@ -43,9 +43,10 @@ pub(super) async fn read(
     }
     let body = collect(endpoint, &mut response, bytes_max).await?;
     let text = std::str::from_utf8(&body).ok();
+    let hidden = endpoint.hidden();
     let answer = text.and_then(|text| match text.trim_start().starts_with('[') {
-        true => Message::read_several(text).map(Answer::Several),
-        false => Message::read(text).map(Answer::One),
+        true => Message::read_several(text, &hidden).map(Answer::Several),
+        false => Message::read(text, &hidden).map(Answer::One),
     });
     answer.ok_or_else(|| {
         let what = "answered with JSON that is no message of MCP";
@@ -136,7 +137,7 @@ async fn refused(
     let status = response.status();
     let body = collect(endpoint, &mut response, REFUSAL_BYTES_MAX).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&body);
-    let error = match Message::read(&text) {
+    let error = match Message::read(&text, &endpoint.hidden()) {
         Some(Message::Answer { answer: Incoming::Error(error), .. }) => Some(error),
         _ => None,
     };

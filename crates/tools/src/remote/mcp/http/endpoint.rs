@@ -9,7 +9,7 @@ use super::response::Response;
 use crate::http::{base_client, build_client, reasons};
 use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
-use crate::remote::hidden::{Hidden, of_headers, of_url};
+use crate::remote::hidden::Hidden;
 use crate::remote::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
 use bytes::Bytes;
 use kernel::call::HowFar;
@@ -38,7 +38,7 @@ pub(crate) struct Endpoint {
     url: Url,
     given: HeaderMap,
     /// What must never be told, even if the other side repeats it.
-    hidden: Hidden,
+    hidden: Arc<Hidden>,
     /// What it is called in messages: its URL without what may be secret.
     name: String,
     /// Our account there, if it has logins.
@@ -75,7 +75,7 @@ impl Endpoint {
         let client =
             client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
         let direct = Direct::new(&url, &given, parts);
-        let hidden = Hidden::new([of_url(&url), of_headers(headers)].concat());
+        let hidden = Arc::new(Hidden::default().headers(headers).url(&url));
         let name = name(&url);
         Ok(Self { client, direct, url, given, hidden, name, account: None })
     }
@@ -90,7 +90,7 @@ impl Endpoint {
     pub(crate) fn at(&self, place: &str) -> Option<Self> {
         let url = self.url.join(place).ok().filter(|url| same_origin(url, &self.url))?;
         let name = name(&url);
-        let hidden = self.hidden.clone().with(of_url(&url));
+        let hidden = Arc::new(Hidden::clone(&self.hidden).url(&url));
         let direct = self.direct.as_ref().and_then(|direct| direct.at(&url));
         Some(Self { direct, url, name, hidden, ..self.clone() })
     }
@@ -120,10 +120,18 @@ impl Endpoint {
         self.last(&Asking { method: Method::DELETE, headers, body: Bytes::new() }).await
     }
 
+    /// What is taken out of the messages of the other side now: our token changes.
+    pub(crate) fn hidden(&self) -> Arc<Hidden> {
+        match &self.account {
+            Some(account) => account.hidden(),
+            None => self.hidden.clone(),
+        }
+    }
+
     /// What the other side says, for messages: short, on one line, without our secrets.
     pub(crate) fn told(&self, text: &str) -> String {
         let told = match &self.account {
-            Some(account) => self.hidden.told(&account.hidden(text)),
+            Some(account) => self.hidden.told(&account.hidden().told(text)),
             None => self.hidden.told(text),
         };
         let words: Vec<&str> = told.split_whitespace().collect();

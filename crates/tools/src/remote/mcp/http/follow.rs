@@ -152,7 +152,7 @@ impl Follow {
     /// The answer; what comes before it is passed on.
     async fn answer(&self, stream: &mut EventStream) -> Result<Incoming, Cut> {
         loop {
-            match stream.next_message().await? {
+            match stream.next_message(&self.shared.endpoint).await? {
                 Message::Told(told) => {
                     // Where nobody reads them any more, that ends it.
                     let _ = self.replies.send(told).await;

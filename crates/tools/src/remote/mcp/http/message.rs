@@ -1,6 +1,8 @@
-//! JSON-RPC messages as they come in: answers with the id of what they answer, and all else.
+//! JSON-RPC messages as they come in: answers with the id of what they answer, and all else. No
+//! message has a credential of ours in it.
 
 use super::super::line::Incoming;
+use crate::remote::hidden::Hidden;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -47,11 +49,15 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// The message of this text, if it is one.
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        let written: Written<'_> = serde_json::from_str(text).ok()?;
+    /// The message of this text, if it is one, without what is hidden.
+    pub(crate) fn read(text: &str, hidden: &Hidden) -> Option<Self> {
+        let mut written: Written<'_> = serde_json::from_str(text).ok()?;
         if written.jsonrpc.as_deref() != Some("2.0") {
             return None;
+        }
+        if hidden.may_be_in(text) {
+            let said = [&mut written.params, &mut written.result, &mut written.error];
+            said.into_iter().flatten().for_each(|value| hidden.mask(value));
         }
         let id = written.id.and_then(Id::read);
         if let Some(method) = written.method {
@@ -65,22 +71,22 @@ impl Message {
         }
         let answer = match (written.result, written.error) {
             (Some(result), None) => Incoming::Result(result),
-            (None, Some(error)) => Incoming::Error(error_of(error)?),
+            (None, Some(error)) => Incoming::Error(error_of(error, hidden)?),
             (None, None) | (Some(_), Some(_)) => return None,
         };
         Some(Self::Answer { id, answer })
     }
 
     /// The messages of an array, as 2025-03-26 allows.
-    pub(crate) fn read_several(text: &str) -> Option<Vec<Self>> {
+    pub(crate) fn read_several(text: &str, hidden: &Hidden) -> Option<Vec<Self>> {
         let parts: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-        parts.into_iter().map(|part| Self::read(part.get())).collect()
+        parts.into_iter().map(|part| Self::read(part.get(), hidden)).collect()
     }
 }
 
-fn error_of(mut error: Value) -> Option<RpcError> {
+fn error_of(mut error: Value, hidden: &Hidden) -> Option<RpcError> {
     let code = error["code"].as_i64()?;
-    let message = error["message"].as_str().unwrap_or_default().to_owned();
+    let message = hidden.told(error["message"].as_str().unwrap_or_default());
     let data = error.get_mut("data").map(Value::take).filter(|data| !data.is_null());
     Some(RpcError { code, message, data })
 }
@@ -91,7 +97,7 @@ mod tests {
 
     fn told(text: &str) -> Option<String> {
         let id = |id: Option<Id>| id.map_or("-".to_owned(), |id| id.to_string());
-        Some(match Message::read(text)? {
+        Some(match Message::read(text, &Hidden::default())? {
             Message::Answer { id: to, answer: Incoming::Result(value) } => {
                 format!("result {} {value}", id(to))
             }
@@ -138,7 +144,9 @@ mod tests {
     #[test]
     fn an_array_holds_several() {
         let text = r#" [{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":1,"result":{}}]"#;
-        assert_eq!(Message::read_several(text).unwrap().len(), 2);
-        assert!(Message::read_several(r#"[{"jsonrpc":"2.0","method":"a"},1]"#).is_none());
+        let none = Hidden::default();
+        assert_eq!(Message::read_several(text, &none).unwrap().len(), 2);
+        let text = r#"[{"jsonrpc":"2.0","method":"a"},1]"#;
+        assert!(Message::read_several(text, &none).is_none());
     }
 }

@@ -96,7 +96,7 @@ impl Listener<'_> {
 pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Result<Passed, Unheard> {
     let mut any = false;
     loop {
-        let message = stream.next_message().await;
+        let message = stream.next_message(&shared.endpoint).await;
         any |= message.is_ok();
         match message {
             Ok(Message::Told(told)) => shared.news.send(told).await.map_err(|_| Unheard)?,

@@ -49,15 +49,15 @@ impl EventStream {
         }
     }
 
-    /// The next message.
-    pub(crate) async fn next_message(&mut self) -> Result<Message, Cut> {
+    /// The next message, without what is hidden at this endpoint.
+    pub(crate) async fn next_message(&mut self, endpoint: &Endpoint) -> Result<Message, Cut> {
         loop {
             let event = self.next_event().await?;
             // An event without text only marks a place; other types are none of ours.
             if event.event != "message" || event.data.is_empty() {
                 continue;
             }
-            let message = Message::read(&event.data);
+            let message = Message::read(&event.data, &endpoint.hidden());
             return message.ok_or_else(|| Cut::NotMcp("an event is no message of MCP".to_owned()));
         }
     }

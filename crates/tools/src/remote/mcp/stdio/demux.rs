@@ -1,10 +1,12 @@
 //! Which message belongs to which request. Answers go to whoever asked, and so does what names a
 //! request; all else is news. Nothing that comes is waited for: one slow reader must not hold up
-//! what others wait for, so what it has no room for is left out, its answer excepted.
+//! what others wait for, so what it has no room for is left out, its answer excepted. Credentials
+//! that the process was given are taken out of every message.
 
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind};
 use super::ending::Ending;
 use super::outbox::Ticket;
+use crate::remote::hidden::Hidden;
 use kernel::call::HowFar;
 use kernel::contracts::Clock;
 use kernel::ids::Millis;
@@ -37,6 +39,7 @@ const PING: &str = "ping";
 /// The open requests of one line.
 pub(super) struct Demux {
     clock: Arc<dyn Clock>,
+    hidden: Arc<Hidden>,
     bytes_max: AtomicUsize,
     table: Mutex<Table>,
 }
@@ -94,11 +97,15 @@ pub(super) struct Heard {
 }
 
 impl Demux {
-    /// One without requests, and its news.
-    pub(super) fn new(clock: Arc<dyn Clock>, bytes_max: usize) -> (Self, mpsc::Receiver<Incoming>) {
+    /// One without requests, and its news. In no message is left what is hidden.
+    pub(super) fn new(
+        clock: Arc<dyn Clock>,
+        hidden: Arc<Hidden>,
+        bytes_max: usize,
+    ) -> (Self, mpsc::Receiver<Incoming>) {
         let (sender, news) = mpsc::channel(NEWS_MAX);
         let table = Mutex::new(Table { news: Some(sender), ..Table::default() });
-        (Self { clock, bytes_max: AtomicUsize::new(bytes_max), table }, news)
+        (Self { clock, hidden, bytes_max: AtomicUsize::new(bytes_max), table }, news)
     }
 
     /// How long a line may be.
@@ -241,8 +248,8 @@ impl Demux {
         };
         heard.answers += 1;
         let incoming = match (result, error) {
-            (_, Some(error)) => Incoming::Error(rpc_error(error)),
-            (Some(result), None) => open.read(result),
+            (_, Some(error)) => Incoming::Error(self.rpc_error(error)),
+            (Some(result), None) => self.read_result(&open, result),
             (None, None) => Incoming::Result(Value::Null),
         };
         open.answer(incoming);
@@ -256,7 +263,7 @@ impl Demux {
         params: Option<&RawValue>,
         heard: &mut Heard,
     ) -> Option<()> {
-        let (id, params) = (Id::read(id)?, read(params)?);
+        let (id, params) = (Id::read(id)?, self.read_params(params)?);
         heard.unasked += 1;
         let mut table = self.table();
         let waits = method != PING && table.questions.len() < QUESTIONS_MAX;
@@ -276,7 +283,7 @@ impl Demux {
         params: Option<&RawValue>,
         heard: &mut Heard,
     ) -> Option<()> {
-        let params = read(params)?;
+        let params = self.read_params(params)?;
         heard.unasked += 1;
         let now = self.clock.now();
         let mut table = self.table();
@@ -303,6 +310,44 @@ impl Demux {
             }
         }
         Some(())
+    }
+
+    /// The value of a part of a message, without what is hidden. All parts are read here.
+    fn read(&self, raw: &RawValue) -> serde_json::Result<Value> {
+        let mut value = serde_json::from_str(raw.get())?;
+        if self.hidden.may_be_in(raw.get()) {
+            self.hidden.mask(&mut value);
+        }
+        Ok(value)
+    }
+
+    /// Parameters, which may be missing; none if they cannot be read.
+    fn read_params(&self, raw: Option<&RawValue>) -> Option<Value> {
+        raw.map_or(Some(Value::Null), |raw| self.read(raw).ok())
+    }
+
+    fn read_result(&self, open: &Open, result: &RawValue) -> Incoming {
+        if result.get().len() > open.bytes_max {
+            let message = format!("its answer has more than {} bytes", open.bytes_max);
+            let error = PeerError::new(HowFar::Unknown, PeerErrorKind::TooLarge, message)
+                .hint("ask it for less, or raise `call_output_bytes_max` in `[limits]`");
+            return Incoming::Broken(error);
+        }
+        match self.read(result) {
+            Ok(result) => Incoming::Result(result),
+            Err(error) => {
+                let message = format!("its answer cannot be read: {error}");
+                let error = PeerError::new(HowFar::Unknown, PeerErrorKind::NotMcp, message);
+                Incoming::Broken(error)
+            }
+        }
+    }
+
+    fn rpc_error(&self, raw: &RawValue) -> RpcError {
+        let error = self.read(raw).unwrap_or_default();
+        let code = error["code"].as_i64().unwrap_or(INTERNAL_ERROR);
+        let message = error["message"].as_str().unwrap_or("the server gives no reason");
+        RpcError { code, message: message.to_owned(), data: error.get("data").cloned() }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -388,36 +433,6 @@ impl Open {
     fn pause(&self) {
         self.due.send_replace(None);
     }
-
-    fn read(&self, result: &RawValue) -> Incoming {
-        let text = result.get();
-        if text.len() > self.bytes_max {
-            let message = format!("its answer has more than {} bytes", self.bytes_max);
-            let error = PeerError::new(HowFar::Unknown, PeerErrorKind::TooLarge, message)
-                .hint("ask it for less, or raise `call_output_bytes_max` in `[limits]`");
-            return Incoming::Broken(error);
-        }
-        match serde_json::from_str(text) {
-            Ok(result) => Incoming::Result(result),
-            Err(error) => {
-                let message = format!("its answer cannot be read: {error}");
-                let error = PeerError::new(HowFar::Unknown, PeerErrorKind::NotMcp, message);
-                Incoming::Broken(error)
-            }
-        }
-    }
-}
-
-/// The value of something that may be missing; none if it cannot be read.
-fn read(raw: Option<&RawValue>) -> Option<Value> {
-    raw.map_or(Some(Value::Null), |raw| serde_json::from_str(raw.get()).ok())
-}
-
-fn rpc_error(raw: &RawValue) -> RpcError {
-    let error: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-    let code = error["code"].as_i64().unwrap_or(INTERNAL_ERROR);
-    let message = error["message"].as_str().unwrap_or("the server gives no reason");
-    RpcError { code, message: message.to_owned(), data: error.get("data").cloned() }
 }
 
 fn too_many() -> PeerError {
@@ -445,7 +460,7 @@ mod tests {
     }
 
     fn demux() -> (Demux, mpsc::Receiver<Incoming>) {
-        Demux::new(Arc::new(Still), 1_000)
+        Demux::new(Arc::new(Still), Arc::default(), 1_000)
     }
 
     fn open(demux: &Demux, id: u64, method: &str) -> (mpsc::Receiver<Incoming>, Watched) {
@@ -488,6 +503,35 @@ mod tests {
         assert_eq!(demux.take(line.as_bytes()), heard(1, 2));
         assert_eq!(first.try_recv(), Ok(Incoming::Error(RpcError::new(-1, "no"))));
         assert_eq!(second.try_recv(), Ok(Incoming::Result(json!(2))));
+    }
+
+    #[test]
+    fn what_the_process_was_given_is_in_no_message() {
+        let hidden = Arc::new(Hidden::default().credentials(["s3cret/key"]));
+        let (demux, mut news) = Demux::new(Arc::new(Still), hidden, 1_000);
+        let (mut result, _) = open(&demux, 1, "tools/call");
+        let (mut error, _) = open(&demux, 2, "tools/call");
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"s3cret/key"}}"#,
+            r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create",
+                "params":{"message":"is it s3cret\/key?"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"s3cret/key":["a s3cret\u002fkey"]}}"#,
+            r#"{"jsonrpc":"2.0","id":2,
+                "error":{"code":1,"message":"no s3cret/key","data":{"key":"s3cret/key"}}}"#,
+        ] {
+            demux.take(line.as_bytes());
+        }
+        let method = "notifications/message".to_owned();
+        let params = json!({"data": "***"});
+        assert_eq!(news.try_recv(), Ok(Incoming::Notification { method, params }));
+        let method = "elicitation/create".to_owned();
+        let params = json!({"message": "is it ***?"});
+        let id = Id::read(&RawValue::from_string("\"q\"".to_owned()).unwrap()).unwrap();
+        assert_eq!(news.try_recv(), Ok(Incoming::Request { id, method, params }));
+        assert_eq!(result.try_recv(), Ok(Incoming::Result(json!({"***": ["a ***"]}))));
+        let masked =
+            RpcError { code: 1, message: "no ***".to_owned(), data: Some(json!({"key": "***"})) };
+        assert_eq!(error.try_recv(), Ok(Incoming::Error(masked)));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What a child says where no messages belong, as lines of our log. It goes out at level info
-//! whatever it says of itself, and never so much that our own lines are lost among it.
+//! whatever it says of itself, without the credentials that it was given, and never so much that
+//! our own lines are lost among it.
 
 use super::lines::{Budget, Read, next};
+use crate::remote::hidden::Hidden;
 use kernel::contracts::Clock;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, BufReader};
@@ -19,20 +21,26 @@ const READ_SPAN_MS: u64 = 100;
 pub(super) struct Log {
     upstream: Arc<str>,
     stream: &'static str,
+    hidden: Arc<Hidden>,
     budget: Budget,
     left_out: u64,
 }
 
 impl Log {
-    /// For this stream of the upstream of this name.
-    pub(super) fn new(upstream: &Arc<str>, stream: &'static str, clock: Arc<dyn Clock>) -> Self {
+    /// For this stream of the upstream of this name; what is hidden is not shown.
+    pub(super) fn new(
+        upstream: &Arc<str>,
+        stream: &'static str,
+        hidden: Arc<Hidden>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let budget = Budget::new(clock, SHOWN_MAX, SHOWN_SPAN_MS);
-        Self { upstream: upstream.clone(), stream, budget, left_out: 0 }
+        Self { upstream: upstream.clone(), stream, hidden, budget, left_out: 0 }
     }
 
     /// One line.
     pub(super) fn line(&mut self, bytes: &[u8]) {
-        let text = shown(bytes);
+        let text = shown(bytes, &self.hidden);
         if text.is_empty() {
             return;
         }
@@ -76,9 +84,12 @@ pub(super) async fn copy(stream: impl AsyncRead + Unpin, mut log: Log, clock: Ar
 }
 
 /// As it is shown: nothing in it can move a terminal's cursor or look like another line.
-fn shown(bytes: &[u8]) -> String {
-    let part = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
+fn shown(bytes: &[u8], hidden: &Hidden) -> String {
+    let part = &bytes[..bytes.len().min(2 * LINE_BYTES_MAX)];
     let text = String::from_utf8_lossy(part);
+    // Before it is cut to its length: half a credential is one, too.
+    let text = hidden.masked(&text);
+    let text = &text[..text.floor_char_boundary(LINE_BYTES_MAX)];
     let plain = |char: char| if char.is_control() { ' ' } else { char };
     let text: String = text.chars().map(plain).collect();
     text.trim().to_owned()
@@ -90,9 +101,19 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_and_plain() {
+        let shown = |bytes: &[u8]| shown(bytes, &Hidden::default());
         assert_eq!(shown(b"  ready\r"), "ready");
         assert_eq!(shown(b"\x1b[2Jgone\x07 a\nb"), "[2Jgone  a b");
         assert_eq!(shown(b"\xff"), "\u{fffd}");
         assert_eq!(shown(&vec![b'x'; 3 * LINE_BYTES_MAX]).len(), LINE_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_line_shows_no_credential_and_no_half_of_one() {
+        let hidden = Hidden::default().credentials(["s3cret-token"]);
+        assert_eq!(shown(b"sent s3cret-token", &hidden), "sent ***");
+        let long = format!("{}s3cret-token", "x".repeat(LINE_BYTES_MAX - 4));
+        let shown = shown(long.as_bytes(), &hidden);
+        assert_eq!(&shown[LINE_BYTES_MAX - 5..], "x***");
     }
 }

@@ -12,6 +12,7 @@ mod child;
 mod tests;
 
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use crate::remote::hidden::Hidden;
 use crate::remote::{RemoteParts, Secret};
 use child::{Pipes, Process, Program};
 use demux::{Demux, Heard, Watched};
@@ -58,6 +59,8 @@ pub(crate) struct ChildLine {
 /// What the tasks of a line share.
 struct Shared {
     name: Arc<str>,
+    /// The credentials that the process was given, which it shall not be heard to say.
+    hidden: Arc<Hidden>,
     parts: RemoteParts,
     demux: Demux,
     outbox: Outbox,
@@ -80,10 +83,12 @@ impl ChildLine {
         let (process, pipes) = child::start(&Program { command, args, env, cwd }, parts)?;
         let Pipes { stdin, stdout, stderr } = pipes;
         let bytes_max = parts.limits.call_output_bytes_max;
-        let (demux, news) = Demux::new(parts.clock.clone(), bytes_max);
+        let hidden = Arc::new(Hidden::of_child(env, args));
+        let (demux, news) = Demux::new(parts.clock.clone(), hidden.clone(), bytes_max);
         let (outbox, queue) = Outbox::new();
         let shared = Arc::new(Shared {
             name: name.into(),
+            hidden,
             parts: parts.clone(),
             demux,
             outbox,
@@ -263,7 +268,7 @@ async fn read(shared: &Shared, stdout: ChildStdout) {
     let clock = &shared.parts.clock;
     let mut input = BufReader::with_capacity(BUFFER_BYTES, stdout);
     let mut budget = Budget::new(clock.clone(), UNASKED_MAX, UNASKED_SPAN_MS);
-    let mut log = Log::new(&shared.name, "stdout", clock.clone());
+    let mut log = Log::new(&shared.name, "stdout", shared.hidden.clone(), clock.clone());
     let mut garbage = 0;
     loop {
         let line = match lines::next(&mut input, || shared.demux.line_bytes_max()).await {
@@ -302,7 +307,7 @@ fn busy(id: &Id) -> String {
 /// Logs what the child says of itself.
 async fn note(shared: Arc<Shared>, stderr: ChildStderr) {
     let clock = &shared.parts.clock;
-    let log = Log::new(&shared.name, "stderr", clock.clone());
+    let log = Log::new(&shared.name, "stderr", shared.hidden.clone(), clock.clone());
     let copying = pin!(log::copy(stderr, log, clock.clone()));
     let ended = pin!(raised(shared.ended.subscribe()));
     select(copying, ended).await;

@@ -138,5 +138,5 @@ async fn no_secret_is_told_even_if_the_server_repeats_it() {
     let remote = scene.ready().await;
     remote.stop().await;
     let account = Account::new(&scene.config(), &scene.parts()).unwrap();
-    assert_eq!(account.hidden("`token-1` and refresh-1"), "`***` and ***");
+    assert_eq!(account.hidden().told("`token-1` and refresh-1"), "`***` and ***");
 }

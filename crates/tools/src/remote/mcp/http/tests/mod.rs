@@ -10,4 +10,5 @@ mod connections;
 mod stateless;
 mod session;
 mod refusals;
+mod secrets;
 mod oldest;
