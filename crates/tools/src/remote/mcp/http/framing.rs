@@ -41,12 +41,14 @@ impl Framing {
         if has_no_body(head.status) {
             return Ok(Self::Length(0));
         }
-        if let Some(coding) = head.headers.get_all(TRANSFER_ENCODING).iter().next_back() {
+        if head.headers.contains_key(TRANSFER_ENCODING) {
             if head.is_old {
                 return Err("it has a transfer coding, which HTTP/1.0 does not know".to_owned());
             }
-            let chunked = is_chunked(coding);
-            return Ok(if chunked { Self::Chunks(Chunks::default()) } else { Self::Close });
+            if !is_chunked(&head.headers) {
+                return Err("it has a transfer coding other than `chunked`".to_owned());
+            }
+            return Ok(Self::Chunks(Chunks::default()));
         }
         Ok(length(&head.headers)?.map_or(Self::Close, Self::Length))
     }
@@ -121,9 +123,11 @@ fn has_no_body(status: StatusCode) -> bool {
     matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-fn is_chunked(coding: &HeaderValue) -> bool {
-    let last = coding.to_str().ok().and_then(|codings| codings.rsplit(',').next());
-    last.is_some_and(|last| last.trim().eq_ignore_ascii_case("chunked"))
+/// Whether the one transfer coding is `chunked`. We asked for no other, and could not read it.
+fn is_chunked(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let only = codings.next().filter(|_| codings.next().is_none());
+    only.is_some_and(|only| only.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
 fn says_close(value: &HeaderValue) -> bool {
@@ -316,19 +320,37 @@ mod tests {
             ("content-length: 5\r\nContent-Length: 5, 05\r\n", "5 true"),
             ("content-length: 18446744073709551615\r\n", "18446744073709551615 true"),
             ("transfer-encoding: Chunked\r\n", "chunks true"),
-            ("transfer-encoding: gzip ,\tchunked\r\n", "chunks true"),
-            ("transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n", "chunks true"),
             ("content-length: 5\r\ntransfer-encoding: chunked\r\n", "chunks false"),
             ("content-length: x\r\ntransfer-encoding: chunked\r\n", "chunks false"),
-            ("transfer-encoding: gzip\r\n", "close false"),
-            ("transfer-encoding: chunked\r\ntransfer-encoding: gzip\r\n", "close false"),
-            ("transfer-encoding: chunked, gzip\r\ncontent-length: 5\r\n", "close false"),
             ("", "close false"),
             ("connection: close\r\ncontent-length: 5\r\n", "5 false"),
             ("connection: keep-alive\r\nconnection: x ,CLOSE\r\ncontent-length: 5\r\n", "5 false"),
             ("connection: closed\r\ncontent-length: 5\r\n", "5 true"),
         ] {
             assert_eq!(told("1.1", 200, headers), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_the_only_transfer_coding() {
+        for codings in [
+            "",
+            "gzip",
+            "identity",
+            "gzip, chunked",
+            "gzip ,\tchunked",
+            "chunked, gzip",
+            "chunked, chunked",
+            ", chunked",
+            "chunked,",
+            "chunked;q=1",
+            "gzip\r\ntransfer-encoding: chunked",
+            "chunked\r\ntransfer-encoding: gzip",
+            "chunked\r\ntransfer-encoding: chunked",
+            "gzip\r\ncontent-length: 5",
+        ] {
+            let why = told("1.1", 200, &format!("transfer-encoding: {codings}\r\n"));
+            assert_eq!(why, "it has a transfer coding other than `chunked`", "{codings:?}");
         }
     }
 

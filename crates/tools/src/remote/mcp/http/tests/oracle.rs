@@ -1,6 +1,7 @@
 //! Ours against another that is well tried: the same bytes, the same answer. What ours takes, the
-//! other takes too. Ours has three limits that are wider (128 headers instead of 100, and 64 KiB
-//! instead of 16 for extensions and for trailers); no answer here comes near them.
+//! other takes too. Of transfer codings ours takes `chunked` alone. Ours has three limits that are
+//! wider (128 headers instead of 100, and 64 KiB instead of 16 for extensions and for trailers); no
+//! answer here comes near them.
 
 use super::bytewise::{Whole, answered, exchanged};
 use bytes::Bytes;
@@ -71,7 +72,7 @@ fn well_formed(dice: &mut Dice) -> Vec<u8> {
         answer.extend(dice.bytes(b"abc,; =\"keep-alive\tclose\xfc", 20));
         answer.extend(b"\r\n");
     }
-    let kinds = if is_old { 2 } else { 6 };
+    let kinds = if is_old { 2 } else { 5 };
     let data = dice.bytes(b"abc\r\n\0\xff0123;{}", 60);
     let has_no_body = matches!(status, 204 | 304);
     match dice.roll(kinds) {
@@ -87,14 +88,10 @@ fn well_formed(dice: &mut Dice) -> Vec<u8> {
             answer.extend(b"\r\n");
             answer.extend(data);
         }
-        2 => {
-            answer.extend(b"Transfer-Encoding: chunked, gzip\r\n\r\n");
-            answer.extend(data);
-        }
         _ => {
             let heads: [&[u8]; 3] = [
                 b"transfer-encoding: chunked\r\n\r\n",
-                b"Transfer-Encoding: gzip, Chunked\r\n\r\n",
+                b"Transfer-Encoding: Chunked\r\n\r\n",
                 b"content-length: 7\r\ntransfer-encoding: chunked\r\n\r\n",
             ];
             answer.extend(dice.pick(&heads));
