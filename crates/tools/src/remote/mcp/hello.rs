@@ -146,6 +146,7 @@ fn not_understood(error: &AskError) -> bool {
             PeerErrorKind::Refused(status) => !matches!(status, 429 | 502..=504),
             PeerErrorKind::NotMcp | PeerErrorKind::Gone => true,
             PeerErrorKind::Unreachable
+            | PeerErrorKind::Garbled
             | PeerErrorKind::Timeout
             | PeerErrorKind::TooLarge
             | PeerErrorKind::Unauthorized

@@ -129,6 +129,8 @@ pub(crate) struct PeerError {
 pub(crate) enum PeerErrorKind {
     /// No connection, or it was lost.
     Unreachable,
+    /// An answer is not HTTP; the next one may be.
+    Garbled,
     /// It took too long.
     Timeout,
     /// Refused with this HTTP status.
@@ -155,7 +157,7 @@ impl PeerErrorKind {
     /// Its stable word in a fault.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            PeerErrorKind::Unreachable => "UpstreamUnreachable",
+            PeerErrorKind::Unreachable | PeerErrorKind::Garbled => "UpstreamUnreachable",
             PeerErrorKind::Timeout => "UpstreamTimeout",
             PeerErrorKind::Refused(_) => "UpstreamRefused",
             PeerErrorKind::TooLarge => "UpstreamAnswerTooLarge",
@@ -182,7 +184,8 @@ impl PeerErrorKind {
             | PeerErrorKind::Unauthorized
             | PeerErrorKind::Login
             | PeerErrorKind::Closed => true,
-            PeerErrorKind::Timeout
+            PeerErrorKind::Garbled
+            | PeerErrorKind::Timeout
             | PeerErrorKind::Refused(_)
             | PeerErrorKind::Forbidden
             | PeerErrorKind::Scope

@@ -86,6 +86,7 @@ pub(crate) async fn accepted(
         // Read to its end, so that the connection can be used again.
         let _ = collect(endpoint, &mut response, REFUSAL_BYTES_MAX).await;
     }
+    endpoint.understood();
     Ok(())
 }
 
@@ -114,6 +115,9 @@ async fn collect(
                 body.extend_from_slice(&part);
             }
             Ok(None) => return Ok(body.into()),
+            Err(why) if response.is_garbled() => {
+                return Err(endpoint.garbled(endpoint.broken(&why)));
+            }
             Err(why) => return Err(endpoint.broken(&why)),
         }
     }

@@ -17,7 +17,10 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
 use std::borrow::Cow;
+use std::error::Error;
+use std::iter::successors;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How much of what the other side says is told.
@@ -28,6 +31,9 @@ const ELSEWHERE: [StatusCode; 2] = [StatusCode::TEMPORARY_REDIRECT, StatusCode::
 /// How often one request is sent again because there is another token: a renewed one may not be
 /// good for enough.
 const PASSES_MAX: usize = 3;
+/// After so many answers in a row that are not HTTP the other side is taken to be away. Fewer fail
+/// their own requests only.
+const GARBLED_MAX: u32 = 3;
 
 /// An address that can be talked to.
 #[derive(Clone)]
@@ -43,6 +49,8 @@ pub(crate) struct Endpoint {
     name: String,
     /// Our account there, if it has logins.
     account: Option<Arc<Account>>,
+    /// How many answers in a row were not HTTP.
+    garbled: Arc<AtomicU32>,
 }
 
 /// A request, to be sent once or again.
@@ -77,7 +85,8 @@ impl Endpoint {
         let direct = Direct::new(&url, &given, parts);
         let hidden = Arc::new(Hidden::default().headers(headers).url(&url));
         let name = name(&url);
-        Ok(Self { client, direct, url, given, hidden, name, account: None })
+        let (account, garbled) = (None, Arc::default());
+        Ok(Self { client, direct, url, given, hidden, name, account, garbled })
     }
 
     /// The same; this account's token goes with every request.
@@ -150,6 +159,21 @@ impl Endpoint {
         self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
     }
 
+    /// The same error for an answer that is not HTTP: only the last of several in a row says that
+    /// the connection is of no use.
+    pub(crate) fn garbled(&self, error: PeerError) -> PeerError {
+        let in_a_row = self.garbled.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if in_a_row >= GARBLED_MAX {
+            return error;
+        }
+        PeerError { kind: PeerErrorKind::Garbled, ..error }
+    }
+
+    /// An answer was understood.
+    pub(crate) fn understood(&self) {
+        self.garbled.store(0, Ordering::Relaxed);
+    }
+
     /// Sends a request, and again with another token where one can be had. A refusal that nobody
     /// can do anything about is an answer like any other.
     async fn send(&self, asking: &Asking) -> Result<Response, PeerError> {
@@ -203,7 +227,11 @@ impl Endpoint {
                 let error = error.without_url();
                 let is_away = error.is_connect() || error.is_builder();
                 let why = reasons(&error);
-                Err(if is_away { self.away(&why) } else { self.lost(&why) })
+                Err(match is_away {
+                    true => self.away(&why),
+                    false if is_garbled(&error) => self.garbled(self.lost(&why)),
+                    false => self.lost(&why),
+                })
             }
         }
     }
@@ -236,6 +264,7 @@ impl Endpoint {
                 Ok(response) => Response::Plain(response),
                 Err(Unanswered::Unreachable(why)) => return Err(self.away(&why)),
                 Err(Unanswered::Lost(why)) => return Err(self.lost(&why)),
+                Err(Unanswered::Garbled(why)) => return Err(self.garbled(self.lost(&why))),
             };
             let next = if redirects < REDIRECTS_MAX { elsewhere(&url, &response) } else { None };
             let Some((next, next_way)) = next.and_then(|next| way.at(&next).map(|way| (next, way)))
@@ -292,6 +321,12 @@ fn redirect(attempt: Attempt<'_>) -> Action {
     let previous = attempt.previous();
     let home = previous.first().is_some_and(|first| same_origin(first, attempt.url()));
     if keeps && home && previous.len() <= REDIRECTS_MAX { attempt.follow() } else { attempt.stop() }
+}
+
+/// Whether something was answered that is not HTTP.
+fn is_garbled(error: &reqwest::Error) -> bool {
+    let mut causes = successors(error.source(), |cause| cause.source());
+    causes.any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
 /// Where an answer sends the same request, if that is within the origin.

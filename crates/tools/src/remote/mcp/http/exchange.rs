@@ -47,6 +47,8 @@ pub(super) struct Wire<S> {
     /// How many answers said that the answer is still to come.
     interim: usize,
     framing: Framing,
+    /// Whether what came is not HTTP.
+    is_garbled: bool,
     /// Whether the answer leaves the connection open.
     is_kept: bool,
 }
@@ -76,6 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             held: 0,
             interim: 0,
             framing: Framing::Length(0),
+            is_garbled: false,
             is_kept: false,
         }
     }
@@ -96,7 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             return Poll::Ready(Exchanged::Unsent(why.clone()));
         }
         let answered = ready!(self.poll_head(context)).and_then(|head| {
-            self.framing = Framing::of(&head)?;
+            self.framing = Framing::of(&head).inspect_err(|_| self.is_garbled = true)?;
             self.is_kept = self.framing.keeps(&head) && self.is_sent();
             Ok(head)
         });
@@ -117,7 +120,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 Ok(Next::Piece(piece)) => return Poll::Ready(Ok(Some(piece))),
                 Ok(Next::End) => return Poll::Ready(Ok(None)),
                 Ok(Next::Unread) => {}
-                Err(why) => return Poll::Ready(Err(why)),
+                Err(why) => {
+                    self.is_garbled = true;
+                    return Poll::Ready(Err(why));
+                }
             }
             // Who answers early may still want to hear the rest.
             self.send(context);
@@ -137,6 +143,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// How much of the body is to come, if that is known.
     pub(super) fn left(&self) -> Option<u64> {
         self.framing.left()
+    }
+
+    /// Whether what came is not HTTP.
+    pub(super) fn is_garbled(&self) -> bool {
+        self.is_garbled
     }
 
     /// Whether all of the body was read.
@@ -200,7 +211,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             match self.take_head() {
                 Ok(Some(head)) => return Poll::Ready(Ok(head)),
                 Ok(None) => {}
-                Err(why) => return Poll::Ready(Err(why)),
+                Err(why) => {
+                    self.is_garbled = true;
+                    return Poll::Ready(Err(why));
+                }
             }
         }
     }
@@ -225,7 +239,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Why there is no head, now that the connection has ended.
     fn no_head(&mut self) -> String {
         match Head::take(&mut self.unread) {
-            Err(why) => why,
+            Err(why) => {
+                self.is_garbled = true;
+                why
+            }
             Ok(_) if self.unread.is_empty() => "it ended without an answer".to_owned(),
             Ok(_) => "it ended in the middle of a head".to_owned(),
         }

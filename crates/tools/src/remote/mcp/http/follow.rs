@@ -208,7 +208,7 @@ impl Follow {
 /// Whether the same may go well a little later.
 pub(super) fn may_pass(error: &PeerError) -> bool {
     match error.kind {
-        PeerErrorKind::Unreachable | PeerErrorKind::Timeout => true,
+        PeerErrorKind::Unreachable | PeerErrorKind::Garbled | PeerErrorKind::Timeout => true,
         PeerErrorKind::Refused(status) => matches!(status, 408 | 429 | 500 | 502..=504),
         PeerErrorKind::TooLarge
         | PeerErrorKind::NotMcp

@@ -129,7 +129,8 @@ impl HttpLine {
             self.began(&response);
         }
         let bytes_max = request.result_bytes_max;
-        answer::read(&shared.endpoint, response, in_session, bytes_max).await
+        let read = answer::read(&shared.endpoint, response, in_session, bytes_max).await;
+        read.inspect(|_| shared.endpoint.understood())
     }
 
     /// Takes in the session that `initialize` began.

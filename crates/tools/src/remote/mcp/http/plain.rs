@@ -46,6 +46,8 @@ pub(super) enum Unanswered {
     Unreachable(String),
     /// The connection was lost, and nobody knows how far the request got.
     Lost(String),
+    /// Something came that is not HTTP.
+    Garbled(String),
 }
 
 impl Plain {
@@ -71,14 +73,14 @@ impl Plain {
                 Exchanged::Answered(head) => return Ok(self.received(head, wire)),
                 // It was closed while it rested, and nothing went over it: another one may do.
                 Exchanged::Unsent(_) => {}
-                Exchanged::Lost(why) => return Err(Unanswered::Lost(why)),
+                Exchanged::Lost(why) => return Err(lost(&wire, why)),
             }
         }
         // Rare, and large: it need not be a part of every request.
         let mut wire = Box::pin(self.connect()).await.map_err(Unanswered::Unreachable)?;
         match wire.exchange(request).await {
             Exchanged::Answered(head) => Ok(self.received(head, wire)),
-            Exchanged::Unsent(why) | Exchanged::Lost(why) => Err(Unanswered::Lost(why)),
+            Exchanged::Unsent(why) | Exchanged::Lost(why) => Err(lost(&wire, why)),
         }
     }
 
@@ -96,7 +98,8 @@ impl Plain {
 
     fn received(self: &Arc<Self>, head: Head, wire: Open) -> Received {
         let (from, is_whole) = (wire.address(), wire.is_whole());
-        let mut body = Body { coming: Coming::Over(wire), from, home: self.clone() };
+        let (coming, home) = (Coming::Over(wire), self.clone());
+        let mut body = Body { coming, is_garbled: false, from, home };
         if is_whole {
             body.rest();
         }
@@ -144,6 +147,11 @@ impl Plain {
     }
 }
 
+/// Why there is no answer over a connection that cannot be used any more.
+fn lost(wire: &Wire<TcpStream>, why: String) -> Unanswered {
+    if wire.is_garbled() { Unanswered::Garbled(why) } else { Unanswered::Lost(why) }
+}
+
 /// Looks after connections that rest, until none does.
 async fn sweep(plain: Weak<Plain>, parts: RemoteParts) {
     let clock = &parts.clock;
@@ -175,6 +183,8 @@ pub(crate) struct Received {
 /// A body that is still to be read, and the connection that it comes over.
 pub(crate) struct Body {
     coming: Coming,
+    /// Whether what came of it is not HTTP.
+    is_garbled: bool,
     from: Option<IpAddr>,
     home: Arc<Plain>,
 }
@@ -204,6 +214,11 @@ impl Body {
         }
     }
 
+    /// Whether what came of it is not HTTP.
+    pub(super) fn is_garbled(&self) -> bool {
+        self.is_garbled
+    }
+
     /// Its next piece; none at its end, else why there is no more.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         poll_fn(|context| self.poll_chunk(context)).await
@@ -216,11 +231,11 @@ impl Body {
             Coming::Lost => return Poll::Ready(Err("the connection was lost".to_owned())),
         };
         let next = ready!(wire.poll_piece(context));
-        let is_whole = wire.is_whole();
+        let (is_whole, is_garbled) = (wire.is_whole(), wire.is_garbled());
         match &next {
             Ok(Some(_)) if !is_whole => {}
             Ok(_) => self.rest(),
-            Err(_) => self.coming = Coming::Lost,
+            Err(_) => (self.coming, self.is_garbled) = (Coming::Lost, is_garbled),
         }
         Poll::Ready(next)
     }

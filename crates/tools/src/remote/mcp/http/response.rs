@@ -48,6 +48,14 @@ impl Response {
         }
     }
 
+    /// Whether what came of its body is not HTTP, as far as that is known.
+    pub(crate) fn is_garbled(&self) -> bool {
+        match self {
+            Response::Plain(response) => response.body.is_garbled(),
+            Response::Other(_) => false,
+        }
+    }
+
     /// The next piece of its body; none at its end, else why there is no more.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         match self {

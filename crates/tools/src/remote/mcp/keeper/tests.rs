@@ -114,6 +114,32 @@ fn tools_stay_while_their_server_is_away() {
 }
 
 #[test]
+fn an_answer_that_is_not_http_takes_nothing_from_the_next_call() {
+    let mut garbled = 1;
+    let server = Server::new(move |request| match request.method.as_str() {
+        "server/discover" => Scripted::result(discovered(json!({"tools": {}}))),
+        "tools/list" => Scripted::result(json!({"tools": [tool("a")]})),
+        "tools/call" if garbled > 0 => {
+            garbled -= 1;
+            Scripted::fails(PeerErrorKind::Garbled)
+        }
+        _ => Scripted::result(json!({"content": []})),
+    });
+    let world = World::new(&server);
+    world.stage.run(async {
+        world.board.changes().changed().await.unwrap();
+        let peer = world.link.peer().await.unwrap();
+        let failed = peer.ask("tools/call", Value::Null, None, 1_000).await.unwrap_err();
+        assert!(matches!(failed, AskError::Peer(error) if error.kind == PeerErrorKind::Garbled));
+        assert!(!peer.is_lost());
+        world.stage.pass(1).await;
+        assert_eq!(world.state(), UpstreamState::Ready);
+        assert!(peer.ask("tools/call", Value::Null, None, 1_000).await.is_ok());
+        assert_eq!(world.times("server/discover"), 1, "it is the same connection");
+    });
+}
+
+#[test]
 fn a_server_that_never_answered_has_nothing_and_is_tried_ever_less() {
     let server = modern(json!({}), &some_tools(&["a"]));
     server.reachable(false);

@@ -50,6 +50,37 @@ async fn a_server_that_hangs_up_leaves_an_unknown_outcome() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_not_http_fails_its_own_request_and_several_in_a_row_the_line() {
+    let broken = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
+                  transfer-encoding: chunked\r\n\r\nnot a size\r\n";
+    let mut peer = Peer::start().await;
+    // An address with a user is asked by the client that also does what is encrypted.
+    let other = format!("http://ada:lovelace@{}/mcp", peer.address);
+    for (url, answers) in [(peer.url(), ["SSH-2.0-x\r\n", broken]), (other, ["SSH-2.0-x\r\n"; 2])] {
+        let line = line(&url, &Arc::default());
+        for good_after in [1, 2] {
+            for answer in answers.into_iter().cycle().take(good_after) {
+                let replies = asked(&line, request(1, "tools/call", json!({})));
+                let arrival = peer.next().await;
+                arrival.write(answer).await;
+                arrival.hang_up().await;
+                assert_eq!(replies.await.unwrap(), ["failed Unknown Garbled"], "{answer}");
+            }
+            let replies = asked(&line, request(1, "tools/call", json!({})));
+            peer.next().await.result(&json!({})).await;
+            assert_eq!(replies.await.unwrap(), ["result {}"]);
+        }
+        for expected in ["Garbled", "Garbled", "Unreachable"] {
+            let replies = asked(&line, request(1, "tools/call", json!({})));
+            let arrival = peer.next().await;
+            arrival.write("SSH-2.0-x\r\n").await;
+            arrival.hang_up().await;
+            assert_eq!(replies.await.unwrap(), [format!("failed Unknown {expected}")]);
+        }
+    }
+}
+
+#[tokio::test]
 async fn errors_in_refusals_are_answers() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
