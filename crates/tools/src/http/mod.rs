@@ -12,6 +12,11 @@ mod tests;
 use kernel::contracts::Tool;
 use std::sync::Arc;
 
+/// Headers that make some servers do something else than the method says. No call may set them: one
+/// that reads would write, and would be neither asked about nor recorded before it is sent.
+pub(crate) const METHOD_OVERRIDES: [&str; 3] =
+    ["x-http-method", "x-http-method-override", "x-method-override"];
+
 pub(crate) use allow::is_public;
 pub use allow::{BadHost, HttpSettings};
 pub(crate) use answer::reasons;

@@ -1,5 +1,6 @@
 //! What a call of `http::request` wants, read from its arguments before anything is sent.
 
+use super::METHOD_OVERRIDES;
 use super::allow::HttpSettings;
 use crate::arguments::{kind, misfit};
 use kernel::call::ToolError;
@@ -113,6 +114,10 @@ fn headers(arguments: &Value) -> Result<HeaderMap, ToolError> {
         if OURS.contains(&key.as_str()) {
             return Err(misfit(format!("header `{name}` cannot be set by a call")));
         }
+        if METHOD_OVERRIDES.contains(&key.as_str()) {
+            let what = format!("header `{name}` would hide what the request does");
+            return Err(misfit(what).hint("say the method in `method`"));
+        }
         let value = value.as_str().and_then(|value| HeaderValue::from_str(value).ok());
         let value = value.ok_or_else(|| {
             misfit(format!("header `{name}` must be a string of visible characters"))
@@ -182,6 +187,20 @@ mod tests {
         ] {
             let error = read(&arguments).unwrap_err();
             assert_eq!((error.how, error.fault.name.as_str()), (HowFar::NotSent, name));
+        }
+    }
+
+    #[test]
+    fn no_header_says_another_method() {
+        for name in ["X-HTTP-Method-Override", "x-http-method", "X-Method-OVERRIDE"] {
+            for method in ["GET", "HEAD", "POST"] {
+                let arguments = json!({"url": "http://a.test", "method": method,
+                    "headers": {name: "DELETE"}});
+                let error = read(&arguments).unwrap_err();
+                let told = (error.how, error.fault.name.as_str());
+                assert_eq!(told, (HowFar::NotSent, "InputValidationError"), "{name} {method}");
+                assert!(error.fault.message.contains(name), "{}", error.fault.message);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use super::document::OpenApi;
 use super::encode::{Style, Written};
 use super::schema::{Draft, Hitch};
+use crate::http::METHOD_OVERRIDES;
 use crate::http::answer::{essence, is_json};
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
@@ -255,7 +256,8 @@ fn header(
         return Ok(Some(Found::Nothing));
     }
     let settable = HeaderName::from_bytes(lower.as_bytes()).is_ok();
-    if settable && !OURS.contains(&lower.as_str()) {
+    let is_free = |lower: &str| !OURS.contains(&lower) && !METHOD_OVERRIDES.contains(&lower);
+    if settable && is_free(&lower) {
         return Ok(None);
     }
     if required {
@@ -360,6 +362,7 @@ mod tests {
         for (declared, told) in [
             (json!({"name": "s", "in": "cookie", "required": true}), "`cookie`"),
             (json!({"name": "Via", "in": "header", "required": true}), "`Via`"),
+            (json!({"name": "X-HTTP-Method", "in": "header", "required": true}), "X-HTTP-Method"),
             (json!({"name": "a", "in": "path", "style": "matrix"}), "`matrix`"),
             (json!({"in": "query"}), "has no name"),
             (json!({"name": "a".repeat(1_001), "in": "query"}), "more than 1000 bytes"),
@@ -378,6 +381,9 @@ mod tests {
             json!({"name": "a", "in": "query", "style": "matrix"}),
             json!({"name": "a", "in": "header", "style": "form"}),
             json!({"name": "a", "in": "cookie"}),
+            json!({"name": "X-HTTP-Method-Override", "in": "header"}),
+            json!({"name": "X-Http-Method", "in": "header"}),
+            json!({"name": "x-method-override", "in": "header"}),
         ] {
             let fields = fields(declared);
             let found = read(&fields, &Supplied::default());
