@@ -10,7 +10,7 @@ use kernel::plan::Closure;
 use kernel::projection::SessionRow;
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// Where an answer goes.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
@@ -31,7 +31,7 @@ pub(crate) enum Command {
     /// Make the session.
     Create { id: SessionId, answer: Answer<SessionRow> },
     /// Make the session out of these events.
-    Adopt { id: SessionId, events: Vec<Event>, answer: Answer<SessionRow> },
+    Adopt { id: SessionId, events: Slices, answer: Answer<SessionRow> },
     /// Start a run.
     Run { start: Box<StartRun>, answer: Answer<RunReport> },
     /// A reply to one ask.
@@ -56,6 +56,17 @@ pub(crate) enum Command {
     Wake,
     /// The page that this ask is about was opened, it is said: see whether its call can go on.
     Look(AskId),
+}
+
+/// Events that come in slices; a refusal says that no more come.
+pub(crate) type Slices = mpsc::Receiver<Result<Slice, Refusal>>;
+
+/// Some of the events that a session begins with.
+pub(crate) struct Slice {
+    /// The events.
+    pub(crate) events: Vec<Event>,
+    /// Whether all events have come with it.
+    pub(crate) is_last: bool,
 }
 
 /// Who replies, and under which key.

@@ -1,20 +1,11 @@
-//! Sessions as a whole: forked, exported, and what retention removes of them.
+//! What retention removes: old sessions, old runs, blobs that nothing names.
 
-use crate::command::Command;
 use crate::counts::add;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::Refusal;
 use crate::shared::{Engine, lock};
 use kernel::call::Caller;
-use kernel::contracts::{Page, Realms, SessionRef, StoreError};
-use kernel::event::{self, Event, Fact};
-use kernel::fork::fork;
-use kernel::ids::{Millis, RealmId, RunId, SessionId, SessionKey};
-use kernel::projection::SessionRow;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-
-/// How many events are read at once.
-const EVENTS_PER_READ: usize = 1_000;
+use kernel::contracts::Realms;
+use kernel::ids::{Millis, RealmId, SessionKey};
 
 /// What a removal of what is old removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,115 +19,6 @@ pub struct Pruned {
 }
 
 impl Engine {
-    /// Makes a new session that begins as a copy of another, up to one of its events (default: the
-    /// last). It goes on by itself from there if it has something to do.
-    pub async fn fork(
-        &self,
-        caller: &Caller,
-        session: &SessionRef,
-        at: Option<u64>,
-    ) -> Result<SessionRow, Refusal> {
-        let row = self.session(caller, session).await?;
-        let at = at.unwrap_or(row.seq);
-        if at == 0 || at > row.seq {
-            let message = format!("session `{}` has events up to {}", row.key.id, row.seq);
-            return Err(Refusal::new(RefusalKind::WrongShape, "bad_fork_point", message)
-                .hint("`at` is the sequence of one of its events; leave it out for the last"));
-        }
-        let events = self.journal(&row.key, at).await?;
-        let mut runs = BTreeMap::new();
-        for event in &events {
-            if let Fact::RunStarted { run, .. } = &event.fact {
-                runs.insert(*run, RunId(self.shared.id_bits()));
-            }
-        }
-        let id = SessionId(self.shared.id_bits());
-        let key = SessionKey { id: id.to_string().into(), ..row.key };
-        let new_run = |run: RunId| runs.get(&run).copied().unwrap_or(run);
-        let events = fork(&events, (id, &key), self.shared.clock.now(), &new_run);
-        self.shared.ask(&key, |answer| Command::Adopt { id, events, answer }).await
-    }
-
-    /// A session's events up to a sequence; refused if there are too many of them.
-    async fn journal(&self, key: &SessionKey, until: u64) -> Result<Vec<Event>, Refusal> {
-        let mut events = Vec::new();
-        for text in self.journal_texts(key, until).await? {
-            let read = event::read(&format!("[{text}]")).map_err(|error| {
-                Refusal::new(RefusalKind::Failed, "unreadable", error.to_string())
-                    .hint("a newer release wrote this session: run that release")
-            })?;
-            events.extend(read);
-        }
-        Ok(events)
-    }
-
-    async fn journal_texts(&self, key: &SessionKey, until: u64) -> Result<Vec<String>, Refusal> {
-        let mut texts = Vec::new();
-        let mut after = 0;
-        while after < until {
-            let read = match self.shared.store.events(key, after, EVENTS_PER_READ).await {
-                Ok(read) => read,
-                // Retention took the beginning while it was read: from the new one on.
-                Err(StoreError::Gone(_)) => {
-                    texts.clear();
-                    after = 0;
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            let Some((last, _)) = read.last() else { break };
-            if let (0, Some((oldest, _))) = (after, read.first()) {
-                self.within(key, *oldest, until)?;
-            }
-            after = *last;
-            texts.extend(read.into_iter().filter(|(seq, _)| *seq <= until).map(|(_, text)| text));
-        }
-        Ok(texts)
-    }
-
-    /// Whether the events from the oldest on up to a sequence are there, and not too many.
-    fn within(&self, key: &SessionKey, oldest: u64, until: u64) -> Result<(), Refusal> {
-        if until < oldest {
-            let message = format!("session `{}` has no events before {oldest} any more", key.id);
-            return Err(Refusal::new(RefusalKind::Gone, "fork_point_gone", message)
-                .hint(format!("the oldest event that it can be forked at is {oldest}")));
-        }
-        let max = self.shared.limits.export_events_max;
-        let count = until - oldest + 1;
-        if usize::try_from(count).is_ok_and(|count| count <= max) {
-            return Ok(());
-        }
-        let message = format!("session `{}` has {count} events, more than {max}", key.id);
-        Err(Refusal::new(RefusalKind::TooLarge, "export_events_max", message)
-            .hint("raise `export_events_max` in [limits]"))
-    }
-
-    /// The whole session as JSON: its row, its journal, and its history newest first as far as
-    /// that can be read.
-    pub async fn export(&self, caller: &Caller, session: &SessionRef) -> Result<Value, Refusal> {
-        let row = self.session(caller, session).await?;
-        let mut events = Vec::new();
-        for text in self.journal_texts(&row.key, row.seq).await? {
-            // Texts, not events: what this release cannot read is exported all the same.
-            events.push(serde_json::from_str::<Value>(&text).unwrap_or(Value::String(text)));
-        }
-        let mut history = Vec::new();
-        let mut page = Page { cursor: None, limit: self.shared.limits.page_items_max };
-        loop {
-            let paged = match self.history(caller, &SessionRef::Id(row.id), &page).await {
-                // Its values stand in events that this release cannot read.
-                Err(refusal) if refusal.code == "unreadable" => break,
-                paged => paged?,
-            };
-            history.extend(paged.items.iter().map(|item| item.entry.datum().to_value()));
-            match paged.next_cursor {
-                Some(cursor) => page.cursor = Some(cursor),
-                None => break,
-            }
-        }
-        Ok(json!({"session": row, "events": events, "history": history}))
-    }
-
     /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
     /// nobody touched for so long; with them the keys of requests that are as old. Of sessions that
     /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has

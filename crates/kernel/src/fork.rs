@@ -14,44 +14,26 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The journal of a new session that begins where these events end. `new_run` gives each run its
-/// new id. Unconsumed decisions about calls are asked again, calls under way that must not be
-/// repeated are of unknown outcome, calls that want something first are back before their start,
-/// timers and claims are not copied.
-pub fn fork(
-    events: &[Event],
-    (id, key): (SessionId, &SessionKey),
-    now: Millis,
-    new_run: &dyn Fn(RunId) -> RunId,
-) -> Vec<Event> {
-    let mut source = Session::new(id, key.clone());
-    events.iter().for_each(|event| drop(source.apply(event)));
-    let mut copy = Copying::new((id, key), &source, now, new_run);
-    events.iter().for_each(|event| copy.leave_out(event, &source));
-    let mut from = SessionId(0);
-    let mut facts = Vec::with_capacity(events.len() + 1);
-    for event in events {
-        let mut at = event.at;
-        match &event.fact {
-            Fact::SessionCreated { id, .. } => (from, at) = (*id, now),
-            // The source has lost its beginning; the copy begins like any other session.
-            Fact::BaseSet(base) if facts.is_empty() => {
-                from = base.id;
-                facts.push((now, Fact::SessionCreated { id, key: key.clone() }));
-            }
-            _ => {}
-        }
-        if copy.keeps(event) {
-            let mut fact = untold(event.fact.clone());
-            copy.note(&fact);
-            copy.rename(&mut fact);
-            facts.push((at, fact));
-        }
+/// The state that a fork begins with, found by reading the journal of its source a first time.
+pub struct Following {
+    source: Session,
+    /// The new id of each run.
+    runs: BTreeMap<RunId, RunId>,
+}
+
+impl Following {
+    /// Nothing was read yet; the new session has this id and this key.
+    pub fn new(id: SessionId, key: SessionKey) -> Self {
+        Self { source: Session::new(id, key), runs: BTreeMap::new() }
     }
-    // Last: what stands before it happened elsewhere, and the copy is as young as it is.
-    facts.push((now, Fact::SessionForked { from, at: source.seq }));
-    facts.extend(copy.unknown_calls(&source).map(|fact| (now, fact)));
-    (1..).zip(facts).map(|(seq, (at, fact))| Event { seq, at, v: VERSION, fact }).collect()
+
+    /// Reads the next event. `new_run` gives a run that begins its new id.
+    pub fn see(&mut self, event: &Event, new_run: impl FnOnce(RunId) -> RunId) {
+        if let Fact::RunStarted { run, .. } = &event.fact {
+            self.runs.insert(*run, new_run(*run));
+        }
+        drop(self.source.apply(event));
+    }
 }
 
 /// The same fact without what it told the world: that was told once, under the other session's id.
@@ -65,34 +47,40 @@ fn untold(fact: Fact) -> Fact {
     }
 }
 
-struct Copying<'a> {
-    session: SessionId,
-    key: &'a SessionKey,
+/// A fork in the making: the journal of a new session that begins where that of another ends. Its
+/// source is read twice more, from its beginning on: `weigh` finds what the copy leaves out, `copy`
+/// gives its events. So a journal is copied without being held, however long it is.
+///
+/// Unconsumed decisions about calls are asked again, calls under way that must not be repeated are
+/// of unknown outcome, calls that want something first are back before their start, timers and
+/// claims are not copied.
+pub struct Fork {
+    source: Session,
+    runs: BTreeMap<RunId, RunId>,
     now: Millis,
-    new_run: &'a dyn Fn(RunId) -> RunId,
+    /// The session that is copied, once that is read.
+    from: SessionId,
+    /// The last event of the copy.
+    seq: u64,
     /// Asks that wait for a reply in the copy.
     open: BTreeSet<AskId>,
     /// Decisions that nobody acted upon and that must be asked again.
     undecided: BTreeSet<AskId>,
-    /// Calls that are not over: an approval that covers one was given elsewhere.
-    unsettled: BTreeSet<CallId>,
     /// Calls that are put back to before their start, and what happened after that: the events by
     /// sequence, and the asks.
     back: BTreeSet<CallId>,
     undone: BTreeSet<u64>,
     unasked: BTreeSet<AskId>,
-    /// The pinned spec of each judged call, and on whose behalf each run acts, for digests.
+    /// The pinned spec of each judged call that is not over, and on whose behalf each run acts, for
+    /// digests.
     specs: BTreeMap<CallId, ContentHash>,
     by: BTreeMap<RunId, Arc<str>>,
 }
 
-impl<'a> Copying<'a> {
-    fn new(
-        (session, key): (SessionId, &'a SessionKey),
-        source: &Session,
-        now: Millis,
-        new_run: &'a dyn Fn(RunId) -> RunId,
-    ) -> Self {
+impl Fork {
+    /// A fork of what was followed to its end.
+    pub fn new(followed: Following, now: Millis) -> Self {
+        let Following { source, runs } = followed;
         let about_calls = |body: &AskBody| match body {
             AskBody::Approve { .. } | AskBody::Fix { .. } => true,
             AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => false,
@@ -104,13 +92,13 @@ impl<'a> Copying<'a> {
             .collect();
         let open = held().filter(|(_, open)| open.is_open()).map(|(id, _)| *id);
         Self {
-            session,
-            key,
-            now,
-            new_run,
             open: open.chain(undecided.iter().copied()).collect(),
             undecided,
-            unsettled: source.calls.keys().copied().collect(),
+            source,
+            runs,
+            now,
+            from: SessionId(0),
+            seq: 0,
             back: BTreeSet::new(),
             undone: BTreeSet::new(),
             unasked: BTreeSet::new(),
@@ -119,13 +107,54 @@ impl<'a> Copying<'a> {
         }
     }
 
-    /// Puts a call that wants something first back to before its start, and so what it used: it has
-    /// done nothing yet, its tool's state was handed out to another call, and neither an approval
-    /// nor an answer to a tool reaches from one session into the other.
-    fn leave_out(&mut self, event: &Event, source: &Session) {
+    /// The events of the copy that stand for this one: most often one, or none.
+    pub fn copy(&mut self, event: &Event) -> Vec<Event> {
+        let mut facts = Vec::new();
+        let mut at = event.at;
+        match &event.fact {
+            Fact::SessionCreated { id, .. } => (self.from, at) = (*id, self.now),
+            // The source has lost its beginning; the copy begins like any other session.
+            Fact::BaseSet(base) if self.seq == 0 => {
+                self.from = base.id;
+                let (id, key) = (self.source.id, self.source.key.clone());
+                facts.push((self.now, Fact::SessionCreated { id, key }));
+            }
+            _ => {}
+        }
+        if self.keeps(event) {
+            let mut fact = untold(event.fact.clone());
+            self.note(&fact);
+            self.rename(&mut fact);
+            facts.push((at, fact));
+        }
+        self.numbered(facts)
+    }
+
+    /// The last events of the copy, which say where it comes from: what stands before them happened
+    /// elsewhere, and the copy is as young as they are.
+    pub fn finish(&mut self) -> Vec<Event> {
+        let forked = Fact::SessionForked { from: self.from, at: self.source.seq };
+        let facts: Vec<Fact> = [forked].into_iter().chain(self.unknown_calls()).collect();
+        let now = self.now;
+        self.numbered(facts.into_iter().map(|fact| (now, fact)))
+    }
+
+    fn numbered(&mut self, facts: impl IntoIterator<Item = (Millis, Fact)>) -> Vec<Event> {
+        let number = |(at, fact)| {
+            self.seq += 1;
+            Event { seq: self.seq, at, v: VERSION, fact }
+        };
+        facts.into_iter().map(number).collect()
+    }
+
+    /// Looks at an event before any is copied. A call that wants something first is put back to
+    /// before its start, and so is what it used: it has done nothing yet, its tool's state was
+    /// handed out to another call, and neither an approval nor an answer to a tool reaches from one
+    /// session into the other.
+    pub fn weigh(&mut self, event: &Event) {
         if let Fact::TurnStarted(start) = &event.fact {
             // Nobody here waits for that answer: the turn begins anew.
-            let phase = source.agent(start.frame).map(|agent| &agent.phase);
+            let phase = self.source.agent(start.frame).map(|agent| &agent.phase);
             if let Some(AgentPhase::Turn { turn, attempt, .. }) = phase
                 && (*turn, *attempt) == (start.turn, start.attempt)
             {
@@ -143,7 +172,8 @@ impl<'a> Copying<'a> {
             },
             _ => return,
         };
-        let Some(open) = source.calls.get(&call).filter(|open| begins_anew(open)) else { return };
+        let open = self.source.calls.get(&call).filter(|open| begins_anew(open));
+        let Some(open) = open else { return };
         // Before that the same call may have been tried, and it may have happened.
         if event.seq < open.requested_seq {
             return;
@@ -193,16 +223,21 @@ impl<'a> Copying<'a> {
             Fact::CallJudged { call, judgement: Judgement::Admitted { pins, .. } } => {
                 self.specs.insert(*call, pins.spec.clone());
             }
+            Fact::CallFinished { call, .. } => drop(self.specs.remove(call)),
             _ => {}
         }
     }
 
+    fn run(&self, id: RunId) -> RunId {
+        self.runs.get(&id).copied().unwrap_or(id)
+    }
+
     fn ask(&self, id: AskId) -> AskId {
-        AskId::of(&[&self.session.0.to_be_bytes(), &id.0.to_be_bytes()])
+        AskId::of(&[&self.source.id.0.to_be_bytes(), &id.0.to_be_bytes()])
     }
 
     fn call(&self, id: CallId) -> CallId {
-        CallId::of(&[&self.session.0.to_be_bytes(), &id.0.to_be_bytes()])
+        CallId::of(&[&self.source.id.0.to_be_bytes(), &id.0.to_be_bytes()])
     }
 
     /// Gives all that the fact names its new id.
@@ -211,16 +246,18 @@ impl<'a> Copying<'a> {
             *datum = self.datum(datum);
         }
         match fact {
-            Fact::SessionCreated { id, key } => (*id, *key) = (self.session, self.key.clone()),
+            Fact::SessionCreated { id, key } => {
+                (*id, *key) = (self.source.id, self.source.key.clone());
+            }
             Fact::RunStarted { run, .. }
             | Fact::RunMetered { run }
             | Fact::RunHeld { run, .. }
             | Fact::RunClaimed { run, .. }
             | Fact::RunPaused { run, .. }
             | Fact::RunContinued { run, .. }
-            | Fact::RunClosing { run, .. } => *run = (self.new_run)(*run),
+            | Fact::RunClosing { run, .. } => *run = self.run(*run),
             Fact::RunEnded { run, outcome } => {
-                *run = (self.new_run)(*run);
+                *run = self.run(*run);
                 if let Outcome::Cancelled { unknown, .. } = outcome {
                     unknown.iter_mut().for_each(|call| *call = self.call(*call));
                 }
@@ -299,7 +336,7 @@ impl<'a> Copying<'a> {
     }
 
     fn rename_base(&self, base: &mut Base) {
-        (base.id, base.key) = (self.session, self.key.clone());
+        (base.id, base.key) = (self.source.id, self.source.key.clone());
         base.context.values_mut().for_each(|datum| *datum = self.datum(datum));
         base.timers.clear();
         if let Some((ask, decision)) = &mut base.last_decided {
@@ -309,7 +346,7 @@ impl<'a> Copying<'a> {
 
     /// An approval covers the call that it was given for, in the session it was given in.
     fn rename_request(&self, request: &mut CallRequest) {
-        let covered = request.grant.filter(|_| !self.unsettled.contains(&request.call));
+        let covered = request.grant.filter(|_| !self.source.calls.contains_key(&request.call));
         request.grant = covered.map(|ask| self.ask(ask));
         request.call = self.call(request.call);
         request.replaces = request.replaces.map(|call| self.call(call));
@@ -347,8 +384,8 @@ impl<'a> Copying<'a> {
         };
         let by = self.by.get(&ask.run).map_or("", |by| &**by);
         ask.id = self.ask(ask.id);
-        ask.run = (self.new_run)(ask.run);
-        let place = (&self.key.realm, self.session, ask.run, &ask.step);
+        ask.run = self.run(ask.run);
+        let place = (&self.source.key.realm, self.source.id, ask.run, &ask.step);
         ask.digest = digest(place, &ask.body, &more, by);
     }
 
@@ -374,8 +411,8 @@ impl<'a> Copying<'a> {
     }
 
     /// Calls that were under way and must not be repeated: nobody here knows how they end.
-    fn unknown_calls(&self, source: &Session) -> impl Iterator<Item = Fact> {
-        let started = source.calls.iter().filter(|(_, open)| {
+    fn unknown_calls(&self) -> impl Iterator<Item = Fact> {
+        let started = self.source.calls.iter().filter(|(_, open)| {
             let is_sent = matches!(open.state, CallState::Started) || open.is_elsewhere();
             is_sent && !open.repeatable()
         });
@@ -514,7 +551,13 @@ mod tests {
 
     fn forked(events: &[Event]) -> (Vec<Event>, Session) {
         let (id, key) = (SessionId(9), key("b"));
-        let events = fork(events, (id, &key), Millis(1_000), &|run| RunId(run.0 + 100));
+        let mut following = Following::new(id, key.clone());
+        events.iter().for_each(|event| following.see(event, |run| RunId(run.0 + 100)));
+        let mut fork = Fork::new(following, Millis(1_000));
+        events.iter().for_each(|event| fork.weigh(event));
+        let mut copied: Vec<Event> = events.iter().flat_map(|event| fork.copy(event)).collect();
+        copied.extend(fork.finish());
+        let events = copied;
         let mut session = Session::new(id, key);
         events.iter().for_each(|event| drop(session.apply(event)));
         (events, session)

@@ -286,7 +286,7 @@ limits! {
     /// The length of an id that a client chooses.
     client_id_chars_max: usize = 255, 64..=4_096;
     /// How many events a session may have to be forked or exported.
-    export_events_max: usize = 100_000, 1..=10_000_000;
+    export_events_max: usize = 5_000_000, 1..=100_000_000;
     /// Sessions that are over and that nobody touched for so long are removed; 0 keeps them.
     session_ttl_ms: u64 = 0, 0..=100 * YEAR_MS;
     /// How many sessions one slice of a removal takes, or blobs.

@@ -1,9 +1,9 @@
 //! A session that begins with events that were decided elsewhere: a fork.
 
-use super::effects::unreadable;
 use super::record::{EVENTS_PER_APPEND, no_session};
 use super::state::Driver;
-use crate::refusal::Refusal;
+use crate::command::{Slice, Slices};
+use crate::refusal::{Refusal, RefusalKind};
 use crate::shared::Shared;
 use kernel::event::{Event, Fact};
 use kernel::ids::{ContentHash, RealmId, SessionId};
@@ -12,34 +12,41 @@ use kernel::session::Session;
 use std::sync::Arc;
 
 impl Driver {
-    /// Writes the events, in slices, and goes on where they end, as after a restart. Nobody wakes
+    /// Writes the events as they come and goes on where they end, as after a restart. Nobody wakes
     /// a session of which only some slices are there.
     pub(super) async fn adopt(
         &mut self,
         id: SessionId,
-        events: Vec<Event>,
+        mut slices: Slices,
     ) -> Result<SessionRow, Refusal> {
-        let pinned = self.shared.left_pinned(&self.key.realm, &events).await?;
-        let mut session = Session::new(id, self.key.clone());
-        let last = events.len();
+        self.session = Some(Session::new(id, self.key.clone()));
         self.asleep = true;
-        for (index, event) in events.into_iter().enumerate() {
-            self.history.extend(session.apply(&event));
-            // A run's row is taken from the state, so the next run must not hide it.
-            let ended = matches!(event.fact, Fact::RunEnded { .. });
-            if matches!(event.fact, Fact::RunStarted { .. }) {
-                self.new_closure.clone_from(&pinned);
+        loop {
+            let Slice { events, is_last } = match slices.recv().await {
+                Some(Ok(slice)) => slice,
+                Some(Err(refusal)) => return self.abandon(refusal).await,
+                None => return self.abandon(cut_short()).await,
+            };
+            let count = events.len();
+            for (index, event) in events.into_iter().enumerate() {
+                self.bring_closure(&event).await?;
+                let Some(session) = &mut self.session else { return Err(no_session()) };
+                self.history.extend(session.apply(&event));
+                // A run's row is taken from the state, so the next run must not hide it.
+                let ended = matches!(event.fact, Fact::RunEnded { .. });
+                let ends = is_last && index + 1 == count;
+                self.pending.push(event);
+                if ended || ends || self.pending.len() >= EVENTS_PER_APPEND {
+                    self.asleep = !ends;
+                    self.flush();
+                }
             }
-            self.pending.push(event);
-            if ended || self.pending.len() >= EVENTS_PER_APPEND || index + 1 == last {
-                self.asleep = index + 1 < last;
-                self.session = Some(session);
-                self.flush();
-                session = self.session.take().ok_or_else(no_session)?;
+            // No more than one slice waits in the store's queue.
+            self.durable().await?;
+            if is_last {
+                break;
             }
         }
-        self.session = Some(session);
-        self.durable().await?;
         // From here on as any session that lies in the store: closures, calls under way.
         self.session = None;
         self.load().await?;
@@ -47,27 +54,38 @@ impl Driver {
         let session = self.session.as_ref().ok_or_else(no_session)?;
         Ok(session_row(session, session.updated_at))
     }
+
+    /// A run's closure is brought along with its start: the session that both come from may be
+    /// removed meanwhile.
+    async fn bring_closure(&mut self, event: &Event) -> Result<(), Refusal> {
+        if let Fact::RunStarted { closure, .. } = &event.fact {
+            self.new_closure = self.shared.stored_closure(&self.key.realm, closure).await?;
+        }
+        Ok(())
+    }
+
+    /// The rest does not come: what was written is removed, for nobody was told of it.
+    async fn abandon(&mut self, refusal: Refusal) -> Result<SessionRow, Refusal> {
+        if let Err(error) = self.shared.store.remove(&self.key).await {
+            tracing::warn!(session = %self.key.id, %error, "a part of a copy stays in the store");
+        }
+        Err(refusal)
+    }
 }
 
 impl Shared {
-    /// The closure of the run that these events leave unfinished. It is brought along with the
-    /// run's start: the session that both come from may be removed meanwhile.
-    async fn left_pinned(
+    /// A closure as it lies in the store; none where the last run that pinned it is gone.
+    async fn stored_closure(
         &self,
         realm: &RealmId,
-        events: &[Event],
+        hash: &ContentHash,
     ) -> Result<Option<Arc<StoredClosure>>, Refusal> {
-        let mut live: Option<&ContentHash> = None;
-        for event in events {
-            match &event.fact {
-                Fact::RunStarted { closure, .. } => live = Some(closure),
-                Fact::RunEnded { .. } => live = None,
-                _ => {}
-            }
-        }
-        let Some(hash) = live else { return Ok(None) };
         let body = self.store.closure(realm, hash).await?;
-        let body = body.ok_or_else(|| unreadable(&format!("pinned plan `{hash}`")))?;
-        Ok(Some(Arc::new(StoredClosure { hash: hash.clone(), body })))
+        Ok(body.map(|body| Arc::new(StoredClosure { hash: hash.clone(), body })))
     }
+}
+
+fn cut_short() -> Refusal {
+    Refusal::new(RefusalKind::Unavailable, "closing", "the copy was cut short by a stop")
+        .hint("send it again")
 }

@@ -2,11 +2,17 @@
 //! come back too late.
 
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
+use futures::TryStreamExt;
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
 use kernel::call::HowFar;
 use kernel::contracts::{AskFilter, Page, SessionRef};
+use kernel::event::{Event, Fact, VERSION};
+use kernel::fault::Fault;
+use kernel::ids::{CallId, Millis, SessionId, SessionKey, Space};
 use kernel::limits::Limits;
-use serde_json::json;
+use kernel::projection::Append;
+use kernel::session::Session;
+use serde_json::{Value, json};
 
 const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
     arguments: {n: 1}, saveAs: out, nextStepId: end}, \
@@ -21,6 +27,13 @@ const APPROVE: &str = "planId: approve\nsteps: [{id: call, type: tool_call, tool
 
 fn key(name: &str) -> SessionRef {
     SessionRef::Key { key: name.into(), space: None }
+}
+
+/// The export of a session, read to its end.
+async fn exported(world: &World, session: &str) -> Value {
+    let pieces = world.engine.export(&caller(), &key(session)).await.unwrap();
+    let pieces: Vec<String> = pieces.try_collect().await.unwrap();
+    serde_json::from_str(&pieces.concat()).unwrap()
 }
 
 fn answer(words: &str) -> Reply {
@@ -113,15 +126,56 @@ async fn an_export_has_the_whole_journal_and_is_bounded() {
     let world = World::with_limits(folder.path(), &[WRITE, ASK], limits).await;
     world.permits.add_permits(1);
     let asking = world.run("ask", json!({}), "a").await;
-    let export = world.engine.export(&caller(), &key("a")).await.unwrap();
+    let export = exported(&world, "a").await;
     let events = export["events"].as_array().unwrap();
     assert_eq!(events.len() as u64, asking.session.seq);
     assert_eq!((&events[0]["type"], &events[0]["seq"]), (&json!("session.created"), &json!(1)));
     assert_eq!(export["session"]["id"], json!(asking.session.id));
     let written = world.run("write", json!({}), "w").await;
     assert!(written.session.seq > 7, "the plan has become too short for this test");
-    let refusal = world.engine.export(&caller(), &key("w")).await.unwrap_err();
+    let refusal = world.engine.export(&caller(), &key("w")).await.err().unwrap();
     assert_eq!(refusal.code, "export_events_max");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_of_more_than_a_hundred_thousand_events_is_exported_and_forked() {
+    const EVENTS: u64 = 100_001;
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[]).await;
+    let (realm, space) = (caller().realm, Space::session());
+    let (id, long) = (SessionId(7), SessionKey { realm, space, id: "long".into() });
+    let event = |seq: u64| {
+        let result = Err(Fault::new("Late", "too late to count"));
+        let fact = match seq {
+            1 => Fact::SessionCreated { id, key: long.clone() },
+            _ => Fact::CallLate { call: CallId(seq.into()), result },
+        };
+        Event { seq, at: Millis(1), v: VERSION, fact }
+    };
+    let events: Vec<Event> = (1..=EVENTS).map(event).collect();
+    let mut session = Session::new(id, long.clone());
+    for slice in events.chunks(1_000) {
+        slice.iter().for_each(|event| drop(session.apply(event)));
+        let append = Append::new(&session, slice, Vec::new(), Millis(1)).unwrap();
+        world.store.append(append).await.unwrap();
+    }
+
+    let export = exported(&world, "long").await;
+    let exported = export["events"].as_array().unwrap();
+    assert_eq!(exported.len() as u64, EVENTS);
+    assert_eq!(exported.last().unwrap()["seq"], json!(EVENTS));
+    assert_eq!((&export["history"], &export["session"]["seq"]), (&json!([]), &json!(EVENTS)));
+
+    let fork = world.engine.fork(&caller(), &key("long"), None).await.unwrap();
+    assert_eq!(fork.seq, EVENTS + 1, "all of it, and where it comes from");
+    let page = world.engine.events(&caller(), &SessionRef::Id(fork.id), EVENTS - 1, 10).await;
+    let kinds: Vec<Value> = page.unwrap().iter().map(|(_, text)| kind(text)).collect();
+    assert_eq!(kinds, ["call.late", "session.forked"]);
+}
+
+/// The type of an event.
+fn kind(event: &str) -> Value {
+    serde_json::from_str::<Value>(event).unwrap()["type"].take()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,7 +255,7 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
         assert_eq!(refusal.code, "not_found");
     }
     assert_eq!(world.engine.ask(&caller(), ask).await.unwrap_err().code, "not_found");
-    let export = world.engine.export(&caller(), &key("s")).await.unwrap();
+    let export = exported(&world, "s").await;
     assert_eq!(export["events"].as_array().unwrap().len(), events.len());
     assert_eq!(export["history"], json!([]), "the newest run has called nothing");
     world.crash().await;

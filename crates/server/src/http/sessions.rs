@@ -9,11 +9,13 @@ use crate::params::{InSpace, Named, Params, page, session_ref, short};
 use crate::shown;
 use crate::threads;
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::response::{IntoResponse, Response};
 use engine::Pruned;
+use futures::TryStreamExt;
 use futures::future::try_join_all;
 use kernel::contracts::{AskFilter, Page, SessionFilter, SessionRef};
 use kernel::ids::{AgentName, PlanId, Space};
@@ -21,7 +23,7 @@ use kernel::plan::mistake::meant;
 use kernel::projection::SessionRow;
 use kernel::session::RunStatus;
 use serde::Deserialize;
-use serde_json::Value;
+use std::io;
 use wire::rest;
 use wire::seed001::RequestState;
 
@@ -192,9 +194,16 @@ pub(crate) async fn export(
     State(doors): State<Shared>,
     Named(name): Named,
     Params(query): Params<InSpace>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Response, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    Ok(Json(doors.engine.export(doors.caller(), &wanted).await?))
+    let pieces = doors.engine.export(doors.caller(), &wanted).await?;
+    // The answer has begun: one that breaks off is not taken for a whole one.
+    let pieces = pieces.map_err(move |refusal| {
+        tracing::warn!(session = %name, error = %refusal.message, "an export broke off");
+        io::Error::other(refusal.message)
+    });
+    let kind = [(CONTENT_TYPE, "application/json")];
+    Ok((kind, Body::from_stream(pieces)).into_response())
 }
 
 /// A session with the ids of its open asks.
