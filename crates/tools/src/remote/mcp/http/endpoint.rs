@@ -325,7 +325,7 @@ fn redirect(attempt: Attempt<'_>) -> Action {
 
 /// Whether something was answered that is not HTTP.
 fn is_garbled(error: &reqwest::Error) -> bool {
-    let mut causes = successors(error.source(), |cause| cause.source());
+    let mut causes = successors(error.source(), |cause: &&(dyn Error + 'static)| (*cause).source());
     causes.any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
