@@ -2,12 +2,13 @@
 //! panics. They are parked with the reason, and looked at again later, so that they keep nobody
 //! else from being recovered.
 
-use super::state::Driver;
+use super::state::{Driver, Waiter};
 use crate::command::Command;
 use crate::panics::Panicked;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::shared::{Shared, lock};
-use kernel::ids::SessionKey;
+use kernel::ask::Decision;
+use kernel::ids::{AskId, RunId, SessionKey};
 use kernel::projection::Parked;
 
 /// How long a session is parked at first: twice as long each time.
@@ -59,19 +60,36 @@ impl Driver {
         session.inspect(|session| self.shared.suspects.add(session.id)).is_some()
     }
 
-    /// Loads the session after a panic: what was under way is taken over. Who waits for a run that
-    /// was not recorded yet is refused.
+    /// Loads the session after a panic: what was under way is taken over. Those who wait for
+    /// something that was not recorded yet are refused.
     pub(super) async fn take_up_again(&mut self) -> Result<(), Refusal> {
         self.obey(Command::Wake).await?;
-        let lost = Panicked("the run was not recorded yet; nothing was done".to_owned());
+        let lost = Panicked("the request was not recorded yet; nothing was done".to_owned());
         for waiter in std::mem::take(&mut self.waiters) {
-            let session = self.session.as_ref();
-            match session.and_then(|session| session.run(waiter.run())) {
-                Some(_) => self.waiters.push(waiter),
-                None => waiter.refuse(panicked_refusal(&lost)),
+            let reply = match &waiter {
+                Waiter::Reply(_, ask, _) => Some((ask.row.ask.id, ask.row.decision.clone())),
+                Waiter::Run(..) | Waiter::Task(..) => None,
+            };
+            if self.is_recorded(waiter.run(), reply).await? {
+                self.waiters.push(waiter);
+            } else {
+                waiter.refuse(panicked_refusal(&lost));
             }
         }
         Ok(())
+    }
+
+    /// Whether a run is there and, for who replied to one of its asks, that very decision.
+    async fn is_recorded(
+        &mut self,
+        run: RunId,
+        reply: Option<(AskId, Option<Decision>)>,
+    ) -> Result<bool, Refusal> {
+        let session = self.session.as_ref();
+        let is_there = session.and_then(|session| session.run(run)).is_some();
+        let (true, Some((ask, decision))) = (is_there, reply) else { return Ok(is_there) };
+        let stored = self.shared.store.ask(&self.key.realm, ask).await?;
+        Ok(stored.is_some_and(|stored| stored.row.decision == decision))
     }
 }
 

@@ -127,6 +127,24 @@ async fn a_driver_that_panics_once_takes_its_run_up_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_a_panic_took_away_is_not_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let observer = Arc::new(Panicking { times: AtomicU32::new(1), plan: "slow::read" });
+    let (plans, models) = ([ASK], Default::default());
+    let world = World::observed(folder.path(), (&plans, &[]), models, observer).await;
+    let run = world.run("ask", json!({}), "s").await;
+    let ask = run.asks[0].row.ask.id;
+    let reply = || kernel::ask::Reply::Clarify { answer: Some(json!("yes")) };
+    // The read answers at once, so the panic comes before the decision is written.
+    world.permits.add_permits(9);
+    let refused = world.engine.reply(&caller(), ask, reply(), None, WAIT_MS).await.unwrap_err();
+    assert_eq!(refused.code, "driver_ended");
+    assert_eq!(world.engine.ask(&caller(), ask).await.unwrap().row.decision, None);
+    let replied = world.engine.reply(&caller(), ask, reply(), None, WAIT_MS).await.unwrap();
+    assert_eq!(replied.run.run.status.name(), "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_its_driver_always_dies_of_waits_for_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[ASK]).await;
