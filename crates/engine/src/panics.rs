@@ -5,6 +5,7 @@ use futures::FutureExt;
 use kernel::call::{HowFar, Reach, ToolError};
 use kernel::fault::Fault;
 use kernel::ids::ToolName;
+use kernel::planted::{Switch, is_on};
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,6 +39,7 @@ pub(crate) fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
 pub(crate) fn panic_error(tool: &ToolName, reach: Reach, panicked: &Panicked) -> ToolError {
     let how = match reach {
         Reach::Reads => HowFar::Failed,
+        _ if is_on(Switch::PanickedWriteRepeated) => HowFar::NotSent,
         Reach::Writes | Reach::Runs => HowFar::Unknown,
     };
     ToolError::new(how, panic_fault(tool, "it was called", panicked))

@@ -20,6 +20,14 @@ pub enum Switch {
     DenyIgnoredAtStart,
     /// What ends, a plan that is answered or an iteration that fails, leaves writes under way.
     AnswerLeavesWrites,
+    /// A write that panicked counts as not sent, so that it may be repeated without a question.
+    PanickedWriteRepeated,
+    /// The limits of today apply to the plans that runs under way began with.
+    PinnedPlansLimited,
+    /// The death of a process is not counted against the run that it worked on.
+    DeathsForgotten,
+    /// A session that cannot be read is tried again at once, again and again.
+    UnreadableNotParked,
 }
 
 thread_local! {

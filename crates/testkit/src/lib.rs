@@ -9,6 +9,7 @@
     reason = "for tests only"
 )]
 
+pub mod panics;
 pub mod scene;
 pub mod damage;
 pub mod http;

@@ -50,14 +50,20 @@ fn knobs(usual: Knobs) -> Knobs {
     }
 }
 
+/// Every other seed is a rough one.
+fn mixed(seed: u64) -> Knobs {
+    let knobs = Knobs::new(seed);
+    if seed % 2 == 1 { knobs.rough() } else { knobs }
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
-    hunt(Knobs::new, SEEDS_MIN, &Seen::ALL);
+    hunt(mixed, SEEDS_MIN, &[&Seen::ALL[..], &Seen::ROUGH[..]].concat());
 }
 
 #[test]
 fn turns_are_begun_again_and_their_calls_have_one_result_each() {
-    hunt(|seed| Knobs::new(seed).talking(), TALKING_SEEDS_MIN, &Seen::TALK);
+    hunt(|seed| mixed(seed).talking(), TALKING_SEEDS_MIN, &Seen::TALK);
 }
 
 /// Simulates seed after seed, at least so many; all of these must be seen.
@@ -138,7 +144,8 @@ fn every_event_gets_out_at_least_once_and_in_order() {
 
 #[test]
 fn a_seed_is_the_same_simulation_every_time() {
-    for knobs in [Knobs::new(3), Knobs::new(11), Knobs::new(5).talking()] {
+    let talking = Knobs::new(5).talking();
+    for knobs in [Knobs::new(3), Knobs::new(11).rough(), talking, talking.rough()] {
         let (one, other) = (simulate(knobs), simulate(knobs));
         assert_eq!((one.steps, one.trace, one.runs), (other.steps, other.trace, other.runs));
         assert_eq!(one.coverage, other.coverage);
@@ -230,4 +237,24 @@ fn a_deny_that_is_ignored_at_the_start_is_caught() {
 #[test]
 fn an_answer_that_leaves_writes_behind_is_caught() {
     is_caught(Planted::Inside(Switch::AnswerLeavesWrites));
+}
+
+#[test]
+fn a_panicking_write_that_counts_as_not_sent_is_caught() {
+    is_caught(Planted::Inside(Switch::PanickedWriteRepeated));
+}
+
+#[test]
+fn limits_of_today_for_plans_of_yesterday_are_caught() {
+    is_caught(Planted::Inside(Switch::PinnedPlansLimited));
+}
+
+#[test]
+fn deaths_that_count_for_nothing_are_caught() {
+    is_caught(Planted::Inside(Switch::DeathsForgotten));
+}
+
+#[test]
+fn an_unreadable_session_that_is_not_parked_is_caught() {
+    is_caught(Planted::Inside(Switch::UnreadableNotParked));
 }

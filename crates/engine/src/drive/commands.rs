@@ -93,7 +93,7 @@ impl Driver {
     async fn prepare(&mut self, fresh: bool) -> Result<(), Refusal> {
         self.fresh = fresh;
         if !fresh && let Err(refusal) = self.load().await {
-            if refusal.kind == RefusalKind::Failed {
+            if refusal.kind == RefusalKind::Failed && !is_on(Switch::UnreadableNotParked) {
                 // Tried again at once, it would fail again, and others wait to be recovered.
                 self.shared.park(&self.key, &refusal.message).await;
             }

@@ -12,8 +12,9 @@ use kernel::contracts::{HistoryFilter, Page, StoreError};
 use kernel::event::{self, Event, Fact};
 use kernel::fault::Fault;
 use kernel::ids::{CallId, ContentHash, PlanId, RealmId, RunId, SessionId, SessionKey, StepId};
-use kernel::plan::flow::reload;
+use kernel::plan::flow::{read_made, reload};
 use kernel::plan::{Closure, ClosureText};
+use kernel::planted::{Switch, is_on};
 use kernel::session::{CallState, FrameKind, FrameState, Phase, RunStatus, Session};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -55,7 +56,7 @@ impl Driver {
 
     /// Claims the runs that were moving, durably, then goes on with what was under way.
     async fn take_over(&mut self, id: SessionId) -> Result<(), Refusal> {
-        let died = self.shared.suspects.contains(id);
+        let died = self.shared.suspects.contains(id) && !is_on(Switch::DeathsForgotten);
         let runs = self.session.iter().flat_map(|session| session.runs.values());
         let moving: Vec<Claim> = runs
             .filter(|run| run.status() == RunStatus::Running)
@@ -277,7 +278,11 @@ impl Shared {
         let text: ClosureText = serde_json::from_str(&text).map_err(|_| broken())?;
         let mut plans = BTreeMap::new();
         for source in &text.plans {
-            let plan = reload(source).map_err(|_| broken())?;
+            let read = match is_on(Switch::PinnedPlansLimited) {
+                true => read_made(source, &self.limits),
+                false => reload(source),
+            };
+            let plan = read.map_err(|_| broken())?;
             plans.insert(plan.id.clone(), Arc::new(plan));
         }
         let mut agents = BTreeMap::new();

@@ -2,7 +2,7 @@
 //! made small and told with all that is needed to see it again. `WAYPOST_FUZZ_SECONDS` hunts for
 //! longer, `WAYPOST_FUZZ_SEED` takes other inputs, `WAYPOST_FUZZ_CASE` looks at one of them.
 
-use super::panics;
+use crate::panics;
 use crate::sim::rng::Rng;
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -6,7 +6,6 @@
 pub mod tree;
 pub mod mangle;
 pub mod corpus;
-pub mod panics;
 pub mod hunt;
 pub mod post;
 pub mod answers;

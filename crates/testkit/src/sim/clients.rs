@@ -6,6 +6,7 @@ use super::oracle::Oracle;
 use super::plans::{SimPlan, input};
 use super::reference::{form_of, words_of};
 use super::rng::Rng;
+use super::troubles::Troubles;
 use engine::{Engine, Once, Refusal, RefusalKind, Resume, RunRequest, RunSession, RunTarget};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::call::{Caller, HowFar};
@@ -23,6 +24,10 @@ const EVENTS: usize = 1_000;
 const PAGE: usize = 200;
 /// How often the last life looks whether all runs have ended.
 const ROUNDS_MAX: u64 = 300;
+/// In which time recovery has come by more than once.
+const RECOVERED_MS: u64 = 5_000;
+/// After so many panics its driver leaves a session alone.
+const PANICS: u64 = 6;
 
 /// What clients share within one life of the process.
 pub struct Clients {
@@ -38,6 +43,8 @@ pub struct Clients {
     pub oracle: Arc<Mutex<Oracle>>,
     /// How many are still busy.
     pub busy: AtomicU64,
+    /// What they must put up with.
+    pub troubles: Arc<Troubles>,
 }
 
 /// Who they say they are.
@@ -80,9 +87,14 @@ impl Clients {
         locked(&self.rng).below(end)
     }
 
-    /// A refusal is an answer, unless it says that we failed.
+    /// A refusal is an answer, unless it says that we failed and nothing explains it.
     fn refused(&self, refusal: &Refusal) {
-        if refusal.kind == RefusalKind::Failed {
+        let explained = match refusal.code {
+            "driver_ended" => self.troubles.panics.in_drivers() > 0,
+            "unreadable" => self.troubles.damage.ever_was(),
+            _ => false,
+        };
+        if refusal.kind == RefusalKind::Failed && !explained {
             let what = format!("refused with {}: {}", refusal.code, refusal.message);
             locked(&self.oracle).accuse(what);
         }
@@ -265,7 +277,20 @@ impl Clients {
                 }
             }
             if page.cursor.is_none() {
+                self.check_parked(&all);
                 return all;
+            }
+        }
+    }
+
+    /// Only what cannot be read is parked, and what its driver panics of again and again.
+    fn check_parked(&self, rows: &[SessionRow]) {
+        let Troubles { damage, panics, .. } = &*self.troubles;
+        for row in rows.iter().filter(|row| !damage.excuses(row)) {
+            if let (Some(parked), true) = (&row.parked, panics.in_drivers() < PANICS) {
+                let (name, reason) = (&row.key.id, &parked.reason);
+                let what = format!("session {name} is parked and can be read: {reason}");
+                locked(&self.oracle).accuse(what);
             }
         }
     }
@@ -313,11 +338,20 @@ impl Clients {
         }
     }
 
-    /// Answers everything with yes until all runs have ended; which have not, if some do not.
+    /// The sessions whose runs have not ended: those that can be read, or those that cannot.
+    async fn active(&self, readable: bool) -> Vec<SessionRow> {
+        let damage = &self.troubles.damage;
+        let mut active = self.sessions().await;
+        active.retain(|row| row.run.is_some() && !row.status.is_over());
+        active.retain(|row| damage.hides(row) != readable);
+        active
+    }
+
+    /// Answers everything with yes until all runs have ended that can be read; which have not, if
+    /// some do not.
     pub async fn bring_to_an_end(&self) -> Vec<SessionRow> {
         for _ in 0..ROUNDS_MAX {
-            let mut active = self.sessions().await;
-            active.retain(|row| row.run.is_some() && !row.status.is_over());
+            let active = self.active(true).await;
             if active.is_empty() {
                 return active;
             }
@@ -326,9 +360,20 @@ impl Clients {
             }
             self.sleep(1_000).await;
         }
-        let mut active = self.sessions().await;
-        active.retain(|row| row.run.is_some() && !row.status.is_over());
-        active
+        self.active(true).await
+    }
+
+    /// Sessions that cannot be read are parked with the reason once somebody met them.
+    pub async fn check_hidden(&self) {
+        self.sleep(RECOVERED_MS).await;
+        for row in self.active(false).await {
+            self.help(&row).await;
+        }
+        self.sleep(1_000).await;
+        for row in self.active(false).await {
+            let wrong = self.troubles.damage.misparked(&row);
+            wrong.into_iter().for_each(|wrong| locked(&self.oracle).accuse(wrong));
+        }
     }
 
     /// Waits until every sink has passed all that there is.

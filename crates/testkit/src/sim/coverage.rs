@@ -51,6 +51,20 @@ pub enum Seen {
     CommandDone,
     /// A step told the world something.
     Published,
+    /// A tool panicked, and its call has the outcome of that.
+    ToolPanicked,
+    /// Somebody whom a driver asked panicked.
+    DriverPanicked,
+    /// A claim says that a process died of its run.
+    DiedOf,
+    /// A run was given up after such deaths.
+    GivenUp,
+    /// A session that cannot be read was parked.
+    Parked,
+    /// A process began with limits that admit no plan.
+    LimitsLowered,
+    /// A run was held at a limit that is lower than before.
+    RunHeld,
 }
 
 impl Seen {
@@ -78,6 +92,17 @@ impl Seen {
     pub const TALK: [Seen; 5] =
         [Seen::TurnDone, Seen::TurnAgain, Seen::AgentApproved, Seen::CommandDone, Seen::Published];
 
+    /// What only rough seeds can meet.
+    pub const ROUGH: [Seen; 7] = [
+        Seen::ToolPanicked,
+        Seen::DriverPanicked,
+        Seen::DiedOf,
+        Seen::GivenUp,
+        Seen::Parked,
+        Seen::LimitsLowered,
+        Seen::RunHeld,
+    ];
+
     /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {
@@ -102,6 +127,13 @@ impl Seen {
             Seen::AgentApproved => "agent's call approved and started",
             Seen::CommandDone => "command's output was the answer",
             Seen::Published => "event published by a step",
+            Seen::ToolPanicked => "tool panicked",
+            Seen::DriverPanicked => "model, policy or observer panicked",
+            Seen::DiedOf => "death of a process counted against a run",
+            Seen::GivenUp => "run given up after such deaths",
+            Seen::Parked => "session parked because it cannot be read",
+            Seen::LimitsLowered => "process began with limits that admit no plan",
+            Seen::RunHeld => "run held at a limit",
         }
     }
 }
@@ -179,7 +211,7 @@ impl Coverage {
     /// The table of what is easily missed, in Markdown.
     pub fn counts(&self) -> String {
         let mut text = String::from("| seen | times |\n|---|---:|\n");
-        for seen in Seen::ALL.into_iter().chain(Seen::TALK) {
+        for seen in Seen::ALL.into_iter().chain(Seen::TALK).chain(Seen::ROUGH) {
             let _ = writeln!(text, "| {} | {} |", seen.name(), self.seen(seen));
         }
         text
@@ -196,7 +228,7 @@ mod tests {
         coverage.count(Seen::BlobNamed, 2);
         coverage.add(&coverage.clone());
         assert_eq!(coverage.seen(Seen::BlobNamed), 4);
-        let rows = Seen::ALL.len() + Seen::TALK.len();
+        let rows = Seen::ALL.len() + Seen::TALK.len() + Seen::ROUGH.len();
         assert_eq!(coverage.counts().lines().count(), 2 + rows);
         assert!(coverage.counts().contains("| policy asked | 0 |"));
     }

@@ -2,6 +2,7 @@
 //! wrapper, where crash points lie and where those faults sit that a store can have.
 
 use super::archive::Archive;
+use super::damage::{Damage, HIDDEN};
 use super::power::{Point, Power};
 use kernel::contracts::{
     AskFilter, Delivery, FeedRow, FeedStart, HistoryFilter, Lease, OnCommit, OpenAsks,
@@ -47,6 +48,20 @@ impl Planted {
             _ => None,
         }
     }
+
+    /// Whether only a rough seed can meet it.
+    pub fn is_rough(self) -> bool {
+        let switch = self.switch();
+        matches!(
+            switch,
+            Some(
+                Switch::PanickedWriteRepeated
+                    | Switch::PinnedPlansLimited
+                    | Switch::DeathsForgotten
+                    | Switch::UnreadableNotParked
+            )
+        )
+    }
 }
 
 /// The store as the engine sees it.
@@ -61,6 +76,8 @@ pub struct SimStore {
     pub fed: AtomicU64,
     /// Where the oracle finds what was removed.
     pub archive: Arc<Archive>,
+    /// What cannot be read.
+    pub damage: Arc<Damage>,
 }
 
 /// How many rows the broken feed gives before it leaves one out.
@@ -89,6 +106,10 @@ impl SimStore {
 
 impl Store for SimStore {
     fn load<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<Stored>> {
+        if self.damage.refuses(key) {
+            let hidden = Err(StoreError::Unreadable(HIDDEN.to_owned()));
+            return Box::pin(std::future::ready(hidden));
+        }
         self.inner.load(key)
     }
 
@@ -155,7 +176,10 @@ impl Store for SimStore {
         realm: &'a RealmId,
         hash: &'a ContentHash,
     ) -> Read<'a, Option<String>> {
-        self.inner.closure(realm, hash)
+        Box::pin(async move {
+            let text = self.inner.closure(realm, hash).await?;
+            Ok(text.and_then(|text| self.damage.shown(text)))
+        })
     }
 
     fn session<'a>(

@@ -1,6 +1,7 @@
 //! What a session's journal tells, read event by event by someone who knows the rules but shares no
 //! code with those who wrote it, except for `Session::apply`, which the lists are compared with.
 
+use super::recovery::Recovery;
 use super::turns::{Turns, decision_on};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
 use kernel::call::{Given, HowFar, Judgement, Verdict, Wants};
@@ -27,6 +28,8 @@ pub struct Story {
     pub calls: BTreeMap<CallId, CallStory>,
     /// What is wrong with it.
     pub wrong: Vec<String>,
+    /// Its recoveries.
+    pub recovery: Recovery,
     turns: Turns,
 }
 
@@ -119,6 +122,7 @@ impl Story {
             asks: BTreeMap::new(),
             calls: BTreeMap::new(),
             wrong: Vec::new(),
+            recovery: Recovery::default(),
             turns: Turns::default(),
         };
         for event in events {
@@ -139,7 +143,9 @@ impl Story {
             self.wrong.push(format!("event {} changes run {run}, which is over", event.seq));
         }
         let turn = self.turns.event(&event.fact, &self.session);
-        self.wrong.extend(turn.map(|wrong| format!("event {}: {wrong}", event.seq)));
+        let recovery = self.recovery.event(event, &self.session);
+        let wrong = turn.into_iter().chain(recovery);
+        self.wrong.extend(wrong.map(|wrong| format!("event {}: {wrong}", event.seq)));
         match &event.fact {
             Fact::AskOpened(_)
             | Fact::AskDecided { .. }

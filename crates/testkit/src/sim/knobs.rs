@@ -20,12 +20,31 @@ pub struct Knobs {
     pub planted: Option<Planted>,
     /// Whether events go out.
     pub sink: bool,
+    /// Whether there are panics, deaths of recoveries, other limits after a restart, and sessions
+    /// that cannot be read.
+    pub rough: bool,
 }
 
 impl Knobs {
     /// The usual size.
     pub fn new(seed: u64) -> Self {
-        Self { seed, plans: 3, commands: 14, crashes: 3, talks: false, planted: None, sink: false }
+        Self {
+            seed,
+            plans: 3,
+            commands: 14,
+            crashes: 3,
+            talks: false,
+            planted: None,
+            sink: false,
+            rough: false,
+        }
+    }
+
+    /// The same with more that goes wrong, and one crash more to be met by it.
+    #[must_use]
+    pub fn rough(mut self) -> Self {
+        (self.rough, self.crashes) = (true, self.crashes + 1);
+        self
     }
 
     /// The same with agents, and with steps that tell the world something.
@@ -35,12 +54,12 @@ impl Knobs {
         self
     }
 
-    /// The same with a planted fault, and with a sink if that is where it sits.
+    /// The same with a planted fault, and with what it takes to meet it.
     #[must_use]
     pub fn with(mut self, planted: Planted) -> Self {
         self.planted = Some(planted);
         self.sink |= planted == Planted::PlaceAhead;
-        self
+        if planted.is_rough() { self.rough() } else { self }
     }
 }
 

@@ -3,6 +3,7 @@
 //! every call has exactly one result, right after it.
 
 use super::oracle::Oracle;
+use super::panicking::Panics;
 use super::plans::{TOOLS, call_step};
 use super::power::{Point, Power};
 use super::reference::last_words_of;
@@ -34,6 +35,8 @@ pub struct Around {
     pub rng: Arc<Mutex<Rng>>,
     /// Nothing goes wrong any more.
     pub calm: Arc<AtomicBool>,
+    /// Whether they panic.
+    pub panics: Arc<Panics>,
 }
 
 /// One model.
@@ -87,6 +90,7 @@ impl SimModel {
             clock.sleep_until(clock.now().plus_ms(takes)).await;
         }
         self.passes(Point::BeforeAnswer).await;
+        self.around.panics.in_driver("a model");
         match fails {
             Some(kind) => Err(LlmError::new(kind, "the model is not well")),
             None => Ok(said(&prompt.messages, self.commands)),

@@ -4,15 +4,16 @@
 
 use super::archive::{Archive, runs_gone};
 use super::coverage::Counts;
-use super::journal::{Started, Story};
+use super::journal::Story;
 use super::plans::SimPlan;
+use super::recovery::Deaths;
 use super::reference::answers;
 use super::tally::{blobs_of, tally};
 use super::tools::Ledger;
+use super::values::{input_of, opened};
 use engine::{ReplyReport, RunReport};
 use kernel::ask::Decision;
 use kernel::contracts::{Blobs, FeedRow, SessionRef, Store, StoreError};
-use kernel::datum::Held;
 use kernel::event::{self, Event};
 use kernel::ids::{AskId, ContentHash, RealmId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, SessionRow, session_row};
@@ -37,6 +38,8 @@ pub struct Truth<'t> {
     pub inline_bytes_max: usize,
     /// What retention removed.
     pub archive: &'t Archive,
+    /// What processes died of.
+    pub deaths: Deaths<'t>,
 }
 
 /// What the world outside was told.
@@ -232,6 +235,10 @@ impl Oracle {
             if store.run(realm, run).await?.is_some() {
                 self.accuse(format!("key {key} started another run, and {run} is there"));
             }
+        }
+        for story in &stories {
+            let wrong = story.recovery.judge(story.session.id, &truth.deaths);
+            wrong.into_iter().for_each(|wrong| self.accuse(wrong));
         }
         self.promises(&stories);
         self.effects(&stories, truth.ledger);
@@ -470,27 +477,5 @@ impl Oracle {
                 }
             }
         }
-    }
-}
-
-/// What a run was given; none if its blob cannot be read.
-async fn input_of(started: &Started, realm: &RealmId, blobs: &dyn Blobs) -> Option<Value> {
-    match &started.input.held {
-        Held::Blob(blob) => {
-            let bytes = blobs.get(realm, &blob.hash).await.ok()??;
-            serde_json::from_slice(&bytes).ok()
-        }
-        Held::Value(_) | Held::Object(_) | Held::Array(_) => Some(started.input.to_value()),
-    }
-}
-
-/// A value as a person wants to read it: with its blob opened, if it is one.
-async fn opened(value: &Value, realm: &RealmId, blobs: &dyn Blobs) -> Value {
-    let Some(hash) = value.as_str().and_then(|text| text.strip_prefix("blob://")) else {
-        return value.clone();
-    };
-    match blobs.get(realm, &ContentHash::from(hash)).await {
-        Ok(Some(bytes)) => serde_json::from_slice(&bytes).unwrap_or_else(|_| value.clone()),
-        Ok(None) | Err(_) => value.clone(),
     }
 }

@@ -2,6 +2,7 @@
 //! and, for some steps, the time, so that each of its words can be explained. It is outside the
 //! process, as an operator's is.
 
+use super::panicking::Panics;
 use super::rng::{Rng, mix};
 use kernel::call::{Caller, ToolSpec, Verdict};
 use kernel::contracts::{Clock, Policy};
@@ -19,6 +20,7 @@ pub struct SimPolicy {
     clock: Arc<dyn Clock>,
     /// It denies nothing any more.
     calm: AtomicBool,
+    panics: Arc<Panics>,
 }
 
 /// What holds for a tool at a step.
@@ -34,10 +36,10 @@ enum Rule {
 
 impl SimPolicy {
     /// A policy; for some seeds one that allows everything.
-    pub fn new(rng: &mut Rng, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(rng: &mut Rng, clock: Arc<dyn Clock>, panics: Arc<Panics>) -> Self {
         let salt = rng.draw();
         let salt = rng.chance(60).then_some(salt);
-        Self { salt, clock, calm: AtomicBool::new(false) }
+        Self { salt, clock, calm: AtomicBool::new(false), panics }
     }
 
     /// From now on nothing is denied: all runs must come to an end.
@@ -93,6 +95,7 @@ impl Policy for SimPolicy {
     }
 
     fn decide(&self, _caller: &Caller, spec: &ToolSpec, arguments: &Value) -> Verdict {
+        self.panics.in_driver("the policy");
         self.says(spec.name.as_str(), arguments)
     }
 }
@@ -106,11 +109,16 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeSet;
 
+    fn salted(clock: Arc<dyn Clock>) -> SimPolicy {
+        let panics = Arc::new(Panics::new(Rng::new(1), false, Arc::default()));
+        SimPolicy { salt: Some(7), clock, calm: AtomicBool::new(false), panics }
+    }
+
     #[test]
     fn it_says_everything_somewhere_and_denies_nothing_once_it_is_calm() {
         let executor = Executor::new(1, Arc::new(Power::default()));
         let clock = Arc::new(SimClock(executor.clone()));
-        let policy = SimPolicy { salt: Some(7), clock, calm: AtomicBool::new(false) };
+        let policy = salted(clock);
         let said = |policy: &SimPolicy| -> BTreeSet<&'static str> {
             let word = |step: u32| match policy.says("t", &json!({"step": format!("s{step}")})) {
                 Verdict::Allow => "allow",
@@ -128,7 +136,7 @@ mod tests {
     fn one_that_wavers_asks_first_and_denies_later() {
         let executor = Executor::new(1, Arc::new(Power::default()));
         let clock = Arc::new(SimClock(executor.clone()));
-        let policy = SimPolicy { salt: Some(7), clock, calm: AtomicBool::new(false) };
+        let policy = salted(clock);
         let wavers = (0..200).map(|step| format!("s{step}")).find(|step| {
             policy.digest("t", step).is_some_and(|digest| rule(digest) == Rule::Wavers)
         });

@@ -27,11 +27,13 @@ pub enum Point {
     DiskWrite,
     /// Before a sync took hold.
     DiskSync,
+    /// During the work on a session that was recovered and made no progress yet.
+    Stretch,
 }
 
 impl Point {
     /// All of them.
-    pub const ALL: [Point; 9] = [
+    pub const ALL: [Point; 10] = [
         Point::Step,
         Point::BeforeSend,
         Point::BeforeEffect,
@@ -41,7 +43,13 @@ impl Point {
         Point::Durable,
         Point::DiskWrite,
         Point::DiskSync,
+        Point::Stretch,
     ];
+
+    /// Those that every process comes to, whether it recovers anything or not.
+    pub fn usual() -> Vec<Point> {
+        Point::ALL.into_iter().filter(|point| *point != Point::Stretch).collect()
+    }
 
     /// Its name in the coverage table.
     pub fn name(self) -> &'static str {
@@ -55,6 +63,7 @@ impl Point {
             Point::Durable => "append durable",
             Point::DiskWrite => "disk write",
             Point::DiskSync => "disk sync",
+            Point::Stretch => "recovery",
         }
     }
 }

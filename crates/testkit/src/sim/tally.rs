@@ -4,6 +4,7 @@ use super::coverage::{Counts, Seen};
 use kernel::call::{Judgement, Verdict};
 use kernel::datum::{Datum, Held};
 use kernel::event::{Event, Fact};
+use kernel::fault::Fault;
 use kernel::ids::{CallId, ContentHash, FrameId};
 use std::collections::BTreeSet;
 
@@ -110,10 +111,18 @@ impl Tally {
             }
             Fact::CallFailed { call, fault, .. } => {
                 let was_started = self.started.remove(call);
-                if was_started && fault.name == "PolicyDenied" {
-                    self.note(Seen::DeniedAtStart);
+                match fault.name.as_str() {
+                    "PolicyDenied" if was_started => self.note(Seen::DeniedAtStart),
+                    "Panicked" => self.note(Seen::ToolPanicked),
+                    Fault::RECOVERY_GAVE_UP => self.note(Seen::GivenUp),
+                    _ => {}
                 }
             }
+            Fact::StepFailed { fault, .. } if fault.name == Fault::RECOVERY_GAVE_UP => {
+                self.note(Seen::GivenUp);
+            }
+            Fact::RunClaimed { died: true, .. } => self.note(Seen::DiedOf),
+            Fact::RunHeld { .. } => self.note(Seen::RunHeld),
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! The other side: tools with a will of their own, and the ledger of what they really did. The
 //! ledger is outside the engine and survives every crash of it.
 
+use super::panicking::Panics;
 use super::plans::TOOLS;
 use super::policy::SimPolicy;
 use super::power::{Point, Power};
@@ -102,6 +103,8 @@ pub struct Around {
     pub power: Arc<Power>,
     /// Their whims.
     pub rng: Arc<Mutex<Rng>>,
+    /// Whether they panic.
+    pub panics: Arc<Panics>,
 }
 
 /// All tools.
@@ -186,6 +189,7 @@ impl SimTool {
         let (fate, before, after) = self.fate();
         self.wait(before).await;
         self.passes(Point::BeforeEffect).await;
+        self.around.panics.in_tool(self.name);
         match fate {
             Fate::NotSent => return Err(ToolError::not_sent("Offline", "no connection")),
             Fate::Fails => return Err(ToolError::failed("Refused", "the other side said no")),
@@ -208,6 +212,7 @@ impl SimTool {
             self.around.ledger.apply(call.id, self.name);
         }
         self.passes(Point::AfterEffect).await;
+        self.around.panics.in_tool(self.name);
         self.wait(after).await;
         self.passes(Point::BeforeAnswer).await;
         match fate {

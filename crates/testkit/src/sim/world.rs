@@ -9,65 +9,75 @@ use super::clock::{SimClock, SimEntropy};
 use super::coverage::{Coverage, Seen};
 use super::executor::{Executor, SimSpawn, Stop};
 use super::faults::{Planted, SimStore};
+use super::judging::{follow, judge};
 pub use super::knobs::{Knobs, Outcome};
+use super::limits::{admit_plans, of_rough_seed, of_seed, redrawn};
 use super::model;
 use super::oracle::{Oracle, Truth};
+use super::panicking::PLANNED;
 use super::plans::{SimPlan, plans, types};
 use super::policy::SimPolicy;
 use super::power::{Point, Power};
 use super::receiver::{NAME, PlaceAhead, Receiver, SimSink};
+use super::recovery::Deaths;
 use super::rng::Rng;
 use super::source::agents;
 use super::tools::{self, Ledger};
+use super::troubles::Troubles;
 use super::vfs::Disk;
+use crate::panics::during;
 use engine::schema::JsonSchemas;
 use engine::{AgentFile, Engine, Models, PlanFile, SinkRules, ToolSource};
-use kernel::contracts::{Blobs, Clock, Entropy, RETENTION, Spawn, Store};
+use kernel::contracts::{Blobs, Clock, Entropy, Spawn, Store};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
+use kernel::observe::Observer;
 use kernel::rules::ToolRules;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// More steps than a life takes; one that takes more goes round in circles.
 const STEPS_PER_LIFE: u64 = 300_000;
-/// How long a feed's reader waits when there is nothing.
-const FEED_LOOK_MS: u64 = 700;
-/// How many rows of the feed are read at once.
-const FEED_ROWS: usize = 7;
 /// How long runs may go on after the last client is done.
 const AFTERWARDS_MS: u64 = 12_000;
 /// How long a process is down between two lives.
 const DOWN_MS: i64 = 1_500;
-/// How often the last life looks whether all events are out.
-const SENT_LOOKS_MAX: u64 = 600;
+/// How long it is down before the last one of a rough seed: no session is parked for longer.
+const LONG_DOWN_MS: i64 = 60 * 60 * 1_000;
+/// How often it is looked whether all clients were answered: they wait for minutes at most.
+const BUSY_LOOKS_MAX: u64 = 1_200;
+const BUSY_LOOK_MS: u64 = 500;
 /// Which of the seed's streams is the sink's.
 const SINK_STREAM: u64 = 8;
-/// What may be the largest value that is not a blob: the usual, or so little that most are blobs.
-const INLINE_BYTES: [Option<usize>; 5] = [None, None, Some(20), Some(64), Some(256)];
+/// Which of the seed's streams decides about its limits.
+const LIMITS_STREAM: u64 = 6;
+/// In so many lives of a hundred a rough seed's process dies of a recovery, and in so many if the
+/// life before ended so: a run is given up only after several such deaths.
+const RECOVERY_DIES: (u64, u64) = (50, 80);
 
-/// Simulates one seed. A panic anywhere is a finding too.
+/// Simulates one seed. A panic that nobody planned is a finding too, also if somebody caught it.
 pub fn simulate(knobs: Knobs) -> Outcome {
     kernel::planted::plant(knobs.planted.and_then(Planted::switch));
-    match catch_unwind(AssertUnwindSafe(|| simulated(knobs))) {
-        Ok(outcome) => outcome,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Outcome {
-                knobs,
-                steps: 0,
-                trace: 0,
-                runs: 0,
-                events: (0, 0),
-                coverage: Coverage::default(),
-                wrong: vec![format!("panic: {}", text.unwrap_or("without words"))],
-            }
+    let (outcome, heard) = during(|| simulated(knobs));
+    let is_planned = |heard: &String| heard.contains(PLANNED);
+    match outcome {
+        Some(mut outcome) => {
+            let found = heard.into_iter().filter(|heard| !is_planned(heard));
+            outcome.wrong.extend(found.map(|heard| format!("panic: {heard}")));
+            outcome
         }
+        None => Outcome {
+            knobs,
+            steps: 0,
+            trace: 0,
+            runs: 0,
+            events: (0, 0),
+            coverage: Coverage::default(),
+            wrong: heard.into_iter().map(|heard| format!("panic: {heard}")).collect(),
+        },
     }
 }
 
@@ -90,6 +100,8 @@ fn simulated(knobs: Knobs) -> Outcome {
     machine.coverage.count(Seen::BlobRead, machine.shelf.read());
     machine.coverage.count(Seen::BlobCut, machine.shelf.met());
     machine.coverage.count(Seen::BlobSwept, machine.shelf.sweeps());
+    machine.coverage.count(Seen::DriverPanicked, machine.troubles.panics.in_drivers());
+    machine.coverage.count(Seen::Parked, machine.troubles.damage.parked());
     Outcome {
         knobs,
         steps: machine.executor.steps(),
@@ -111,7 +123,12 @@ struct Machine {
     executor: Executor,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    /// The seed's limits, and those of this life.
+    usual: Limits,
     limits: Arc<Limits>,
+    troubles: Arc<Troubles>,
+    /// How many lives there were.
+    lives: u64,
     ledger: Arc<Ledger>,
     policy: Arc<SimPolicy>,
     /// Whether models are well, and quick.
@@ -149,11 +166,17 @@ impl Machine {
         let realm = caller().realm;
         let receiver =
             knobs.sink.then(|| Arc::new(Receiver::new(Rng::stream(knobs.seed, SINK_STREAM))));
-        let limits = limits(&mut Rng::stream(knobs.seed, 6));
-        let limits = match &receiver {
-            Some(receiver) => receiver.limits(limits),
-            None => limits,
-        };
+        let mut rng = Rng::stream(knobs.seed, LIMITS_STREAM);
+        let mut usual = of_seed(&mut rng);
+        if let Some(receiver) = &receiver {
+            usual = receiver.limits(usual);
+        }
+        if knobs.rough {
+            usual = of_rough_seed(usual, &mut rng);
+        }
+        let troubles = Arc::new(Troubles::new(knobs.seed, knobs.rough, &power, &clock));
+        let whims = &mut Rng::stream(knobs.seed, 7);
+        let policy = SimPolicy::new(whims, clock.clone(), troubles.panics.clone());
         let plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1), knobs.talks);
         let mut kinds = BTreeMap::new();
         for plan in &plans {
@@ -168,9 +191,12 @@ impl Machine {
             power,
             entropy: Arc::new(SimEntropy::new(Rng::stream(knobs.seed, 4))),
             executor,
-            limits: Arc::new(limits),
+            limits: Arc::new(usual.clone()),
+            usual,
+            troubles,
+            lives: 0,
             ledger: Arc::default(),
-            policy: Arc::new(SimPolicy::new(&mut Rng::stream(knobs.seed, 7), clock.clone())),
+            policy: Arc::new(policy),
             clock,
             models_calm: Arc::default(),
             oracle: Arc::default(),
@@ -189,11 +215,14 @@ impl Machine {
         let death = if last { None } else { Some(self.death()) };
         self.power.switch_on(death);
         if last {
-            self.ledger.calm_down();
-            self.policy.calm_down();
-            self.receiver.iter().for_each(|receiver| receiver.calm_down());
-            self.models_calm.store(true, Ordering::SeqCst);
+            self.calm_down();
         }
+        self.troubles.damage.heal();
+        if self.knobs.rough && self.lives > 0 {
+            self.limits = Arc::new(redrawn(&self.usual, &mut self.rng));
+            self.coverage.count(Seen::LimitsLowered, u64::from(!admit_plans(&self.limits)));
+        }
+        self.lives += 1;
         match self.start(folder) {
             Ok(process) => self.work(process, last),
             // The power may go while the store is being opened.
@@ -204,7 +233,18 @@ impl Machine {
         self.died_at = self.power.cut();
         self.executor.drop_tasks();
         self.crash();
-        self.executor.pass(DOWN_MS);
+        let is_next_last = self.lives == self.knobs.crashes;
+        let long = self.knobs.rough && is_next_last;
+        self.executor.pass(if long { LONG_DOWN_MS } else { DOWN_MS });
+    }
+
+    /// From now on nothing goes wrong any more.
+    fn calm_down(&self) {
+        self.ledger.calm_down();
+        self.policy.calm_down();
+        self.receiver.iter().for_each(|receiver| receiver.calm_down());
+        self.models_calm.store(true, Ordering::SeqCst);
+        self.troubles.panics.calm_down();
     }
 
     /// Leaves of the files what a power cut leaves, and looks at what must be there.
@@ -224,7 +264,11 @@ impl Machine {
 
     /// Where the process will die, if it gets that far.
     fn death(&mut self) -> (Point, u64) {
-        let point = self.rng.pick(&Point::ALL).copied().unwrap_or(Point::Step);
+        let point = self.rng.pick(&Point::usual()).copied().unwrap_or(Point::Step);
+        let (first, again) = RECOVERY_DIES;
+        let chance = if self.died_at == Some(Point::Stretch) { again } else { first };
+        let recovers = self.knobs.rough && self.lives > 0 && self.rng.chance(chance);
+        let point = if recovers { Point::Stretch } else { point };
         let most = match point {
             Point::Step => 1_500,
             Point::DiskWrite => 400,
@@ -232,6 +276,7 @@ impl Machine {
             Point::BeforeSend | Point::BeforeEffect | Point::AfterEffect | Point::BeforeAnswer => {
                 40
             }
+            Point::Stretch => 2,
         };
         (point, 1 + self.rng.below(most))
     }
@@ -258,7 +303,9 @@ impl Machine {
             planted: self.knobs.planted,
             fed: AtomicU64::new(0),
             archive: self.archive.clone(),
+            damage: self.troubles.damage.clone(),
         });
+        self.troubles.marks.begin_process();
         let blobs = opened.blobs;
         let engine = Engine::start(engine::Parts {
             store: store.clone(),
@@ -276,10 +323,10 @@ impl Machine {
             rules: ToolRules::default(),
             awaited: Vec::new(),
             models: self.models(),
-            observers: Vec::new(),
+            observers: self.observers(),
             policy: self.policy.clone(),
             schemas: Arc::new(JsonSchemas::default()),
-            marks: opened.marks,
+            marks: self.troubles.marks.clone(),
             clock: self.clock.clone(),
             zones: Arc::new(engine::Utc),
             entropy: self.entropy.clone(),
@@ -296,8 +343,14 @@ impl Machine {
             rng: self.whims.clone(),
             oracle: self.oracle.clone(),
             busy: AtomicU64::new(0),
+            troubles: self.troubles.clone(),
         });
         Ok(Process { clients, store, blobs })
+    }
+
+    fn observers(&self) -> Vec<Arc<dyn Observer>> {
+        let panics: Arc<dyn Observer> = self.troubles.panics.clone();
+        if self.knobs.rough { vec![panics] } else { Vec::new() }
     }
 
     fn around_tools(&self) -> tools::Around {
@@ -307,6 +360,7 @@ impl Machine {
             clock: self.clock.clone(),
             power: self.power.clone(),
             rng: self.whims.clone(),
+            panics: self.troubles.panics.clone(),
         }
     }
 
@@ -320,6 +374,7 @@ impl Machine {
             power: self.power.clone(),
             rng: self.whims.clone(),
             calm: self.models_calm.clone(),
+            panics: self.troubles.panics.clone(),
         })
     }
 
@@ -340,10 +395,11 @@ impl Machine {
             default_id: PlanId::from(plan.id.as_str()),
         };
         let files = self.plans.iter().map(file).collect();
-        engine
-            .load_plans(&realm, files)
-            .map_err(|mistakes| format!("the plans do not load: {mistakes:?}"))?;
-        Ok(())
+        match (engine.load_plans(&realm, files), admit_plans(&self.limits)) {
+            (Ok(_), true) | (Err(_), false) => Ok(()),
+            (Err(mistakes), true) => Err(format!("the plans do not load: {mistakes:?}")),
+            (Ok(_), false) => Err("plans are admitted that no limit allows".to_owned()),
+        }
     }
 
     /// Lets events go out, if they do.
@@ -365,10 +421,16 @@ impl Machine {
             blobs: blobs.as_ref(),
             inline_bytes_max: self.limits.context_inline_bytes_max,
             archive: &self.archive,
+            deaths: Deaths {
+                marks: &self.troubles.marks,
+                panics: self.troubles.panics.in_drivers(),
+                attempts_max: self.limits.recover_attempts_max,
+            },
         };
         let met = Mutex::new(Vec::new());
         let main = async {
             let found = clients.sessions().await;
+            let harmed_ms = self.troubles.harm(&found);
             *locked(&met) = found;
             self.send(&clients).await;
             clients.engine.keep_recovering();
@@ -381,9 +443,10 @@ impl Machine {
             if last {
                 return judge(&clients, &store, &truth, self.receiver.as_deref()).await;
             }
-            while clients.busy.load(Ordering::SeqCst) > 0 {
-                clients.sleep(500).await;
+            if let Some(ms) = harmed_ms {
+                self.executor.spawn(Box::pin(heal(clients.clone(), ms)));
             }
+            wait_for_all(&clients).await;
             clients.sleep(AFTERWARDS_MS).await;
         };
         let ended = self.executor.run_until(main, STEPS_PER_LIFE);
@@ -405,72 +468,20 @@ impl Machine {
     }
 }
 
-/// The limits of a seed.
-fn limits(rng: &mut Rng) -> Limits {
-    let usual = Limits::default();
-    let inline_bytes = rng.pick(&INLINE_BYTES).copied().flatten();
-    Limits {
-        call_timeout_ms: 5_000,
-        recover_interval_ms: 2_000,
-        snapshot_floor_bytes: 4_096,
-        context_inline_bytes_max: inline_bytes.unwrap_or(usual.context_inline_bytes_max),
-        // Longer than any put waits for its append, and short enough to be over in a life.
-        blob_grace_ms: 20_000,
-        ..usual
-    }
+/// What cannot be read can be read again after a while.
+async fn heal(clients: Arc<Clients>, ms: u64) {
+    clients.sleep(ms).await;
+    clients.troubles.damage.heal();
 }
 
-/// Follows the feed for as long as the process lives.
-async fn follow(clients: Arc<Clients>, store: Arc<dyn Store>) {
-    let realm = caller().realm;
-    loop {
-        let after = locked(&clients.oracle).cursor();
-        let rows = store.feed(&realm, after, FEED_ROWS).await;
-        // After the rows: what was not there to be read any more is known to be gone by now.
-        let gone = store.consumer(&realm, RETENTION).await;
-        match (rows, gone) {
-            (_, Ok(gone)) if gone > after => locked(&clients.oracle).missed(gone),
-            (Ok(rows), Ok(_)) if !rows.is_empty() => locked(&clients.oracle).feed(&rows),
-            _ => clients.sleep(FEED_LOOK_MS).await,
+/// Waits until every client was answered; nobody may wait for ever.
+async fn wait_for_all(clients: &Clients) {
+    let busy = || clients.busy.load(Ordering::SeqCst);
+    for _ in 0..BUSY_LOOKS_MAX {
+        if busy() == 0 {
+            return;
         }
+        clients.sleep(BUSY_LOOK_MS).await;
     }
-}
-
-/// How many of its last events are told of a session that does not end.
-const LAST_EVENTS: u64 = 12;
-
-/// Brings everything to an end and judges it.
-async fn judge(
-    clients: &Clients,
-    store: &Arc<dyn Store>,
-    truth: &Truth<'_>,
-    receiver: Option<&Receiver>,
-) {
-    for row in clients.bring_to_an_end().await {
-        // Without a place if that one is not kept any more.
-        let last = match store.events(&row.key, row.seq.saturating_sub(LAST_EVENTS), 100).await {
-            Err(_) => store.events(&row.key, 0, 100).await,
-            last => last,
-        };
-        let last: Vec<String> =
-            last.unwrap_or_default().into_iter().map(|(_, text)| text).collect();
-        let (name, status, last) = (&row.key.id, row.status.name(), last.join("\n      "));
-        let what = format!("session {name} does not end: {status}\n      {last}");
-        locked(&clients.oracle).accuse(what);
-    }
-    // The feed is a moment behind.
-    clients.sleep(20 * FEED_LOOK_MS).await;
-    let sessions = clients.sessions().await;
-    if let Some(receiver) = receiver {
-        clients.wait_until_sent(SENT_LOOKS_MAX).await;
-        let judged = receiver.judge(store.as_ref(), &sessions, truth.archive).await;
-        let wrong = judged.unwrap_or_else(|error| vec![format!("no journal: {error}")]);
-        wrong.into_iter().for_each(|wrong| locked(&clients.oracle).accuse(wrong));
-    }
-    let mut oracle = std::mem::take(&mut *locked(&clients.oracle));
-    let judged = oracle.judge(store.as_ref(), &caller().realm, &sessions, truth).await;
-    if let Err(error) = judged {
-        oracle.accuse(format!("the store cannot be read: {error}"));
-    }
-    *locked(&clients.oracle) = oracle;
+    locked(&clients.oracle).accuse(format!("{} clients were never answered", busy()));
 }

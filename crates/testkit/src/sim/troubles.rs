@@ -1,0 +1,65 @@
+//! What a rough seed adds: panics, marks of deaths, sessions that cannot be read. All of it is
+//! outside the process and survives its crashes.
+
+use super::damage::{Damage, Harm};
+use super::marks::Marks;
+use super::panicking::Panics;
+use super::power::Power;
+use super::rng::Rng;
+use kernel::contracts::Clock;
+use kernel::projection::SessionRow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Which of the seed's streams are the troubles'.
+const PANICS_STREAM: u64 = 9;
+const HARM_STREAM: u64 = 10;
+/// In so many lives of a hundred something cannot be read.
+const HARMS: u64 = 60;
+/// How long it stays so, at least and at most.
+const HARM_MS: (u64, u64) = (2_000, 30_000);
+
+/// The troubles of one machine.
+pub struct Troubles {
+    /// Whether the seed is a rough one.
+    pub rough: bool,
+    /// Who panics.
+    pub panics: Arc<Panics>,
+    /// What processes died of.
+    pub marks: Arc<Marks>,
+    /// What cannot be read.
+    pub damage: Arc<Damage>,
+    rng: Mutex<Rng>,
+}
+
+impl Troubles {
+    /// The troubles of a seed; those that are not rough have marks alone.
+    pub fn new(seed: u64, rough: bool, power: &Arc<Power>, clock: &Arc<dyn Clock>) -> Self {
+        let rng = Rng::stream(seed, PANICS_STREAM);
+        Self {
+            rough,
+            panics: Arc::new(Panics::new(rng, rough, power.clone())),
+            marks: Arc::new(Marks::new(power.clone(), clock.clone())),
+            damage: Arc::default(),
+            rng: Mutex::new(Rng::stream(seed, HARM_STREAM)),
+        }
+    }
+
+    /// Makes something of these sessions unreadable, in some lives of a rough seed; for how many
+    /// milliseconds.
+    pub fn harm(&self, rows: &[SessionRow]) -> Option<u64> {
+        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.rough || !rng.chance(HARMS) {
+            return None;
+        }
+        let active = |row: &&SessionRow| row.run.is_some() && !row.status.is_over();
+        let active: Vec<&SessionRow> = rows.iter().filter(active).collect();
+        let row = rng.pick(&active).copied()?;
+        let harm = match (&row.plan, rng.chance(40)) {
+            (Some(plan), true) => Harm::Plan(plan.clone()),
+            _ => Harm::Journal(row.key.clone()),
+        };
+        self.damage.harm(harm);
+        let (least, most) = HARM_MS;
+        Some(least + rng.below(most - least))
+    }
+}

@@ -1,0 +1,29 @@
+//! Values as the judge reads them, with their blobs opened.
+
+use super::journal::Started;
+use kernel::contracts::Blobs;
+use kernel::datum::Held;
+use kernel::ids::{ContentHash, RealmId};
+use serde_json::Value;
+
+/// What a run was given; none if its blob cannot be read.
+pub async fn input_of(started: &Started, realm: &RealmId, blobs: &dyn Blobs) -> Option<Value> {
+    match &started.input.held {
+        Held::Blob(blob) => {
+            let bytes = blobs.get(realm, &blob.hash).await.ok()??;
+            serde_json::from_slice(&bytes).ok()
+        }
+        Held::Value(_) | Held::Object(_) | Held::Array(_) => Some(started.input.to_value()),
+    }
+}
+
+/// A value as a person wants to read it: with its blob opened, if it is one.
+pub async fn opened(value: &Value, realm: &RealmId, blobs: &dyn Blobs) -> Value {
+    let Some(hash) = value.as_str().and_then(|text| text.strip_prefix("blob://")) else {
+        return value.clone();
+    };
+    match blobs.get(realm, &ContentHash::from(hash)).await {
+        Ok(Some(bytes)) => serde_json::from_slice(&bytes).unwrap_or_else(|_| value.clone()),
+        Ok(None) | Err(_) => value.clone(),
+    }
+}
