@@ -305,18 +305,34 @@ impl<'a> Load<'a> {
 
     /// One client: orders and replies, from start to start, until it is told to stop.
     pub fn work(&self, mut rng: Rng) {
+        self.keep_at(|client| {
+            self.act(client, &mut rng)?;
+            Ok(Duration::from_micros(rng.below(PAUSE_US_MAX)))
+        });
+    }
+
+    /// Does this again and again, from start to start, until clients shall end. It gives the pause
+    /// before the next time.
+    pub fn keep_at(&self, mut act: impl FnMut(&mut Client) -> Result<Duration, NoAnswer>) {
         let mut seen = 0;
         while let Some((start, address)) = self.beacon.after(seen) {
             seen = start;
             let mut client = Client::new(address);
             while !self.beacon.is_stopped() {
-                if let Err(error) = self.act(&mut client, &mut rng) {
-                    self.judge(&error, address);
-                    break;
+                match act(&mut client) {
+                    Ok(pause) => thread::sleep(pause),
+                    Err(error) => {
+                        self.judge(&error, address);
+                        break;
+                    }
                 }
-                thread::sleep(Duration::from_micros(rng.below(PAUSE_US_MAX)));
             }
         }
+    }
+
+    /// Something went against the rules.
+    pub fn fault(&self, fault: String) {
+        self.book().fault(fault);
     }
 
     /// Answers an open question or approval, and writes down what came of it.
@@ -342,6 +358,11 @@ impl<'a> Load<'a> {
             }
             // Nobody else replies, so it can only be our own reply, sent before a kill.
             409 if again && covers(&answer.json()["decision"]["reply"], reply) => {
+                book.replies.insert(ask.id.clone(), reply.clone());
+            }
+            // It was accepted before a kill, and its run has ended and was removed since: a run that
+            // still waits for a reply is never removed.
+            404 if again => {
                 book.replies.insert(ask.id.clone(), reply.clone());
             }
             429 | 503 => {

@@ -147,6 +147,11 @@ impl WebhookReceiver {
         self.desk.state().taken.clone()
     }
 
+    /// The same without the first so many.
+    pub fn taken_after(&self, seen: usize) -> Vec<Taken> {
+        self.desk.state().taken.get(seen..).unwrap_or_default().to_vec()
+    }
+
     /// What was wrong with requests: signatures, headers, bodies.
     pub fn faults(&self) -> Vec<String> {
         self.desk.state().faults.clone()

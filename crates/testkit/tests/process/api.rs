@@ -21,9 +21,26 @@ pub(crate) fn run(client: &mut Client, id: &str) -> Run {
     read(&get(client, &format!("/api/v1/runs/{id}"))["run"])
 }
 
-/// An ask that must be there.
-pub(crate) fn ask(client: &mut Client, id: &str) -> Ask {
-    read(&get(client, &format!("/api/v1/asks/{id}")))
+/// A run, unless it was removed.
+pub(crate) fn find_run(client: &mut Client, id: &str) -> Option<Run> {
+    find(client, &format!("/api/v1/runs/{id}")).map(|body| read(&body["run"]))
+}
+
+/// An ask, unless it was removed.
+pub(crate) fn find_ask(client: &mut Client, id: &str) -> Option<Ask> {
+    find(client, &format!("/api/v1/asks/{id}")).map(|body| read(&body))
+}
+
+/// The body of a GET that must answer 200 or 404.
+fn find(client: &mut Client, path: &str) -> Option<Value> {
+    let answer = client.get(path).unwrap_or_else(|error| panic!("GET {path}: {error}"));
+    match answer.status {
+        404 => None,
+        status => {
+            assert_eq!(status, 200, "GET {path}: {}", answer.body);
+            Some(answer.json())
+        }
+    }
 }
 
 /// Open asks, of one session if a key is given.

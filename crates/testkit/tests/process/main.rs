@@ -16,9 +16,9 @@ mod streams;
 mod paused;
 mod hostile;
 mod connections;
+mod events_out;
 mod kill;
 mod backup;
-mod events_out;
 mod children;
 mod readme;
 

@@ -17,7 +17,7 @@ use testkit::http::Client;
 use testkit::webhook::{WebhookReceiver, place_of};
 
 /// The base64 of 32 bytes.
-const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 /// What was the secret until a while ago: both sign.
 const OLD_SECRET: &str = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 /// How long everything may take to be out.
@@ -109,11 +109,11 @@ impl Drop for Site {
 }
 
 /// Events that arrived somewhere, in the order in which they did.
-struct Events {
-    place: &'static str,
-    all: Vec<Value>,
+pub(crate) struct Events {
+    pub(crate) place: &'static str,
+    pub(crate) all: Vec<Value>,
     /// Lines that are no event: a kill may break one off, and its event comes again.
-    broken: usize,
+    pub(crate) broken: usize,
 }
 
 impl Events {
@@ -136,7 +136,7 @@ impl Events {
 
     /// Whatever came twice was the same, nothing came under two ids, and what came for the first
     /// time came in the order of its session.
-    fn check(&self) {
+    pub(crate) fn check(&self) {
         let mut first: BTreeMap<&str, &Value> = BTreeMap::new();
         let mut last: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for event in &self.all {
@@ -188,7 +188,12 @@ fn sink(client: &mut Client, name: &str) -> Value {
 
 /// Waits until both sinks have taken all that there is.
 fn wait_until_out(client: &mut Client) {
-    for name in ["lines", "hook"] {
+    wait_for_sinks(client, &["lines", "hook"]);
+}
+
+/// Waits until these sinks have taken all that there is.
+pub(crate) fn wait_for_sinks(client: &mut Client, names: &[&str]) {
+    for name in names {
         wait_for(&format!("`{name}` to have taken everything"), OUT_LIMIT, || {
             let sink = sink(client, name);
             (sink["lag"] == 0 && sink["retrying"] == 0).then_some(())

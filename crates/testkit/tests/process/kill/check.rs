@@ -1,8 +1,10 @@
 //! What must hold after every restart, and what must hold at the end.
 
 use super::effects::Effects;
-use super::plans;
+use super::plans::{self, Plan, Written};
 use super::settle::Settled;
+use super::talk::Talks;
+use super::told::{Ending, Told};
 use crate::api;
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,58 +23,95 @@ struct Session {
 }
 
 /// Looks whether some of what was acknowledged is still there, above all of the newest.
-pub(super) fn spots(client: &mut Client, load: &Load<'_>, rng: &mut Rng) {
+pub(super) fn spots(client: &mut Client, load: &Load<'_>, told: &mut Told<'_>, rng: &mut Rng) {
     let (runs, replies) = chosen(&load.book(), rng);
     for seen in &runs {
-        kept_run(client, seen);
+        kept_run(client, seen, told);
     }
     for (ask, reply) in &replies {
-        kept_reply(client, ask, reply);
+        kept_reply(client, ask, reply, told);
     }
 }
 
+/// What is known from outside the server.
+pub(super) struct Facts<'a> {
+    pub(super) book: &'a Book,
+    pub(super) effects: &'a Effects,
+    pub(super) settled: &'a Settled,
+    pub(super) talks: &'a Talks,
+}
+
 /// Looks at everything: acknowledged or not, every run there is must be over, and exactly what it
-/// says it did must have happened.
-pub(super) fn everything(client: &mut Client, book: &Book, effects: &Effects, settled: &Settled) {
+/// says it did must have happened. Of what was removed the sink knows the end.
+pub(super) fn everything(client: &mut Client, facts: &Facts<'_>, told: &mut Told<'_>) {
+    let Facts { book, effects, settled, talks } = facts;
     assert!(book.faults.is_empty(), "the load saw faults:\n{}", book.faults.join("\n"));
+    told.check();
     for seen in &book.runs {
-        kept_run(client, seen);
+        kept_run(client, seen, told);
+        assert!(told.began(&seen.id), "the sink was not told that {seen:?} began");
     }
     let mut replies = BTreeMap::new();
     for (ask, reply) in &book.replies {
-        let session = kept_reply(client, ask, reply);
+        let session = kept_reply(client, ask, reply, told);
+        assert!(told.decided(ask).is_some(), "the sink was not told of the reply to {ask}");
         // A call that is tried again is asked about again: a no ends the run, so it was the last.
         let is_last = !rejects(replies.get(&session));
         if reply.get("action").is_none() && is_last {
             replies.insert(session, reply.clone());
         }
     }
-    let sessions: Vec<Session> = api::all(client, "/api/v1/sessions?space=session");
+    let outside = Outside { book, effects, replies: &replies };
+    let mut sessions: Vec<Session> = api::all(client, "/api/v1/sessions?space=session");
+    sessions.retain(|session| session.key.starts_with(plans::PREFIX));
     for session in &sessions {
-        let reply = replies.get(&session.key);
-        ended(client, session, &Outside { book, effects, reply });
+        ended(client, session, &outside, told);
     }
     let known: BTreeSet<&str> = sessions.iter().map(|session| session.key.as_str()).collect();
     assert_eq!(known.len(), sessions.len(), "a session is listed twice");
+    let endings = told.endings();
+    for (key, plan) in book.orders.iter().filter(|(key, _)| !known.contains(key.as_str())) {
+        removed(key, plans::named(plan), endings.get(key), &outside);
+    }
     for run in effects.by_run.keys() {
-        assert!(known.contains(run.as_str()), "session `{run}` wrote, and is not there");
+        let is_ours = book.orders.contains_key(run) || talks.told_to_note(run);
+        assert!(is_ours, "`{run}` wrote, and nobody ordered it");
     }
-    for seen in &book.runs {
-        assert!(known.contains(seen.session.as_str()), "{seen:?} is in no list");
-    }
+    talks.check(client, effects, told);
     let is_asked = |call: &&String| settled.unknown.contains_key(*call);
     let unasked: Vec<&String> = effects.unheard.iter().filter(|call| !is_asked(call)).collect();
     assert!(unasked.is_empty(), "unknown outcomes that nobody was asked about: {unasked:?}");
 }
 
-/// What is known of a session from outside the server.
+/// What is known of sessions from outside the server.
 struct Outside<'a> {
     book: &'a Book,
     effects: &'a Effects,
-    reply: Option<&'a Value>,
+    /// The last reply to each session.
+    replies: &'a BTreeMap<String, Value>,
 }
 
-fn ended(client: &mut Client, session: &Session, outside: &Outside<'_>) {
+impl Outside<'_> {
+    fn writes(&self, key: &str) -> BTreeMap<String, Written> {
+        self.effects.by_run.get(key).cloned().unwrap_or_default()
+    }
+
+    /// What a completed run of this plan must have written, and must have answered.
+    fn completed(&self, key: &str, plan: &Plan) -> Value {
+        let writes = self.writes(key);
+        let steps: BTreeSet<&str> = writes.keys().map(String::as_str).collect();
+        let expected: BTreeSet<&str> = plan.writes.iter().copied().collect();
+        assert_eq!(steps, expected, "what `{key}` wrote");
+        let reply = self.replies.get(key);
+        if let Some(word) = reply.and_then(|reply| reply.get("answer")) {
+            let written = writes.get("write").map(|written| written.word.as_str());
+            assert_eq!(written, word.as_str(), "what `{key}` wrote is not what was replied");
+        }
+        Value::String(plans::answer(plan, key, &writes))
+    }
+}
+
+fn ended(client: &mut Client, session: &Session, outside: &Outside<'_>, told: &mut Told<'_>) {
     let key = &session.key;
     let Some(plan) = outside.book.orders.get(key) else {
         panic!("nobody ordered {session:?}");
@@ -82,23 +121,36 @@ fn ended(client: &mut Client, session: &Session, outside: &Outside<'_>) {
         panic!("{session:?} was made for a run, and has none");
     };
     let run = api::run(client, run);
-    let none = BTreeMap::new();
-    let writes = outside.effects.by_run.get(key).unwrap_or(&none);
-    if rejects(outside.reply) {
+    let ending = told.ended(&run.id).map(|ending| ending.how);
+    assert_eq!(ending.as_deref(), Some(run.status.as_str()), "what the sink was told of {run:?}");
+    if rejects(outside.replies.get(key)) {
         let name = run.last_error.as_ref().map_or(&Value::Null, |error| &error["name"]);
         assert_eq!((run.status.as_str(), name.as_str()), ("failed", Some("Rejected")), "{run:?}");
+        let writes = outside.writes(key);
         assert!(writes.is_empty(), "a rejected call was sent: {run:?}, {writes:?}");
         return;
     }
     assert_eq!(run.status, "completed", "{run:?}");
-    let steps: BTreeSet<&str> = writes.keys().map(String::as_str).collect();
-    let expected: BTreeSet<&str> = plan.writes.iter().copied().collect();
-    assert_eq!(steps, expected, "what {run:?} wrote");
-    let answer = plans::answer(plan, key, writes);
-    assert_eq!(run.answer, Some(Value::String(answer)), "{run:?}");
-    if let Some(word) = outside.reply.and_then(|reply| reply.get("answer")) {
-        let written = writes.get("write").map(|written| written.word.as_str());
-        assert_eq!(written, word.as_str(), "what {run:?} wrote is not what was replied");
+    assert_eq!(run.answer, Some(outside.completed(key, plan)), "{run:?}");
+}
+
+/// A session that is not there: it was removed after its run had ended, or it never began.
+fn removed(key: &str, plan: &Plan, ending: Option<&Ending>, outside: &Outside<'_>) {
+    let seen: Vec<&SeenRun> = outside.book.runs.iter().filter(|seen| seen.session == key).collect();
+    let writes = outside.writes(key);
+    let Some(ending) = ending else {
+        assert!(seen.is_empty() && writes.is_empty(), "`{key}` is not there: {seen:?}, {writes:?}");
+        return;
+    };
+    if rejects(outside.replies.get(key)) {
+        assert_eq!(ending.how, "failed", "`{key}` was rejected");
+        assert!(writes.is_empty(), "a rejected call was sent: `{key}`, {writes:?}");
+        return;
+    }
+    assert_eq!(ending.how, "completed", "`{key}`");
+    let answer = outside.completed(key, plan);
+    for told in seen.iter().filter_map(|seen| seen.answer.as_ref()) {
+        assert_eq!(*told, answer, "what was acknowledged of `{key}`");
     }
 }
 
@@ -107,18 +159,26 @@ fn rejects(reply: Option<&Value>) -> bool {
     decision.and_then(Value::as_bool) == Some(false)
 }
 
-/// An acknowledged run is there, and what was told of it is still so.
-fn kept_run(client: &mut Client, seen: &SeenRun) {
-    let run = api::run(client, &seen.id);
+/// An acknowledged run is there, and what was told of it is still so; or it is over and removed.
+fn kept_run(client: &mut Client, seen: &SeenRun, told: &mut Told<'_>) {
+    let Some(run) = api::find_run(client, &seen.id) else {
+        let ending = told.ended(&seen.id);
+        assert!(ending.is_some(), "{seen:?} was acknowledged, and is gone before its end");
+        return;
+    };
     if seen.answer.is_some() {
         let now = (run.status.as_str(), &run.answer);
         assert_eq!(now, ("completed", &seen.answer), "{seen:?} was acknowledged; now {run:?}");
     }
 }
 
-/// An acknowledged reply is the decision of its ask; the key of the session that asked.
-fn kept_reply(client: &mut Client, ask: &str, reply: &Value) -> String {
-    let ask = api::ask(client, ask);
+/// An acknowledged reply is the decision of its ask, unless that was removed; the key of the
+/// session that asked.
+fn kept_reply(client: &mut Client, id: &str, reply: &Value, told: &mut Told<'_>) -> String {
+    let Some(ask) = api::find_ask(client, id) else {
+        let decided = told.decided(id);
+        return decided.unwrap_or_else(|| panic!("{reply} was acknowledged, and `{id}` is gone"));
+    };
     let kept = ask.decision.as_ref().is_some_and(|decision| covers(&decision.reply, reply));
     assert!(kept && ask.status == "decided", "{reply} was acknowledged; now {ask:?}");
     ask.session.key

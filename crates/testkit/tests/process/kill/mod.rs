@@ -1,16 +1,23 @@
 //! The real server under load, killed at random moments and started again on the same data. The
 //! oracle is the receiver: a process that is never killed and forgets nothing.
 //!
-//! Nothing acknowledged may be lost (runs, answers, replies), no write may happen twice, and every
-//! write whose outcome nobody can know must be asked about. `WAYPOST_KILLS` asks for more kills,
-//! `WAYPOST_SEED` for the choices of an earlier run.
+//! Nothing acknowledged may be lost (runs, answers, replies, what an agent was told), no write may
+//! happen twice, and every write whose outcome nobody can know must be asked about. What retention
+//! removes meanwhile is over, and the sink knows its end. No run is given up because of the kills.
+//! `WAYPOST_KILLS` asks for more kills, `WAYPOST_SEED` for the choices of an earlier run.
 
 mod plans;
 mod effects;
+mod told;
+mod talk;
 mod settle;
 mod check;
 
 use self::effects::Effects;
+use self::talk::Talks;
+use self::told::Told;
+use crate::events_out::{SECRET, wait_for_sinks};
+use std::fs;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,9 +25,13 @@ use tempfile::TempDir;
 use testkit::harness::{Project, Server, StartOptions};
 use testkit::kill::{Beacon, Load, Rng};
 use testkit::receiver::{Mark, Receiver};
+use testkit::webhook::WebhookReceiver;
 
 const KILLS_MIN: u64 = 50;
 const CLIENTS: u64 = 8;
+/// How many of the others talk to an agent.
+const TALKERS: u64 = 2;
+const SINK: &str = "hook";
 
 #[test]
 fn a_killed_server_loses_nothing_and_repeats_nothing() {
@@ -29,26 +40,37 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
     let seed = number_in("WAYPOST_SEED").unwrap_or_else(seed_of_the_moment);
     crate::tell(&format!("kill test: {kills} kills, WAYPOST_SEED={seed}"));
     let site = Site::build();
-    let load = Load::new(&plans::order);
+    let (load, talks) = (Load::new(&plans::order), Talks::default());
+    let mut told = Told::new(&site.hook);
     let last = thread::scope(|scope| {
+        let (load, talks) = (&load, &talks);
         for client in 1..=CLIENTS {
-            let load = &load;
             scope.spawn(move || load.work(Rng::new(seed.wrapping_add(client))));
         }
+        for talker in 1..=TALKERS {
+            scope.spawn(move || talks.talk(load, talker));
+        }
+        scope.spawn(move || talks.line(load));
+        scope.spawn(move || talks.remove(load));
         let _stop = StopAtEnd(&load.beacon);
-        kill_again_and_again(&site, &load, Rng::new(seed), kills)
+        kill_again_and_again(&site, load, &mut told, Kills { count: kills, rng: Rng::new(seed) })
     });
     let mut server = site.start();
     server.wait_until_ready();
     let mut client = server.client();
     site.receiver.drain(last);
     let settled = settle::all(&mut client, &load, &site.receiver);
+    wait_for_sinks(&mut client, &[SINK]);
     let (book, effects) = (load.book(), Effects::read(&site.receiver));
-    check::everything(&mut client, &book, &effects, &settled);
+    let facts = check::Facts { book: &book, effects: &effects, settled: &settled, talks: &talks };
+    check::everything(&mut client, &facts, &mut told);
+    let log = site.log();
+    let parked: Vec<&str> = log.lines().filter(|line| line.contains("session parked")).collect();
+    assert_eq!(parked, Vec::<&str>::new(), "a session that can be read was parked");
     crate::tell(&format!(
         "kill test: {kills} kills, {} runs ordered, {} acknowledged, {} replies, {} requests \
          without an answer, {} put off, {} effects, {} unknown outcomes asked ({} had happened, {} \
-         certainly unheard), {} stalled runs, WAYPOST_SEED={seed}",
+         certainly unheard), {}, {} deliveries, WAYPOST_SEED={seed}",
         book.orders.len(),
         book.runs.len(),
         book.replies.len(),
@@ -58,7 +80,8 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
         settled.unknown.len(),
         settled.happened.len(),
         effects.unheard.len(),
-        settled.stalled.len(),
+        talks.figures(),
+        site.hook.taken().len(),
     ));
     // A load that no kill ever hits in the middle of something would pass and prove nothing.
     assert!(!book.runs.is_empty() && !book.replies.is_empty(), "nothing was acknowledged");
@@ -66,15 +89,20 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
 }
 
 /// Every third time the server is killed while it still recovers from the kill before.
-fn kill_again_and_again(site: &Site, load: &Load<'_>, mut rng: Rng, kills: u64) -> Mark {
+fn kill_again_and_again(
+    site: &Site,
+    load: &Load<'_>,
+    told: &mut Told<'_>,
+    Kills { count, mut rng }: Kills,
+) -> Mark {
     let mut last = site.receiver.mark();
-    for _ in 0..kills {
+    for _ in 0..count {
         let mut server = site.start();
         let moment_ms = if rng.one_in(3) {
             rng.below(60)
         } else {
             server.wait_until_ready();
-            check::spots(&mut server.client(), load, &mut rng);
+            check::spots(&mut server.client(), load, told, &mut rng);
             20 + rng.below(380)
         };
         load.beacon.publish(server.address());
@@ -83,6 +111,12 @@ fn kill_again_and_again(site: &Site, load: &Load<'_>, mut rng: Rng, kills: u64) 
         last = site.receiver.mark();
     }
     last
+}
+
+/// How often the server is killed, and at which moments.
+struct Kills {
+    count: u64,
+    rng: Rng,
 }
 
 /// The clients end with the kills, and also when a check fails: the scope waits for them.
@@ -94,9 +128,11 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// The receiver, the project and the data folder that all servers of this test share.
+/// The receivers, the project and the data folder that all servers of this test share.
 struct Site {
     receiver: Receiver,
+    /// Where the events go.
+    hook: WebhookReceiver,
     project: Project,
     data: PathBuf,
     folder: TempDir,
@@ -106,18 +142,46 @@ impl Site {
     fn build() -> Self {
         let folder = tempfile::Builder::new().prefix("waypost-kill-").tempdir().unwrap();
         let receiver = Receiver::start(folder.path());
+        let hook = WebhookReceiver::start(&[SECRET]);
         let files = plans::files(receiver.address());
         let files: Vec<(&str, &str)> =
             files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-        let project = Project::write(&folder.path().join("project"), &files, &receiver.allow());
+        let settings = format!("{}\n{}\n{}", receiver.allow(), talk::MODEL, sink(&hook.url()));
+        let project = Project::write(&folder.path().join("project"), &files, &settings);
+        let rules = talk::RULES.replace(plans::RECEIVER, &receiver.address().to_string());
+        let secret = format!("HOOK_SECRET={SECRET}\n");
+        for (path, text) in [
+            ("agents/scribe.yaml", talk::AGENT),
+            ("rules/scribe.yaml", rules.as_str()),
+            (".env", secret.as_str()),
+        ] {
+            let path = project.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
         let data = folder.path().join("data");
-        Self { receiver, project, data, folder }
+        Self { receiver, hook, project, data, folder }
+    }
+
+    /// What every server of this test logged.
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("server.log")).unwrap()
     }
 
     fn start(&self) -> Server {
         let (project, data) = (self.project.path(), self.data.as_path());
         Server::start(&StartOptions { project, data, args: &[] })
     }
+}
+
+/// The settings of the sink: nothing is given up, and nobody waits long.
+fn sink(url: &str) -> String {
+    format!(
+        "[limits]\ndelivery_backoff_ms = 20\ndelivery_backoff_ms_max = 1500\n\
+         delivery_attempts_max = 1000000\n\n\
+         [events.sinks.{SINK}]\ntype = \"webhook\"\nurl = \"{url}\"\n\
+         secret = \"${{HOOK_SECRET}}\"\n"
+    )
 }
 
 impl Drop for Site {

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use testkit::kill::{Order, Rng};
 
 /// Where the receiver's address goes in the texts below.
-const RECEIVER: &str = "RECEIVER";
-const PREFIX: &str = "kill-";
+pub(super) const RECEIVER: &str = "RECEIVER";
+/// How the keys of the sessions begin that orders make.
+pub(super) const PREFIX: &str = "kill-";
 
 /// One plan of the load.
 pub(super) struct Plan {

@@ -21,8 +21,6 @@ pub(super) struct Settled {
     pub(super) unknown: BTreeMap<String, String>,
     /// Those that had happened.
     pub(super) happened: BTreeSet<String>,
-    /// Asks of runs that were recovered too often without moving on, and were let go on.
-    pub(super) stalled: BTreeSet<String>,
 }
 
 /// Answers asks until nothing runs and nothing is asked.
@@ -67,6 +65,8 @@ pub(super) fn all(client: &mut Client, load: &Load<'_>, receiver: &Receiver) -> 
 impl Settled {
     /// What a person does about a failed step who looks into the receiver's log first.
     fn fix(&mut self, ask: &Ask, effects: &Effects) -> Value {
+        let name = ask.fault.as_ref().map_or(&Value::Null, |fault| &fault["name"]);
+        assert_ne!(name, "RecoveryGaveUp", "a healthy run was given up: {ask:?}");
         let reply = match (ask.how.as_deref(), ask.calls.as_slice()) {
             (Some("unknown"), [call]) => {
                 let before = self.unknown.insert(call.call_id.clone(), ask.id.clone());
@@ -82,10 +82,6 @@ impl Settled {
                     None => json!({"action": "retry"}),
                 }
             }
-            _ if gave_up(ask) => {
-                self.stalled.insert(ask.id.clone());
-                json!({"action": "retry"})
-            }
             // The receiver takes everything that reaches it, and it was there all the time.
             _ => panic!("a call failed that cannot fail: {ask:?}"),
         };
@@ -93,10 +89,4 @@ impl Settled {
         assert!(ask.actions.iter().any(|offered| offered == action), "no `{action}` in {ask:?}");
         reply
     }
-}
-
-/// Many kills in a row leave a run no time to move on: then a person is asked about that.
-fn gave_up(ask: &Ask) -> bool {
-    let name = ask.fault.as_ref().map_or(&Value::Null, |fault| &fault["name"]);
-    name == "RecoveryGaveUp"
 }
