@@ -9,3 +9,4 @@ pub mod corpus;
 pub mod hunt;
 pub mod post;
 pub mod answers;
+pub mod hostile;

@@ -56,10 +56,12 @@ pub enum Bad {
     Storm,
     /// Ends as soon as it is started.
     DiesAtStart,
+    /// Lists the tools of the hostile corpus, and one for each of its answers.
+    Hostile,
 }
 
 impl Bad {
-    const ALL: [(&'static str, Bad); 11] = [
+    const ALL: [(&'static str, Bad); 12] = [
         ("silent", Bad::Silent),
         ("garbage", Bad::Garbage),
         ("slow-lists", Bad::SlowLists),
@@ -71,6 +73,7 @@ impl Bad {
         ("wrong-schemas", Bad::WrongSchemas),
         ("storm", Bad::Storm),
         ("dies-at-start", Bad::DiesAtStart),
+        ("hostile", Bad::Hostile),
     ];
 
     fn named(name: &str) -> Option<Self> {

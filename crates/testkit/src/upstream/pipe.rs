@@ -67,6 +67,10 @@ impl Talk for Line {
         self.write("{\"jsonrpc\": \"2.0\", ")
     }
 
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write(&String::from_utf8_lossy(bytes))
+    }
+
     fn is_gone(&mut self) -> bool {
         // Who is gone has closed our input, and with it we end.
         false

@@ -13,6 +13,8 @@ pub(super) trait Talk {
     fn garble(&mut self, text: &str) -> io::Result<()>;
     /// The beginning of an answer and nothing more.
     fn break_off(&mut self) -> io::Result<()>;
+    /// These bytes in the place of an answer, whatever they are.
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Whether the client has gone away.
     fn is_gone(&mut self) -> bool;
 }

@@ -4,6 +4,7 @@ use super::options::Bad;
 use super::state::State;
 use super::talk::Talk;
 use super::words::{Era, INVALID_PARAMS, Request, notification, text};
+use crate::fuzz::hostile::{self, Case, Kind};
 use serde_json::{Value, json};
 use std::io;
 use std::thread;
@@ -134,6 +135,11 @@ pub(super) fn list(state: &State, request: &Request) -> Value {
         return json!({"tools": tools, "nextCursor": (page + 1).to_string()});
     }
     let mut tools: Vec<Value> = TOOLS.iter().map(listed).collect();
+    if options.is(Bad::Hostile) {
+        let listed = hostile::of(Kind::Listed);
+        tools.extend(listed.filter_map(|case| serde_json::from_slice(&case.bytes()).ok()));
+        tools.extend(hostile::of(Kind::Answered).map(|case| plain(case.name)));
+    }
     if options.is(Bad::HugeList) {
         let filler = "x".repeat(200);
         tools.extend((0..HUGE_LIST).map(|tool| {
@@ -200,6 +206,11 @@ pub(super) fn call(state: &State, request: &Request, talk: &mut dyn Talk) -> io:
     if state.options.is(Bad::Renames) && name == format!("echo_{}", state.lists()) {
         return done(request, talk, text(name));
     }
+    if state.options.is(Bad::Hostile)
+        && let Some(case) = hostile::of(Kind::Answered).find(|case| case.name == name)
+    {
+        return raw(state, request, talk, case);
+    }
     talk.answer(200, &request.error(INVALID_PARAMS, &format!("Unknown tool: {name}")))
 }
 
@@ -209,6 +220,23 @@ fn argument<'a>(request: &'a Request, name: &str) -> &'a Value {
 
 fn done(request: &Request, talk: &mut dyn Talk, result: Value) -> io::Result<()> {
     talk.answer(200, &request.result(result))
+}
+
+/// Answers with the bytes of a case. A stream stays open; any other answer ends here.
+fn raw(state: &State, request: &Request, talk: &mut dyn Talk, case: &Case) -> io::Result<()> {
+    let (mut answer, id) = (case.bytes(), request.id.to_string());
+    let place = |answer: &[u8]| {
+        answer.windows(hostile::ID.len()).position(|part| part == hostile::ID.as_bytes())
+    };
+    if let Some(at) = place(&answer) {
+        answer.splice(at..at + hostile::ID.len(), id.into_bytes());
+    }
+    talk.send(&answer)?;
+    let head = answer.get(..100).unwrap_or(&answer);
+    if String::from_utf8_lossy(head).contains("text/event-stream") {
+        return hang(state, request, talk);
+    }
+    Ok(())
 }
 
 /// Waits until the client gives up; what it then answers, nobody reads.

@@ -172,6 +172,11 @@ impl Talk for Web<'_> {
         )
     }
 
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.usable = false;
+        self.write(bytes)
+    }
+
     fn is_gone(&mut self) -> bool {
         !self.connection.is_open()
     }
