@@ -6,7 +6,9 @@
 pub mod tree;
 pub mod mangle;
 pub mod corpus;
+pub mod watch;
 pub mod hunt;
 pub mod post;
 pub mod answers;
 pub mod hostile;
+pub mod grammar;
