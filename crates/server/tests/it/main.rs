@@ -44,3 +44,4 @@ mod mcp_calls;
 mod mcp_tasks;
 mod mcp_hostile;
 mod fuzz_mcp;
+mod hostile;

@@ -27,8 +27,8 @@ pub(super) const CASES: &[Case] = &[
     schema("dependent-tower", || {
         tower(40, |next| json!({"allOf": [next], "dependentSchemas": {"a": next, "b": next}}))
     }),
-    schema("any-of-inline", || inline(12, "anyOf")),
-    schema("one-of-inline", || inline(12, "oneOf")),
+    schema("any-of-inline", || inline(10, "anyOf")),
+    schema("one-of-inline", || inline(10, "oneOf")),
     schema("wide-any-of", || {
         let ways = numbered(20_000, |at| format!("{{\"const\":{at}}},"));
         format!("{{\"anyOf\":[{ways}{{}}]}}").into()

@@ -1,0 +1,364 @@
+//! The hostile corpus at every endpoint that takes a body, and in every file of a project: each
+//! case is refused, or has the result that is documented, in time; and then the server answers as
+//! before. A new route needs a line in `DOORS`.
+
+use crate::desk::{self, DESK, desk_with};
+use crate::house::{Answer, House, read, request};
+use axum::body::Body;
+use axum::http::Method;
+use kernel::plan::mistake::Mistake;
+use serde_json::{Value, json};
+use server::config::Config;
+use server::{Checked, ToCheck, check_project, openapi, routes};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use testkit::fuzz::hostile::{Case, Kind, of};
+use testkit::fuzz::panics;
+use testkit::fuzz::watch::Watchdog;
+use tokio::runtime::Builder;
+
+/// How long one answer may take; on a busy machine one of the tries.
+const LIMIT: Duration = Duration::from_secs(2);
+const TRIES: usize = 3;
+/// After so long nothing will come any more.
+const HANGS: Duration = Duration::from_secs(60);
+/// A build for tests takes about ten times as long for each node as a server.
+const LIMITS: &str = "pointer_nodes_max = 500000";
+/// The longest text that is sent as a value: what it costs does not depend on what it says.
+const VALUE_BYTES_MAX: usize = 4_096;
+/// What stands in a path for an ask that is open.
+const ASK: &str = "ASK";
+/// An id that nothing has.
+const NO_RUN: &str = "run_00000000000000000000000000000000";
+
+/// Puts a text into a body.
+type Wrap = fn(&str) -> String;
+
+/// One endpoint.
+struct Door {
+    method: &'static str,
+    route: &'static str,
+    path: &'static str,
+    /// A body with this plan, as JSON.
+    plan: Option<Wrap>,
+    /// A body with this text as what is said to a model.
+    prompt: Option<Wrap>,
+    /// A body with this text as a value.
+    value: Option<Wrap>,
+}
+
+const fn door(method: &'static str, route: &'static str, path: &'static str) -> Door {
+    Door { method, route, path, plan: None, prompt: None, value: None }
+}
+
+impl Door {
+    const fn plan(mut self, wrap: Wrap) -> Self {
+        self.plan = Some(wrap);
+        self
+    }
+
+    const fn prompt(mut self, wrap: Wrap) -> Self {
+        self.prompt = Some(wrap);
+        self
+    }
+
+    const fn value(mut self, wrap: Wrap) -> Self {
+        self.value = Some(wrap);
+        self
+    }
+}
+
+/// Every route that takes a body, and the doors beside the table of routes.
+const DOORS: &[Door] = &[
+    door("POST", "/api/v1/runs", "/api/v1/runs")
+        .plan(|plan| format!("{{\"plan\":{plan},\"input\":{}}}", input()))
+        .value(|text| format!("{{\"planId\":{text},\"input\":{text}}}")),
+    door("POST", "/api/v1/runs/{id}/cancel", "/api/v1/runs/RUN/cancel"),
+    door("POST", "/api/v1/runs/{id}/pause", "/api/v1/runs/RUN/pause"),
+    door("POST", "/api/v1/runs/{id}/continue", "/api/v1/runs/RUN/continue"),
+    door("POST", "/api/v1/runs/{id}/retry", "/api/v1/runs/RUN/retry"),
+    door("POST", "/api/v1/sessions/prune", "/api/v1/sessions/prune")
+        .value(|text| format!("{{\"olderThanMs\":{text}}}")),
+    door("POST", "/api/v1/sessions/{id}/fork", "/api/v1/sessions/none/fork")
+        .value(|text| format!("{{\"at\":{text}}}")),
+    door(
+        "POST",
+        "/api/v1/sinks/{name}/deliveries/{event}/resend",
+        "/api/v1/sinks/none/deliveries/none/resend",
+    ),
+    door("POST", "/api/v1/sinks/{name}/resume", "/api/v1/sinks/none/resume"),
+    door("POST", "/api/v1/asks/{id}", "/api/v1/asks/ASK")
+        .value(|text| format!("{{\"action\":{text},\"content\":{text},\"answer\":{text}}}")),
+    door("PUT", "/api/v1/plans/{id}", "/api/v1/plans/hostile%2Fcase").plan(str::to_owned),
+    door("POST", "/api/v1/plans/validate", "/api/v1/plans/validate").plan(str::to_owned),
+    door("PUT", "/api/v1/agents/{refName}", "/api/v1/agents/hostile").prompt(|text| {
+        format!("{{\"llmConfigRef\":\"none\",\"promptSteps\":[{{\"content\":{text}}}]}}")
+    }),
+    door("POST", "/api/v1/pipelines/{name}/cases", "/api/v1/pipelines/desk/cases"),
+    door("POST", "/api/v1/tools/{name}/call", "/api/v1/tools/math%3A%3Aadd/call")
+        .value(|text| format!("{{\"arguments\":{{\"a\":{text},\"b\":1}}}}")),
+    door("POST", "/api/v1/upstreams/{name}/check", "/api/v1/upstreams/none/check"),
+    door("POST", "/api/v1/upstreams/{name}/login", "/api/v1/upstreams/none/login"),
+    door("PUT", "/api/v1/providers/{refName}", "/api/v1/providers/hostile")
+        .value(|text| format!("{{\"providerType\":\"MCP\",\"baseUrl\":{text}}}")),
+    // A text that is a folder's name would make a backup: only what is none is sent.
+    door("POST", "/api/v1/backup", "/api/v1/backup"),
+    door("POST", "/api/agent/config", "/api/agent/config").prompt(|text| {
+        format!(
+            "{{\"refName\":\"hostile\",\"llmConfigRef\":\"none\",\
+             \"promptSteps\":[{{\"content\":{text}}}]}}"
+        )
+    }),
+    door("POST", "/run", "/run")
+        .value(|text| format!("{{\"thread_id\":{text},\"user_request\":{text}}}")),
+    door("POST", "/resume", "/resume").value(|text| {
+        format!("{{\"thread_id\":{text},\"clarification_responses\":[{{\"call_id\":{text}}}]}}")
+    }),
+    door("POST", "/sessions", "/sessions").value(|text| format!("{{\"sessionId\":{text}}}")),
+    door("POST", "/sessions/{id}/execute-plan", "/sessions/s/execute-plan")
+        .plan(|plan| format!("{{\"plan\":{plan},\"initialArgs\":{}}}", input())),
+    door("POST", "/sessions/{id}/resume", "/sessions/s/resume")
+        .value(|text| format!("{{\"input\":{text},\"stepId\":{text}}}")),
+    door("POST", "/capabilities/discover", "/capabilities/discover")
+        .value(|text| format!("{{\"query\":{text}}}")),
+    door("POST", "/admin/capabilities", "/admin/capabilities")
+        .plan(|plan| format!("{{\"type\":\"plan\",\"definition\":{plan}}}")),
+    door("POST", "/mcp", "/mcp"),
+    door("POST", "/rpc", "/rpc").value(|text| {
+        let params = format!("{{\"name\":{text},\"arguments\":{{}}}}");
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}")
+    }),
+    door("POST", desk::ROUTE, desk::ROUTE),
+];
+
+/// These are in no table of routes.
+const BESIDE: [&str; 3] = ["/mcp", "/rpc", desk::ROUTE];
+
+/// Values that fit no field that wants a text, a whole number, a list or an object.
+const MISFITS: [&str; 8] =
+    ["-1", "1e308", "[]", "{}", "null", "true", "[[[{}]]]", "123456789012345678901234567890"];
+
+/// An input that is as deep as a request may be.
+fn input() -> String {
+    format!("{{\"a\":{}1{},\"p\":\"(a+)+$\"}}", "[".repeat(55), "]".repeat(55))
+}
+
+/// A plan with this case in it, as JSON.
+fn plan(case: &Case) -> String {
+    let text = Value::from(case.text());
+    let (message, schema) = match case.kind {
+        Kind::JsonPath => (json!({"jsonPath": text}).to_string(), "{}".to_owned()),
+        Kind::Template => (text.to_string(), "{}".to_owned()),
+        _ => ("\"done\"".to_owned(), case.text()),
+    };
+    format!(
+        "{{\"planId\":\"hostile/case\",\"description\":\"hostile\",\"startStepId\":\"end\",\
+         \"parameters\":{schema},\
+         \"steps\":[{{\"id\":\"end\",\"type\":\"final_response\",\"message\":{message}}}]}}"
+    )
+}
+
+/// The cases that stand in plans.
+fn in_plans() -> impl Iterator<Item = &'static Case> {
+    of(Kind::JsonPath).chain(of(Kind::Template)).chain(of(Kind::Schema))
+}
+
+/// A server, and who looks at the clock meanwhile.
+struct Watch {
+    house: House,
+    dog: Watchdog,
+    ask: String,
+}
+
+impl Watch {
+    async fn new() -> Self {
+        let (house, _) = desk_with(&[("desk", DESK)], LIMITS).await;
+        let made = house.post("/sessions", json!({"sessionId": "s"})).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let waiting = house.run(json!({"planId": "it/question"})).await;
+        let ask = waiting["run"]["asks"][0]["id"].as_str();
+        let ask = ask.unwrap_or_else(|| panic!("no ask: {waiting}")).to_owned();
+        Self { house, dog: Watchdog::new(HANGS), ask }
+    }
+
+    /// Sends a body and expects an answer in time that is no failure of ours; then the server is
+    /// as well as before.
+    async fn look(&self, door: &Door, name: &str, body: &[u8]) {
+        let what = format!("{} {}: {name}", door.method, door.path);
+        let mut took = Duration::ZERO;
+        for _ in 0..TRIES {
+            let watched = self.dog.begin(what.clone());
+            let answer = self.answer(door, body).await;
+            took = watched.elapsed();
+            drop(watched);
+            let shown: String = answer.text.chars().take(500).collect();
+            assert!(answer.status < 500, "{what}: {} {shown}", answer.status);
+            if took <= LIMIT {
+                break;
+            }
+        }
+        assert!(took <= LIMIT, "{what}: it took {took:?}");
+        let watched = self.dog.begin(format!("`/livez` after {what}"));
+        assert_eq!(self.house.get("/livez").await.status, 200, "after {what}");
+        drop(watched);
+    }
+
+    async fn answer(&self, door: &Door, body: &[u8]) -> Answer {
+        let path = door.path.replace("RUN", NO_RUN).replace(ASK, &self.ask);
+        let method = Method::from_bytes(door.method.as_bytes()).unwrap();
+        let request = request(method, &path, Body::from(body.to_vec()));
+        if BESIDE.contains(&door.path) {
+            return read(self.house.open(request).await).await;
+        }
+        self.house.send(request).await
+    }
+}
+
+/// Does all of it on this thread; no task may panic meanwhile.
+fn without_panics(work: impl Future<Output = ()>) {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let (_, heard) = panics::during(|| runtime.block_on(work));
+    assert!(heard.is_empty(), "{}", heard.join("\n"));
+}
+
+#[test]
+fn every_route_that_takes_a_body_is_attacked() {
+    let known: BTreeSet<(&str, &str)> =
+        DOORS.iter().map(|door| (door.method, door.route)).collect();
+    let takes_body = |(method, _): &(&str, &str)| ["POST", "PUT", "PATCH"].contains(method);
+    let beside = BESIDE.iter().map(|path| ("POST", *path));
+    let served: BTreeSet<(&str, &str)> = routes().filter(takes_body).chain(beside).collect();
+    assert_eq!(known, served, "each route that takes a body has a line in `DOORS`");
+}
+
+#[test]
+fn no_hostile_text_holds_the_server_up() {
+    without_panics(async {
+        let watch = Watch::new().await;
+        for case in in_plans() {
+            let (name, text) = (case.name, Value::from(case.text()).to_string());
+            let plan = plan(case);
+            for door in DOORS {
+                if let Some(wrap) = door.plan {
+                    watch.look(door, name, wrap(&plan).as_bytes()).await;
+                }
+                if let Some(wrap) = door.prompt.filter(|_| case.kind == Kind::Template) {
+                    watch.look(door, name, wrap(&text).as_bytes()).await;
+                }
+                if let Some(wrap) = door.value.filter(|_| text.len() <= VALUE_BYTES_MAX) {
+                    watch.look(door, name, wrap(&text).as_bytes()).await;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn no_hostile_body_holds_the_server_up() {
+    without_panics(async {
+        let watch = Watch::new().await;
+        for case in of(Kind::Body) {
+            let bytes = case.bytes();
+            for door in DOORS {
+                watch.look(door, case.name, &bytes).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn no_field_takes_what_does_not_fit() {
+    let document = openapi();
+    without_panics(async {
+        let watch = Watch::new().await;
+        for door in DOORS {
+            let operation = &document["paths"][door.route][door.method.to_lowercase()];
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            for field in fields(&document, schema) {
+                for misfit in MISFITS {
+                    let body = format!("{{{}:{misfit}}}", Value::from(field.as_str()));
+                    watch.look(door, &body, body.as_bytes()).await;
+                }
+            }
+        }
+    });
+}
+
+/// The fields of the objects that a schema describes.
+fn fields(document: &Value, schema: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = reference.strip_prefix('#').and_then(|place| document.pointer(place));
+        found.extend(target.map(|target| fields(document, target)).unwrap_or_default());
+    }
+    for word in ["oneOf", "anyOf", "allOf"] {
+        for way in schema[word].as_array().into_iter().flatten() {
+            found.extend(fields(document, way));
+        }
+    }
+    found.extend(schema["properties"].as_object().into_iter().flat_map(|all| all.keys().cloned()));
+    found
+}
+
+/// What is wrong with the project in this folder, in time.
+fn checked(dog: &Watchdog, what: &str, folder: &Path, limit: Duration) -> Vec<Mistake> {
+    let variables = |_: &str| -> Option<String> { None };
+    let data = folder.join("data");
+    let setup = ToCheck { folder, data: &data, variables: &variables, secret_key: None };
+    let mut took = Duration::ZERO;
+    for _ in 0..TRIES {
+        let watched = dog.begin(what.to_owned());
+        let Checked { mistakes, .. } = check_project(&setup, Config::default());
+        took = watched.elapsed();
+        if took <= limit {
+            return mistakes;
+        }
+    }
+    panic!("{what}: it took {took:?}");
+}
+
+fn write(folder: &Path, file: &str, bytes: &[u8]) {
+    let path = folder.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn no_hostile_file_holds_a_start_up() {
+    let dog = Watchdog::new(HANGS);
+    for case in of(Kind::Yaml) {
+        for file in ["plans/hostile/case.yaml", "agents/case.yaml", "pipelines/case.yaml"] {
+            let folder = tempfile::tempdir().unwrap();
+            write(folder.path(), file, &case.bytes());
+            let what = format!("{file}: {}", case.name);
+            let mistakes = checked(&dog, &what, folder.path(), LIMIT);
+            assert!(mistakes.iter().any(Mistake::is_error), "{what}: {mistakes:?}");
+        }
+        // Some are settings without a setting.
+        let watched = dog.begin(format!("waypost.toml: {}", case.name));
+        let _ = Config::parse("waypost.toml", &case.text());
+        assert!(watched.elapsed() <= LIMIT, "{}: it took {:?}", case.name, watched.elapsed());
+    }
+}
+
+#[test]
+fn no_hostile_text_of_a_file_holds_a_start_up() {
+    let dog = Watchdog::new(HANGS);
+    for kind in [Kind::JsonPath, Kind::Template, Kind::Schema] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut count = 0;
+        for case in of(kind) {
+            let plan = plan(case).replace("hostile/case", &format!("hostile/{}", case.name));
+            let file = format!("plans/hostile/{}.json", case.name);
+            // One that is too large would keep the others from being read.
+            if plan.len() < 1_000_000 {
+                write(folder.path(), &file, plan.as_bytes());
+                count += 1;
+            }
+        }
+        let mistakes = checked(&dog, &format!("{kind:?}"), folder.path(), LIMIT * count);
+        assert!(mistakes.iter().any(Mistake::is_error), "{kind:?}: {mistakes:?}");
+    }
+}
