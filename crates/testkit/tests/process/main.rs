@@ -15,6 +15,7 @@ mod replies;
 mod streams;
 mod paused;
 mod hostile;
+mod corpus;
 mod connections;
 mod events_out;
 mod kill;

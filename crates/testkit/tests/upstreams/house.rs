@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use testkit::caller::{Caller, Era, Outcome};
+use testkit::fuzz::hostile::{Kind, of};
 use testkit::harness::{Project, Server, StartOptions, wait_for};
 use testkit::http::NoAnswer;
 use testkit::upstream::{Upstream, program};
@@ -60,6 +61,12 @@ impl House {
     /// The same with a bad one whose calls are not recorded.
     pub fn unrecorded(way: Way) -> Self {
         Self::build(way, &[], &format!("{}[mcp.servers.bad]\njournal = false\n", limited()))
+    }
+
+    /// The same with a bad one out of the hostile corpus.
+    pub fn hostile(way: Way) -> Self {
+        let names = of(Kind::Answered).map(|case| limit(case.name));
+        Self::build(way, &["--bad", "hostile"], &names.collect::<String>())
     }
 
     fn build(way: Way, flags: &[&str], settings: &str) -> Self {
@@ -152,9 +159,11 @@ pub fn promptly(what: &str, call: impl FnOnce() -> Result<Outcome, NoAnswer>) ->
 
 /// The settings that end calls which hang soon.
 fn limited() -> String {
-    let limit =
-        |tool: &&str| format!("[tools.limits.\"bad.{tool}\"]\ntimeout_ms = {CALL_TIMEOUT_MS}\n");
-    LIMITED.iter().map(limit).collect()
+    LIMITED.iter().map(|tool| limit(tool)).collect()
+}
+
+fn limit(tool: &str) -> String {
+    format!("[tools.limits.\"bad.{tool}\"]\ntimeout_ms = {CALL_TIMEOUT_MS}\n")
 }
 
 /// The entry of a child process with this folder's name in its environment.

@@ -12,6 +12,7 @@
 mod house;
 mod calls;
 mod lists;
+mod hostile;
 mod traces;
 mod leaks;
 mod children;
