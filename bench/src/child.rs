@@ -16,6 +16,8 @@ pub const MCP: &str = "baseline-mcp";
 pub const PROXY: &str = "baseline-proxy";
 /// The mode that answers the requests of writing runs.
 pub const RECEIVER: &str = "receiver";
+/// The mode that serves the hostile corpus as an MCP server.
+pub const UPSTREAM: &str = "hostile-upstream";
 /// The mode that takes spans and drops them.
 pub const COLLECTOR: &str = "collector";
 

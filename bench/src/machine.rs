@@ -31,6 +31,11 @@ pub fn rss_bytes(pid: u32) -> Result<u64> {
     kilobytes(&field(&format!("/proc/{pid}/status"), "VmRSS")?).map(|size| size * 1024)
 }
 
+/// How many files and sockets a process has open.
+pub fn open_files(pid: u32) -> Result<usize> {
+    Ok(std::fs::read_dir(format!("/proc/{pid}/fd"))?.count())
+}
+
 fn kilobytes(text: &str) -> Result<u64> {
     let number = text.split_whitespace().next().ok_or("a size without a number")?;
     Ok(number.parse()?)

@@ -135,6 +135,11 @@ impl Server {
         machine::rss_bytes(self.process.child.id())
     }
 
+    /// How many files and sockets it has open.
+    pub fn open_files(&self) -> Result<usize> {
+        machine::open_files(self.process.child.id())
+    }
+
     /// Stops it in order; an error if it was gone already or had to be killed.
     pub fn stop(mut self) -> Result<()> {
         if let Some(status) = self.process.child.try_wait()? {
