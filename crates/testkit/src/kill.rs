@@ -360,8 +360,8 @@ impl<'a> Load<'a> {
             409 if again && covers(&answer.json()["decision"]["reply"], reply) => {
                 book.replies.insert(ask.id.clone(), reply.clone());
             }
-            // It was accepted before a kill, and its run has ended and was removed since: a run that
-            // still waits for a reply is never removed.
+            // It was accepted before a kill, and its run has ended and was removed since: a run
+            // that still waits for a reply is never removed.
             404 if again => {
                 book.replies.insert(ask.id.clone(), reply.clone());
             }

@@ -9,6 +9,7 @@
 )]
 
 use engine::schema::JsonSchemas;
+use kernel::budget::Budget;
 use kernel::datum::{BlobRef, Datum, Origin as Source};
 use kernel::entry::Entry;
 use kernel::ids::{AgentName, PlanId, StepId, ToolName};
@@ -16,7 +17,7 @@ use kernel::limits::Limits;
 use kernel::plan::check::Surroundings;
 use kernel::plan::flow::load_text;
 use kernel::plan::read::Origin;
-use kernel::pointer::{Budget, Pointer, Recent, View};
+use kernel::pointer::{Pointer, Recent, View};
 use kernel::schema::Schemas;
 use kernel::template::{self, Template};
 use kernel::{agent_read, event, pipeline_read};
@@ -171,7 +172,7 @@ fn memory_kb() -> u64 {
 }
 
 fn say(line: &str) {
-    writeln!(std::io::stdout(), "{line}").unwrap();
+    println!("{line}");
 }
 
 fn hunt_all() {

@@ -70,16 +70,19 @@ impl Driver {
             self.record(Fact::RunClaimed { run: *run, attempt: *attempt, died }).await?;
         }
         self.durable().await?;
-        self.shared.suspects.settle(id);
         self.probation.begin(id);
         let max = self.shared.limits.recover_attempts_max;
         for Claim { run, deaths, .. } in moving {
-            if deaths >= max {
+            // Only what died of it just now: whoever retried it is not asked again by a restart.
+            if died && deaths >= max {
                 self.hand_over(run, deaths).await?;
+                // Before its mark goes: a process that dies here must still be told of it.
+                self.durable().await?;
             } else {
                 self.go_on(run).await?;
             }
         }
+        self.shared.suspects.settle(id);
         Ok(())
     }
 

@@ -15,8 +15,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 use testkit::fuzz::hostile::{Case, Kind, of};
-use testkit::fuzz::panics;
 use testkit::fuzz::watch::Watchdog;
+use testkit::panics;
 use tokio::runtime::Builder;
 
 /// How long one answer may take; on a busy machine one of the tries.
