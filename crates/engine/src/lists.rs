@@ -155,6 +155,7 @@ impl Engine {
 
     /// Removes a session that does not move, with all that belongs to it, once all sinks have
     /// passed its events. That is waited for a moment; then it is refused, and nothing is removed.
+    /// It is not waited for a sink that is not configured any more.
     pub async fn remove_session(
         &self,
         caller: &Caller,
@@ -168,8 +169,15 @@ impl Engine {
                 drop(shared.rest.take(&key));
                 return Ok(());
             };
+            let sink = consumer.strip_prefix(SINKS).unwrap_or(&consumer);
+            if !shared.outboxes.is_configured(&key.realm, sink) {
+                return Err(unsent(&key, sink).hint(format!(
+                    "this sink is not configured any more: forget it with `waypost events forget \
+                     {sink}`, or send `?unsent=drop` to remove them unsent"
+                )));
+            }
             if looks == 0 {
-                return Err(unsent(&key, consumer.trim_start_matches(SINKS)));
+                return Err(unsent(&key, sink));
             }
             looks -= 1;
             clock.sleep_until(clock.now().plus_ms(UNSENT_LOOK_MS)).await;

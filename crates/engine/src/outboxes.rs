@@ -4,7 +4,7 @@ use kernel::contracts::SINKS;
 use kernel::ids::RealmId;
 use kernel::rules::Pattern;
 use kernel::sink::{DeliveryRow, EventSink};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
@@ -32,7 +32,7 @@ impl SinkRules {
 pub struct SinkState {
     /// Its name.
     pub name: String,
-    /// What kind of sink it is: `webhook`.
+    /// What kind of sink it is: `webhook`; `unknown` where it is not configured.
     pub kind: String,
     /// The row of the feed up to which everything is delivered or has failed: after a crash it goes
     /// on from there.
@@ -49,6 +49,9 @@ pub struct SinkState {
     pub retrying: u64,
     /// Whether it rests: its receiver said that it is gone. Nothing is sent, and nothing is lost.
     pub gone: bool,
+    /// Whether the settings have it. One that they do not have any more keeps its place until it is
+    /// forgotten: nothing is sent to it, and nothing that it has not passed is removed.
+    pub configured: bool,
     /// What went wrong last since the start.
     pub last_error: Option<String>,
 }
@@ -136,7 +139,27 @@ impl Outbox {
             failed: standing.failed,
             retrying: standing.retrying,
             gone: standing.gone,
+            configured: true,
             last_error: standing.last_error,
+        }
+    }
+}
+
+impl SinkState {
+    /// How a sink stands that only has a place.
+    pub(crate) fn unconfigured(name: String, place: u64, feed_end: u64) -> Self {
+        Self {
+            name,
+            kind: "unknown".to_owned(),
+            place,
+            feed_end,
+            lag: feed_end.saturating_sub(place),
+            delivered: 0,
+            failed: 0,
+            retrying: 0,
+            gone: false,
+            configured: false,
+            last_error: None,
         }
     }
 }
@@ -150,6 +173,8 @@ pub(crate) fn consumer(sink: &str) -> String {
 #[derive(Default)]
 pub(crate) struct Outboxes {
     all: Mutex<BTreeMap<(RealmId, String), Arc<Outbox>>>,
+    /// Those that are configured and that nothing is sent to.
+    resting: Mutex<BTreeSet<(RealmId, String)>>,
     /// How many are being sent to.
     sending: AtomicUsize,
     stop: watch::Sender<bool>,
@@ -175,6 +200,17 @@ impl Outboxes {
     /// One of them.
     pub(crate) fn get(&self, realm: &RealmId, name: &str) -> Option<Arc<Outbox>> {
         self.all().get(&(realm.clone(), name.to_owned())).cloned()
+    }
+
+    /// Notes a sink that is configured and that nothing is sent to.
+    pub(crate) fn rest(&self, realm: &RealmId, name: &str) {
+        self.resting().insert((realm.clone(), name.to_owned()));
+    }
+
+    /// Whether there is a sink of this name, sent to or not.
+    pub(crate) fn is_configured(&self, realm: &RealmId, name: &str) -> bool {
+        let name = (realm.clone(), name.to_owned());
+        self.all().contains_key(&name) || self.resting().contains(&name)
     }
 
     /// All of them, by realm and name.
@@ -205,6 +241,10 @@ impl Outboxes {
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<(RealmId, String), Arc<Outbox>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resting(&self) -> MutexGuard<'_, BTreeSet<(RealmId, String)>> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

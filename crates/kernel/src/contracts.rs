@@ -279,14 +279,14 @@ pub trait Store: Send + Sync {
         start: FeedStart,
     ) -> Read<'a, u64>;
 
-    /// Forgets the consumers of a realm whose names begin so, but not these; which, and where they
-    /// were. Durable on return.
-    fn forget_consumers<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        prefix: &'a str,
-        but: &'a [String],
-    ) -> Read<'a, Vec<(String, u64)>>;
+    /// The consumers of a realm whose names begin so, by name, and how far each has read.
+    fn consumers<'a>(&'a self, realm: &'a RealmId, prefix: &'a str)
+    -> Read<'a, Vec<(String, u64)>>;
+
+    /// Removes the place of a named consumer, and before it the log of deliveries of one that is a
+    /// sink: after a crash midway the place is still there. False where it has no place; durable on
+    /// return.
+    fn forget_consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, bool>;
 
     /// Moves a named consumer on; durable on return.
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()>;

@@ -56,6 +56,7 @@ const TABLE: &[Route] = &[
     route("GET", "/api/v1/sessions/{id}/export", || get(sessions::export)),
     route("GET", "/api/v1/events", || get(feed::follow)),
     route("GET", "/api/v1/sinks", || get(sinks::list)),
+    route("DELETE", "/api/v1/sinks/{name}", || delete(sinks::forget)),
     route("GET", "/api/v1/sinks/{name}/deliveries", || get(sinks::deliveries)),
     route("POST", "/api/v1/sinks/{name}/deliveries/{event}/resend", || post(sinks::resend)),
     route("POST", "/api/v1/sinks/{name}/resume", || post(sinks::resume)),

@@ -4,7 +4,7 @@
 use crate::doors::SinkFacts;
 use crate::event_sinks::Sending;
 use engine::refusal::Refusal;
-use engine::{Engine, SinkRules};
+use engine::{Engine, SinkRules, SinkState};
 use kernel::contracts::{Clock, Spawn};
 use kernel::ids::RealmId;
 use kernel::plan::mistake::Mistake;
@@ -44,18 +44,13 @@ impl Wanted {
         };
         self.resting.iter().map(warning).collect()
     }
-
-    fn names(&self) -> Vec<String> {
-        let all = self.active.iter().chain(&self.resting);
-        all.map(|sending| sending.config.name.clone()).collect()
-    }
 }
 
 /// Sinks that are open.
 pub(crate) struct Outlets {
     all: Vec<(Sending, Arc<dyn EventSink>)>,
-    /// The names of all that the project has.
-    names: Vec<String>,
+    /// The names of those that nothing is sent to for now.
+    resting: Vec<String>,
 }
 
 impl Outlets {
@@ -65,7 +60,7 @@ impl Outlets {
         clock: &Arc<dyn Clock>,
         spawn: &Arc<dyn Spawn>,
     ) -> Result<Self, Vec<Mistake>> {
-        let names = wanted.names();
+        let resting = wanted.resting.into_iter().map(|sending| sending.config.name).collect();
         let parts = sinks::Parts { clock: clock.clone(), spawn: spawn.clone() };
         let (mut all, mut mistakes) = (Vec::new(), Vec::new());
         for sending in wanted.active {
@@ -80,17 +75,16 @@ impl Outlets {
                 }
             }
         }
-        if mistakes.is_empty() { Ok(Self { all, names }) } else { Err(mistakes) }
+        if mistakes.is_empty() { Ok(Self { all, resting }) } else { Err(mistakes) }
     }
 
-    /// Lets the engine send to them; what there is to say of each. A sink that the project has no
-    /// more is forgotten: nothing is kept for it.
+    /// Lets the engine send to them; what there is to say of each.
     pub(crate) async fn begin(
         self,
         engine: &Engine,
         realm: &RealmId,
     ) -> Result<Vec<SinkFacts>, Refusal> {
-        engine.forget_sinks(realm, &self.names).await?;
+        self.resting.iter().for_each(|name| engine.rest_sink(realm, name));
         let mut facts = Vec::new();
         for (sending, sink) in self.all {
             let kind = sending.word();
@@ -101,4 +95,20 @@ impl Outlets {
         }
         Ok(facts)
     }
+}
+
+/// What is to say of the sinks that have a place and are not configured: an operator decides
+/// whether they come back.
+pub(crate) async fn left_behind(engine: &Engine, realm: &RealmId) -> Result<Vec<Mistake>, Refusal> {
+    let warning = |SinkState { name, lag, .. }: SinkState| {
+        let what = format!(
+            "the sink `{name}` is not configured any more and is {lag} rows of the feed behind: \
+             retention keeps what it has not passed"
+        );
+        Mistake::warning(what).hint(format!(
+            "`waypost events forget {name}` lets go of it; if it is configured again, it \
+             continues where it was"
+        ))
+    };
+    Ok(engine.unconfigured_sinks(realm).await?.into_iter().map(warning).collect())
 }

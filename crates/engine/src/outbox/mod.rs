@@ -58,34 +58,53 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets the places of a realm's sinks but these: what only those had not passed may be
-    /// removed. One that is named again later begins anew.
-    pub async fn forget_sinks(&self, realm: &RealmId, but: &[String]) -> Result<(), Refusal> {
-        let but: Vec<String> = but.iter().map(|name| consumer(name)).collect();
-        let store = &self.shared.store;
-        let forgotten = store.forget_consumers(realm, SINKS, &but).await?;
-        let feed_end = store.feed_end().await?;
-        for (name, place) in forgotten {
-            let (sink, rows) = (name.trim_start_matches(SINKS), feed_end.saturating_sub(place));
-            match rows {
-                0 => tracing::info!(sink, "a sink is not there any more"),
-                _ => tracing::warn!(
-                    sink,
-                    rows,
-                    "a sink is not there any more: rows of the journal that it had not passed \
-                     are not sent to it"
-                ),
-            }
-        }
-        Ok(())
+    /// Notes a sink of a realm that is configured and that nothing is sent to by this process: it
+    /// keeps its place and cannot be forgotten.
+    pub fn rest_sink(&self, realm: &RealmId, name: &str) {
+        self.shared.outboxes.rest(realm, name);
     }
 
-    /// How the sinks of the caller's realm stand, by name.
+    /// How the sinks of the caller's realm stand, by name; those that are not configured any more
+    /// too.
     pub async fn sinks(&self, caller: &Caller) -> Result<Vec<SinkState>, Refusal> {
+        let mut states = self.unconfigured_sinks(&caller.realm).await?;
         let feed_end = self.shared.store.feed_end().await?;
         let all = self.shared.outboxes.list();
         let ours = all.iter().filter(|outbox| outbox.realm == caller.realm);
-        Ok(ours.map(|outbox| outbox.state(feed_end)).collect())
+        states.extend(ours.map(|outbox| outbox.state(feed_end)));
+        states.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(states)
+    }
+
+    /// The sinks of a realm that have a place and are not configured, by name.
+    pub async fn unconfigured_sinks(&self, realm: &RealmId) -> Result<Vec<SinkState>, Refusal> {
+        let (store, outboxes) = (&self.shared.store, &self.shared.outboxes);
+        let places = store.consumers(realm, SINKS).await?;
+        let feed_end = store.feed_end().await?;
+        let states = places.into_iter().filter_map(|(consumer, place)| {
+            let name = consumer.strip_prefix(SINKS)?;
+            let is_left = !outboxes.is_configured(realm, name);
+            is_left.then(|| SinkState::unconfigured(name.to_owned(), place, feed_end))
+        });
+        Ok(states.collect())
+    }
+
+    /// Forgets a sink of the caller's realm that is not configured any more: its place and its log
+    /// of deliveries. Retention no longer waits for it, and a sink of this name begins anew.
+    /// Durable on return.
+    pub async fn forget_sink(&self, caller: &Caller, sink: &str) -> Result<(), Refusal> {
+        let (shared, realm) = (&self.shared, &caller.realm);
+        if shared.outboxes.is_configured(realm, sink) {
+            let message = format!("sink `{sink}` is configured: only one that is not is forgotten");
+            return Err(Refusal::new(RefusalKind::Conflict, "sink_configured", message).hint(
+                format!("remove `[events.sinks.{sink}]` from the settings, then start again"),
+            ));
+        }
+        if !shared.store.forget_consumer(realm, &consumer(sink)).await? {
+            return Err(unknown(sink));
+        }
+        tracing::info!(sink, "a sink is forgotten: retention no longer waits for it");
+        Ok(())
     }
 
     /// Lets a sink of the caller's realm go on that rests because its receiver said that it is
@@ -108,10 +127,7 @@ impl Engine {
     }
 
     fn outbox(&self, caller: &Caller, sink: &str) -> Result<Arc<Outbox>, Refusal> {
-        let found = self.shared.outboxes.get(&caller.realm, sink);
-        found.ok_or_else(|| {
-            Refusal::not_found("sink", sink).hint("`waypost events sinks` lists the sinks")
-        })
+        self.shared.outboxes.get(&caller.realm, sink).ok_or_else(|| unknown(sink))
     }
 
     /// A sink's place, and the deliveries that another process left to be tried again, by event.
@@ -135,4 +151,8 @@ impl Engine {
             }
         }
     }
+}
+
+fn unknown(sink: &str) -> Refusal {
+    Refusal::not_found("sink", sink).hint("`waypost events sinks` lists the sinks")
 }

@@ -18,7 +18,7 @@ use crate::ports::{self, OpenPort, OwnPort, PortError};
 use crate::public_url::PublicUrl;
 use crate::routes::router;
 use crate::secret::secret_key;
-use crate::sending::{Outlets, Wanted};
+use crate::sending::{Outlets, Wanted, left_behind};
 use crate::upstreams::{Entry, Upstreams};
 use crate::vault::FileVault;
 use crate::zones::SystemZones;
@@ -194,7 +194,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     .map_err(AssembleError::Tools)?;
     warnings.extend(load(&engine, definitions.as_ref(), brought).await?);
     engine.keep_recovering();
-    let sinks = begun_sinks(outlets, &engine, &realm).await?;
+    let (sinks, left) = begun_sinks(outlets, &engine, &realm).await?;
+    warnings.extend(left);
     let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, ourselves };
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
@@ -282,16 +283,16 @@ fn opened_sinks(
     opened.transpose().map_err(AssembleError::Sinks)
 }
 
-/// Lets the engine send to them.
+/// Lets the engine send to them; what there is to say of each, and of sinks that are not configured
+/// any more.
 async fn begun_sinks(
     outlets: Option<Outlets>,
     engine: &Engine,
     realm: &RealmId,
-) -> Result<Vec<SinkFacts>, AssembleError> {
-    match outlets {
-        Some(outlets) => outlets.begin(engine, realm).await.map_err(stored),
-        None => Ok(Vec::new()),
-    }
+) -> Result<(Vec<SinkFacts>, Vec<Mistake>), AssembleError> {
+    let Some(outlets) = outlets else { return Ok((Vec::new(), Vec::new())) };
+    let facts = outlets.begin(engine, realm).await.map_err(stored)?;
+    Ok((facts, left_behind(engine, realm).await.map_err(stored)?))
 }
 
 /// Our own tools, unless only what code brings is offered.

@@ -179,6 +179,8 @@ impl Reading {
         gauges(encoder, told, of(|sink| sink.retrying))?;
         let told = ("sink_gone", "Whether a sink rests because its receiver is gone", "sink");
         gauges(encoder, told, of(|sink| u64::from(sink.gone)))?;
+        let told = ("sink_unconfigured", "Whether a sink with a place is not configured", "sink");
+        gauges(encoder, told, of(|sink| u64::from(!sink.configured)))?;
         let told = ("event_lag", "Rows of the feed that are still ahead of a sink", "sink");
         gauges(encoder, told, of(|sink| sink.lag))
     }
@@ -286,6 +288,7 @@ mod tests {
             failed: 1,
             retrying: 4,
             gone: true,
+            configured: true,
             last_error: None,
         };
         Reading {
@@ -355,6 +358,7 @@ mod tests {
             "waypost_events_failed_total{sink=\"hook\"} 1",
             "waypost_events_retrying{sink=\"hook\"} 4",
             "waypost_sink_gone{sink=\"hook\"} 1",
+            "waypost_sink_unconfigured{sink=\"hook\"} 0",
             "waypost_event_lag{sink=\"hook\"} 2",
             "waypost_upstream_up{upstream=\"crm\"} 0",
             "waypost_upstream_tools{upstream=\"crm\"} 9",

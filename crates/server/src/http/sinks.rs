@@ -1,5 +1,5 @@
 //! `/api/v1/sinks`: where events go, how far each sink came, its log of deliveries, an event sent
-//! once more, and a sink that is gone let go on.
+//! once more, a sink that is gone let go on, and one that is not configured any more forgotten.
 
 use super::feed::after_row;
 use super::tools::{PageQuery, paged};
@@ -8,8 +8,9 @@ use crate::error::Failure;
 use crate::params::{Named, Params, TwoNamed, page, short};
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use engine::SinkState;
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, RefusalKind};
 use kernel::plan::mistake::meant;
 use kernel::rules::Pattern;
 use kernel::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
@@ -32,9 +33,9 @@ pub(crate) async fn list(
     Params(query): Params<PageQuery>,
 ) -> Result<Json<rest::Page<rest::Sink>>, Failure> {
     let states = doors.engine.sinks(doors.caller()).await?;
-    let sinks = states.into_iter().filter_map(|state| {
-        let facts = doors.sinks.iter().find(|facts| facts.name == state.name)?;
-        Some(Arc::new(sink(facts, state)))
+    let sinks = states.into_iter().map(|state| {
+        let facts = doors.sinks.iter().find(|facts| facts.name == state.name);
+        Arc::new(sink(facts, state))
     });
     let page =
         paged(sinks.collect(), query, doors.limits(), |sink: &rest::Sink| sink.name.as_str());
@@ -48,10 +49,9 @@ pub(crate) async fn deliveries(
     Named(name): Named,
     Params(query): Params<DeliveryQuery>,
 ) -> Result<Json<rest::Page<rest::Delivery>>, Failure> {
-    let filter = DeliveryFilter {
-        sink: Some(known(&doors, &name)?.name.clone()),
-        status: query.status.as_deref().map(status).transpose()?,
-    };
+    listed(&doors, &name).await?;
+    let status = query.status.as_deref().map(status).transpose()?;
+    let filter = DeliveryFilter { sink: Some(name), status };
     let page = page(query.limit, query.cursor, doors.limits());
     let found = doors.engine.deliveries(doors.caller(), &filter, &page).await?;
     let items = found.items.into_iter().map(delivery).collect();
@@ -64,7 +64,7 @@ pub(crate) async fn resend(
     Administrator(caller): Administrator,
     TwoNamed(name, event): TwoNamed,
 ) -> Result<Json<rest::Delivery>, Failure> {
-    let facts = known(&doors, &name)?;
+    let facts = configured(&doors, &name).await?;
     Ok(Json(delivery(doors.engine.resend(&caller, &facts.name, &event).await?)))
 }
 
@@ -74,18 +74,46 @@ pub(crate) async fn resume(
     Administrator(caller): Administrator,
     Named(name): Named,
 ) -> Result<Json<rest::Sink>, Failure> {
-    let facts = known(&doors, &name)?;
-    Ok(Json(sink(facts, doors.engine.resume_sink(&caller, &facts.name).await?)))
+    let facts = configured(&doors, &name).await?;
+    Ok(Json(sink(Some(facts), doors.engine.resume_sink(&caller, &facts.name).await?)))
 }
 
-/// What is configured of the sink of this name, if there is one.
-fn known<'d>(doors: &'d Doors, name: &str) -> Result<&'d SinkFacts, Failure> {
-    doors.sinks.iter().find(|facts| facts.name == name).ok_or_else(|| {
-        let names = doors.sinks.iter().map(|facts| facts.name.as_str());
-        let hint =
-            meant(name, names).unwrap_or_else(|| "`GET /api/v1/sinks` lists them".to_owned());
-        Refusal::not_found("sink", short(name)).hint(hint).into()
-    })
+/// `DELETE /sinks/{name}`: only where it is not configured.
+pub(crate) async fn forget(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Named(name): Named,
+) -> Result<StatusCode, Failure> {
+    let Err(refusal) = doors.engine.forget_sink(&caller, &name).await else {
+        return Ok(StatusCode::NO_CONTENT);
+    };
+    if refusal.kind == RefusalKind::NotFound {
+        listed(&doors, &name).await?;
+    }
+    Err(refusal.into())
+}
+
+/// Refuses a name that no sink has, with the one that was meant.
+async fn listed(doors: &Doors, name: &str) -> Result<(), Failure> {
+    let states = doors.engine.sinks(doors.caller()).await?;
+    if states.iter().any(|state| state.name == name) {
+        return Ok(());
+    }
+    let names = states.iter().map(|state| state.name.as_str());
+    let hint = meant(name, names).unwrap_or_else(|| "`GET /api/v1/sinks` lists them".to_owned());
+    Err(Refusal::not_found("sink", short(name)).hint(hint).into())
+}
+
+/// What is configured of the sink of this name, if it is.
+async fn configured<'d>(doors: &'d Doors, name: &str) -> Result<&'d SinkFacts, Failure> {
+    if let Some(facts) = doors.sinks.iter().find(|facts| facts.name == name) {
+        return Ok(facts);
+    }
+    listed(doors, name).await?;
+    let message = format!("sink `{name}` is not configured: nothing is sent to it");
+    Err(Refusal::new(RefusalKind::Conflict, "sink_unconfigured", message)
+        .hint(format!("add `[events.sinks.{name}]` to the settings and start again"))
+        .into())
 }
 
 fn status(name: &str) -> Result<DeliveryStatus, Failure> {
@@ -103,19 +131,20 @@ fn status(name: &str) -> Result<DeliveryStatus, Failure> {
     }
 }
 
-fn sink(facts: &SinkFacts, state: SinkState) -> rest::Sink {
+fn sink(facts: Option<&SinkFacts>, state: SinkState) -> rest::Sink {
     let texts = |patterns: &Vec<Pattern>| -> Vec<String> {
         patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
     };
     rest::Sink {
         name: state.name,
-        kind: facts.kind.to_owned(),
-        status: match state.gone {
-            true => rest::SinkStatus::Gone,
-            false => rest::SinkStatus::Sending,
+        kind: facts.map_or(state.kind, |facts| facts.kind.to_owned()),
+        status: match (state.configured, state.gone) {
+            (false, _) => rest::SinkStatus::Unconfigured,
+            (true, true) => rest::SinkStatus::Gone,
+            (true, false) => rest::SinkStatus::Sending,
         },
-        target: facts.target.clone(),
-        types: facts.types.as_ref().map(texts),
+        target: facts.and_then(|facts| facts.target.clone()),
+        types: facts.and_then(|facts| facts.types.as_ref()).map(texts),
         place: after_row(state.place),
         lag: state.lag,
         delivered: state.delivered,

@@ -1,6 +1,6 @@
 //! The table of `/api/v1/sinks`.
 
-use super::operation::{Body, Operation, READ, WRITE, json_answer};
+use super::operation::{Answer, Body, Content, Operation, READ, WRITE, json_answer};
 
 /// Where events go.
 pub(super) const SINKS: &[Operation] = &[
@@ -13,6 +13,21 @@ pub(super) const SINKS: &[Operation] = &[
         body: Body::None,
         answers: &[json_answer(200, "SinkPage", "a page of sinks")],
         refusals: &[&[400], READ],
+    },
+    Operation {
+        method: "DELETE",
+        path: "/api/v1/sinks/{name}",
+        id: "forgetSink",
+        summary: "Forgets a sink that is not configured any more; for administrators",
+        parameters: &["sinkName"],
+        body: Body::None,
+        answers: &[Answer {
+            status: 204,
+            about: "its place and its log are gone",
+            content: Content::None,
+            headers: &[],
+        }],
+        refusals: &[&[400, 401, 404, 409], WRITE],
     },
     Operation {
         method: "GET",
@@ -42,6 +57,6 @@ pub(super) const SINKS: &[Operation] = &[
         parameters: &["sinkName"],
         body: Body::None,
         answers: &[json_answer(200, "Sink", "how it stands")],
-        refusals: &[&[400, 401, 404], WRITE],
+        refusals: &[&[400, 401, 404, 409], WRITE],
     },
 ];

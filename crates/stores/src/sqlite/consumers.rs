@@ -5,7 +5,6 @@ use super::trouble::Trouble;
 use kernel::contracts::{FeedStart, SINKS};
 use kernel::ids::RealmId;
 use rusqlite::{Connection, OptionalExtension, params};
-use serde_json::json;
 
 /// Only ever on: a consumer never goes back.
 const ADVANCE: &str = "INSERT INTO consumers (realm, name, cursor) VALUES (?1, ?2, ?3) \
@@ -16,8 +15,10 @@ const BEGIN: &str = "INSERT INTO consumers (realm, name, cursor) VALUES (?1, ?2,
      THEN 0 ELSE coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'journal'), 0) END) \
      ON CONFLICT (realm, name) DO NOTHING";
 
-const FORGET: &str = "DELETE FROM consumers WHERE realm = ?1 AND substr(name, 1, length(?2)) = ?2 \
-     AND name NOT IN (SELECT value FROM json_each(?3)) RETURNING name, cursor";
+const LIST: &str = "SELECT name, cursor FROM consumers WHERE realm = ?1 \
+     AND substr(name, 1, length(?2)) = ?2 ORDER BY name";
+
+const FORGET: &str = "DELETE FROM consumers WHERE realm = ?1 AND name = ?2";
 
 const PASSED: &str = "SELECT min(cursor) FROM consumers WHERE realm = ?1 \
      AND substr(name, 1, length(?2)) = ?2";
@@ -58,19 +59,27 @@ pub(crate) fn begin(
     place(connection, realm, name)
 }
 
-/// Forgets those whose names begin so, but not these; which, and where they were.
-pub(crate) fn forget(
+/// Those whose names begin so, by name, and how far each is.
+pub(crate) fn list(
     connection: &Connection,
     realm: &RealmId,
     prefix: &str,
-    but: &[String],
 ) -> Result<Vec<(String, u64)>, Trouble> {
-    let mut statement = connection.prepare_cached(FORGET)?;
-    let params = params![realm.as_str(), prefix, json!(but).to_string()];
-    let rows = statement.query_and_then(params, |row| {
+    let mut statement = connection.prepare_cached(LIST)?;
+    let rows = statement.query_and_then(params![realm.as_str(), prefix], |row| {
         Ok::<_, Trouble>((row.get(0)?, row.get::<_, i64>(1)? as u64))
     })?;
     rows.collect()
+}
+
+/// Removes the place of a named consumer; false where it has none.
+pub(crate) fn forget(
+    connection: &Connection,
+    realm: &RealmId,
+    name: &str,
+) -> Result<bool, Trouble> {
+    let params = params![realm.as_str(), name];
+    Ok(connection.prepare_cached(FORGET)?.execute(params)? > 0)
 }
 
 /// The sink of a realm that is furthest behind this row; none where all have passed it.

@@ -6,7 +6,7 @@ use super::consumers;
 use super::queue::Writes;
 use super::readers::Readers;
 use super::trouble::Trouble;
-use kernel::contracts::{Page, Paged, Read};
+use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::ids::{Millis, RealmId, SessionId};
 use kernel::sink::{Deliveries, DeliveryFilter, DeliveryRow, DeliveryStatus};
 use rusqlite::{Connection, Row, params};
@@ -30,6 +30,13 @@ const KEEP: &str = "INSERT INTO deliveries (realm, sink, event, kind, session, s
 /// The oldest of a status.
 const DROP: &str = "DELETE FROM deliveries WHERE pk IN (SELECT pk FROM deliveries \
      WHERE realm = ?1 AND sink = ?2 AND status = ?3 ORDER BY pk LIMIT ?4)";
+
+/// Some of a sink's rows, whatever their status.
+const FORGET: &str = "DELETE FROM deliveries WHERE pk IN (SELECT pk FROM deliveries \
+     WHERE realm = ?1 AND sink = ?2 LIMIT ?3)";
+
+/// How many rows of a log one commit removes: the writer serves others in between.
+const FORGET_ROWS: usize = 10_000;
 
 /// The log of a sink is counted when it may have grown by this part of what is kept: counting all
 /// of it for every few deliveries would cost more than they do.
@@ -106,6 +113,20 @@ impl Deliveries for SqliteDeliveries {
             let mut rows = statement.query_and_then(params, delivery)?;
             rows.next().transpose()
         })
+    }
+}
+
+/// Removes the whole log of a sink, slice by slice.
+pub(crate) async fn forget(writes: &Writes, realm: &RealmId, sink: &str) -> Result<(), StoreError> {
+    loop {
+        let (realm, sink) = (realm.clone(), sink.to_owned());
+        let removed = writes.perform(move |connection: &Connection| {
+            let params = params![realm.as_str(), sink, FORGET_ROWS as i64];
+            Ok(connection.prepare_cached(FORGET)?.execute(params)?)
+        });
+        if removed.await? < FORGET_ROWS {
+            return Ok(());
+        }
     }
 }
 

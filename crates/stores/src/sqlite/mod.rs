@@ -39,8 +39,8 @@ use definitions::SqliteDefinitions;
 use deliveries::SqliteDeliveries;
 use kernel::contracts::{
     AskFilter, Clock, Delivery, FeedRow, FeedStart, HistoryFilter, Lease, OpenAsks, OpenSessions,
-    Page, Paged, PrunedSlice, Read, Realms, SessionAsk, SessionFilter, SessionRef, SessionRun,
-    Store, StoreError, StoreFigures, Stored, Ticket, Trimmable,
+    Page, Paged, PrunedSlice, Read, Realms, SINKS, SessionAsk, SessionFilter, SessionRef,
+    SessionRun, Store, StoreError, StoreFigures, Stored, Ticket, Trimmable,
 };
 use kernel::ids::{AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionKey};
 use kernel::pipeline::TallyRow;
@@ -355,14 +355,25 @@ impl Store for SqliteStore {
             .perform(move |connection| consumers::begin(connection, &realm, &consumer, start))
     }
 
-    fn forget_consumers<'a>(
+    fn consumers<'a>(
         &'a self,
         realm: &'a RealmId,
         prefix: &'a str,
-        but: &'a [String],
     ) -> Read<'a, Vec<(String, u64)>> {
-        let (realm, prefix, but) = (realm.clone(), prefix.to_owned(), but.to_vec());
-        self.writes.perform(move |connection| consumers::forget(connection, &realm, &prefix, &but))
+        let (realm, prefix) = (realm.clone(), prefix.to_owned());
+        self.readers.read(move |connection| consumers::list(connection, &realm, &prefix))
+    }
+
+    fn forget_consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, bool> {
+        Box::pin(async move {
+            if let Some(sink) = consumer.strip_prefix(SINKS) {
+                deliveries::forget(&self.writes, realm, sink).await?;
+            }
+            let (realm, consumer) = (realm.clone(), consumer.to_owned());
+            let forget =
+                move |connection: &Connection| consumers::forget(connection, &realm, &consumer);
+            self.writes.perform(forget).await
+        })
     }
 
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {

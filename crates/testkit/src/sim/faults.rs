@@ -300,13 +300,16 @@ impl Store for SimStore {
         self.inner.begin_consumer(realm, consumer, start)
     }
 
-    fn forget_consumers<'a>(
+    fn consumers<'a>(
         &'a self,
         realm: &'a RealmId,
         prefix: &'a str,
-        but: &'a [String],
     ) -> Read<'a, Vec<(String, u64)>> {
-        self.inner.forget_consumers(realm, prefix, but)
+        self.inner.consumers(realm, prefix)
+    }
+
+    fn forget_consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, bool> {
+        self.inner.forget_consumer(realm, consumer)
     }
 
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {

@@ -22,7 +22,8 @@ Examples:
   waypost events sinks                     # where events go, and how far each sink came
   waypost events deliveries hook --status failed
   waypost events resend hook ses_...12     # an event that failed, once more
-  waypost events resume hook               # a sink whose receiver said that it is gone";
+  waypost events resume hook               # a sink whose receiver said that it is gone
+  waypost events forget hook               # a sink that is not configured any more";
 
 /// What `waypost events` takes.
 #[derive(Debug, Args)]
@@ -69,6 +70,11 @@ enum EventsCommand {
         /// The sink's name
         sink: String,
     },
+    /// Forget an unconfigured sink; with WAYPOST_ADMIN_KEY where the server has one
+    Forget {
+        /// The sink's name
+        sink: String,
+    },
 }
 
 /// How many seconds a receiver may take beyond the usual.
@@ -95,6 +101,7 @@ pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Fai
         }
         EventsCommand::Resend { sink, event } => resend(context, &client, &sink, &event).await,
         EventsCommand::Resume { sink } => resume(context, &client, &sink).await,
+        EventsCommand::Forget { sink } => forget(context, &client, &sink).await,
     }
 }
 
@@ -202,6 +209,19 @@ async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit, 
     } else {
         let Sink { name, status, .. } = read(&body)?;
         context.output.text(&format!("{}  {name}", status.name()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+async fn forget(context: &Context, client: &Client, sink: &str) -> Result<Exit, Failure> {
+    let request = Request::to(&["sinks", sink]).keyed(context.admin_key()?);
+    if let Err(failure) = client.delete(request).await {
+        return Err(near::suggest(client, SINKS, sink, failure).await);
+    }
+    if context.output.is_json() {
+        context.output.document(&json!({"name": sink, "forgotten": true}))?;
+    } else {
+        context.output.talk(&format!("the sink `{sink}` is forgotten"));
     }
     Ok(Exit::Ok)
 }

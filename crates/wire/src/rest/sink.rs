@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Sink {
     /// Its name.
     pub name: String,
-    /// What it is: `stdout`, `file` or `webhook`.
+    /// What it is: `stdout`, `file` or `webhook`; `unknown` where it is not configured.
     #[serde(rename = "type")]
     pub kind: String,
     /// Whether events are sent there.
@@ -42,6 +42,8 @@ pub enum SinkStatus {
     Sending,
     /// Its receiver said that it is gone: they wait until somebody resumes it.
     Gone,
+    /// The settings do not have it any more: it keeps its place until somebody forgets it.
+    Unconfigured,
 }
 
 impl SinkStatus {
@@ -50,6 +52,7 @@ impl SinkStatus {
         match self {
             Self::Sending => "sending",
             Self::Gone => "gone",
+            Self::Unconfigured => "unconfigured",
         }
     }
 }

@@ -23,11 +23,17 @@ fn sink() -> Value {
         ],
         "properties": {
             "name": {"type": "string"},
-            "type": {"type": "string", "enum": ["stdout", "file", "webhook"]},
+            "type": {
+                "type": "string",
+                "description": "`unknown` where it is not configured.",
+                "enum": ["stdout", "file", "webhook", "unknown"]
+            },
             "status": {
                 "type": "string",
-                "description": "`gone`: its receiver said so, and events wait until it is resumed.",
-                "enum": ["sending", "gone"]
+                "description": "`gone`: its receiver said so, and events wait until it is resumed. \
+                    `unconfigured`: the settings do not have it any more, and retention keeps what \
+                    it has not passed until it is forgotten.",
+                "enum": ["sending", "gone", "unconfigured"]
             },
             "target": {
                 "type": "string",
@@ -63,6 +69,10 @@ fn sink() -> Value {
                 "types": ["TradeRepaired", "waypost.run.*"], "place": "2a-0", "lag": 1,
                 "delivered": 7, "failed": 1, "retrying": 1,
                 "lastError": "the receiver answered 500"
+            },
+            {
+                "name": "old-hook", "type": "unknown", "status": "unconfigured",
+                "place": "1c-0", "lag": 15, "delivered": 0, "failed": 0, "retrying": 0
             }
         ]
     })

@@ -9,7 +9,7 @@ use crate::plans::load_project;
 use kernel::plan::mistake::Mistake;
 use server::event_sinks::Sending;
 use std::path::{Path, PathBuf};
-use wire::rest::{Page, Sink};
+use wire::rest::{Page, Sink, SinkStatus};
 
 /// The check's name.
 const NAME: &str = "sinks";
@@ -28,14 +28,14 @@ pub(super) async fn look(
         Ok(sendings) => sendings,
         Err(mistakes) => return vec![mistaken(&mistakes)],
     };
-    if sendings.is_empty() {
-        return vec![Finding::ok(NAME, "no events go out")];
-    }
     let names: Vec<String> = sendings
         .iter()
         .map(|sending| format!("{} ({})", sending.config.name, sending.word()))
         .collect();
-    let what = format!("{} sinks of events: {}", names.len(), names.join(", "));
+    let what = match names.is_empty() {
+        true => "no events go out".to_owned(),
+        false => format!("{} sinks of events: {}", names.len(), names.join(", ")),
+    };
     let mut findings = vec![Finding::ok(NAME, what)];
     findings.extend(sendings.iter().filter_map(unwritable));
     if let Some(client) = client {
@@ -62,14 +62,17 @@ fn unwritable(sending: &Sending) -> Option<Finding> {
     Some(Finding::fail(NAME, what, "check the rights of its folder, or name another in `path`"))
 }
 
-/// Those that do not take what they are sent.
+/// Those that do not take what they are sent, and those that are not configured any more.
 async fn running(client: &Client) -> Vec<Finding> {
     // A server of an earlier release has no such list.
     let Ok(body) = client.list(Request::to(&["sinks"]), LOOKED_AT).await else {
         return Vec::new();
     };
     let Ok(page) = read::<Page<Sink>>(&body) else { return Vec::new() };
-    let failing = |sink: Sink| {
+    let troubled = |sink: Sink| {
+        if sink.status == SinkStatus::Unconfigured {
+            return Some(unconfigured(&sink));
+        }
         let why = sink.last_error.filter(|_| sink.retrying + sink.failed > 0)?;
         let what = format!(
             "`{}` does not take events: {why}; {} are tried again, {} were given up",
@@ -78,5 +81,15 @@ async fn running(client: &Client) -> Vec<Finding> {
         let hint = format!("`waypost events deliveries {}`", sink.name);
         Some(Finding::warn(NAME, what, &hint))
     };
-    page.items.into_iter().filter_map(failing).collect()
+    page.items.into_iter().filter_map(troubled).collect()
+}
+
+/// One that keeps its place although nothing is sent to it.
+fn unconfigured(Sink { name, lag, .. }: &Sink) -> Finding {
+    let what = format!(
+        "`{name}` is not configured any more and is {lag} rows of the feed behind: retention keeps \
+         what it has not passed"
+    );
+    let hint = format!("`waypost events forget {name}`, or configure it again");
+    Finding::warn(NAME, what, &hint)
 }
