@@ -315,15 +315,6 @@ async fn what_has_not_arrived_is_not_removed() {
     sink.let_go.add_permits(10);
     caught_up(&world, "a").await;
     assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 1);
-    // A sink that nobody names any more holds nothing.
-    let stuck = Arc::new(Scripted::new(|_, _| Does::Hangs));
-    send(&world, "b", &stuck, SinkRules::default()).await;
-    runs(&world, &["y"], 1).await;
-    caught_up(&world, "a").await;
-    at_rest(&world).await;
-    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 0);
-    world.engine.forget_sinks(&realm(), &["a".to_owned()]).await.unwrap();
-    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -237,6 +237,65 @@ async fn the_removal_of_a_session_waits_until_its_events_are_out() {
     sink.let_go.add_permits(all.len());
     removal.await.unwrap().unwrap();
     assert_eq!(sink.ids(), all);
-    let forgotten = world.engine.forget_sinks(&realm(), &[]).await;
-    assert_eq!(forgotten, Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_that_is_not_configured_keeps_its_place_until_it_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(folder.path(), hurried()).await;
+    let stuck = Arc::new(Scripted::new(|_, _| Does::Fails));
+    send(&world, "old", &stuck, SinkRules::default()).await;
+    runs(&world, &["x"], 1).await;
+    logged(&world, "old", DeliveryStatus::Retrying).await;
+    world.crash().await;
+
+    // Another start has another sink.
+    let patient = Limits { unsent_wait_ms: 600_000, ..hurried() };
+    let world = open(folder.path(), patient).await;
+    send(&world, "new", &Scripted::taking(), SinkRules::default()).await;
+    world.engine.rest_sink(&realm(), "resting");
+    at_rest(&world).await;
+    let left = state(&world, "old").await;
+    assert!(!left.configured && left.lag > 0, "{left:?}");
+    assert_eq!(world.engine.unconfigured_sinks(&realm()).await, Ok(vec![left]));
+    assert!(state(&world, "new").await.configured);
+    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 0);
+    // It never passes them, so that nothing is waited for.
+    let refusal = world.engine.remove_session(&caller(), &key("x")).await.unwrap_err();
+    assert_eq!(refusal.code, "events_unsent");
+    assert!(refusal.hint.is_some_and(|hint| hint.contains("waypost events forget old")));
+
+    for configured in ["new", "resting"] {
+        let refusal = world.engine.forget_sink(&caller(), configured).await.unwrap_err();
+        assert_eq!((refusal.kind, refusal.code), (RefusalKind::Conflict, "sink_configured"));
+    }
+    assert_eq!(world.engine.forget_sink(&caller(), "old").await, Ok(()));
+    let unknown = world.engine.forget_sink(&caller(), "old").await.unwrap_err();
+    assert_eq!(unknown.kind, RefusalKind::NotFound);
+    assert_eq!(log(&world, "old").await, Vec::new());
+    assert_eq!(world.engine.unconfigured_sinks(&realm()).await, Ok(Vec::new()));
+    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_that_is_configured_again_continues_at_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = open(folder.path(), hurried()).await;
+    let first = Scripted::taking();
+    send(&world, "a", &first, SinkRules::default()).await;
+    runs(&world, &["x"], 1).await;
+    caught_up(&world, "a").await;
+    world.crash().await;
+
+    let world = open(folder.path(), hurried()).await;
+    runs(&world, &["x"], 1).await;
+    assert!(!state(&world, "a").await.configured);
+    world.crash().await;
+
+    let world = open(folder.path(), hurried()).await;
+    let again = Scripted::taking();
+    send(&world, "a", &again, SinkRules::default()).await;
+    caught_up(&world, "a").await;
+    let both = [first.ids(), again.ids()].concat();
+    assert_eq!(both, told(&world).await, "what was recorded meanwhile, and nothing twice");
 }

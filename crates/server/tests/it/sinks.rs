@@ -1,4 +1,5 @@
-//! `/api/v1/sinks`: where events go, how each got there, and an event sent once more.
+//! `/api/v1/sinks`: where events go, how each got there, an event sent once more, and a sink that
+//! is not configured any more.
 
 use crate::house::{Answer, House, refused, text};
 use serde_json::{Value, json};
@@ -62,8 +63,11 @@ fn refuse(stream: TcpStream, status: &str) {
 }
 
 fn project(port: u16) -> Project {
-    let settings = SETTINGS.replace("PORT", &port.to_string());
-    let config = Config::parse("waypost.toml", &settings).unwrap();
+    project_of(&SETTINGS.replace("PORT", &port.to_string()))
+}
+
+fn project_of(settings: &str) -> Project {
+    let config = Config::parse("waypost.toml", settings).unwrap();
     Project { config, ..Project::demo() }
 }
 
@@ -198,6 +202,67 @@ async fn a_sink_whose_receiver_is_gone_rests_until_an_administrator_resumes_it()
     looked(&house, path, is_tried_again).await;
     let unknown = house.post_with("/api/v1/sinks/hok/resume", &key, json!({})).await;
     assert_eq!((unknown.status, &unknown.body["hint"]), (404, &json!("did you mean `hook`?")));
+}
+
+#[tokio::test]
+async fn a_sink_that_is_not_configured_any_more_is_shown_until_it_is_forgotten() {
+    let data = tempfile::tempdir().unwrap();
+    // Nobody listens there: the webhook keeps waiting.
+    let (house, stopper) = House::over(|| project(1), &data, None).await;
+    house.run(json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 1}})).await;
+    let log = "/api/v1/sinks/hook/deliveries";
+    let has_rows = |answer: &Answer| !answer.body["items"].as_array().unwrap().is_empty();
+    looked(&house, log, has_rows).await;
+    stopper.stop().await;
+    drop(house);
+
+    let without_hook = || project_of(SETTINGS.split("[events.sinks.hook]").next().unwrap());
+    let (house, stopper) = House::over(without_hook, &data, None).await;
+    let is_passed = |answer: &Answer| answer.body["items"][1]["lag"] == 0;
+    let sinks = looked(&house, "/api/v1/sinks", is_passed).await.body;
+    let hook = &sinks["items"][0];
+    let expected = json!({
+        "name": "hook", "type": "unknown", "status": "unconfigured", "place": hook["place"],
+        "lag": hook["lag"], "delivered": 0, "failed": 0, "retrying": 0,
+    });
+    assert_eq!(hook, &expected);
+    let lag = hook["lag"].as_u64().unwrap();
+    assert!(lag > 0, "{hook}");
+    assert_eq!(sinks["items"][1]["status"], "sending");
+    let metrics = house.get("/metrics").await.text;
+    for line in [
+        "waypost_sink_unconfigured{sink=\"hook\"} 1",
+        "waypost_sink_unconfigured{sink=\"lines\"} 0",
+        &format!("waypost_event_lag{{sink=\"hook\"}} {lag}"),
+    ] {
+        assert!(metrics.lines().any(|told| told == line), "{line}\n{metrics}");
+    }
+    assert!(has_rows(&house.get(log).await));
+    let unconfigured = refused(409, "sink_unconfigured", &[]);
+    for path in ["/api/v1/sinks/hook/resume", RESEND] {
+        assert_eq!(house.post(path, json!({})).await.refusal(), unconfigured, "{path}");
+    }
+    house.prune(0).await;
+
+    let held = house.delete("/api/v1/sinks/lines").await;
+    assert_eq!(held.refusal(), refused(409, "sink_configured", &[]), "{held:?}");
+    assert!(text(&held.body["hint"]).contains("[events.sinks.lines]"), "{held:?}");
+    let unknown = house.delete("/api/v1/sinks/hok").await;
+    assert_eq!((unknown.status, &unknown.body["hint"]), (404, &json!("did you mean `hook`?")));
+    assert_eq!(house.delete("/api/v1/sinks/hook").await.status, 204);
+    assert_eq!(house.delete("/api/v1/sinks/hook").await.status, 404);
+    assert_eq!(house.get(log).await.status, 404);
+    house.prune(1).await;
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn only_an_administrator_forgets_a_sink() {
+    let house = House::build(project(1), Some("secret")).await;
+    assert_eq!(
+        house.delete("/api/v1/sinks/hook").await.refusal(),
+        refused(401, "unauthorized", &[])
+    );
 }
 
 #[tokio::test]

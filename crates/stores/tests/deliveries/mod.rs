@@ -111,7 +111,7 @@ fn of_each_sink_so_many_stay_and_failed_ones_longest() {
 }
 
 #[test]
-fn a_sink_begins_once_and_is_forgotten_when_nobody_names_it() {
+fn a_sink_begins_once_and_keeps_its_place_until_it_is_forgotten() {
     let scene = Scene::new();
     let store = scene.store();
     let mut a = Driver::new("r", "a");
@@ -125,12 +125,27 @@ fn a_sink_begins_once_and_is_forgotten_when_nobody_names_it() {
     assert_eq!(begin("sink/new", FeedStart::Newest), end, "it has its place");
     assert_eq!(begin("sink/new", FeedStart::Oldest), end);
     block_on(store.advance(&realm(), "nats", 2)).unwrap();
-    let names = ["sink/all".to_owned()];
-    let none = block_on(store.forget_consumers(&"other".into(), SINKS, &[])).unwrap();
-    let forgotten = block_on(store.forget_consumers(&realm(), SINKS, &names)).unwrap();
-    assert_eq!((none, forgotten), (Vec::new(), vec![("sink/new".to_owned(), end)]));
-    assert_eq!((place(&scene, "sink/new"), place(&scene, "nats")), (0, 2));
+    let list = |realm: RealmId| block_on(store.consumers(&realm, SINKS)).unwrap();
+    let both = [("sink/all".to_owned(), 0), ("sink/new".to_owned(), end)];
+    assert_eq!((list(realm()), list("other".into())), (both.to_vec(), Vec::new()));
+    let forget = |realm: RealmId| block_on(store.forget_consumer(&realm, "sink/new")).unwrap();
+    assert_eq!((forget("other".into()), list(realm())), (false, both.to_vec()));
+    assert_eq!((forget(realm()), forget(realm())), (true, false));
+    assert_eq!((list(realm()), place(&scene, "nats")), (both[..1].to_vec(), 2));
     assert_eq!(begin("sink/new", FeedStart::Newest), end + 1, "a new one begins anew");
+}
+
+#[test]
+fn a_sink_is_forgotten_with_its_log_and_stays_so() {
+    let scene = Scene::new();
+    for (sink, consumer) in [("a", "sink/a"), ("b", "sink/b")] {
+        keep(&scene, vec![row(sink, 1, DeliveryStatus::Failed)], Some((consumer, 9)));
+    }
+    assert_eq!(block_on(scene.store().forget_consumer(&realm(), "sink/a")), Ok(true));
+    let scene = scene.reopened();
+    assert_eq!((kept(&scene, &of("a")), kept(&scene, &of("b"))), (vec![], vec![1]));
+    let left = block_on(scene.store().consumers(&realm(), SINKS)).unwrap();
+    assert_eq!(left, [("sink/b".to_owned(), 9)]);
 }
 
 /// A session that is over, with one row in the feed.
@@ -163,8 +178,7 @@ fn sessions_stay_until_every_sink_has_passed_them() {
     assert_eq!(prune(), [a.key().clone()]);
     assert_eq!(place(&scene, RETENTION), feed[0].cursor);
     // A sink that is forgotten holds nothing.
-    let names = ["sink/quick".to_owned()];
-    block_on(store.forget_consumers(&realm(), SINKS, &names)).unwrap();
+    assert_eq!(block_on(store.forget_consumer(&realm(), "sink/slow")), Ok(true));
     assert_eq!(prune(), [b.key().clone()]);
 }
 

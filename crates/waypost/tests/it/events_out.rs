@@ -112,6 +112,73 @@ fn a_receiver_that_says_it_is_gone_is_left_alone_until_it_is_resumed() {
     server.run(&["events", "resume", "hok"]).code(1).says("did you mean `hook`?");
 }
 
+/// A project whose webhook took nothing of one event before it was taken out of the settings.
+fn without_its_hook(receiver: &WebhookReceiver) -> TempDir {
+    receiver.be(Mood::Failing(500));
+    let folder = project(&hook(receiver));
+    let server = Server::of_project(folder.path());
+    tell(&server);
+    wait_for("a delivery that is tried again", LIMIT, || {
+        let log = server.json(&["events", "deliveries", "hook", "--status", "retrying"]);
+        log.code(0).json()["items"].as_array().unwrap().first().cloned()
+    });
+    server.stop().0.code(0);
+    write(folder.path(), &[("waypost.toml", "")]);
+    folder
+}
+
+#[test]
+fn a_sink_that_is_not_configured_any_more_is_told_until_it_is_forgotten() {
+    let receiver = WebhookReceiver::start(&[SECRET]);
+    let folder = without_its_hook(&receiver);
+    let server = Server::of_project(folder.path());
+    let sinks = server.json(&["events", "sinks"]).code(0).json();
+    let sink = &sinks["items"][0];
+    assert_eq!((&sink["name"], &sink["status"]), (&json!("hook"), &json!("unconfigured")));
+    let behind = format!(
+        "`hook` is not configured any more and is {} rows of the feed behind: retention keeps what \
+         it has not passed",
+        sink["lag"]
+    );
+    let settings = format!("[server]\nport = {}\n", server.port());
+    write(folder.path(), &[("waypost.toml", settings.as_str())]);
+    let found = || -> Vec<Value> {
+        let report = waypost(folder.path(), &["--json", "doctor"]).code(0).json();
+        let checks = report["checks"].as_array().unwrap().iter();
+        checks.filter(|check| check["name"] == "sinks").cloned().collect()
+    };
+    let none = json!({"level": "ok", "name": "sinks", "what": "no events go out"});
+    let hint = "`waypost events forget hook`, or configure it again";
+    let left = json!({"level": "warn", "name": "sinks", "what": behind, "hint": hint});
+    assert_eq!(found(), [none.clone(), left]);
+
+    server.run(&["events", "forget", "hok"]).code(1).says("did you mean `hook`?");
+    let forgotten = server.json(&["events", "forget", "hook"]).code(0).json();
+    assert_eq!(forgotten, json!({"name": "hook", "forgotten": true}));
+    server.run(&["events", "forget", "hook"]).code(1).says("there is no sink `hook`");
+    assert_eq!(found(), [none]);
+    let (ended, _) = server.stop();
+    let warned = format!("the sink {behind}");
+    assert!(ended.stderr.contains(&warned), "{ended:#?}");
+    assert!(ended.stderr.contains("`waypost events forget hook` lets go of it"), "{ended:#?}");
+}
+
+#[test]
+fn a_sink_that_is_configured_again_gets_what_waited_for_it() {
+    let receiver = WebhookReceiver::start(&[SECRET]);
+    let folder = without_its_hook(&receiver);
+    let server = Server::of_project(folder.path());
+    tell(&server);
+    server.stop().0.code(0);
+    receiver.be(Mood::Well);
+    write(folder.path(), &[("waypost.toml", hook(&receiver).as_str())]);
+    let server = Server::of_project(folder.path());
+    let refused = server.run(&["events", "forget", "hook"]).code(1);
+    refused.says("remove `[events.sinks.hook]` from the settings");
+    wait_for("both events", LIMIT, || (receiver.taken().len() == 2).then_some(()));
+    assert_eq!(receiver.faults(), Vec::<String>::new());
+}
+
 #[test]
 fn standard_output_gets_events_unless_it_is_a_client_s() {
     let folder = project("[events.sinks.out]\ntype = \"stdout\"\ntypes = [\"Told\"]\n");
