@@ -155,7 +155,7 @@ impl Engine {
 
     /// Removes a session that does not move, with all that belongs to it, once all sinks have
     /// passed its events. That is waited for a moment; then it is refused, and nothing is removed.
-    /// It is not waited for a sink that is not configured any more.
+    /// Where a sink that has not passed them is not configured any more, it is refused at once.
     pub async fn remove_session(
         &self,
         caller: &Caller,
