@@ -44,6 +44,7 @@ impl Engine {
     /// Removes blobs that nothing has named for `blob_grace_ms`, in slices. What cannot be removed
     /// now will be another time.
     async fn sweep(&self) {
+        self.sweep_closures().await;
         let before = self.ago(self.shared.limits.blob_grace_ms);
         let limit = self.shared.limits.prune_batch_max.max(1);
         let mut blobs = 0;
@@ -64,6 +65,21 @@ impl Engine {
         add(&self.shared.counters.blobs_removed, blobs);
         if blobs > 0 {
             tracing::info!(blobs, "blobs that nothing names removed");
+        }
+    }
+
+    /// Removes closures whose last run was removed, in slices.
+    async fn sweep_closures(&self) {
+        let limit = self.shared.limits.prune_batch_max;
+        loop {
+            match self.shared.store.sweep_closures(limit).await {
+                Ok((looked, _)) if looked >= limit => {}
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "plans that no run pins cannot be removed");
+                    return;
+                }
+            }
         }
     }
 

@@ -334,6 +334,10 @@ pub trait Store: Send + Sync {
     /// has not passed these rows. Durable on return.
     fn trim(&self, trim: Trim) -> Read<'_, Option<u64>>;
 
+    /// Looks at so many closures whose runs were removed, and removes those that no run pins. How
+    /// many it looked at, and how many it removed. Durable on return.
+    fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)>;
+
     /// Calls `woken` after every commit, with the sessions that it changed.
     fn on_commit(&self, woken: OnCommit);
 

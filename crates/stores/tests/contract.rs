@@ -1590,6 +1590,11 @@ fn starting(a: &mut Driver, no: u32, pinned: &Arc<StoredClosure>) -> Append {
 }
 
 impl Scene {
+    /// Sweeps the closures: how many were looked at, and how many went.
+    fn swept(&self) -> (usize, u64) {
+        block_on(self.store().sweep_closures(9)).unwrap()
+    }
+
     /// A session with one run that ended at 20 and pins this.
     fn pinning(&self, realm: &str, id: &str, pinned: &Arc<StoredClosure>) -> Driver {
         let mut a = Driver::new(realm, id);
@@ -1621,20 +1626,21 @@ fn a_closure_goes_with_the_last_run_that_pins_it() {
     let c = scene.pinning("r", "c", &own);
     let other = scene.pinning("other", "a", &shared);
     block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!(scene.swept(), (1, 0));
     assert!(scene.has_closure("r", &shared), "another session pins it");
     block_on(scene.store().remove_sent(b.key())).unwrap();
-    assert!(!scene.has_closure("r", &shared));
-    assert!(scene.has_closure("other", &shared), "another realm has its own");
+    block_on(scene.store().remove(other.key())).unwrap();
+    assert_eq!(scene.swept(), (2, 2));
+    assert!(!scene.has_closure("r", &shared) && !scene.has_closure("other", &shared));
     // One that is gone comes back with the next run that pins it.
     let b = scene.pinning("r", "b", &shared);
     assert!(scene.has_closure("r", &shared));
     let pruned = scene.prune(100);
     assert_eq!(pruned.removed, [c.key().clone(), b.key().clone()]);
-    assert!(!scene.has_closure("r", &shared) && !scene.has_closure("r", &own));
-    assert!(scene.has_closure("other", &shared));
     let scene = scene.reopened();
-    block_on(scene.store().remove(other.key())).unwrap();
-    assert!(!scene.has_closure("other", &shared));
+    assert_eq!(scene.swept(), (2, 2));
+    assert!(!scene.has_closure("r", &shared) && !scene.has_closure("r", &own));
+    assert_eq!(scene.swept(), (0, 0));
 }
 
 #[test]
@@ -1650,6 +1656,7 @@ fn a_trimmed_run_takes_its_closure_along() {
     done(scene.store().append(starting(&mut a, 3, &kept)));
     let trimmed = block_on(scene.store().trim(trim_at(&a, a.row.seq - 1, 2))).unwrap();
     assert!(trimmed.is_some());
+    assert_eq!(scene.swept(), (2, 1));
     assert!(!scene.has_closure("r", &old) && scene.has_closure("r", &kept));
 }
 
@@ -1671,6 +1678,7 @@ fn a_run_that_starts_while_others_are_removed_has_its_closure() {
     threads.let_go();
     tickets.into_iter().for_each(done);
     block_on(removal).unwrap();
+    assert_eq!(scene.swept(), (0, 0), "the run after it took it off the list");
     assert!(scene.has_closure("r", &pinned));
 }
 
@@ -1681,7 +1689,7 @@ fn an_older_database_learns_what_its_runs_pin_and_loses_what_none_does() {
     let a = scene.pinning("r", "a", &pinned);
     let folder = scene.closed();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "DROP INDEX runs_by_closure; ALTER TABLE runs DROP COLUMN closure;
+    let as_before = "ALTER TABLE runs DROP COLUMN closure;
         DROP TABLE loose_closures; DELETE FROM migrations WHERE version = 6;";
     database.execute_batch(as_before).unwrap();
     let sql = "INSERT INTO closures (realm, hash, body) VALUES ('r', ?1, ?2)";
@@ -1690,10 +1698,10 @@ fn an_older_database_learns_what_its_runs_pin_and_loses_what_none_does() {
     let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
     let scene = Scene { opened, folder };
     assert!(scene.has_closure("r", &orphan));
-    let nothing_old = scene.prune(0);
-    assert_eq!(nothing_old, PrunedSlice { rows: 1, ..PrunedSlice::default() });
+    assert_eq!(scene.swept(), (2, 1));
     assert!(!scene.has_closure("r", &orphan) && scene.has_closure("r", &pinned));
-    assert_eq!(scene.prune(0), PrunedSlice::default());
+    assert_eq!(scene.swept(), (0, 0));
     block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!(scene.swept(), (1, 1));
     assert!(!scene.has_closure("r", &pinned));
 }

@@ -230,7 +230,7 @@ fn write_run(
         run.ended_at.map(|at| at.0),
         (!run.spent.is_nothing()).then(|| to_json(&run.spent)).transpose()?,
         run.stopped,
-        pinned.map(ContentHash::as_str),
+        pinned.map(closures::mark),
     ])?;
     if written == 0 {
         let why = format!("`{}` is a run of another session", run.id);

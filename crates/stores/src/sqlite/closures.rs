@@ -1,32 +1,49 @@
-//! The closures that runs pin. One writer adds them with the append that starts a run and removes
-//! them with the last run that pins them, so that no run is ever without its own.
+//! The closures that runs pin. They come with the append that starts a run. When a run is removed,
+//! what it pinned is listed, and a sweep removes those of the list that no run pins any more. A run
+//! that starts meanwhile takes its closure off the list, so that no run is ever without its own.
 
 use super::trouble::Trouble;
 use kernel::ids::{ContentHash, RealmId, RunId};
 use kernel::projection::StoredClosure;
 use rusqlite::{Connection, params};
 use serde_json::Value;
+use std::collections::HashSet;
 
 const KEEP: &str = "INSERT INTO closures (realm, hash, body) VALUES (?1, ?2, ?3)";
 
 const HAS: &str = "SELECT 1 FROM closures WHERE realm = ?1 AND hash = ?2";
 
+const UNLIST: &str = "DELETE FROM loose_closures WHERE realm = ?1 AND hash = ?2";
+
 /// All runs up to a number.
 const PINNED: &str = "SELECT DISTINCT closure FROM runs WHERE session = ?1 AND no <= ?2 \
      AND closure IS NOT NULL";
 
-/// The run leads: the first one that pins it is enough.
-const REMOVE: &str = "DELETE FROM closures WHERE realm = ?1 AND hash = ?2 AND NOT EXISTS ( \
-     SELECT 1 FROM runs AS r CROSS JOIN sessions AS s ON s.pk = r.session \
-     WHERE r.closure = ?2 AND s.realm = ?1)";
+const LIST: &str = "INSERT INTO loose_closures (realm, hash, stamp) \
+     SELECT realm, hash, 1 FROM closures WHERE realm = ?1 AND hash >= ?2 AND hash < ?3 \
+     ON CONFLICT DO UPDATE SET stamp = stamp + 1";
 
-const LOOSE: &str = "INSERT INTO loose_closures (realm, hash) \
-     SELECT c.realm, c.hash FROM closures AS c WHERE NOT EXISTS ( \
-     SELECT 1 FROM runs AS r CROSS JOIN sessions AS s ON s.pk = r.session \
-     WHERE r.closure = c.hash AND s.realm = c.realm)";
+/// Only while it is listed as it was when it was looked at.
+const REMOVE: &str = "DELETE FROM closures WHERE realm = ?1 AND hash = ?2 AND EXISTS ( \
+     SELECT 1 FROM loose_closures AS l WHERE l.realm = ?1 AND l.hash = ?2 AND l.stamp = ?3)";
 
-/// A closure that an older release left without a run.
-pub(crate) type LooseClosure = (RealmId, ContentHash);
+/// A closure that perhaps no run pins, as it was looked at.
+pub(crate) struct Loose {
+    realm: RealmId,
+    hash: ContentHash,
+    stamp: i64,
+    /// Whether a run was found that pins it, or one that looks like it.
+    pinned: bool,
+}
+
+/// What stands for a closure in the rows of runs: enough to tell almost all of them apart, and two
+/// that are alike are both kept while a run pins one of them.
+pub(crate) fn mark(hash: &ContentHash) -> i64 {
+    let digits = hash.as_str().get(..MARK_DIGITS).unwrap_or_default();
+    u64::from_str_radix(digits, 16).unwrap_or_default() as i64
+}
+
+const MARK_DIGITS: usize = 16;
 
 /// Keeps a closure, unless it is there.
 pub(crate) fn keep(
@@ -36,57 +53,74 @@ pub(crate) fn keep(
 ) -> Result<(), Trouble> {
     let (realm, hash) = (realm.as_str(), closure.hash.as_str());
     // Looked up first: mostly it is there, and its text may be long.
-    if !connection.prepare_cached(HAS)?.exists(params![realm, hash])? {
+    if connection.prepare_cached(HAS)?.exists(params![realm, hash])? {
+        connection.prepare_cached(UNLIST)?.execute(params![realm, hash])?;
+    } else {
         connection.prepare_cached(KEEP)?.execute(params![realm, hash, closure.body])?;
     }
     Ok(())
 }
 
-/// What the runs of a session pin, up to this one.
-pub(crate) fn pinned(
-    connection: &Connection,
-    session: i64,
-    last_run: u32,
-) -> Result<Vec<ContentHash>, Trouble> {
-    let mut statement = connection.prepare_cached(PINNED)?;
-    let rows = statement.query_and_then(params![session, last_run], |row| {
-        Ok::<_, Trouble>(ContentHash(row.get(0)?))
-    })?;
-    rows.collect()
-}
-
-/// Removes those of them that no run pins any more; how many.
-pub(crate) fn remove_unpinned(
+/// Lists what the runs of a session pin, up to this one, before they are removed; how many rows
+/// that changed.
+pub(crate) fn loosen(
     connection: &Connection,
     realm: &RealmId,
-    hashes: &[ContentHash],
+    session: i64,
+    last_run: u32,
 ) -> Result<u64, Trouble> {
-    let mut statement = connection.prepare_cached(REMOVE)?;
-    let mut removed = 0;
-    for hash in hashes {
-        removed += statement.execute(params![realm.as_str(), hash.as_str()])? as u64;
+    let mut pinned = connection.prepare_cached(PINNED)?;
+    let marks = pinned.query_map(params![session, last_run], |row| row.get::<_, i64>(0))?;
+    let mut rows = 0;
+    for mark in marks {
+        let from = format!("{:0MARK_DIGITS$x}", mark? as u64);
+        // Behind all digits.
+        let to = format!("{from}g");
+        rows += connection.prepare_cached(LIST)?.execute(params![realm.as_str(), from, to])?;
     }
-    Ok(removed)
+    Ok(rows as u64)
 }
 
-/// Removes loose closures and takes them off their list. One that a run has come to pin stays. How
-/// many went.
-pub(crate) fn remove_loose(
-    connection: &Connection,
-    loose: &[LooseClosure],
-) -> Result<u64, Trouble> {
-    let sql = "DELETE FROM loose_closures WHERE realm = ?1 AND hash = ?2";
-    let mut listed = connection.prepare_cached(sql)?;
-    let mut removed = 0;
-    for (realm, hash) in loose {
-        removed += remove_unpinned(connection, realm, std::slice::from_ref(hash))?;
-        listed.execute(params![realm.as_str(), hash.as_str()])?;
+/// So many of the closures that are listed, each with whether a run pins it.
+pub(crate) fn look(connection: &Connection, limit: i64) -> Result<Vec<Loose>, Trouble> {
+    let sql = "SELECT realm, hash, stamp FROM loose_closures LIMIT ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let listed = statement.query_map([limit], |row| {
+        let (realm, hash) = (RealmId(row.get(0)?), ContentHash(row.get(1)?));
+        Ok(Loose { realm, hash, stamp: row.get(2)?, pinned: false })
+    })?;
+    let mut listed = listed.collect::<rusqlite::Result<Vec<Loose>>>()?;
+    if listed.is_empty() {
+        return Ok(listed);
     }
-    Ok(removed)
+    // One pass over the runs for all of them.
+    let marks: Vec<String> = listed.iter().map(|loose| mark(&loose.hash).to_string()).collect();
+    let sql = format!("SELECT DISTINCT closure FROM runs WHERE closure IN ({})", marks.join(","));
+    let mut statement = connection.prepare(&sql)?;
+    let found = statement.query_map((), |row| row.get::<_, i64>(0))?;
+    let pinned = found.collect::<rusqlite::Result<HashSet<i64>>>()?;
+    for loose in &mut listed {
+        loose.pinned = pinned.contains(&mark(&loose.hash));
+    }
+    Ok(listed)
 }
 
-/// Notes what the runs pin that began before anyone kept count, and lists what none of them pins.
-/// Nothing is listed where a journal cannot be read: it may name any.
+/// Removes those that no run pins, and takes all of them off the list; how many went.
+pub(crate) fn remove(connection: &Connection, looked_at: &[Loose]) -> Result<u64, Trouble> {
+    let unlist = format!("{UNLIST} AND stamp = ?3");
+    let mut removed = 0;
+    for Loose { realm, hash, stamp, pinned } in looked_at {
+        let params = params![realm.as_str(), hash.as_str(), stamp];
+        if !pinned {
+            removed += connection.prepare_cached(REMOVE)?.execute(params)?;
+        }
+        connection.prepare_cached(&unlist)?.execute(params)?;
+    }
+    Ok(removed as u64)
+}
+
+/// Notes what the runs pin that began before anyone kept count, and lists all closures, to be
+/// looked at. Nothing is listed where a journal cannot be read: it may name any.
 pub(crate) fn fill(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "SELECT body FROM journal WHERE instr(body, 'run.started') > 0";
     let mut statement = connection.prepare(sql)?;
@@ -100,7 +134,9 @@ pub(crate) fn fill(connection: &Connection) -> rusqlite::Result<()> {
         }
     }
     if all_read {
-        connection.execute(LOOSE, ())?;
+        let sql = "INSERT INTO loose_closures (realm, hash, stamp) \
+             SELECT realm, hash, 1 FROM closures";
+        connection.execute(sql, ())?;
     }
     Ok(())
 }
@@ -113,7 +149,8 @@ fn note(connection: &Connection, event: &Value) -> rusqlite::Result<()> {
         (event["type"].as_str(), run, data["closure"].as_str())
     {
         let sql = "UPDATE runs SET closure = ?2 WHERE id = ?1";
-        connection.prepare_cached(sql)?.execute(params![run.0.to_be_bytes(), closure])?;
+        let mark = mark(&ContentHash(closure.into()));
+        connection.prepare_cached(sql)?.execute(params![run.0.to_be_bytes(), mark])?;
     }
     Ok(())
 }

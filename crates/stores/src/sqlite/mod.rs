@@ -168,22 +168,6 @@ impl SqliteStore {
             rows += self.writes.perform(remove).await?;
         }
     }
-
-    /// Removes closures that an older release left behind, slice by slice; how many.
-    async fn prune_closures(&self, scope: &Scope, limit: i64) -> Result<u64, StoreError> {
-        let mut rows = 0;
-        loop {
-            let scope = scope.clone();
-            let look =
-                move |connection: &Connection| prune::loose_closures(connection, &scope, limit);
-            let loose = self.readers.read(look).await?;
-            if loose.is_empty() {
-                return Ok(rows);
-            }
-            let remove = move |connection: &Connection| closures::remove_loose(connection, &loose);
-            rows += self.writes.perform(remove).await?;
-        }
-    }
 }
 
 impl Store for SqliteStore {
@@ -225,6 +209,20 @@ impl Store for SqliteStore {
     fn renew<'a>(&'a self, lease: &'a Lease) -> Read<'a, Lease> {
         // It lasts as long as the folder's lock.
         Box::pin(async move { Ok(lease.clone()) })
+    }
+
+    fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)> {
+        Box::pin(async move {
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let looked = self.readers.read(move |connection| closures::look(connection, limit));
+            let looked = looked.await?;
+            let count = looked.len();
+            if count == 0 {
+                return Ok((0, 0));
+            }
+            let remove = move |connection: &Connection| closures::remove(connection, &looked);
+            Ok((count, self.writes.perform(remove).await?))
+        })
     }
 
     fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
@@ -438,7 +436,6 @@ impl Store for SqliteStore {
             }
             if next.is_none() {
                 rows += self.prune_keys(&scope, before, looked.1).await?;
-                rows += self.prune_closures(&scope, looked.1).await?;
             }
             Ok(PrunedSlice { removed, rows, next })
         })

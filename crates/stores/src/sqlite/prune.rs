@@ -1,12 +1,12 @@
 //! Removing old sessions: a reader finds them, the writer removes them in small slices and looks
 //! again before it does, so that a session that moved meanwhile stays.
 
-use super::closures::{self, LooseClosure};
+use super::closures;
 use super::consumers;
 use super::refs;
 use super::trouble::Trouble;
 use kernel::contracts::{RETENTION, Realms};
-use kernel::ids::{ContentHash, Millis, RealmId, SessionKey, Space};
+use kernel::ids::{Millis, RealmId, SessionKey, Space};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -101,9 +101,8 @@ pub(crate) fn remove_sessions(
             continue;
         }
         loosened += refs::loosen(connection, *number, now)?;
-        let pinned = closures::pinned(connection, *number, u32::MAX)?;
+        loosened += closures::loosen(connection, &key.realm, *number, u32::MAX)?;
         if statement.execute(params![before.0, number])? > 0 {
-            closures::remove_unpinned(connection, &key.realm, &pinned)?;
             removed.push(key.clone());
             let gone = gone.entry(&key.realm).or_default();
             *gone = newest.max(*gone);
@@ -125,10 +124,9 @@ pub(crate) fn remove_session(
     now: Millis,
 ) -> Result<(), Trouble> {
     refs::loosen(connection, session, now)?;
-    let pinned = closures::pinned(connection, session, u32::MAX)?;
+    closures::loosen(connection, realm, session, u32::MAX)?;
     let sql = "DELETE FROM sessions WHERE pk = ?1";
     connection.prepare_cached(sql)?.execute([session])?;
-    closures::remove_unpinned(connection, realm, &pinned)?;
     Ok(())
 }
 
@@ -176,19 +174,4 @@ pub(crate) fn remove_keys(connection: &Connection, keys: &[KeyName]) -> Result<u
         rows += statement.execute(params![realm, subject, route, key])? as u64;
     }
     Ok(rows)
-}
-
-/// Closures that an older release left without a run.
-pub(crate) fn loose_closures(
-    connection: &Connection,
-    scope: &Scope,
-    limit: i64,
-) -> Result<Vec<LooseClosure>, Trouble> {
-    let within = scope.sql("?1");
-    let sql = format!("SELECT realm, hash FROM loose_closures WHERE {within} LIMIT ?2");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_and_then(params![scope.names, limit], |row| {
-        Ok::<_, Trouble>((RealmId(row.get(0)?), ContentHash(row.get(1)?)))
-    })?;
-    rows.collect()
 }

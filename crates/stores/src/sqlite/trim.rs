@@ -91,7 +91,7 @@ pub(crate) fn trim(
         return Ok(None);
     }
     let body = with_base(&row.body, trim)?;
-    let pinned = closures::pinned(connection, session, trim.last_run)?;
+    closures::loosen(connection, realm, session, trim.last_run)?;
     let mut rows = refs::loosen_until(connection, session, row.last_seq, now)?;
     refs::name(connection, session, &blobs_named(&body), row.last_seq as u64)?;
     let mut remove = |sql: &str, params: &[&dyn rusqlite::ToSql]| -> Result<(), Trouble> {
@@ -105,7 +105,6 @@ pub(crate) fn trim(
     remove("DELETE FROM runs WHERE session = ?1 AND no <= ?2", params![session, trim.last_run])?;
     let seq = integer(trim.seq);
     remove("DELETE FROM snapshots WHERE session = ?1 AND seq < ?2", params![session, seq])?;
-    rows += closures::remove_unpinned(connection, realm, &pinned)?;
     // The same place in the feed: what stands behind the base in this row has not moved.
     let sql = "UPDATE journal SET seq = ?2, body = ?3 WHERE row = ?1";
     connection.prepare_cached(sql)?.execute(params![row.number, seq, body])?;

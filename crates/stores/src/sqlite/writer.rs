@@ -23,6 +23,12 @@ const BATCH_JOBS_MAX: usize = 256;
 /// where they find none.
 const PROBE_BYTES: usize = 64 * 1024;
 
+/// How many small commits are made between two looks at the size of the log.
+const COMMITS_PER_LOOK: u32 = 16;
+/// A commit of so many appends, each of so many bytes, is small.
+const SMALL_JOBS: usize = 8;
+const SMALL_BYTES: usize = 16 * 1024;
+
 type Answer = Result<(), StoreError>;
 
 /// The writer.
@@ -35,6 +41,8 @@ pub(crate) struct Writer {
     closers: Vec<oneshot::Sender<()>>,
     /// A sync or a checkpoint failed: nothing is written any more.
     over: bool,
+    /// How many small commits were made since the size of the log was looked at.
+    unlooked: u32,
 }
 
 /// How the jobs of a transaction are kept apart.
@@ -67,7 +75,7 @@ impl Writer {
         (shared, clock): (Arc<Shared>, Arc<dyn Clock>),
         lock: FolderLock,
     ) -> Self {
-        Self { connection, shared, clock, lock, closers: Vec::new(), over: false }
+        Self { connection, shared, clock, lock, closers: Vec::new(), over: false, unlooked: 0 }
     }
 
     /// Works until it is told to close, until nobody can send any more, or until a sync fails.
@@ -88,8 +96,9 @@ impl Writer {
 
     fn process(&mut self, jobs: &mut Vec<Job>) {
         let (began, changes) = (self.clock.now(), self.connection.total_changes());
-        let mut checkpoint_is_due = false;
+        let mut wrote = false;
         let tried = jobs.iter().map(probed).max().unwrap_or(0);
+        let small = jobs.len() <= SMALL_JOBS && jobs.iter().all(is_small);
         let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
         let mut result = self.attempt(jobs, &mut answers, Isolation::ChecksFirst);
         if let Err(Stop::Mixed) = result {
@@ -101,12 +110,7 @@ impl Writer {
                 let took_ms = self.clock.now().0.saturating_sub(began.0).max(0);
                 self.shared.committed(took_ms.unsigned_abs());
                 // A commit of nothing works on a full disk too.
-                if self.connection.total_changes() > changes {
-                    checkpoint_is_due = checkpoint::is_due(&self.connection);
-                    if !checkpoint_is_due {
-                        self.shared.wrote(tried);
-                    }
-                }
+                wrote = self.connection.total_changes() > changes;
             }
             Err(stop) => {
                 let error = self.give_up(stop, jobs);
@@ -114,9 +118,20 @@ impl Writer {
             }
         }
         self.answer(jobs, answers);
-        if checkpoint_is_due {
-            self.checkpoint(tried);
+        if wrote {
+            self.unlooked = if small { self.unlooked + 1 } else { COMMITS_PER_LOOK };
+            self.look_at_log(tried);
         }
+    }
+
+    /// Has the log written back once it has grown enough. After the answers: nobody waits for it.
+    fn look_at_log(&mut self, tried: usize) {
+        if self.unlooked >= COMMITS_PER_LOOK && checkpoint::is_due(&self.connection) {
+            self.checkpoint(tried);
+        } else {
+            self.shared.wrote(tried);
+        }
+        self.unlooked %= COMMITS_PER_LOOK;
     }
 
     /// One transaction over all jobs. Nothing of it is there unless it is committed.
@@ -281,6 +296,10 @@ fn size(job: &Job) -> usize {
         // How much was refused before a probe is known already.
         Job::Chore(_) | Job::Probe { .. } | Job::Close(_) => 0,
     }
+}
+
+fn is_small(job: &Job) -> bool {
+    matches!(job, Job::Append { .. }) && size(job) <= SMALL_BYTES
 }
 
 /// How much it writes only to see whether that works.

@@ -136,6 +136,10 @@ impl Store for SimStore {
         self.inner.open_asks(realm)
     }
 
+    fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)> {
+        self.inner.sweep_closures(limit)
+    }
+
     fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
         self.inner.park(key, parked)
     }

@@ -1,12 +1,12 @@
--- Which closure a run pins: a closure goes with the last run that does.
-ALTER TABLE runs ADD COLUMN closure TEXT;
+-- The first 64 bits of the hash of the closure that a run pins. There is no index: it would cost
+-- every run a page, and only a closure whose run was removed is looked for.
+ALTER TABLE runs ADD COLUMN closure INTEGER;
 
--- Behind the closure the session: the runs of one plan are added at one place.
-CREATE INDEX runs_by_closure ON runs (closure, session) WHERE closure IS NOT NULL;
-
--- Closures that no run pinned when closures began to go. Retention removes them, some at a time.
+-- Closures that a removed run pinned, and that perhaps no other does. The stamp grows when it is
+-- listed again, so that whoever looked at it before does not take it off.
 CREATE TABLE loose_closures (
     realm TEXT NOT NULL,
     hash  TEXT NOT NULL,
+    stamp INTEGER NOT NULL,
     PRIMARY KEY (realm, hash)
 ) WITHOUT ROWID;
