@@ -213,7 +213,7 @@ impl World {
 
 /// A refusal as an error of the benchmark.
 pub fn refused(refusal: Refusal) -> String {
-    format!("{}: {}", refusal.code, refusal.message)
+    format!("{}: {}", refusal.code.name(), refusal.message)
 }
 
 fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result<Parts> {

@@ -1,7 +1,7 @@
 //! Agents as doors see them: brought by files, stored, listed, removed.
 
 use crate::catalog::AgentFile;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::request::RegisteredAgent;
 use crate::roster::{KnownAgent, Talked};
 use crate::shared::Engine;
@@ -70,8 +70,7 @@ impl Engine {
         Err(match self.agent(caller, name) {
             Some(_) => {
                 let message = format!("agent `{name}` is in a file of the project");
-                Refusal::new(RefusalKind::Conflict, "agent_in_file", message)
-                    .hint("remove the file")
+                Refusal::new(RefusalCode::AgentInFile, message).hint("remove the file")
             }
             None => no_agent(name),
         })
@@ -122,14 +121,14 @@ fn invalid_agent(mistakes: &[Mistake]) -> Refusal {
         count => format!(" (and {} more)", count - 1),
     };
     let message = format!("the agent is invalid: {first}{more}");
-    Refusal::new(RefusalKind::WrongShape, "invalid_agent", message).errors(errors)
+    Refusal::new(RefusalCode::InvalidAgent, message).errors(errors)
 }
 
 fn not_stored(name: &AgentName, error: StoreError) -> Refusal {
     match error {
         StoreError::Conflict(_) => {
             let message = format!("agent `{name}` was stored in another version meanwhile");
-            Refusal::new(RefusalKind::Conflict, "version_conflict", message)
+            Refusal::new(RefusalCode::VersionConflict, message)
                 .hint("read it again and send its `ETag`")
         }
         other => other.into(),

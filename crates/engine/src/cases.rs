@@ -6,7 +6,7 @@ use crate::clock::timeout;
 use crate::command::Command;
 use crate::line::InLine;
 use crate::once::Turn;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::request::{
     CaseReport, RunAbout, RunReport, RunRequest, RunSession, RunTarget, SubmitOptions,
 };
@@ -105,7 +105,7 @@ impl Engine {
             Some(Some(place)) => Ok(Some(place)),
             Some(None) => {
                 let message = format!("{most} requests wait for case `{}` already", key.id);
-                Err(Refusal::new(RefusalKind::TooMany, "case_busy", message)
+                Err(Refusal::new(RefusalCode::CaseBusy, message)
                     .hint("send it again in a moment, or raise `case_queue_max` in [limits]"))
             }
             None => Ok(None),
@@ -132,7 +132,7 @@ impl Engine {
                 Err(refusal) => {
                     held.run = None;
                     // Time was up before it was told what is in its way.
-                    if refusal == Refusal::not_found("run", run) {
+                    if refusal.code == RefusalCode::NoRun(run) {
                         let ended = self.run_report(caller, run).await;
                         return Ok(ended.map_or(CaseReport::Late(None), came_of));
                     }
@@ -193,8 +193,8 @@ fn is_moving(report: &RunReport) -> bool {
 
 /// The run that is in the way, where that is why a run was refused.
 fn active_run(refusal: &Refusal) -> Option<RunId> {
-    if refusal.code != "run_active" {
-        return None;
+    match &refusal.code {
+        RefusalCode::RunActive(active) => Some(active.run),
+        _ => None,
     }
-    refusal.detail.as_ref()?["run"].as_str()?.parse().ok()
 }

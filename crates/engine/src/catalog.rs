@@ -1,7 +1,7 @@
 //! What there is: tools from code, plans and agents from files and from the store. No stored tool
 //! definitions, ever: a tool exists as code, plan, file or upstream.
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::registry::{Listed, Registry, ToolSource, bad_name};
 use crate::roster::{Roster, TALKS};
 use kernel::agent::Agent;
@@ -345,15 +345,11 @@ impl Catalog {
                 }
                 let found = self.plan(realm, &id).ok_or_else(|| {
                     let message = format!("plan `{}` names plan `{id}`, which is gone", plan.id);
-                    Refusal::new(RefusalKind::Conflict, "plan_missing", message)
+                    Refusal::new(RefusalCode::PlanMissing, message)
                 })?;
                 if plans.len() >= self.limits.closure_plans_max {
                     let message = format!("plan `{}` reaches too many plans", main.id);
-                    return Err(Refusal::new(
-                        RefusalKind::WrongShape,
-                        "closure_plans_max",
-                        message,
-                    ));
+                    return Err(Refusal::new(RefusalCode::ClosurePlansMax, message));
                 }
                 plans.insert(id, found.clone());
                 to_visit.push(found);
@@ -372,7 +368,7 @@ impl Catalog {
         let known = self.agent(realm, name.as_str()).map(|known| known.agent);
         known.or_else(|| self.pipeline_agent(realm, name)).ok_or_else(|| {
             let message = format!("plan `{}` names agent `{name}`, which is gone", plan.id);
-            Refusal::new(RefusalKind::Conflict, "agent_missing", message)
+            Refusal::new(RefusalCode::AgentMissing, message)
                 .hint("`waypost agent ls` lists the agents")
         })
     }
@@ -420,11 +416,7 @@ pub(crate) fn invalid_plan(mistakes: &[Mistake]) -> Refusal {
     let count = errors.len();
     let first = errors.first().map(|error| error.message.clone()).unwrap_or_default();
     let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
-    Refusal::new(
-        RefusalKind::WrongShape,
-        "invalid_plan",
-        format!("the plan is invalid: {first}{more}"),
-    )
-    .hint("`waypost plan validate` checks a file and shows lines")
-    .errors(errors)
+    Refusal::new(RefusalCode::InvalidPlan, format!("the plan is invalid: {first}{more}"))
+        .hint("`waypost plan validate` checks a file and shows lines")
+        .errors(errors)
 }

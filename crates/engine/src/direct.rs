@@ -5,7 +5,7 @@
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::once::{Claim, Turn};
-use crate::refusal::{CALLER_LACKS, Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode, TryLater};
 use crate::request::{
     CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
 };
@@ -95,9 +95,7 @@ impl Engine {
         let slow = request.as_task && listed.tool.spec().pace != Pace::Quick;
         let unrecorded = listed.tool.spec().unrecorded;
         match gate.judge(caller, &listed, arguments) {
-            Judgement::Refused(fault) => {
-                Err(Refusal::new(RefusalKind::WrongShape, "refused", fault.message))
-            }
+            Judgement::Refused(fault) => Err(Refusal::new(RefusalCode::Refused, fault.message)),
             Judgement::Admitted { verdict: Verdict::Deny(why), .. } => Err(denied(tool, &why)),
             Judgement::Admitted { verdict: Verdict::Allow, pins }
                 if unrecorded || (pins.reach == Reach::Reads && !slow) =>
@@ -136,7 +134,7 @@ impl Engine {
             Verdict::Deny(why) => return Err(denied(&spec.name, &why)),
             Verdict::Ask(why) => {
                 let message = format!("plan `{}` needs an approval as a whole: {why}", spec.name);
-                return Err(Refusal::new(RefusalKind::Forbidden, "approval_needed", message).hint(
+                return Err(Refusal::new(RefusalCode::ApprovalNeeded, message).hint(
                     "let the policy ask about its tools, or begin the plan with a question",
                 ));
             }
@@ -258,7 +256,7 @@ impl Engine {
         });
         let plan = read_made(&source, &self.shared.limits).map_err(|_| {
             let message = format!("no plan can be made to call `{tool}`");
-            Refusal::new(RefusalKind::Failed, "direct_call", message)
+            Refusal::new(RefusalCode::DirectCall, message)
         })?;
         let plan = Arc::new(plan);
         let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
@@ -267,36 +265,41 @@ impl Engine {
 }
 
 fn ill_formed(wrong: IllFormed) -> Refusal {
-    let (kind, code) = match wrong.fault.name.as_str() {
-        "ToolNotFoundError" => (RefusalKind::NotFound, "not_found"),
-        _ => (RefusalKind::WrongShape, "input_misfit"),
+    let code = match wrong.fault.name.as_str() {
+        "ToolNotFoundError" => RefusalCode::NotFound,
+        _ => RefusalCode::InputMisfit(None),
     };
-    let refusal = Refusal::new(kind, code, wrong.fault.message).errors(wrong.misfits);
+    let refusal = Refusal::new(code, wrong.fault.message).errors(wrong.misfits);
     hinted(refusal, wrong.fault.hint)
 }
 
 fn denied(tool: &ToolName, why: &str) -> Refusal {
     let message = format!("policy refuses `{tool}`: {why}");
-    Refusal::new(RefusalKind::Forbidden, "policy_denied", message)
+    Refusal::new(RefusalCode::PolicyDenied, message)
 }
 
 /// The tool failed; what it said itself goes along, so that a door can pass it on as it is.
 fn tool_failed(error: ToolError) -> Refusal {
     let ToolError { fault, content, lacks, .. } = error;
-    let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", fault.to_string());
-    let refusal = hinted(refusal, fault.hint);
-    match (content, lacks) {
-        (Some(result), _) => refusal.detail(json!({"result": result})),
-        (None, Some(lacks)) => Refusal { code: CALLER_LACKS, ..refusal.detail(json!(lacks)) },
-        (None, None) => refusal,
-    }
+    let code = match (content, lacks) {
+        (None, Some(lacks)) => RefusalCode::CallerLacks(lacks),
+        (content, _) => RefusalCode::ToolFailed(content),
+    };
+    hinted(Refusal::new(code, fault.to_string()), fault.hint)
 }
 
 /// There are too many calls, and nothing was sent.
 fn too_many((fault, retry_ms): (Fault, u64)) -> Refusal {
-    let code = if fault.name == RATE_LIMITED { "rate_limited" } else { "too_many_calls" };
-    let refusal = Refusal::new(RefusalKind::TooMany, code, fault.message);
-    hinted(refusal, fault.hint).detail(json!({"retryAfterMs": retry_ms}))
+    crowded(fault, TryLater { retry_ms, run: None })
+}
+
+fn crowded(fault: Fault, later: TryLater) -> Refusal {
+    let later = Box::new(later);
+    let code = match fault.name == RATE_LIMITED {
+        true => RefusalCode::RateLimited(later),
+        false => RefusalCode::TooManyCalls(later),
+    };
+    hinted(Refusal::new(code, fault.message), fault.hint)
 }
 
 fn hinted(refusal: Refusal, hint: Option<String>) -> Refusal {
@@ -327,8 +330,8 @@ fn called_alone(report: RunReport) -> Result<CallReport, Refusal> {
     match report.run.last_error.as_ref().filter(|_| failed).filter(crowd) {
         None => Ok(called(report)),
         Some(fault) => {
-            let detail = json!({"retryAfterMs": CROWD_RETRY_MS, "run": report.run.id});
-            Err(too_many((fault.clone(), CROWD_RETRY_MS)).detail(detail))
+            let later = TryLater { retry_ms: CROWD_RETRY_MS, run: Some(report.run.id) };
+            Err(crowded(fault.clone(), later))
         }
     }
 }

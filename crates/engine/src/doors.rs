@@ -5,7 +5,7 @@ use crate::clock::timeout;
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::drive::drive;
 use crate::once::{Claim, Turn};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::request::{
     Once, RegisteredPlan, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget,
 };
@@ -86,7 +86,7 @@ impl Engine {
         if let Some(parameters) = &closure.main.parameters {
             self.shared.schemas.check(parameters, &request.input).map_err(|misfits| {
                 let message = format!("the input does not fit plan `{}`", closure.main.id);
-                Refusal::new(RefusalKind::WrongShape, "input_misfit", message)
+                Refusal::new(RefusalCode::InputMisfit(None), message)
                     .hint(format!("`waypost plan show {}` shows its parameters", closure.main.id))
                     .errors(misfits)
             })?;
@@ -385,7 +385,7 @@ fn not_stored(id: &PlanId, error: StoreError) -> Refusal {
     match error {
         StoreError::Conflict(_) => {
             let message = format!("plan `{id}` was stored in another version meanwhile");
-            Refusal::new(RefusalKind::Conflict, "version_conflict", message)
+            Refusal::new(RefusalCode::VersionConflict, message)
                 .hint("read it again and send its `ETag`")
         }
         other => other.into(),
@@ -402,7 +402,7 @@ impl Shared {
         let (answer, answered) = oneshot::channel();
         self.send(key, command(answer))?;
         answered.await.unwrap_or_else(|_| {
-            Err(Refusal::new(RefusalKind::Failed, "driver_ended", "the session's driver ended")
+            Err(Refusal::new(RefusalCode::DriverEnded, "the session's driver ended")
                 .hint("send it again; look at the server's log"))
         })
     }
@@ -422,7 +422,7 @@ impl Shared {
                 Ok(()) => return Ok(()),
                 Err(TrySendError::Full(_)) => {
                     let message = format!("session `{}` has too many requests waiting", key.id);
-                    return Err(Refusal::new(RefusalKind::TooMany, "session_busy", message)
+                    return Err(Refusal::new(RefusalCode::SessionBusy, message)
                         .hint("send it again in a moment"));
                 }
                 // Its driver ended without saying so, by a panic: start another.
@@ -432,7 +432,7 @@ impl Shared {
         let max = self.limits.runs_active_max;
         if driven.len() >= max && !matches!(command, Command::Wake) {
             let message = format!("{max} sessions move already");
-            return Err(Refusal::new(RefusalKind::TooMany, "runs_active_max", message)
+            return Err(Refusal::new(RefusalCode::RunsActiveMax, message)
                 .hint("send it again in a moment, or raise `runs_active_max` in [limits]"));
         }
         let (sender, receiver) = mpsc::channel(self.limits.session_queue_max);
@@ -470,7 +470,7 @@ impl Shared {
         };
         match wrong {
             None => Ok(key.into()),
-            Some(message) => Err(Refusal::new(RefusalKind::WrongShape, "bad_session_id", message)
+            Some(message) => Err(Refusal::new(RefusalCode::BadSessionId, message)
                 .hint("choose another id, or leave it out")),
         }
     }

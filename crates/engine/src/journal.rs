@@ -2,7 +2,7 @@
 //! JSON text. However long a journal is, only a few slices of it are held.
 
 use crate::command::{Command, Slice};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::{Engine, Shared};
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use kernel::call::Caller;
@@ -36,7 +36,7 @@ impl Engine {
         let at = at.unwrap_or(row.seq);
         if at == 0 || at > row.seq {
             let message = format!("session `{}` has events up to {}", row.key.id, row.seq);
-            return Err(Refusal::new(RefusalKind::WrongShape, "bad_fork_point", message)
+            return Err(Refusal::new(RefusalCode::BadForkPoint, message)
                 .hint("`at` is the sequence of one of its events; leave it out for the last"));
         }
         let id = SessionId(self.shared.id_bits());
@@ -180,7 +180,7 @@ impl Reading {
     async fn events(&mut self) -> Result<Option<Vec<Event>>, Unread> {
         let Some(texts) = self.texts().await? else { return Ok(None) };
         let read = event::read(&format!("[{}]", texts.join(","))).map_err(|error| {
-            let refusal = Refusal::new(RefusalKind::Failed, "unreadable", error.to_string());
+            let refusal = Refusal::new(RefusalCode::Unreadable, error.to_string());
             Unread::Refused(refusal.hint("a newer release wrote this session: run that release"))
         });
         read.map(Some)
@@ -191,7 +191,7 @@ impl Reading {
         let (id, until) = (&self.key.id, self.until);
         if until < oldest {
             let message = format!("session `{id}` has no events before {oldest} any more");
-            return Err(Refusal::new(RefusalKind::Gone, "fork_point_gone", message)
+            return Err(Refusal::new(RefusalCode::ForkPointGone, message)
                 .hint(format!("the oldest event that it can be forked at is {oldest}")));
         }
         let max = self.shared.limits.export_events_max;
@@ -200,7 +200,7 @@ impl Reading {
             return Ok(());
         }
         let message = format!("session `{id}` has {count} events, more than {max}");
-        Err(Refusal::new(RefusalKind::TooLarge, "export_events_max", message)
+        Err(Refusal::new(RefusalCode::ExportEventsMax, message)
             .hint("raise `export_events_max` in [limits]"))
     }
 }

@@ -59,7 +59,7 @@ pub use keep::Pruned;
 pub use models::{Model, Models, Price};
 pub use outboxes::{SinkRules, SinkState};
 pub use pages::Hearer;
-pub use refusal::{Refusal, RefusalKind};
+pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use registry::ToolSource;
 pub use request::{
     CallReport, CallRequest, CaseReport, Inspection, Once, RegisteredAgent, RegisteredPlan,

@@ -1,6 +1,6 @@
 //! What doors may read: committed state only.
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::request::{Inspection, RunReport};
 use crate::rest::Rested;
 use crate::shared::Engine;
@@ -65,7 +65,7 @@ impl Engine {
         run: RunId,
     ) -> Result<SessionRun, Refusal> {
         let found = self.shared.store.run(&caller.realm, run).await?;
-        found.ok_or_else(|| Refusal::not_found("run", run))
+        found.ok_or_else(|| Refusal::no_run(run))
     }
 
     /// One run with its session and its open asks.
@@ -201,8 +201,9 @@ impl Engine {
         let row = self.session(caller, session).await?;
         if row.run.is_some() && !row.status.is_over() {
             let message = format!("session `{}` has an active run", row.key.id);
-            return Err(Refusal::new(RefusalKind::Conflict, "run_active", message)
-                .hint("cancel the run first"));
+            return Err(
+                Refusal::new(RefusalCode::SessionInUse, message).hint("cancel the run first")
+            );
         }
         Ok(row.key)
     }
@@ -248,7 +249,7 @@ const UNSENT_LOOK_MS: u64 = 50;
 
 fn unsent(key: &SessionKey, sink: &str) -> Refusal {
     let message = format!("session `{}` has events that sink `{sink}` has not passed yet", key.id);
-    Refusal::new(RefusalKind::Conflict, "events_unsent", message).hint(
+    Refusal::new(RefusalCode::EventsUnsent, message).hint(
         "`waypost events sinks` says what keeps it; try again when it has caught up, or send \
          `?unsent=drop` to remove them unsent",
     )

@@ -1,7 +1,7 @@
 //! Keyed requests that are under way. A repeat waits until the first one is durable or refused and
 //! then finds it in the store; the store refuses a key that is taken, so this only saves work.
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::request::Once;
 use kernel::contracts::Store;
 use kernel::ids::{AskId, Millis, RealmId, RunId};
@@ -105,7 +105,7 @@ impl Keys {
 /// The key was used for something else.
 pub(crate) fn mismatch(row: &OnceRow) -> Refusal {
     let message = format!("key `{}` was used for another request", row.key);
-    Refusal::new(RefusalKind::WrongShape, "idempotency_mismatch", message)
+    Refusal::new(RefusalCode::IdempotencyMismatch, message)
         .hint("send the same body again, or choose a new Idempotency-Key")
 }
 
@@ -113,6 +113,6 @@ pub(crate) fn mismatch(row: &OnceRow) -> Refusal {
 pub(crate) fn removed(row: &OnceRow) -> Refusal {
     let message =
         format!("what key `{}` did was removed, by request or because it was old", row.key);
-    Refusal::new(RefusalKind::Gone, "gone", message)
+    Refusal::new(RefusalCode::ResultGone, message)
         .hint("nothing was done again; choose a new Idempotency-Key to do it once more")
 }

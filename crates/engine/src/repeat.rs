@@ -3,7 +3,7 @@
 
 use crate::command::Command;
 use crate::once::{Turn, mismatch, removed};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode, RefusalKind};
 use crate::request::{Once, ReplyReport, RunReport};
 use crate::shared::Engine;
 use kernel::call::Caller;
@@ -22,8 +22,9 @@ impl Engine {
         let (length, max) = (once.key.chars().count(), self.shared.limits.client_id_chars_max);
         if length == 0 || length > max {
             let message = format!("an Idempotency-Key has 1 to {max} characters, not {length}");
-            return Err(Refusal::new(RefusalKind::BadRequest, "bad_idempotency_key", message)
-                .hint("a UUID is a good key"));
+            return Err(
+                Refusal::new(RefusalCode::BadIdempotencyKey, message).hint("a UUID is a good key")
+            );
         }
         let (store, keys) = (self.shared.store.as_ref(), &self.shared.keys);
         keys.turn(store, &caller.realm, &caller.subject, once).await.map(Some)
@@ -38,7 +39,7 @@ impl Engine {
         refusal: Refusal,
     ) -> Result<OnceRow, Refusal> {
         // The code of a conflict in the store, whoever met it first.
-        if refusal.code != "session_reloading" {
+        if refusal.code != RefusalCode::SessionReloading {
             return Err(refusal);
         }
         match self.turn(caller, once).await? {
@@ -109,5 +110,5 @@ impl Engine {
 }
 
 fn or_gone(refusal: Refusal, row: &OnceRow) -> Refusal {
-    if refusal.kind == RefusalKind::NotFound { removed(row) } else { refusal }
+    if refusal.kind() == RefusalKind::NotFound { removed(row) } else { refusal }
 }

@@ -1,12 +1,11 @@
 //! Trying again, without looking the ask up first.
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::request::RunReport;
 use crate::shared::Engine;
 use kernel::ask::{Ask, AskBody, FixAction, Reply};
 use kernel::call::Caller;
 use kernel::ids::RunId;
-use serde_json::{Value, json};
 
 impl Engine {
     /// Answers the one open `Fix` of a run with `retry`, and waits like `reply`.
@@ -25,20 +24,17 @@ impl Engine {
                 Ok(self.reply(caller, one.id, reply, None, wait_ms).await?.run)
             }
             [] => {
-                let status = report.run.status.name();
-                let message = format!("run `{run}` has nothing to try again: it is {status}");
-                Err(Refusal::new(RefusalKind::Conflict, "no_open_ask", message)
-                    .hint("only a failed step can be tried again")
-                    .detail(json!({"run": run, "status": status})))
+                let status = report.run.status;
+                let message =
+                    format!("run `{run}` has nothing to try again: it is {}", status.name());
+                Err(Refusal::new(RefusalCode::NothingToRetry(run, status), message)
+                    .hint("only a failed step can be tried again"))
             }
             several => {
-                let shown =
-                    |ask: &&Ask| json!({"askId": ask.id, "stepId": ask.step, "title": ask.title});
-                let list: Vec<Value> = several.iter().map(shown).collect();
-                let message = format!("run `{run}` has {} failed steps", several.len());
-                Err(Refusal::new(RefusalKind::Conflict, "ask_ambiguous", message)
-                    .hint("answer each of them")
-                    .detail(json!({"asks": list})))
+                let asks: Vec<Ask> = several.iter().map(|ask| (*ask).clone()).collect();
+                let message = format!("run `{run}` has {} failed steps", asks.len());
+                Err(Refusal::new(RefusalCode::RetryAmbiguous(asks), message)
+                    .hint("answer each of them"))
             }
         }
     }

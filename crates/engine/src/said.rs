@@ -2,7 +2,7 @@
 //! What a driver has recorded or fetched stays at hand, up to a size; the rest is in the store. Of
 //! a large result only what a model is shown of it is kept.
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::Shared;
 use kernel::contracts::StoreError;
 use kernel::datum::{BlobRef, Datum, Held};
@@ -272,7 +272,7 @@ impl Shared {
 
 fn read_fact(text: &str) -> Result<Fact, Refusal> {
     let unreadable = |why: String| {
-        Refusal::new(RefusalKind::Failed, "unreadable", why)
+        Refusal::new(RefusalCode::Unreadable, why)
             .hint("a newer release wrote this session: run that release")
     };
     let events =

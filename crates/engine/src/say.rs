@@ -3,9 +3,8 @@
 
 use crate::agents::no_agent;
 use crate::command::Command;
-use crate::drive::NO_LOGIN;
 use crate::pages::Hearer;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::request::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying};
 use crate::roster::talk_id;
 use crate::shared::Engine;
@@ -60,7 +59,7 @@ impl Engine {
         }
         for (ask, key) in self.shared.pages.opened(source, page) {
             if let Err(refusal) = self.shared.send(&key, Command::Look(ask)) {
-                tracing::debug!(%ask, code = refusal.code, "a login is looked at later");
+                tracing::debug!(%ask, code = refusal.code.name(), "a login is looked at later");
             }
         }
     }
@@ -75,18 +74,18 @@ impl Engine {
             [one] => Ok(one.agent.name.clone()),
             [] => {
                 let message = "there is no agent to talk to";
-                Err(Refusal::new(RefusalKind::NotFound, "no_agent", message)
+                Err(Refusal::new(RefusalCode::NoAgent, message)
                     .hint("put one into `agents/`, or `waypost agent apply`"))
             }
             several => {
                 let names: Vec<&str> = several.iter().map(|one| one.agent.name.as_str()).collect();
                 let message = format!("there are {} agents, and none is named", several.len());
-                Err(Refusal::new(RefusalKind::BadRequest, "agent_needed", message)
-                    .hint(format!(
-                        "say which of {}, or set `default` in `[agents]` of waypost.toml",
-                        names.join(", ")
-                    ))
-                    .detail(json!({"agents": names})))
+                let hint = format!(
+                    "say which of {}, or set `default` in `[agents]` of waypost.toml",
+                    names.join(", ")
+                );
+                let agents = several.iter().map(|one| one.agent.name.clone()).collect();
+                Err(Refusal::new(RefusalCode::AgentNeeded(agents), message).hint(hint))
             }
         }
     }
@@ -110,7 +109,7 @@ impl Engine {
                 Ok(report) if report.run.status == RunStatus::Waiting => {}
                 Ok(_) => return Ok(()),
                 // What it is then, the start of the next one tells.
-                Err(refusal) if refusal.code == NO_LOGIN => return Ok(()),
+                Err(Refusal { code: RefusalCode::NoLogin, .. }) => return Ok(()),
                 Err(refusal) => return Err(refusal),
             }
         }

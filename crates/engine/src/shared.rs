@@ -15,7 +15,7 @@ use crate::once::Keys;
 use crate::outboxes::Outboxes;
 use crate::pages::Pages;
 use crate::rates::Rates;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::registry::{Registry, ToolSource};
 use crate::rest::Rest;
 use crate::suspects::Suspects;
@@ -392,6 +392,6 @@ impl Shared {
 
 /// The server is stopping.
 pub(crate) fn stopping() -> Refusal {
-    Refusal::new(RefusalKind::Unavailable, "stopping", "the server is stopping")
+    Refusal::new(RefusalCode::Stopping, "the server is stopping")
         .hint("send it again when it is back")
 }

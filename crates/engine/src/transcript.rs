@@ -1,6 +1,6 @@
 //! Conversations as doors show them: what was said in a session, as its agent's model reads it.
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::rest::Rested;
 use crate::said::Said;
 use crate::shared::Engine;
@@ -61,9 +61,8 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
         for (_, text) in events {
-            let events = event::read(&format!("[{text}]")).map_err(|error| {
-                Refusal::new(RefusalKind::Failed, "unreadable", error.to_string())
-            })?;
+            let events = event::read(&format!("[{text}]"))
+                .map_err(|error| Refusal::new(RefusalCode::Unreadable, error.to_string()))?;
             for event in events {
                 if let Fact::TurnFinished(end) = event.fact
                     && end.route.is_some()

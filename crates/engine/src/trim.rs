@@ -1,7 +1,7 @@
 //! Old runs of sessions that go on: the journal is read as far as it is to go, what it left is
 //! worked out, and the store puts that in its place.
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::said::Said;
 use crate::shared::{Engine, lock};
 use kernel::contracts::{Realms, StoreError, Trimmable};
@@ -58,7 +58,7 @@ impl Engine {
                 match self.trim_session(old, before).await {
                     Ok(more) => trimmed.add(more),
                     // One session that cannot be read does not keep the others.
-                    Err(refusal) if refusal.code == "unreadable" => {
+                    Err(refusal) if refusal.code == RefusalCode::Unreadable => {
                         let (session, why) = (&old.key.id, &refusal.message);
                         tracing::warn!(%session, "old runs cannot be removed: {why}");
                     }
@@ -156,7 +156,7 @@ fn leave_behind(messages: &mut Vec<Message>, requests_max: u32) {
 
 fn read_event(text: &str) -> Result<Event, Refusal> {
     let unreadable = |why: String| {
-        Refusal::new(RefusalKind::Failed, "unreadable", why)
+        Refusal::new(RefusalCode::Unreadable, why)
             .hint("a newer release wrote this session: run that release")
     };
     let events =
@@ -167,7 +167,7 @@ fn read_event(text: &str) -> Result<Event, Refusal> {
 fn written(base: &Event) -> Result<String, Refusal> {
     serde_json::to_string(base).map_err(|error| {
         let message = format!("a session's base cannot be written as JSON: {error}");
-        Refusal::new(RefusalKind::Failed, "unwritable", message)
+        Refusal::new(RefusalCode::Unwritable, message)
     })
 }
 

@@ -5,8 +5,7 @@
 use crate::config::{AdminRule, ServerConfig};
 use crate::error::Failure;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::{HeaderMap, Uri};
-use engine::refusal::{Refusal, RefusalKind};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use kernel::call::Caller;
 use kernel::ids::{ContentHash, RealmId};
 use std::hint::black_box;
@@ -106,8 +105,7 @@ impl Entrance {
     /// Who administers, if these headers say so.
     pub(crate) fn administrator(&self, headers: &HeaderMap) -> Result<&Caller, Failure> {
         let unauthorized = |message: &str, hint: &str| {
-            let refusal = Refusal::new(RefusalKind::Unauthorized, "unauthorized", message);
-            Err(Failure::from(refusal).hint(hint))
+            Err(Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", message).hint(hint))
         };
         match &self.admin {
             Admin::Everybody => Ok(&self.administrator),
@@ -147,7 +145,7 @@ impl Entrance {
 
     fn refused(&self, code: &'static str, message: &str) -> Failure {
         let first = self.hosts.first().map_or("localhost", String::as_str);
-        Failure::from(Refusal::new(RefusalKind::Forbidden, code, message)).hint(format!(
+        Failure::new(StatusCode::FORBIDDEN, code, message).hint(format!(
             "use `http://{first}`, or list the name in `hosts` of `[server]` in waypost.toml"
         ))
     }

@@ -7,7 +7,6 @@ use crate::error::Failure;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
-use engine::refusal::{Refusal, RefusalKind};
 use http_body_util::BodyExt;
 use kernel::schema::Misfit;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -268,7 +267,7 @@ fn wrong_shape<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> 
     };
     let misfit = Misfit { pointer, message: message.clone() };
     let told = format!("the body has the wrong shape: {message}");
-    Refusal::new(RefusalKind::WrongShape, "wrong_shape", told).errors(vec![misfit]).into()
+    Failure::wrong_shape(told).errors(vec![misfit])
 }
 
 fn pointer(path: &Path) -> String {
@@ -288,22 +287,19 @@ fn pointer(path: &Path) -> String {
 
 fn too_large(bytes_max: usize) -> Failure {
     let message = format!("the body has more than {bytes_max} bytes");
-    let refusal = Refusal::new(RefusalKind::TooLarge, "body_too_large", message)
-        .hint("send less, or raise `body_bytes_max` in `[limits]`");
-    refusal.into()
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+        .hint("send less, or raise `body_bytes_max` in `[limits]`")
 }
 
 fn too_slow(message: String) -> Failure {
-    let refusal = Refusal::new(RefusalKind::BadRequest, "body_too_slow", message);
-    Failure::with_status(StatusCode::REQUEST_TIMEOUT, refusal).hint("send it again")
+    Failure::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message).hint("send it again")
 }
 
 /// All bodies together are as large as they may be.
 fn no_room() -> Failure {
     let message = "the requests that are being read hold all bytes that bodies may have together";
-    let refusal = Refusal::new(RefusalKind::Unavailable, "bodies_busy", message)
-        .hint("send it again in a moment, or raise `bodies_bytes_max` in `[limits]`");
-    refusal.into()
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "bodies_busy", message)
+        .hint("send it again in a moment, or raise `bodies_bytes_max` in `[limits]`")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use kernel::schema::Misfit;
 use serde_json::{Map, Value, json};
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
@@ -13,15 +13,36 @@ use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
 use wire::seed001::{ThreadError, ThreadStatus};
 use wire::seed004::SeedError;
 
+/// Where in a door's body stood what the engine refuses with this code.
+pub(crate) type Place = fn(&RefusalCode) -> Option<&'static str>;
+
 /// A request that a door refuses.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     status: StatusCode,
-    refusal: Box<Refusal>,
+    told: Box<Told>,
     /// The door's shape, where the path alone does not say it.
     shape: Option<Shape>,
     /// Where to look, or what is allowed instead.
     headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// What the client reads of it. A code of the engine is only a name here: code that tells codes
+/// apart matches on the `Refusal` before.
+#[derive(Debug, Clone)]
+struct Told {
+    /// A stable word for programs.
+    code: &'static str,
+    /// Who failed and why.
+    message: String,
+    /// What to do.
+    hint: Option<String>,
+    /// The faulty values, if it is about values.
+    errors: Vec<Misfit>,
+    /// More for programs.
+    detail: Option<Value>,
+    /// When to try again, where that is known.
+    retry_ms: Option<u64>,
 }
 
 /// How a door tells its errors.
@@ -38,9 +59,20 @@ pub(crate) enum Shape {
 }
 
 impl Failure {
-    /// A refusal whose status is not one of the engine's kinds.
+    /// A failure that a door finds by itself, under a stable word of its own.
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let (hint, errors, detail, retry_ms) = (None, Vec::new(), None, None);
+        let told = Told { code, message, hint, errors, detail, retry_ms };
+        Self { status, told: Box::new(told), shape: None, headers: Vec::new() }
+    }
+
+    /// A refusal whose status is not that of its kind.
     pub(crate) fn with_status(status: StatusCode, refusal: Refusal) -> Self {
-        Self { status, refusal: Box::new(refusal), shape: None, headers: Vec::new() }
+        let Refusal { code, message, hint, errors } = refusal;
+        let (detail, retry_ms) = (code.detail(), code.retry_ms());
+        let told = Told { code: code.name(), message, hint, errors, detail, retry_ms };
+        Self { status, told: Box::new(told), shape: None, headers: Vec::new() }
     }
 
     /// The same in this shape, whatever its path is.
@@ -63,21 +95,25 @@ impl Failure {
 
     /// It cannot be parsed or contradicts itself.
     pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
-        Refusal::new(RefusalKind::BadRequest, code, message).into()
+        Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
     /// It parses, but one value of it is not right.
     pub(crate) fn wrong_value(pointer: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         let misfit = Misfit { pointer: pointer.to_owned(), message: message.clone() };
-        Refusal::new(RefusalKind::WrongShape, "wrong_shape", message).errors(vec![misfit]).into()
+        Self::wrong_shape(message).errors(vec![misfit])
+    }
+
+    /// It parses, but has the wrong shape.
+    pub(crate) fn wrong_shape(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "wrong_shape", message)
     }
 
     /// A refusal of the engine, which speaks of a value; the door knows where in the body it stood:
-    /// `places` are codes and pointers.
-    pub(crate) fn placed(mut refusal: Refusal, places: &[(&str, &str)]) -> Self {
-        let place = places.iter().find(|(code, _)| *code == refusal.code);
-        if let Some((_, pointer)) = place {
+    /// `place` gives the pointer for a code.
+    pub(crate) fn placed(mut refusal: Refusal, place: Place) -> Self {
+        if let Some(pointer) = place(&refusal.code) {
             if refusal.errors.is_empty() {
                 let message = refusal.message.clone();
                 refusal.errors.push(Misfit { pointer: String::new(), message });
@@ -92,15 +128,36 @@ impl Failure {
     /// The same with a hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.refusal.hint = Some(hint.into());
+        self.told.hint = Some(hint.into());
         self
     }
 
     /// The same with a hint, if there is one.
     #[must_use]
     pub(crate) fn maybe_hint(mut self, hint: Option<String>) -> Self {
-        self.refusal.hint = hint;
+        self.told.hint = hint;
         self
+    }
+
+    /// The same with the faulty values.
+    #[must_use]
+    pub(crate) fn errors(mut self, errors: Vec<Misfit>) -> Self {
+        self.told.errors = errors;
+        self
+    }
+
+    /// The same with more for programs.
+    #[must_use]
+    pub(crate) fn detail(mut self, detail: Value) -> Self {
+        self.told.detail = Some(detail);
+        self
+    }
+
+    /// The same with the time after which the client may try again.
+    #[must_use]
+    pub(crate) fn retry_ms(mut self, retry_ms: u64) -> Self {
+        self.told.retry_ms = Some(retry_ms);
+        self.detail(json!({"retryAfterMs": retry_ms}))
     }
 
     /// Its status.
@@ -110,12 +167,12 @@ impl Failure {
 
     /// Its stable word.
     pub(crate) fn code(&self) -> &'static str {
-        self.refusal.code
+        self.told.code
     }
 
     /// Its words.
     pub(crate) fn message(&self) -> &str {
-        &self.refusal.message
+        &self.told.message
     }
 
     /// The whole answer in a door's shape.
@@ -155,9 +212,7 @@ impl Failure {
 
     /// In how many seconds to come back; a second where nobody knows.
     fn retry_after_s(&self) -> u64 {
-        let detail = self.refusal.detail.as_ref();
-        let ms = detail.and_then(|detail| detail["retryAfterMs"].as_u64());
-        ms.map_or(1, |ms| ms.div_ceil(1_000).max(1))
+        self.told.retry_ms.map_or(1, |ms| ms.div_ceil(1_000).max(1))
     }
 
     /// The same as a JSON-RPC error: `data` has the stable word and the hint.
@@ -168,14 +223,14 @@ impl Failure {
             _ => INVALID_REQUEST,
         };
         let mut data = json!({"code": self.code()});
-        if let Some(hint) = &self.refusal.hint {
+        if let Some(hint) = &self.told.hint {
             data["hint"] = Value::String(hint.clone());
         }
         RpcError::new(number, self.message()).data(data)
     }
 
     fn problem(self, trace_id: String) -> Problem {
-        let Refusal { code, message, hint, errors, detail, .. } = *self.refusal;
+        let Told { code, message, hint, errors, detail, .. } = *self.told;
         Problem {
             kind: format!("urn:waypost:problem:{code}"),
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
@@ -193,7 +248,7 @@ impl Failure {
     }
 
     fn seed(self, trace_id: String) -> SeedError {
-        let Refusal { code, message, hint, errors, detail, .. } = *self.refusal;
+        let Told { code, message, hint, errors, detail, .. } = *self.told;
         SeedError {
             error: message,
             code: code.to_owned(),
@@ -208,7 +263,7 @@ impl Failure {
 impl Failure {
     /// The same as the object of `/run` and `/resume`.
     pub(crate) fn thread(self, trace_id: String) -> ThreadError {
-        let Refusal { code, message, hint, errors, detail, .. } = *self.refusal;
+        let Told { code, message, hint, errors, detail, .. } = *self.told;
         ThreadError {
             status: ThreadStatus::Error,
             response: None,
@@ -241,7 +296,7 @@ const THREAD_KEYS: [&str; 10] = [
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        Self::with_status(status_of(refusal.kind), refusal)
+        Self::with_status(status_of(refusal.kind()), refusal)
     }
 }
 
@@ -261,7 +316,6 @@ fn status_of(kind: RefusalKind) -> StatusCode {
         RefusalKind::NotFound => StatusCode::NOT_FOUND,
         RefusalKind::Conflict => StatusCode::CONFLICT,
         RefusalKind::Gone => StatusCode::GONE,
-        RefusalKind::Unauthorized => StatusCode::UNAUTHORIZED,
         RefusalKind::Forbidden => StatusCode::FORBIDDEN,
         RefusalKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         RefusalKind::TooMany => StatusCode::TOO_MANY_REQUESTS,
@@ -278,8 +332,8 @@ fn faulty(misfit: Misfit) -> FaultyValue {
 
 /// More for programs stands beside the other members, and never in their place: the state that a
 /// conflict is about is `state` where `status` is the HTTP status.
-fn more(detail: Option<Box<Value>>, taken: &[&str]) -> Map<String, Value> {
-    let Some(Value::Object(given)) = detail.map(|detail| *detail) else { return Map::new() };
+fn more(detail: Option<Value>, taken: &[&str]) -> Map<String, Value> {
+    let Some(Value::Object(given)) = detail else { return Map::new() };
     given
         .into_iter()
         .filter_map(|(key, value)| match key.as_str() {
@@ -298,13 +352,13 @@ fn bytes(body: &impl serde::Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::refusal::TryLater;
 
     fn conflict() -> Failure {
-        Refusal::new(RefusalKind::Conflict, "ask_decided", "ask `ask_1` is decided")
+        Failure::new(StatusCode::CONFLICT, "ask_decided", "ask `ask_1` is decided")
             .hint("read it")
             .errors(vec![Misfit { pointer: "/a".to_owned(), message: "is wrong".to_owned() }])
             .detail(json!({"status": "decided", "code": "x", "decision": {"by": "ann"}}))
-            .into()
     }
 
     #[test]
@@ -360,13 +414,17 @@ mod tests {
 
     #[test]
     fn pointers_lead_from_the_root_of_the_body() {
-        let places = [("ask_decided", "/input"), ("x", "/y")];
-        let Failure { refusal, .. } = Failure::placed(*conflict().refusal, &places);
-        assert_eq!(refusal.errors[0].pointer, "/input/a");
-        let plain = Refusal::new(RefusalKind::WrongShape, "x", "is wrong");
-        let Failure { refusal, .. } = Failure::placed(plain.clone(), &places);
-        assert_eq!(refusal.errors[0].pointer, "/y");
-        assert!(Failure::placed(plain, &[]).refusal.errors.is_empty());
+        let place: Place = |code| match code {
+            RefusalCode::InvalidPlan => Some("/plan"),
+            RefusalCode::BadSessionId => Some("/y"),
+            _ => None,
+        };
+        let misfit = Misfit { pointer: "/a".to_owned(), message: "is wrong".to_owned() };
+        let pointed = Refusal::new(RefusalCode::InvalidPlan, "is wrong").errors(vec![misfit]);
+        assert_eq!(Failure::placed(pointed, place).told.errors[0].pointer, "/plan/a");
+        let plain = Refusal::new(RefusalCode::BadSessionId, "is wrong");
+        assert_eq!(Failure::placed(plain.clone(), place).told.errors[0].pointer, "/y");
+        assert!(Failure::placed(plain, |_| None).told.errors.is_empty());
     }
 
     #[test]
@@ -374,8 +432,7 @@ mod tests {
         let response = conflict().render(Shape::Problem, String::new());
         assert_eq!(response.status(), StatusCode::CONFLICT);
         assert_eq!(response.headers()[CONTENT_TYPE], PROBLEM_TYPE);
-        let refused: Failure =
-            Refusal::new(RefusalKind::Unauthorized, "unauthorized", "no key").into();
+        let refused = Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", "no key");
         assert_eq!(refused.rpc_error().code, INVALID_REQUEST);
         let response = refused.render(Shape::Seed, String::new());
         assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
@@ -389,13 +446,17 @@ mod tests {
 
     #[test]
     fn whoever_comes_too_soon_learns_when_to_come_back() {
-        for (detail, seconds) in [
-            (json!({"retryAfterMs": 2_001}), "3"),
-            (json!({"retryAfterMs": 0}), "1"),
-            (json!({}), "1"),
+        let later = |retry_ms| {
+            let later = Box::new(TryLater { retry_ms, run: None });
+            Refusal::new(RefusalCode::RateLimited(later), "too soon")
+        };
+        for (failure, seconds) in [
+            (Failure::from(later(2_001)), "3"),
+            (Failure::from(later(0)), "1"),
+            (Failure::from(Refusal::new(RefusalCode::StoreBusy, "too soon")), "1"),
+            (Failure::new(StatusCode::TOO_MANY_REQUESTS, "x", "too soon").retry_ms(1_001), "2"),
         ] {
-            let refusal = Refusal::new(RefusalKind::TooMany, "rate_limited", "too soon");
-            let response = Failure::from(refusal.detail(detail)).render(Shape::Seed, String::new());
+            let response = failure.render(Shape::Seed, String::new());
             assert_eq!(response.headers()[RETRY_AFTER], seconds);
         }
     }

@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
-use engine::Once;
+use engine::{Once, Refusal, RefusalCode};
 use kernel::canonical;
 use kernel::ids::ContentHash;
 use serde_json::Value;
@@ -74,9 +74,8 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     if !fits || given.next().is_some() {
         let message =
             format!("`Idempotency-Key` is one word of 1 to {KEY_CHARS_MAX} visible characters");
-        return Err(
-            Failure::bad_request("bad_idempotency_key", message).hint("a UUID is a good key")
-        );
+        let refusal = Refusal::new(RefusalCode::BadIdempotencyKey, message);
+        return Err(refusal.hint("a UUID is a good key").into());
     }
     Ok(Some(String::from_utf8_lossy(text).into_owned()))
 }

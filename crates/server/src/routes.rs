@@ -19,7 +19,7 @@ use axum::http::{StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, delete, get, post, put};
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::Refusal;
 use kernel::plan::mistake::meant;
 use std::sync::Arc;
 
@@ -208,9 +208,8 @@ pub(crate) async fn wrong_method(request: Request) -> Failure {
         .collect();
     let (method, path) = (request.method(), short(request.uri().path()));
     let message = format!("`{method}` is not understood at `{path}`");
-    let refusal = Refusal::new(RefusalKind::BadRequest, "method_not_allowed", message)
-        .hint(format!("use {}", known.join(" or ")));
-    Failure::with_status(StatusCode::METHOD_NOT_ALLOWED, refusal)
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+        .hint(format!("use {}", known.join(" or ")))
 }
 
 /// A known path with the names of the given one in it, if both have as many parts.

@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use engine::{CallReport, CallRequest, Once, RunReport};
 use futures::future::join_all;
 use kernel::call::{ToolSpec, Wants};
@@ -349,8 +349,8 @@ fn pending(tool: &ToolName, report: RunReport) -> Done {
 
 /// What the engine refuses: a failure that the caller's model can read, or an error.
 fn refused(refusal: &Refusal, dialect: Dialect) -> Result<Done, RpcError> {
-    let misfit = refusal.code == "input_misfit";
-    let code = match refusal.kind {
+    let misfit = matches!(refusal.code, RefusalCode::InputMisfit(_));
+    let code = match refusal.kind() {
         RefusalKind::Upstream | RefusalKind::Forbidden | RefusalKind::TooMany => {
             return Ok(Done::new(failure(&told(refusal))));
         }
@@ -363,11 +363,10 @@ fn refused(refusal: &Refusal, dialect: Dialect) -> Result<Done, RpcError> {
         RefusalKind::Failed => INTERNAL_ERROR,
         RefusalKind::Conflict
         | RefusalKind::Gone
-        | RefusalKind::Unauthorized
         | RefusalKind::NoRoom
         | RefusalKind::Unavailable => SERVER_ERROR,
     };
-    let mut data = json!({"code": refusal.code});
+    let mut data = json!({"code": refusal.code.name()});
     if let Some(hint) = &refusal.hint {
         data["hint"] = json!(hint);
     }
@@ -472,7 +471,7 @@ mod tests {
     fn all_that_is_wrong_is_told_once() {
         let errors = vec![Misfit { pointer: "/a".to_owned(), message: "is no number".to_owned() }];
         let refusal = |message: &str| {
-            Refusal::new(RefusalKind::WrongShape, "input_misfit", message).errors(errors.clone())
+            Refusal::new(RefusalCode::InputMisfit(None), message).errors(errors.clone())
         };
         assert_eq!(told(&refusal("it does not fit")), "it does not fit: at `/a`: is no number");
         assert_eq!(

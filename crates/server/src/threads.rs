@@ -2,7 +2,7 @@
 //! state of a request.
 
 use crate::error::Failure;
-use engine::refusal::{Refusal, RefusalKind};
+use axum::http::StatusCode;
 use engine::{RunReport, Transcript};
 use kernel::ask::{Ask, AskBody, AskedCall, Question, Reply};
 use kernel::contracts::SessionAsk;
@@ -84,7 +84,7 @@ pub(crate) fn answer(report: &RunReport) -> Result<ThreadAnswer, Failure> {
         RunStatus::Cancelled => {
             let message = format!("the request in thread `{thread}` was cancelled");
             let detail = json!({"run": report.run.id});
-            Err(Refusal::new(RefusalKind::Conflict, "run_cancelled", message).detail(detail).into())
+            Err(Failure::new(StatusCode::CONFLICT, "run_cancelled", message).detail(detail))
         }
         RunStatus::Paused => Ok(going_on(thread, "someone paused it")),
         RunStatus::Running => Ok(match pending(&report.asks) {
@@ -141,10 +141,9 @@ fn failed(report: &RunReport) -> Failure {
     let (thread, fault) = (&report.session.key.id, report.run.last_error.as_ref());
     let why = fault.map_or_else(|| "nobody knows why".to_owned(), ToString::to_string);
     let message = format!("the request in thread `{thread}` failed: {why}");
-    let refusal = Refusal::new(RefusalKind::Failed, "run_failed", message)
-        .detail(json!({"run": report.run.id, "fault": fault.map(|fault| &fault.name)}));
-    let hint = fault.and_then(|fault| fault.hint.clone());
-    Failure::from(refusal).maybe_hint(hint)
+    Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "run_failed", message)
+        .detail(json!({"run": report.run.id, "fault": fault.map(|fault| &fault.name)}))
+        .maybe_hint(fault.and_then(|fault| fault.hint.clone()))
 }
 
 /// A step failed and a person has to say what to do: not here, for the seed has no word for it.
@@ -169,10 +168,9 @@ fn stuck(report: &RunReport) -> Failure {
         }
         None => "look at the run".to_owned(),
     };
-    Refusal::new(RefusalKind::Failed, "run_stuck", message)
+    Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "run_stuck", message)
         .hint(hint)
         .detail(json!({"run": report.run.id, "asks": asks}))
-        .into()
 }
 
 /// A conversation as seed 001 keeps it, to be looked at. `approval` is the last decided one.

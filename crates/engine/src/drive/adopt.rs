@@ -3,7 +3,7 @@
 use super::record::{EVENTS_PER_APPEND, no_session};
 use super::state::Driver;
 use crate::command::{Slice, Slices};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::Shared;
 use kernel::event::{Event, Fact};
 use kernel::ids::{ContentHash, RealmId, SessionId};
@@ -86,6 +86,5 @@ impl Shared {
 }
 
 fn cut_short() -> Refusal {
-    Refusal::new(RefusalKind::Unavailable, "closing", "the copy was cut short by a stop")
-        .hint("send it again")
+    Refusal::new(RefusalCode::Closing, "the copy was cut short by a stop").hint("send it again")
 }

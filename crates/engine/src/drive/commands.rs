@@ -2,10 +2,10 @@
 
 use super::state::{Driver, Waiter};
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind};
 use crate::request::{Resume, RunReport};
-use kernel::ask::{Ask, AskBody, Decision, Reply};
-use kernel::call::{Judgement, Verdict};
+use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
+use kernel::call::{HowFar, Judgement, Verdict};
 use kernel::contracts::AskFilter;
 use kernel::datum::{Datum, Origin};
 use kernel::event::{Closing, Fact};
@@ -14,7 +14,6 @@ use kernel::planted::{Switch, is_on};
 use kernel::projection::{SessionRow, session_row};
 use kernel::reply::{BadReply, check, short_form, wordless};
 use kernel::session::Session;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Driver {
@@ -93,7 +92,7 @@ impl Driver {
     async fn prepare(&mut self, fresh: bool) -> Result<(), Refusal> {
         self.fresh = fresh;
         if !fresh && let Err(refusal) = self.load().await {
-            if refusal.kind == RefusalKind::Failed && !is_on(Switch::UnreadableNotParked) {
+            if refusal.kind() == RefusalKind::Failed && !is_on(Switch::UnreadableNotParked) {
                 // Tried again at once, it would fail again, and others wait to be recovered.
                 self.shared.park(&self.key, &refusal.message).await;
             }
@@ -141,11 +140,11 @@ impl Driver {
             }
             _ => self.active_run().map(|run| {
                 let asks = self.session.iter().flat_map(|session| session.open_asks(run.id));
-                let asks: Vec<Value> = asks.map(outline).collect();
+                let (status, asks) = (run.status(), asks.cloned().collect());
+                let active = Box::new(ActiveRun { run: run.id, status, asks });
                 let message = format!("session `{}` has an active run", self.key.id);
-                Refusal::new(RefusalKind::Conflict, "run_active", message)
+                Refusal::new(RefusalCode::RunActive(active), message)
                     .hint("answer or cancel it first, or use another session")
-                    .detail(json!({"run": run.id, "status": run.status(), "asks": asks}))
             }),
         };
         if let Some(refusal) = refusal {
@@ -192,7 +191,7 @@ impl Driver {
         match active {
             None => {
                 let message = format!("run `{run}` is over");
-                let refusal = Refusal::new(RefusalKind::Conflict, "run_over", message)
+                let refusal = Refusal::new(RefusalCode::RunOver, message)
                     .hint("a run that ended stays as it is; start another");
                 let durable = self.durable().await;
                 told(answer, durable.map(|()| Err(refusal)))
@@ -238,8 +237,7 @@ impl Driver {
             let fits = open.iter().find(|ask| ask.id == id);
             return Ok(match (fits, &resume.step) {
                 (Some(ask), Some(step)) if ask.step != *step => Err(Refusal::new(
-                    RefusalKind::BadRequest,
-                    "ask_mismatch",
+                    RefusalCode::AskMismatch,
                     format!("ask `{id}` is of step `{}`, not `{step}`", ask.step),
                 )),
                 (Some(ask), _) => Ok((*ask).clone()),
@@ -254,11 +252,10 @@ impl Driver {
             [one] => Ok(Ok((**one).clone())),
             [] => self.nothing_open(resume).await.map(Err),
             several => {
-                let list: Vec<Value> = several.iter().map(|ask| outline(ask)).collect();
-                let message = format!("session `{}` has {} open asks", self.key.id, several.len());
-                Ok(Err(Refusal::new(RefusalKind::Conflict, "ask_ambiguous", message)
-                    .hint("name one by `askId`")
-                    .detail(json!({"asks": list}))))
+                let asks: Vec<Ask> = several.iter().map(|ask| (**ask).clone()).collect();
+                let message = format!("session `{}` has {} open asks", self.key.id, asks.len());
+                Ok(Err(Refusal::new(RefusalCode::AskAmbiguous(asks), message)
+                    .hint("name one by `askId`")))
             }
         }
     }
@@ -286,14 +283,8 @@ impl Driver {
                 .and_then(|ask| Some((ask.row.ask.id, ask.row.decision?)));
         }
         let message = format!("session `{}` has no open ask", self.key.id);
-        let refusal = Refusal::new(RefusalKind::Conflict, "no_open_ask", message)
-            .hint("GET the session to see where it stands");
-        Ok(match decided {
-            Some((ask, decision)) => {
-                refusal.detail(json!({"askId": ask, "decision": shown(&decision)}))
-            }
-            None => refusal,
-        })
+        Ok(Refusal::new(RefusalCode::NoOpenAsk(decided.map(Box::new)), message)
+            .hint("GET the session to see where it stands"))
     }
 
     /// Decides an open ask. The inner error leaves everything as it was.
@@ -339,7 +330,9 @@ impl Driver {
         reply: Reply,
         by: &Replier,
     ) -> Result<Option<(Ask, Decision)>, Refusal> {
-        if refusal.code != "withdrawn" || !is_on(Switch::WithdrawnAskAnswered) {
+        if !matches!(refusal.code, RefusalCode::AskWithdrawn(_))
+            || !is_on(Switch::WithdrawnAskAnswered)
+        {
             return Ok(None);
         }
         let found = self.shared.store.ask(&self.key.realm, id).await?;
@@ -356,9 +349,8 @@ impl Driver {
         }
         let Some(call) = wordless(decisions) else { return Ok(()) };
         let message = format!("call `{call}` is rejected without a word");
-        Err(Refusal::new(RefusalKind::BadRequest, "feedback_missing", message)
-            .hint("the ask is still open: say in `feedback` why not, or what instead")
-            .detail(json!({"ask": outline(ask)})))
+        Err(Refusal::new(RefusalCode::FeedbackMissing(Box::new(ask.clone())), message)
+            .hint("the ask is still open: say in `feedback` why not, or what instead"))
     }
 
     /// Edited arguments pass the gate before the reply counts; if refused, the ask stays open.
@@ -387,7 +379,7 @@ impl Driver {
                 }
                 Judgement::Admitted { .. } => continue,
             };
-            return Err(Refusal::new(RefusalKind::WrongShape, "edit_refused", refused)
+            return Err(Refusal::new(RefusalCode::EditRefused, refused)
                 .hint("the ask is still open: send other arguments"));
         }
         Ok(())
@@ -400,21 +392,19 @@ impl Driver {
         let Some(ask) = found.filter(|ask| ask.key == self.key) else {
             return Ok(Refusal::not_found("ask", id));
         };
-        let status = ask.row.status.name();
-        let code = match ask.row.status {
-            kernel::ask::AskStatus::Decided => "ask_decided",
-            kernel::ask::AskStatus::Expired => "expired",
-            kernel::ask::AskStatus::Withdrawn => "withdrawn",
-            kernel::ask::AskStatus::Open => "ask_busy",
-        };
+        let status = ask.row.status;
         let who = match &ask.row.decision {
             Some(decision) => format!("ask `{id}` was decided by `{}`", decision.by),
-            None => format!("ask `{id}` is {status}"),
+            None => format!("ask `{id}` is {}", status.name()),
         };
-        let decision = ask.row.decision.as_ref().map(shown);
-        Ok(Refusal::new(RefusalKind::Conflict, code, who)
-            .hint("the decision stands; GET the ask to see it")
-            .detail(json!({"askId": id, "status": status, "decision": decision})))
+        let closed = Box::new(ClosedAsk { ask: id, decision: ask.row.decision });
+        let code = match status {
+            AskStatus::Decided => RefusalCode::AskDecided(closed),
+            AskStatus::Expired => RefusalCode::AskExpired(closed),
+            AskStatus::Withdrawn => RefusalCode::AskWithdrawn(closed),
+            AskStatus::Open => RefusalCode::AskBusy(closed),
+        };
+        Ok(Refusal::new(code, who).hint("the decision stands; GET the ask to see it"))
     }
 }
 
@@ -436,43 +426,24 @@ fn told<T>(answer: Answer<T>, obeyed: Obeyed<T>) -> Result<(), Refusal> {
 }
 
 fn exists(key: &str) -> Refusal {
-    Refusal::new(RefusalKind::Conflict, "session_exists", format!("session `{key}` exists already"))
+    Refusal::new(RefusalCode::SessionExists, format!("session `{key}` exists already"))
         .hint("choose another id, or use the session as it is")
-}
-
-/// A decision as doors show it.
-fn shown(decision: &Decision) -> Value {
-    json!({"by": decision.by, "at": decision.at.rfc3339(), "reply": decision.reply})
-}
-
-fn outline(ask: &Ask) -> Value {
-    json!({"askId": ask.id, "kind": ask.body.kind(), "stepId": ask.step, "title": ask.title})
 }
 
 /// A reply that does not fit leaves its ask open, and says so.
 fn refuse_reply(ask: &Ask, bad: BadReply) -> Refusal {
     let message = bad.to_string();
-    let still_open = "the ask is still open: send another reply";
-    let detail = json!({"ask": outline(ask)});
-    match bad {
-        BadReply::Misfits(misfits) => {
-            Refusal::new(RefusalKind::WrongShape, "input_misfit", message).errors(misfits)
-        }
-        BadReply::Calls(_) => Refusal::new(RefusalKind::BadRequest, "calls_mismatch", message),
-        BadReply::OtherKind { .. } => Refusal::new(RefusalKind::BadRequest, "other_kind", message),
-        BadReply::Action(_) => {
-            let unknown =
-                matches!(ask.body, AskBody::Fix { how: kernel::call::HowFar::Unknown, .. });
-            let kind = if unknown { RefusalKind::Conflict } else { RefusalKind::WrongShape };
-            let actions = match &ask.body {
-                AskBody::Fix { actions, .. } => json!(actions),
-                _ => Value::Null,
-            };
-            return Refusal::new(kind, "bad_action", message)
-                .hint(still_open)
-                .detail(json!({"ask": outline(ask), "actions": actions}));
-        }
-    }
-    .hint(still_open)
-    .detail(detail)
+    let about = Box::new(ask.clone());
+    let (code, misfits) = match bad {
+        BadReply::Misfits(misfits) => (RefusalCode::InputMisfit(Some(about)), misfits),
+        BadReply::Calls(_) => (RefusalCode::CallsMismatch(about), Vec::new()),
+        BadReply::OtherKind { .. } => (RefusalCode::OtherKind(about), Vec::new()),
+        BadReply::Action(_) => match ask.body {
+            AskBody::Fix { how: HowFar::Unknown, .. } => {
+                (RefusalCode::UnsafeAction(about), Vec::new())
+            }
+            _ => (RefusalCode::BadAction(about), Vec::new()),
+        },
+    };
+    Refusal::new(code, message).hint("the ask is still open: send another reply").errors(misfits)
 }

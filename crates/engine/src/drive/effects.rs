@@ -6,7 +6,7 @@ use super::state::{Done, Driver, Effect, Sight};
 use crate::counts::count;
 use crate::gate::{Sending, Started};
 use crate::observers::call_span;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use futures::FutureExt;
 use futures::future::{abortable, ready};
 use kernel::call::{
@@ -394,6 +394,6 @@ impl Driver {
 
 /// A stored value that cannot be read back.
 pub(super) fn unreadable(what: &str) -> Refusal {
-    Refusal::new(RefusalKind::Failed, "unreadable", format!("{what} cannot be read"))
+    Refusal::new(RefusalCode::Unreadable, format!("{what} cannot be read"))
         .hint("look at the server's log; the data folder may be damaged")
 }

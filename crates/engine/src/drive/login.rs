@@ -5,7 +5,7 @@
 //! says that it was opened, that is a look between two of them.
 
 use super::state::Driver;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use kernel::ask::{Ask, AskBody};
 use kernel::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
 use kernel::event::{Closing, Fact};
@@ -13,9 +13,6 @@ use kernel::ids::{AskId, CallId, RunId, Space};
 use kernel::limits::Limits;
 use kernel::session::{CallState, OpenCall, RunStatus, login_timer};
 use std::sync::Arc;
-
-/// Says of a run that it waits for something else than logins.
-pub(crate) const NO_LOGIN: &str = "no_login";
 
 /// What a run waits for.
 enum Wait {
@@ -135,7 +132,7 @@ impl Driver {
             Wait::Else => {
                 self.durable().await?;
                 let message = format!("run `{run}` waits for more than a login, or is over");
-                Ok(Err(Refusal::new(RefusalKind::Conflict, NO_LOGIN, message)))
+                Ok(Err(Refusal::new(RefusalCode::NoLogin, message)))
             }
         }
     }

@@ -38,8 +38,6 @@ mod replies;
 use parked::panicked_refusal;
 use state::{Done, Driver};
 
-pub(crate) use login::NO_LOGIN;
-
 /// How many decisions are taken before other tasks get their turn.
 const DECISIONS_PER_TURN: u32 = 64;
 

@@ -5,7 +5,7 @@
 use super::state::{Driver, Waiter};
 use crate::command::Command;
 use crate::panics::Panicked;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::{Shared, lock};
 use kernel::ask::Decision;
 use kernel::ids::{AskId, RunId, SessionKey};
@@ -96,6 +96,6 @@ impl Driver {
 /// What is told to whom a panic cost an answer.
 pub(super) fn panicked_refusal(Panicked(said): &Panicked) -> Refusal {
     let message = format!("the session's driver panicked: {said}");
-    Refusal::new(RefusalKind::Failed, "driver_ended", message)
+    Refusal::new(RefusalCode::DriverEnded, message)
         .hint("this is a defect: look at the server's log and report it")
 }

@@ -2,7 +2,7 @@
 
 use super::state::{Driver, Effect};
 use crate::counts::count;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::said::is_said;
 use futures::FutureExt;
 use futures::future::ready;
@@ -144,5 +144,5 @@ impl Driver {
 
 /// A fact without a session is our own mistake.
 pub(super) fn no_session() -> Refusal {
-    Refusal::new(RefusalKind::Failed, "no_session", "the session is not loaded")
+    Refusal::new(RefusalCode::NoSession, "the session is not loaded")
 }

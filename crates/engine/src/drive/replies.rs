@@ -5,7 +5,7 @@ use super::commands::Obeyed;
 use super::record::EVENTS_PER_APPEND;
 use super::state::Driver;
 use crate::command::Replier;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use kernel::ask::{Ask, Decision, Reply};
 use kernel::event::Fact;
 use kernel::ids::{AskId, RunId};
@@ -41,25 +41,25 @@ impl Driver {
     async fn count_all(&mut self, replies: &[(AskId, Reply)]) -> Obeyed<RunId> {
         if replies.len() > EVENTS_PER_APPEND {
             let message = format!("at most {EVENTS_PER_APPEND} asks are answered at once");
-            return Ok(Err(Refusal::new(RefusalKind::WrongShape, "too_many_replies", message)));
+            return Ok(Err(Refusal::new(RefusalCode::TooManyReplies, message)));
         }
         let mut run = None;
         for (index, (id, reply)) in replies.iter().enumerate() {
             if replies[..index].iter().any(|(other, _)| other == id) {
                 let message = format!("ask `{id}` is answered twice");
-                return Ok(Err(Refusal::new(RefusalKind::BadRequest, "answered_twice", message)));
+                return Ok(Err(Refusal::new(RefusalCode::AnsweredTwice, message)));
             }
             let Some(ask) = self.open(*id) else { return self.closed_ask(*id).await.map(Err) };
             if run.is_some_and(|run| run != ask.run) {
                 let message = "these asks are of several runs";
-                return Ok(Err(Refusal::new(RefusalKind::BadRequest, "several_runs", message)));
+                return Ok(Err(Refusal::new(RefusalCode::SeveralRuns, message)));
             }
             if let Err(refusal) = self.counts(&ask, reply) {
                 return Ok(Err(refusal));
             }
             run = Some(ask.run);
         }
-        let nothing = || Refusal::new(RefusalKind::BadRequest, "no_replies", "nothing is answered");
+        let nothing = || Refusal::new(RefusalCode::NoReplies, "nothing is answered");
         Ok(run.ok_or_else(nothing))
     }
 

@@ -64,12 +64,8 @@ impl Driver {
 
     /// A run as doors show it.
     pub(super) fn report(&self, run: RunId) -> Result<RunReport, Refusal> {
-        let Some(session) = &self.session else {
-            return Err(Refusal::not_found("run", run));
-        };
-        let Some(found) = session.run(run) else {
-            return Err(Refusal::not_found("run", run));
-        };
+        let session = self.session.as_ref().ok_or_else(|| Refusal::no_run(run))?;
+        let found = session.run(run).ok_or_else(|| Refusal::no_run(run))?;
         Ok(RunReport {
             run: run_row(found),
             session: session_row(session, session.updated_at),

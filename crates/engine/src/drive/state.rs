@@ -268,7 +268,7 @@ impl Driver {
 
     /// Tells everyone who waits that it went wrong.
     pub(super) fn fail(&mut self, refusal: &Refusal) {
-        tracing::warn!(realm = %self.key.realm, session = %self.key.id, code = refusal.code,
+        tracing::warn!(realm = %self.key.realm, session = %self.key.id, code = refusal.code.name(),
             "session dropped from memory: {}", refusal.message);
         for waiter in self.waiters.drain(..) {
             waiter.refuse(refusal.clone());

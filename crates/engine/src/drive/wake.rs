@@ -3,7 +3,7 @@
 use super::effects::unreadable;
 use super::observed::came_to_an_agent;
 use super::state::{Driver, Sight};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::rest::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
 use kernel::agent_read::read_pinned;
@@ -199,7 +199,7 @@ const EVENTS_PER_READ: usize = 1_000;
 
 fn read_events(row: &str) -> Result<Vec<Event>, Refusal> {
     event::read(row).map_err(|error| {
-        Refusal::new(RefusalKind::Failed, "unreadable", error.to_string())
+        Refusal::new(RefusalCode::Unreadable, error.to_string())
             .hint("run the release that wrote this session; else the data folder may be damaged")
     })
 }

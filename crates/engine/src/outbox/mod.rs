@@ -8,7 +8,7 @@ mod send;
 mod resend;
 
 use crate::outboxes::{Outbox, SinkRules, SinkState, consumer};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::{Engine, stopping};
 use kernel::call::Caller;
 use kernel::contracts::{FeedStart, Page, Paged, SINKS};
@@ -37,7 +37,7 @@ impl Engine {
         let outbox = Arc::new(Outbox::new((realm, name), sink, rules));
         if !shared.outboxes.insert(outbox.clone()) {
             let message = format!("realm `{realm}` has a sink `{name}` already");
-            return Err(Refusal::new(RefusalKind::Conflict, "sink_exists", message)
+            return Err(Refusal::new(RefusalCode::SinkExists, message)
                 .hint("give one of them another name"));
         }
         let (place, left) = match self.begin(&outbox, start).await {

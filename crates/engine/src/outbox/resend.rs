@@ -2,7 +2,7 @@
 //! noted in the log.
 
 use super::attempt::{self, Again};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::{Engine, stopping};
 use kernel::call::Caller;
 use kernel::cloud::{CloudEvent, cloud_events};
@@ -77,7 +77,7 @@ impl Engine {
         };
         let gone = || {
             let message = format!("the journal does not have event `{id}` any more");
-            Refusal::new(RefusalKind::Gone, "event_gone", message)
+            Refusal::new(RefusalCode::EventGone, message)
                 .hint("keep sessions for longer: `session_ttl_ms` in [limits]")
         };
         let missing = || if is_known { gone() } else { never() };

@@ -85,11 +85,11 @@ async fn what_a_model_calls_is_approved_run_and_told_to_it() {
     let reply = |reply: Reply| world.engine.reply(&me, ask.id, reply, None, 20_000);
     // A no needs words, and every call a decision; nothing runs before.
     let wordless = reply(decided(ask, [None, Some(" ")])).await.unwrap_err();
-    assert_eq!(wordless.code, "feedback_missing");
+    assert_eq!(wordless.code.name(), "feedback_missing");
     let Reply::Approve { mut decisions } = decided(ask, [None, None]) else { unreachable!() };
     decisions.pop();
     let some = reply(Reply::Approve { decisions }).await.unwrap_err();
-    assert_eq!((some.code, world.sent()), ("calls_mismatch", 0));
+    assert_eq!((some.code.name(), world.sent()), ("calls_mismatch", 0));
 
     let done = reply(decided(ask, [None, Some("one will do")])).await.unwrap().run;
     assert_eq!(done.run.answer, Some(json!("One is written.")));
@@ -133,7 +133,7 @@ async fn questions_are_answered_all_or_not_at_all() {
         world.engine.reply(&me, ask.id, reply, None, 20_000)
     };
     let one = answer(json!({&ids[0]: "tea"})).await.unwrap_err();
-    assert_eq!((one.code, model.asked()), ("calls_mismatch", 1));
+    assert_eq!((one.code.name(), model.asked()), ("calls_mismatch", 1));
     let done = answer(json!({&ids[0]: "tea", &ids[1]: "at four"})).await.unwrap();
     assert_eq!(done.run.run.status.name(), "completed");
     let last = told(&model.last());
@@ -242,7 +242,7 @@ async fn a_cancelled_run_gives_its_turn_up() {
     let run = begin(&world, "hello").await.run.id;
     world.until("the model to be asked", |_| model.asked() == 1).await;
     let busy = world.engine.say(&caller(), saying("and?"), 100).await.unwrap_err();
-    assert_eq!(busy.code, "run_active");
+    assert_eq!(busy.code.name(), "run_active");
     let report = world.engine.cancel(&caller(), run).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
     world.until("the turn to be dropped", |_| model.dropped() == 1).await;
@@ -345,9 +345,9 @@ async fn a_run_keeps_the_version_of_its_agent() {
     let one = register(&before, "version one", Some(0)).await.unwrap();
     assert_eq!((one.agent.name.as_str(), one.version), ("stored", 1));
     let taken = register(&before, "version one", Some(0)).await.unwrap_err();
-    assert_eq!(taken.code, "version_conflict");
+    assert_eq!(taken.code.name(), "version_conflict");
     let wrong = before.engine.register_agent(&caller(), json!({"refName": 3}), None).await;
-    assert_eq!(wrong.unwrap_err().code, "invalid_agent");
+    assert_eq!(wrong.unwrap_err().code.name(), "invalid_agent");
     let waiting = say(&before, "write it").await;
     let ask = asked(&waiting).clone();
     register(&before, "version two", Some(1)).await.unwrap();
@@ -373,14 +373,17 @@ async fn a_run_keeps_the_version_of_its_agent() {
     let step = json!({"id": "a", "type": "final_response", "message": "mine"});
     let plan = json!({"planId": "agent/stored", "steps": [step]});
     assert_eq!(
-        world.engine.register_plan(&caller(), plan, None).await.unwrap_err().code,
+        world.engine.register_plan(&caller(), plan, None).await.unwrap_err().code.name(),
         "invalid_plan"
     );
     world.engine.remove_agent(&caller(), &name).await.unwrap();
-    assert_eq!(world.engine.remove_agent(&caller(), &name).await.unwrap_err().code, "not_found");
+    assert_eq!(
+        world.engine.remove_agent(&caller(), &name).await.unwrap_err().code.name(),
+        "not_found"
+    );
     let saying = Saying { agent: Some(&name), ..saying("hello?") };
     let gone = world.engine.say(&caller(), saying, 100).await;
-    assert_eq!(gone.unwrap_err().code, "not_found");
+    assert_eq!(gone.unwrap_err().code.name(), "not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -409,7 +412,7 @@ async fn a_plan_names_agents_that_are_there() {
     world.engine.set_agents_from_files(&"default".into(), Vec::new()).unwrap();
     let request = world.request("think", json!({}), "s");
     let refusal = world.engine.run(&caller(), request, 100).await.unwrap_err();
-    assert_eq!(refusal.code, "agent_missing");
+    assert_eq!(refusal.code.name(), "agent_missing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

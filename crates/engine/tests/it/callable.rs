@@ -31,7 +31,7 @@ async fn a_plan_is_a_tool() {
 
     let request = |arguments| CallRequest::new("demo/greet".into(), arguments, WAIT_MS);
     let wrong = engine.call_with(&caller(), request(json!({}))).await.unwrap_err();
-    assert_eq!(wrong.code, "input_misfit");
+    assert_eq!(wrong.code.name(), "input_misfit");
     let run = engine.new_run_id();
     let started = CallRequest { run: Some(run), ..request(json!({"name": "ann"})) };
     let asked = engine.call_with(&caller(), started).await.unwrap();
@@ -103,5 +103,8 @@ async fn a_plan_whose_id_is_no_tools_name_is_refused_when_it_is_loaded() {
     let source = json!({"planId": "x".repeat(129), "steps": [{"id": "e", "type": "final_response",
         "message": "x"}]});
     let refused = world.engine.register_plan(&caller(), source, None).await.unwrap_err();
-    assert_eq!((refused.code, refused.errors[0].pointer.as_str()), ("invalid_plan", "/planId"));
+    assert_eq!(
+        (refused.code.name(), refused.errors[0].pointer.as_str()),
+        ("invalid_plan", "/planId")
+    );
 }

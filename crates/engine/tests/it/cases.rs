@@ -228,7 +228,7 @@ async fn a_line_has_an_end() {
     let first = begun!(submit(&world, slow("T-1", 1), WAIT_MS));
     let second = begun!(submit(&world, slow("T-1", 2), WAIT_MS));
     let busy = submit(&world, slow("T-1", 3), WAIT_MS).await.unwrap_err();
-    assert_eq!((busy.code, busy.kind), ("case_busy", RefusalKind::TooMany));
+    assert_eq!((busy.code.name(), busy.kind()), ("case_busy", RefusalKind::TooMany));
     // Whoever goes away makes room.
     drop(second);
     let third = begun!(submit(&world, slow("T-1", 3), WAIT_MS));
@@ -379,16 +379,22 @@ async fn pipelines_come_all_or_none_and_say_what_is_wrong() {
     assert!(engine.plan_for(&me, &plan).is_some());
     let step = json!({"id": "a", "type": "final_response", "message": "mine"});
     let mine = json!({"planId": "pipeline/mine", "steps": [step]});
-    assert_eq!(engine.register_plan(&me, mine, None).await.unwrap_err().code, "invalid_plan");
+    assert_eq!(
+        engine.register_plan(&me, mine, None).await.unwrap_err().code.name(),
+        "invalid_plan"
+    );
     let agent = json!({"refName": "pipeline/mine", "llmConfigRef": "fast"});
-    assert_eq!(engine.register_agent(&me, agent, None).await.unwrap_err().code, "invalid_agent");
+    assert_eq!(
+        engine.register_agent(&me, agent, None).await.unwrap_err().code.name(),
+        "invalid_agent"
+    );
 
     let pipeline = engine.pipeline(&me, &"cases".into()).unwrap();
     assert_eq!(engine.set_pipelines(&realm, Vec::new()), Ok(Vec::new()));
     assert!(engine.pipelines(&me).is_empty() && engine.plan_for(&me, &plan).is_none());
     let case = pipeline.admit(&json!({"id": "T-1", "reason": "known"})).unwrap();
     let gone = engine.submit(&me, &pipeline, case, SubmitOptions::default()).await.unwrap_err();
-    assert_eq!(gone.code, "not_found");
+    assert_eq!(gone.code.name(), "not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,7 +41,7 @@ async fn recovery_expires_an_ask_at_its_time_also_after_a_restart() {
     assert_eq!(world.sent(), 0);
     let reply = Reply::Clarify { answer: Some(json!("late")) };
     let late = world.engine.reply(&caller(), ask.id, reply, None, 1_000).await.unwrap_err();
-    assert_eq!(late.code, "expired");
+    assert_eq!(late.code.name(), "expired");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +54,7 @@ async fn a_reply_after_the_end_finds_the_ask_expired_though_nobody_looked() {
     let reply = Reply::Clarify { answer: Some(json!("late")) };
     let ask = asking.asks[0].row.ask.id;
     let late = world.engine.reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
-    assert_eq!(late.code, "expired");
+    assert_eq!(late.code.name(), "expired");
     world.until_status(asking.run.id, "failed").await;
     let session = SessionRef::Key { key: "a".into(), space: None };
     let events = world.engine.events(&caller(), &session, 0, 100).await.unwrap();

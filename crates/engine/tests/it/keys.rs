@@ -62,10 +62,10 @@ async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restar
     let again = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap();
     assert_eq!((again.run.id, again.replayed), (first, true));
     let other = world.engine.run(&caller(), run("write", json!({"n": 2})), 0).await.unwrap_err();
-    assert_eq!(other.code, "idempotency_mismatch");
+    assert_eq!(other.code.name(), "idempotency_mismatch");
     let eve = kernel::call::Caller { subject: "eve".into(), ..caller() };
     let refusal = world.engine.run(&eve, run("write", json!({})), 0).await.unwrap_err();
-    assert_ne!(refusal.code, "idempotency_mismatch", "a key belongs to who sent it");
+    assert_ne!(refusal.code.name(), "idempotency_mismatch", "a key belongs to who sent it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,7 +73,7 @@ async fn a_run_under_way_is_given_to_a_repeat_and_a_refused_request_keeps_no_key
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
     let refused = world.engine.run(&caller(), run("no/such", json!({})), 0).await.unwrap_err();
-    assert_eq!(refused.code, "not_found");
+    assert_eq!(refused.code.name(), "not_found");
     let first = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap();
     let again = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap();
     assert_eq!((again.run.id, again.replayed), (first.run.id, true));
@@ -85,7 +85,7 @@ async fn a_run_under_way_is_given_to_a_repeat_and_a_refused_request_keeps_no_key
     let session = SessionRef::Id(first.session.id);
     world.engine.remove_session(&caller(), &session).await.unwrap();
     let gone = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap_err();
-    assert_eq!(gone.code, "gone");
+    assert_eq!(gone.code.name(), "gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,9 +106,9 @@ async fn a_repeated_reply_gets_what_came_of_the_first() {
     assert!(!first.replayed && again.replayed);
     assert_eq!(again.run.run.answer, Some(json!("Ann")));
     assert_eq!(again.ask.row.decision, first.ask.row.decision);
-    assert_eq!(send("Eve").await.unwrap_err().code, "idempotency_mismatch");
+    assert_eq!(send("Eve").await.unwrap_err().code.name(), "idempotency_mismatch");
     let late = world.engine.reply(&caller(), ask, reply("Ann"), None, 1_000).await.unwrap_err();
-    assert_eq!(late.code, "ask_decided", "without the key it is a second reply");
+    assert_eq!(late.code.name(), "ask_decided", "without the key it is a second reply");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -152,9 +152,9 @@ async fn cancel_withdraws_asks_and_lists_writes_of_unknown_outcome() {
     assert_eq!(report.run.status.name(), "cancelled");
     let reply = Reply::Clarify { answer: Some(json!("too late")) };
     let refusal = world.engine.reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
-    assert_eq!(refusal.code, "withdrawn");
+    assert_eq!(refusal.code.name(), "withdrawn");
     let again = world.engine.cancel(&caller(), asking.run.id).await.unwrap_err();
-    assert_eq!(again.code, "run_over");
+    assert_eq!(again.code.name(), "run_over");
 
     let writing = world.start("write", json!({}), "w").await.run.id;
     world.until("the write to be sent", |world| world.sent() == 1).await;
@@ -172,7 +172,7 @@ async fn one_run_at_a_time_and_asks_survive_a_restart() {
     let first = world.run("ask", json!({}), "s").await;
     let request = world.request("ask", json!({}), "s");
     let refusal = world.engine.run(&caller(), request, 1_000).await.unwrap_err();
-    assert_eq!(refusal.code, "run_active");
+    assert_eq!(refusal.code.name(), "run_active");
     world.crash().await;
 
     let world = World::open(folder.path(), &[]).await;
@@ -182,8 +182,8 @@ async fn one_run_at_a_time_and_asks_survive_a_restart() {
     let report = world.engine.reply(&caller(), ask, reply.clone(), None, WAIT_MS).await.unwrap();
     assert_eq!(report.run.run.answer, Some(json!("Ann")));
     let refusal = world.engine.reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
-    assert_eq!(refusal.code, "ask_decided");
-    assert_eq!(refusal.detail.unwrap()["decision"]["reply"]["answer"], json!("Ann"));
+    assert_eq!(refusal.code.name(), "ask_decided");
+    assert_eq!(refusal.code.detail().unwrap()["decision"]["reply"]["answer"], json!("Ann"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -245,13 +245,19 @@ async fn another_realm_sees_nothing() {
     let run = world.run("ask", json!({}), "s").await;
     let stranger = kernel::call::Caller { realm: "other".into(), ..caller() };
     let engine = &world.engine;
-    assert_eq!(engine.session(&stranger, &key("s")).await.unwrap_err().code, "not_found");
-    assert_eq!(engine.run_report(&stranger, run.run.id).await.unwrap_err().code, "not_found");
+    assert_eq!(engine.session(&stranger, &key("s")).await.unwrap_err().code.name(), "not_found");
+    assert_eq!(
+        engine.run_report(&stranger, run.run.id).await.unwrap_err().code.name(),
+        "not_found"
+    );
     let ask = run.asks[0].row.ask.id;
-    assert_eq!(engine.ask(&stranger, ask).await.unwrap_err().code, "not_found");
+    assert_eq!(engine.ask(&stranger, ask).await.unwrap_err().code.name(), "not_found");
     let reply = Reply::Clarify { answer: Some(json!("mine")) };
-    assert_eq!(engine.reply(&stranger, ask, reply, None, 100).await.unwrap_err().code, "not_found");
-    assert_eq!(engine.cancel(&stranger, run.run.id).await.unwrap_err().code, "not_found");
+    assert_eq!(
+        engine.reply(&stranger, ask, reply, None, 100).await.unwrap_err().code.name(),
+        "not_found"
+    );
+    assert_eq!(engine.cancel(&stranger, run.run.id).await.unwrap_err().code.name(), "not_found");
     assert!(engine.plans_for(&stranger).is_empty());
 }
 
@@ -277,7 +283,7 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     let key = sessions.items[0].key.id.clone();
     let elsewhere = SessionRef::Key { key, space: Some(kernel::ids::Space::session()) };
     let refusal = world.engine.session(&caller(), &elsewhere).await.unwrap_err();
-    assert_eq!(refusal.code, "not_found");
+    assert_eq!(refusal.code.name(), "not_found");
     // Whoever calls learns of a failure; only what nobody knows is for a person.
     let failed = call("slow::write", json!({"fail": true})).await.unwrap();
     let engine::CallReport::Failed(report) = failed else { panic!("{failed:?}") };
@@ -286,8 +292,8 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     let pending = call("slow::write", json!({"lost": true})).await.unwrap();
     let engine::CallReport::Pending(report) = pending else { panic!("{pending:?}") };
     assert_eq!(report.asks.len(), 1);
-    assert_eq!(call("no::such", json!({})).await.unwrap_err().code, "not_found");
-    assert_eq!(call("slow::read", json!([])).await.unwrap_err().code, "input_misfit");
+    assert_eq!(call("no::such", json!({})).await.unwrap_err().code.name(), "not_found");
+    assert_eq!(call("slow::read", json!([])).await.unwrap_err().code.name(), "input_misfit");
 }
 
 fn key(name: &str) -> SessionRef {

@@ -128,7 +128,7 @@ async fn a_sink_that_is_gone_rests_until_somebody_lets_it_go_on() {
     rested(&world).await;
     assert_eq!(sink.tries(), 2);
     let unknown = world.engine.resume_sink(&caller(), "nobody").await.unwrap_err();
-    assert_eq!(unknown.kind, RefusalKind::NotFound);
+    assert_eq!(unknown.kind(), RefusalKind::NotFound);
     // It is back, as an event shows that a person sends.
     is_gone.store(false, Ordering::SeqCst);
     let sent = world.engine.resend(&caller(), "a", &waits.event).await.unwrap();
@@ -216,12 +216,12 @@ async fn a_session_with_events_that_are_not_out_is_not_removed_unless_somebody_i
     runs(&world, &["x"], 1).await;
     at_rest(&world).await;
     let refusal = world.engine.remove_session(&caller(), &key("x")).await.unwrap_err();
-    assert_eq!((refusal.kind, refusal.code), (RefusalKind::Conflict, "events_unsent"));
+    assert_eq!((refusal.kind(), refusal.code.name()), (RefusalKind::Conflict, "events_unsent"));
     assert!(refusal.message.contains("sink `hook`"), "{refusal:?}");
     assert!(world.engine.session(&caller(), &key("x")).await.is_ok());
     world.engine.drop_session(&caller(), &key("x")).await.unwrap();
     let gone = world.engine.session(&caller(), &key("x")).await.unwrap_err();
-    assert_eq!(gone.kind, RefusalKind::NotFound);
+    assert_eq!(gone.kind(), RefusalKind::NotFound);
 }
 
 #[tokio::test(flavor = "multi_thread")]

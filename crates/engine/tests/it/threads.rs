@@ -38,8 +38,8 @@ async fn a_thread_has_one_run_at_a_time() {
     let world = world(folder.path(), &[HELPER], &model).await;
     let waiting = say(&world, "write it").await.unwrap();
     let refusal = say(&world, "and more").await.unwrap_err();
-    assert_eq!(refusal.code, "run_active");
-    let detail = refusal.detail.unwrap();
+    assert_eq!(refusal.code.name(), "run_active");
+    let detail = refusal.code.detail().unwrap();
     assert_eq!(detail["run"], json!(waiting.run.id));
     assert_eq!(detail["asks"][0]["askId"], json!(waiting.asks[0].row.ask.id));
     assert_eq!(detail["asks"][0]["kind"], "approve");
@@ -64,7 +64,7 @@ async fn a_login_that_is_waited_for_gives_way() {
     assert_eq!(first.run.status.name(), "cancelled");
     let late = Reply::Authorize { done: true };
     let late = world.engine.reply(&caller(), ask.id, late, None, 100).await.unwrap_err();
-    assert_eq!((late.code, world.sent()), ("withdrawn", 1));
+    assert_eq!((late.code.name(), world.sent()), ("withdrawn", 1));
     // The call that was left has a result for the model, as every call has.
     let last = told(&model.last());
     assert_eq!(last.len(), 4, "{last:?}");
@@ -97,8 +97,8 @@ async fn an_agent_is_named_where_there_are_several() {
     let model = Scripted::new([text("I am the other one.")]);
     let world = world(folder.path(), &[HELPER, OTHER], &model).await;
     let refusal = say(&world, "hello").await.unwrap_err();
-    assert_eq!(refusal.code, "agent_needed");
-    assert_eq!(refusal.detail.unwrap()["agents"], json!(["helper", "other"]));
+    assert_eq!(refusal.code.name(), "agent_needed");
+    assert_eq!(refusal.code.detail(), Some(json!({"agents": ["helper", "other"]})));
     let other = AgentName::from("other");
     let said = world.engine.say(&caller(), hello(&other), 20_000).await;
     assert_eq!(said.unwrap().run.answer, Some(json!("I am the other one.")));
@@ -107,11 +107,11 @@ async fn an_agent_is_named_where_there_are_several() {
     assert_eq!(names, ["request_clarification"]);
     let nobody = AgentName::from("nobody");
     let gone = world.engine.say(&caller(), hello(&nobody), 100).await;
-    assert_eq!(gone.unwrap_err().code, "not_found");
+    assert_eq!(gone.unwrap_err().code.name(), "not_found");
     let long = "x".repeat(300);
     let long = Saying { thread: &long, ..hello(&other) };
     let refusal = world.engine.say(&caller(), long, 100).await;
-    assert_eq!(refusal.unwrap_err().code, "bad_session_id");
+    assert_eq!(refusal.unwrap_err().code.name(), "bad_session_id");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,7 +134,7 @@ async fn old_runs_go_and_what_was_said_stays() {
     let pruned = first.engine.prune(&caller(), 0).await.unwrap();
     assert_eq!((pruned.sessions, pruned.runs), (0, 2));
     let gone = first.engine.run_report(&caller(), second.run.id).await.unwrap_err();
-    assert_eq!(gone.code, "not_found");
+    assert_eq!(gone.code.name(), "not_found");
     first.crash().await;
 
     let model = Scripted::new([text("Written."), text("Yes.")]);

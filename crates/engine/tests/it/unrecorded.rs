@@ -83,8 +83,8 @@ async fn a_direct_call_of_one_leaves_no_run_behind() {
     let done = call(json!({"answer": "kept"})).await;
     assert_eq!(done, Ok(CallReport::Done(json!("kept"))));
     let refused = call(json!({"fail": true})).await.unwrap_err();
-    assert_eq!((refused.kind, refused.code), (RefusalKind::Upstream, "tool_failed"));
-    assert_eq!(refused.detail.as_deref(), Some(&json!({"result": failed()})));
+    assert_eq!((refused.kind(), refused.code.name()), (RefusalKind::Upstream, "tool_failed"));
+    assert_eq!(refused.code.detail(), Some(json!({"result": failed()})));
     // It wrote all the same: that is not passed off as undone.
     let refused = call(json!({"answer": 1})).await.unwrap_err();
     assert!(refused.message.contains("the call happened"), "{}", refused.message);

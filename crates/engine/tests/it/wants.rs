@@ -55,11 +55,11 @@ async fn a_step_whose_tool_wants_something_asks_a_person_and_goes_on() {
     assert_eq!((wanted.key.as_str(), wanted.call.tool.as_str()), ("who", "slow::write"));
     let misfit = Reply::Fill { content: Some(json!({})) };
     let refusal = world.engine.reply(&caller(), ask.id, misfit, None, 1_000).await.unwrap_err();
-    assert_eq!((refusal.code, world.sent()), ("input_misfit", 1));
+    assert_eq!((refusal.code.name(), world.sent()), ("input_misfit", 1));
     let done = world.engine.reply(&caller(), ask.id, fill("ann"), None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.answer, Some(given("ann")));
     let late = world.engine.reply(&caller(), ask.id, fill("eve"), None, 1_000).await.unwrap_err();
-    assert_eq!(late.code, "ask_decided");
+    assert_eq!(late.code.name(), "ask_decided");
     let page = Page { cursor: None, limit: 10 };
     let history = world.engine.history(&caller(), &key("s"), &page).await.unwrap();
     assert_eq!(history.items.len(), 1, "one call is one entry");
@@ -180,7 +180,7 @@ async fn cancel_withdraws_what_a_tool_wants_and_a_fork_asks_its_tool_anew() {
     let forgotten = world.ledger.2.lock().unwrap().clone();
     assert_eq!(forgotten, [json!({"asked": 1})], "its tool may hold something for the answer");
     let late = world.engine.reply(&caller(), ask.id, fill("ann"), None, 1_000).await.unwrap_err();
-    assert_eq!((late.code, world.sent()), ("withdrawn", 2));
+    assert_eq!((late.code.name(), world.sent()), ("withdrawn", 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! `/api/v1/agents`: the agents of the project's files and those that are stored. What a file
 //! brings is changed in that file alone, so that whoever reads the project sees what runs.
 
-use super::condition::{Condition, stale, tagged};
+use super::condition::{Condition, not_stored, stale, tagged};
 use super::tools::{PageQuery, paged};
 use crate::body::Posted;
 use crate::doors::{Administrator, Doors, Shared};
@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::KnownAgent;
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{Refusal, RefusalCode};
 use kernel::call::Caller;
 use kernel::ids::AgentName;
 use kernel::plan::mistake::meant;
@@ -70,10 +70,7 @@ pub(crate) async fn store(
         },
     };
     let stored = doors.engine.register_agent(&caller, Value::Object(agent), expected).await;
-    let stored = stored.map_err(|refusal| match refusal.code {
-        "version_conflict" => Failure::with_status(StatusCode::PRECONDITION_FAILED, refusal),
-        _ => refusal.into(),
-    })?;
+    let stored = stored.map_err(not_stored)?;
     let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
     let known = KnownAgent { agent: stored.agent, version: Some(stored.version) };
     Ok((status, answer(&doors, &known)))
@@ -105,7 +102,7 @@ pub(super) fn refuse_filed(
         return Ok(());
     }
     let message = format!("agent `{name}` is in a file of the project, and changed only there");
-    Err(Refusal::new(RefusalKind::Conflict, "agent_in_file", message)
+    Err(Refusal::new(RefusalCode::AgentInFile, message)
         .hint("change the file in `agents/` and start the server again, or use another `refName`")
         .into())
 }

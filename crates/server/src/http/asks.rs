@@ -9,6 +9,7 @@ use crate::shown;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use engine::RefusalCode;
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::AskFilter;
 use kernel::ids::{BadId, CallId, RunId, SessionId, StepId};
@@ -32,12 +33,14 @@ pub(crate) struct InboxQuery {
 }
 
 /// Where in the body stood what the engine refuses.
-const PLACES: &[(&str, &str)] = &[
-    ("input_misfit", "/content"),
-    ("calls_mismatch", "/decisions"),
-    ("feedback_missing", "/decisions"),
-    ("bad_action", "/action"),
-];
+fn place(code: &RefusalCode) -> Option<&'static str> {
+    match code {
+        RefusalCode::InputMisfit(_) => Some("/content"),
+        RefusalCode::CallsMismatch(_) | RefusalCode::FeedbackMissing(_) => Some("/decisions"),
+        RefusalCode::BadAction(_) | RefusalCode::UnsafeAction(_) => Some("/action"),
+        _ => None,
+    }
+}
 
 /// `GET /asks`, oldest first: the open ones, unless `status` says otherwise (`any` for all).
 pub(crate) async fn list(
@@ -75,7 +78,7 @@ pub(crate) async fn reply(
     let once = key.once(&body);
     drop(body);
     let report = doors.engine.reply(doors.caller(), id, reply, once, wait_ms).await;
-    let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
+    let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     let again = report.replayed;
     Ok(replayed(Json(shown::reply_answer(report)).into_response(), again))
 }

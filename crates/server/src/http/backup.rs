@@ -6,7 +6,8 @@ use crate::doors::{Administrator, Shared};
 use crate::error::Failure;
 use axum::Json;
 use axum::extract::State;
-use engine::refusal::{Refusal, RefusalKind};
+use axum::http::StatusCode;
+use engine::refusal::{Refusal, RefusalCode};
 use futures::future::{Either, select};
 use kernel::backup::BackupError;
 use kernel::contracts::StoreError;
@@ -33,17 +34,19 @@ pub(crate) async fn write(
     Ok(Json(told(&into, made)))
 }
 
-fn refused(error: BackupError) -> Refusal {
+fn refused(error: BackupError) -> Failure {
     let message = error.to_string();
-    let refusal = |kind, code| Refusal::new(kind, code, message.clone());
     match error {
         BackupError::Folder(_) => {
             let misfit = Misfit { pointer: "/dir".to_owned(), message: message.clone() };
-            refusal(RefusalKind::WrongShape, "backup_folder").errors(vec![misfit])
+            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "backup_folder", message)
+                .errors(vec![misfit])
         }
-        BackupError::UnderWay => refusal(RefusalKind::Conflict, "backup_under_way"),
-        BackupError::Full(_) => refusal(RefusalKind::NoRoom, "disk_full"),
-        BackupError::Unsound(_) => refusal(RefusalKind::Failed, "unreadable"),
-        BackupError::Failed(_) => refusal(RefusalKind::Failed, "backup_failed"),
+        BackupError::UnderWay => Failure::new(StatusCode::CONFLICT, "backup_under_way", message),
+        BackupError::Full(_) => Refusal::new(RefusalCode::DiskFull, message).into(),
+        BackupError::Unsound(_) => Refusal::new(RefusalCode::Unreadable, message).into(),
+        BackupError::Failed(_) => {
+            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "backup_failed", message)
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::error::Failure;
 use axum::http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{Refusal, RefusalCode};
 
 /// What must be true of what is stored.
 pub(super) enum Condition {
@@ -45,9 +45,18 @@ fn version(tag: &str) -> Option<u64> {
 
 /// What is stored is not what the request says of it.
 pub(super) fn stale(message: String) -> Failure {
-    let refusal = Refusal::new(RefusalKind::Conflict, "version_conflict", message)
-        .hint("read it again and send its `ETag`");
-    Failure::with_status(StatusCode::PRECONDITION_FAILED, refusal)
+    let refusal = Refusal::new(RefusalCode::VersionConflict, message);
+    not_stored(refusal.hint("read it again and send its `ETag`"))
+}
+
+/// Why something is not stored: another version than the request says is a condition that fails.
+pub(super) fn not_stored(refusal: Refusal) -> Failure {
+    match refusal.code {
+        RefusalCode::VersionConflict => {
+            Failure::with_status(StatusCode::PRECONDITION_FAILED, refusal)
+        }
+        _ => refusal.into(),
+    }
 }
 
 /// The answer with its version.

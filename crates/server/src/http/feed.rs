@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event;
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{Refusal, RefusalCode};
 use kernel::contracts::{AskFilter, FeedRow, Page};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -61,8 +61,9 @@ fn wanted(query: FeedQuery, headers: &HeaderMap) -> Result<Option<Place>, Failur
 }
 
 fn bad_cursor() -> Failure {
-    Failure::bad_request("bad_cursor", "that is no place in this feed")
+    Refusal::new(RefusalCode::BadCursor, "that is no place in this feed")
         .hint("send the `id` of the last event as it was, or leave it out")
+        .into()
 }
 
 /// A place in the feed: so many events of this row were sent. Opaque to clients.
@@ -87,7 +88,7 @@ impl Place {
         }
         if self.row <= gone {
             let message = "the events after this place are not kept any more";
-            let refusal = Refusal::new(RefusalKind::Gone, "cursor_gone", message)
+            let refusal = Refusal::new(RefusalCode::CursorGone, message)
                 .hint("read the lists, then follow the feed from its beginning");
             return Err(refusal.into());
         }
@@ -174,7 +175,7 @@ async fn open_asks(doors: &Doors) -> Result<Vec<String>, Failure> {
 
 fn unreadable(error: &serde_json::Error) -> Failure {
     let message = format!("a journal row cannot be read: {error}");
-    Refusal::new(RefusalKind::Failed, "unreadable", message).into()
+    Refusal::new(RefusalCode::Unreadable, message).into()
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use axum::extract::{Query, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalKind};
 use kernel::fault::Fault;
 use serde_json::{Value, json};
 use tools::remote::{Grant, LoginPlaces, Returned, UpstreamConfig, UpstreamKind};
@@ -101,7 +100,7 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
 pub(crate) async fn client(State(doors): State<Shared>) -> Result<Response, Failure> {
     let places = doors.gateway.places();
     let document = places.and_then(client_document).ok_or_else(|| {
-        Refusal::new(RefusalKind::NotFound, "no_client_document", "nobody outside can read it")
+        Failure::new(StatusCode::NOT_FOUND, "no_client_document", "nobody outside can read it")
             .hint("set `public_url` of `[server]` to an `https` address of this server")
     })?;
     let mut response = Json(document).into_response();
@@ -129,30 +128,29 @@ fn has_logins(config: &UpstreamConfig) -> Result<Grant, Failure> {
     let (name, origin) = (&config.name, &config.origin);
     let UpstreamKind::Http { headers, oauth, .. } = &config.kind else {
         let what = format!("upstream `{name}` is no MCP server behind a URL, and has no logins");
-        return Err(no_login(what).hint("what it needs goes into its headers or variables").into());
+        return Err(no_login(what).hint("what it needs goes into its headers or variables"));
     };
     if headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(AUTHORIZATION.as_str())) {
         let what = format!("upstream `{name}` is sent a fixed `Authorization` header");
-        return Err(no_login(what).hint(format!("take it out in {origin} to log in")).into());
+        return Err(no_login(what).hint(format!("take it out in {origin} to log in")));
     }
     Ok(oauth.grant)
 }
 
-fn no_login(what: String) -> Refusal {
-    Refusal::new(RefusalKind::Conflict, "upstream_no_login", what)
+fn no_login(what: String) -> Failure {
+    Failure::new(StatusCode::CONFLICT, "upstream_no_login", what)
 }
 
 fn failed(fault: Fault, config: &UpstreamConfig) -> Failure {
     let Fault { message, hint, .. } = cleaned(fault, config);
-    let refusal = Refusal::new(RefusalKind::Upstream, "upstream_login_failed", message);
-    Failure::from(refusal).maybe_hint(hint)
+    Failure::new(StatusCode::BAD_GATEWAY, "upstream_login_failed", message).maybe_hint(hint)
 }
 
 fn too_many(wait_ms: u64) -> Failure {
-    Refusal::new(RefusalKind::TooMany, "logins_limited", "too many logins were begun just now")
+    let message = "too many logins were begun just now";
+    Failure::new(StatusCode::TOO_MANY_REQUESTS, "logins_limited", message)
         .hint("send it again later, or raise `logins_per_minute` in `[limits]`")
-        .detail(json!({"retryAfterMs": wait_ms}))
-        .into()
+        .retry_ms(wait_ms)
 }
 
 /// What somebody came back with. Whatever else stands in the query is read past; what is there

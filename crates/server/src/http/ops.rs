@@ -7,10 +7,9 @@ use crate::instance::{CHALLENGE, CHALLENGE_CHARS_MAX, proof};
 use crate::openapi::{document, with_pipelines};
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalKind};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
@@ -41,7 +40,7 @@ pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>, 
     match doors.engine.healthy() {
         Ok(()) => Ok(Json(Health { status: "ready".to_owned(), instance: None })),
         // Whatever the reason, a load balancer must hear 503.
-        Err(refusal) => Err(Refusal { kind: RefusalKind::Unavailable, ..refusal }.into()),
+        Err(refusal) => Err(Failure::with_status(StatusCode::SERVICE_UNAVAILABLE, refusal)),
     }
 }
 
@@ -67,11 +66,10 @@ pub(crate) async fn metrics(State(doors): State<Shared>) -> Result<Response, Fai
     let mut body = String::new();
     match text::encode(&mut body, &registry) {
         Ok(()) => Ok(([(CONTENT_TYPE, METRICS_TYPE)], body).into_response()),
-        Err(error) => Err(Refusal::new(
-            RefusalKind::Failed,
+        Err(error) => Err(Failure::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
             "metrics_failed",
             format!("the metrics cannot be written: {error}"),
-        )
-        .into()),
+        )),
     }
 }

@@ -15,7 +15,7 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::Refusal;
 use engine::{CaseReport, RunReport, SubmitOptions};
 use kernel::ids::{PipelineName, SessionId};
 use kernel::pipeline::{BadCase, Case, Pipeline};
@@ -80,8 +80,8 @@ pub(crate) async fn serve(
 ) -> Result<Response, Failure> {
     if request.method() != Method::POST {
         let message = format!("`{}` is not understood at `{}`", request.method(), pipeline.route);
-        let refusal = Refusal::new(RefusalKind::BadRequest, "method_not_allowed", message);
-        return Err(Failure::with_status(StatusCode::METHOD_NOT_ALLOWED, refusal.hint("use POST"))
+        return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+            .hint("use POST")
             .header(ALLOW, HeaderValue::from_static("POST"))
             .shaped(Shape::Seed));
     }
@@ -166,8 +166,7 @@ fn refused(bad: BadCase) -> Failure {
         message: hint.to_owned(),
     };
     let errors = fields.iter().map(misfit).collect();
-    let refusal = Refusal::new(RefusalKind::BadRequest, code, bad.to_string());
-    refusal.hint(hint).errors(errors).into()
+    Failure::bad_request(code, bad.to_string()).hint(hint).errors(errors)
 }
 
 /// The case's id, as its body has it: a number stays one.
@@ -259,8 +258,7 @@ impl Told<'_> {
     fn late(&self, goes_on: Option<&RunReport>) -> Failure {
         let ms = self.pipeline.request_timeout_ms;
         let message = format!("case `{}` was not done within {ms} ms", short(&words(&self.id)));
-        let refusal = Refusal::new(RefusalKind::Unavailable, "timeout", message);
-        let failure = Failure::with_status(StatusCode::GATEWAY_TIMEOUT, refusal);
+        let failure = Failure::new(StatusCode::GATEWAY_TIMEOUT, "timeout", message);
         match goes_on {
             Some(report) => {
                 let hint = "it goes on: look at `Location`, and do not send it again";
@@ -293,10 +291,10 @@ fn stuck(report: &RunReport) -> Failure {
         }
         None => "look at the session in `Location`".to_owned(),
     };
-    let refusal = Refusal::new(RefusalKind::Failed, "run_stuck", message).hint(hint);
+    let failure = Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "run_stuck", message).hint(hint);
     let fault = fault.map(|fault| fault.name.as_str());
     let detail = json!({"run": report.run.id, "fault": fault, "asks": asks});
-    placed(Failure::from(refusal.detail(detail)), report)
+    placed(failure.detail(detail), report)
 }
 
 /// The case is over without an answer.
@@ -309,9 +307,9 @@ fn over(report: &RunReport) -> Failure {
     let fault = report.run.last_error.as_ref();
     let message = fault.map_or(usual, |fault| fault.message.as_str());
     let detail = json!({"run": report.run.id, "fault": fault.map(|fault| fault.name.as_str())});
-    let refusal = Refusal::new(RefusalKind::Failed, code, message).detail(detail);
+    let failure = Failure::new(StatusCode::INTERNAL_SERVER_ERROR, code, message).detail(detail);
     let hint = fault.and_then(|fault| fault.hint.clone());
-    placed(Failure::from(refusal).maybe_hint(hint), report)
+    placed(failure.maybe_hint(hint), report)
 }
 
 /// A failure that says where its case is, and whether an earlier request met it.

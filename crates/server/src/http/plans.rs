@@ -1,6 +1,6 @@
 //! `/api/v1/plans`: the plans of the catalog, storing one, and whether one would be taken.
 
-use super::condition::{Condition, stale, tagged};
+use super::condition::{Condition, not_stored, stale, tagged};
 use super::tools::{PageQuery, paged};
 use crate::body::Posted;
 use crate::doors::{Administrator, Doors, Shared};
@@ -60,10 +60,7 @@ pub(crate) async fn store(
         },
     };
     let stored = doors.engine.register_plan(&caller, Value::Object(plan), expected).await;
-    let stored = stored.map_err(|refusal| match refusal.code {
-        "version_conflict" => Failure::with_status(StatusCode::PRECONDITION_FAILED, refusal),
-        _ => refusal.into(),
-    })?;
+    let stored = stored.map_err(not_stored)?;
     let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, shown_plan(&doors, &id, Some(stored.version))?))
 }

@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::Refusal;
 use kernel::contracts::{Definition, StoreError};
 use kernel::ids::RealmId;
 use kernel::plan::mistake::Mistake;
@@ -49,9 +49,8 @@ pub(crate) async fn store(
     named_by_path(&mut provider, &name)?;
     if let Some(facts) = doors.gateway.configured(&name) {
         let message = format!("upstream `{name}` is configured in {}", facts.origin);
-        return Err(Refusal::new(RefusalKind::Conflict, "upstream_configured", message)
-            .hint("store it under another name")
-            .into());
+        return Err(Failure::new(StatusCode::CONFLICT, "upstream_configured", message)
+            .hint("store it under another name"));
     }
     let entry = entry_of(&name, &provider).map_err(unusable)?;
     let condition = Condition::of(&headers)?;

@@ -1,7 +1,7 @@
 //! What `/metrics` says beside the durations: counters and states at one moment.
 
 use crate::doors::Doors;
-use engine::{Counts, SinkState};
+use engine::{Counts, RefusalCode, SinkState};
 use kernel::contracts::StoreFigures;
 use kernel::figures::{COMMIT_MS, OpenAsks, OpenSessions};
 use kernel::ids::Millis;
@@ -14,8 +14,6 @@ use prometheus_client::registry::Unit;
 use std::fmt;
 use tools::remote::UpstreamState;
 
-/// The code of a store that finds no room.
-const DISK_FULL: &str = "disk_full";
 /// All statuses of sessions that are not over, and that of those which cannot be read.
 const OPEN_STATUSES: [&str; 5] = ["running", "waiting", "stuck", "paused", "parked"];
 /// All kinds of asks.
@@ -28,8 +26,8 @@ pub(super) struct Reading {
     pub(super) streams_open: u64,
     pub(super) sinks: Vec<SinkState>,
     pub(super) upstreams: Vec<UpstreamReading>,
-    /// Why no work can be taken: a code.
-    pub(super) unwell: Option<&'static str>,
+    /// Why no work can be taken.
+    pub(super) unwell: Option<RefusalCode>,
     /// What the store says of itself, where it does.
     pub(super) store: Option<StoreFigures>,
     /// None where the store cannot be read.
@@ -107,7 +105,7 @@ impl Reading {
 
     fn gauges(&self) -> [(&'static str, &'static str, u64); 8] {
         let counts = &self.counts;
-        let disk_full = u64::from(self.unwell == Some(DISK_FULL));
+        let disk_full = u64::from(self.unwell == Some(RefusalCode::DiskFull));
         let refused = u64::from(self.reload_refused);
         [
             ("sessions_active", "Sessions that are being driven", counts.sessions_active),
@@ -306,7 +304,7 @@ mod tests {
                 tools: 9,
                 restarts: 2,
             }],
-            unwell: Some(DISK_FULL),
+            unwell: Some(RefusalCode::DiskFull),
             store: Some(StoreFigures { queued: 7, commits, bytes: 4_096, wal_bytes: 1_024 }),
             asks: Some(vec![OpenAsks {
                 kind: "clarify".to_owned(),

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, RefusalCode};
 use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget};
 use kernel::ids::{AgentName, PlanId, RunId, SessionId};
 use kernel::plan::mistake::meant;
@@ -20,8 +20,14 @@ use serde_json::{Map, Value, json};
 use wire::rest::{RunAnswer, RunBody};
 
 /// Where in the body stood what the engine refuses.
-const PLACES: &[(&str, &str)] =
-    &[("input_misfit", "/input"), ("invalid_plan", "/plan"), ("bad_session_id", "/session")];
+fn place(code: &RefusalCode) -> Option<&'static str> {
+    match code {
+        RefusalCode::InputMisfit(_) => Some("/input"),
+        RefusalCode::InvalidPlan => Some("/plan"),
+        RefusalCode::BadSessionId => Some("/session"),
+        _ => None,
+    }
+}
 
 /// `POST /runs`.
 pub(crate) async fn start(
@@ -48,7 +54,7 @@ pub(crate) async fn start(
     let about = RunAbout { trace, ..RunAbout::default() };
     let request = RunRequest { once, about, ..request };
     let report = doors.engine.run(doors.caller(), request, wait_ms).await;
-    let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
+    let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok(settled_or_not(report))
 }
 

@@ -9,8 +9,9 @@ use crate::error::Failure;
 use crate::params::{Named, Params, short};
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use engine::KnownAgent;
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{Refusal, RefusalCode};
 use kernel::ids::{AgentName, ContentHash, RealmId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -167,12 +168,11 @@ fn refuse_taken(
     let owner = with_id(doors, realm, id).filter(|known| known.agent.name != *name);
     let Some(owner) = owner else { return Ok(()) };
     let message = format!("the id `{}` is that of agent `{}`", short(id), owner.agent.name);
-    Err(Refusal::new(RefusalKind::Conflict, "id_taken", message)
-        .hint("leave `id` out: an agent is stored under its `refName`")
-        .into())
+    Err(Failure::new(StatusCode::CONFLICT, "id_taken", message)
+        .hint("leave `id` out: an agent is stored under its `refName`"))
 }
 
 fn missing(name: &str) -> Failure {
     let message = format!("agent not found: {}", short(name));
-    Refusal::new(RefusalKind::NotFound, "not_found", message).into()
+    Refusal::new(RefusalCode::NotFound, message).into()
 }

@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use engine::{Resume, RunAbout, RunReport, RunRequest, RunSession};
+use engine::{RefusalCode, Resume, RunAbout, RunReport, RunRequest, RunSession};
 use kernel::call::ToolSpec;
 use kernel::contracts::SessionRef;
 use kernel::ids::{AskId, BadId, Space, StepId};
@@ -30,13 +30,29 @@ use wire::seed004::{
 const DISCOVER_LIMIT_DEFAULT: u64 = 10;
 
 /// Where in the body stood what the engine refuses.
-const PLACES: &[(&str, &str)] = &[
-    ("bad_session_id", "/sessionId"),
-    ("input_misfit", "/initialArgs"),
-    ("invalid_plan", "/plan"),
-];
-const RESUME_PLACES: &[(&str, &str)] = &[("input_misfit", "/input"), ("bad_action", "/input")];
-const REGISTER_PLACES: &[(&str, &str)] = &[("invalid_plan", "/definition")];
+fn place(code: &RefusalCode) -> Option<&'static str> {
+    match code {
+        RefusalCode::BadSessionId => Some("/sessionId"),
+        RefusalCode::InputMisfit(_) => Some("/initialArgs"),
+        RefusalCode::InvalidPlan => Some("/plan"),
+        _ => None,
+    }
+}
+
+/// The same for what answers an ask.
+fn resume_place(code: &RefusalCode) -> Option<&'static str> {
+    match code {
+        RefusalCode::InputMisfit(_) | RefusalCode::BadAction(_) | RefusalCode::UnsafeAction(_) => {
+            Some("/input")
+        }
+        _ => None,
+    }
+}
+
+/// The same for a plan that is registered.
+fn register_place(code: &RefusalCode) -> Option<&'static str> {
+    matches!(code, RefusalCode::InvalidPlan).then_some("/definition")
+}
 
 /// `?limit=&cursor=` of the history.
 #[derive(Debug, Default, Deserialize)]
@@ -52,7 +68,7 @@ pub(crate) async fn create(
     Maybe(body): Maybe<CreateSession>,
 ) -> Result<(StatusCode, Json<SessionCore>), Failure> {
     let row = doors.engine.create_session(doors.caller(), body.session_id).await;
-    let row = row.map_err(|refusal| Failure::placed(refusal, PLACES))?;
+    let row = row.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok((StatusCode::CREATED, Json(session_core(row))))
 }
 
@@ -94,7 +110,7 @@ pub(crate) async fn execute(
     drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
     let report = doors.engine.run(doors.caller(), request, wait_ms).await;
-    let report = report.map_err(|refusal| Failure::placed(refusal, PLACES))?;
+    let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok(accepted(report))
 }
 
@@ -113,7 +129,7 @@ pub(crate) async fn resume(
     drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
     let report = doors.engine.resume(doors.caller(), &named(&name), resume, wait_ms).await;
-    let report = report.map_err(|refusal| Failure::placed(refusal, RESUME_PLACES))?;
+    let report = report.map_err(|refusal| Failure::placed(refusal, resume_place))?;
     Ok(accepted(report))
 }
 
@@ -172,7 +188,7 @@ pub(crate) async fn register(
         }
         CapabilityType::Plan => {
             let stored = doors.engine.register_plan(&caller, body.definition, None).await;
-            let stored = stored.map_err(|refusal| Failure::placed(refusal, REGISTER_PLACES))?;
+            let stored = stored.map_err(|refusal| Failure::placed(refusal, register_place))?;
             let (id, status) = (stored.id.as_str().to_owned(), "registered".to_owned());
             Ok((StatusCode::CREATED, Json(Registered { id, status })))
         }

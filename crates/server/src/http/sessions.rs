@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::response::{IntoResponse, Response};
-use engine::Pruned;
+use engine::{Pruned, RefusalCode};
 use futures::TryStreamExt;
 use futures::future::try_join_all;
 use kernel::contracts::{AskFilter, Page, SessionFilter, SessionRef};
@@ -28,7 +28,9 @@ use wire::rest;
 use wire::seed001::RequestState;
 
 /// Where in the body stood what the engine refuses.
-const FORK_PLACES: &[(&str, &str)] = &[("bad_fork_point", "/at"), ("fork_point_gone", "/at")];
+fn fork_place(code: &RefusalCode) -> Option<&'static str> {
+    matches!(code, RefusalCode::BadForkPoint | RefusalCode::ForkPointGone).then_some("/at")
+}
 
 /// What `status` says of a session that cannot be read, whatever its latest run is.
 const PARKED: &str = "parked";
@@ -183,7 +185,7 @@ pub(crate) async fn fork(
 ) -> Result<Response, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
     let row = doors.engine.fork(doors.caller(), &wanted, body.at).await;
-    let row = row.map_err(|refusal| Failure::placed(refusal, FORK_PLACES))?;
+    let row = row.map_err(|refusal| Failure::placed(refusal, fork_place))?;
     let location = [(LOCATION, format!("/api/v1/sessions/{}", row.id))];
     let session = Json(session(&doors, row).await?);
     Ok((StatusCode::CREATED, location, session).into_response())

@@ -3,10 +3,10 @@
 
 use crate::doors::{Closing, Doors, Shared};
 use crate::error::Failure;
+use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use engine::Watch;
-use engine::refusal::{Refusal, RefusalKind};
 use futures::future::{Either, select};
 use futures::stream;
 use serde::Serialize;
@@ -116,9 +116,8 @@ pub(super) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit, Failure> {
     doors.free_stream().ok_or_else(|| {
         let max = doors.limits().streams_max;
         let message = format!("{max} event streams are open, and no more are allowed");
-        let refusal = Refusal::new(RefusalKind::TooMany, "too_many_streams", message)
-            .hint("close one, or raise `streams_max` in `[limits]`");
-        refusal.into()
+        Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message)
+            .hint("close one, or raise `streams_max` in `[limits]`")
     })
 }
 

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{Refusal, RefusalCode};
 use engine::{CallReport, CallRequest, RunReport};
 use kernel::call::{ToolSpec, Wants};
 use kernel::contracts::Paged;
@@ -34,7 +34,9 @@ pub(crate) struct PageQuery {
 }
 
 /// Where in the body stood what the engine refuses.
-const PLACES: &[(&str, &str)] = &[("input_misfit", "/arguments")];
+fn place(code: &RefusalCode) -> Option<&'static str> {
+    matches!(code, RefusalCode::InputMisfit(_)).then_some("/arguments")
+}
 
 /// `GET /tools`, by name.
 pub(crate) async fn list(
@@ -81,7 +83,7 @@ pub(crate) async fn call(
     let request = CallRequest::new(tool.clone(), arguments, wait_ms);
     let request = CallRequest { once, trace, ..request };
     let report = doors.engine.call_with(doors.caller(), request).await;
-    match report.map_err(|refusal| Failure::placed(refusal, PLACES))? {
+    match report.map_err(|refusal| Failure::placed(refusal, place))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
         CallReport::Repeated(result) => {
             Ok(replayed(Json(CallAnswer { result }).into_response(), true))
@@ -112,10 +114,9 @@ fn listed(doors: &Shared, spec: &ToolSpec) -> Tool {
 fn wanted(tool: &ToolName, wants: &Wants) -> Failure {
     let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
     let message = format!("`{tool}` wants `{}` of its caller first", keys.join("`, `"));
-    Refusal::new(RefusalKind::Conflict, "input_wanted", message)
+    Failure::new(StatusCode::CONFLICT, "input_wanted", message)
         .hint("call it in a plan, where a person is asked, or through `/mcp`")
         .detail(json!({"wants": wants.inputs}))
-        .into()
 }
 
 /// It became a run, and that is over without an output.
@@ -123,9 +124,9 @@ fn failed(tool: &ToolName, report: &RunReport) -> Failure {
     let error = report.run.last_error.as_ref();
     let why = error.map_or_else(|| report.run.status.name().to_owned(), ToString::to_string);
     let message = format!("`{tool}` gave no output: {why}");
-    let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", message)
-        .detail(json!({"run": report.run.id, "status": report.run.status}));
-    let failure = Failure::from(refusal).maybe_hint(error.and_then(|fault| fault.hint.clone()));
+    let failure = Failure::new(StatusCode::BAD_GATEWAY, "tool_failed", message)
+        .detail(json!({"run": report.run.id, "status": report.run.status}))
+        .maybe_hint(error.and_then(|fault| fault.hint.clone()));
     replayed_failure(failure, report.replayed)
 }
 

@@ -8,8 +8,8 @@ use crate::params::{Named, Params, short};
 use crate::upstreams;
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
-use engine::refusal::{Refusal, RefusalKind};
+use axum::http::{HeaderMap, StatusCode};
+use engine::refusal::Refusal;
 use kernel::plan::mistake::meant;
 use std::sync::Arc;
 use tools::remote::{self, UpstreamState, UpstreamStatus};
@@ -97,9 +97,8 @@ pub(super) fn running(member: &Member) -> Result<&Arc<remote::Upstream>, Failure
     member.upstream.as_ref().ok_or_else(|| {
         let facts = &member.facts;
         let message = format!("upstream `{}` is disabled in {}", facts.name, facts.origin);
-        Refusal::new(RefusalKind::Conflict, "upstream_disabled", message)
+        Failure::new(StatusCode::CONFLICT, "upstream_disabled", message)
             .hint("set `disabled = false` there")
-            .into()
     })
 }
 

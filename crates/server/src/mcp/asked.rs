@@ -7,7 +7,7 @@ use super::calling::Calling;
 use super::elicit::{self, Said, Unfit};
 use super::result::trouble;
 use super::wanting::{Retry, asking, responses, tell_when_opened};
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use engine::{Once, RunReport};
 use futures::future::{Either, join_all, select};
 use kernel::ask::{Ask, AskStatus};
@@ -266,11 +266,11 @@ async fn take(
     match engine.reply(calling.caller(), ask.id, reply, once, calling.first_ms()).await {
         Ok(_) => Ok(Taken::Decided),
         Err(refusal) if is_closed(&refusal) => Ok(Taken::Decided),
-        Err(refusal) if refusal.code == "idempotency_mismatch" => {
+        Err(refusal) if refusal.code == RefusalCode::IdempotencyMismatch => {
             let message = format!("`{}` was answered otherwise with this `requestState`", ask.id);
             Err(RpcError::invalid_params(message))
         }
-        Err(refusal) if refusal.kind == RefusalKind::WrongShape => {
+        Err(refusal) if refusal.kind() == RefusalKind::WrongShape => {
             Ok(Taken::Wrong(refusal.message))
         }
         Err(refusal) => Err(trouble(refusal)),
@@ -279,7 +279,10 @@ async fn take(
 
 /// Whether a reply was refused because the ask is not open any more.
 pub(crate) fn is_closed(refusal: &Refusal) -> bool {
-    matches!(refusal.code, "ask_decided" | "expired" | "withdrawn")
+    matches!(
+        refusal.code,
+        RefusalCode::AskDecided(_) | RefusalCode::AskExpired(_) | RefusalCode::AskWithdrawn(_)
+    )
 }
 
 /// Why a reply does not fit, with the faulty values.

@@ -8,7 +8,7 @@ use super::exchange::Exchange;
 use super::lists;
 use super::result::{refused, words};
 use super::wanting::{Retry, Wanted, gathered, opened, want};
-use engine::CallReport;
+use engine::{CallReport, Refusal, RefusalCode};
 use kernel::call::{Given, Pace};
 use kernel::ids::RunId;
 use serde_json::Value;
@@ -66,7 +66,7 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             Ok(CallReport::Pending(report)) => return asked::follow(calling, *report).await,
             Ok(CallReport::Failed(report)) => return Ok(calling.failed(&report)),
             Ok(CallReport::Wants(wants)) => wants,
-            Err(refusal) if refusal.code == "not_found" => {
+            Err(Refusal { code: RefusalCode::NotFound | RefusalCode::NoRun(_), .. }) => {
                 return Err(no_tool(calling.spec.name.as_str()));
             }
             Err(refusal) => return refused(refusal, calling.exchange.client.version),

@@ -10,7 +10,7 @@ use super::result::{self, TaskStatus};
 use super::seal::Bound;
 use super::wanting::{Retry, abilities, missing_capability, what};
 use crate::content::whole;
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{RefusalCode, RefusalKind};
 use engine::{CallRequest, Engine, Once, RunReport};
 use futures::future::{Either, select};
 use kernel::call::{Caller, Given, Pace, Reach, Told, ToolSpec};
@@ -340,8 +340,8 @@ async fn cancel(engine: Engine, caller: Caller, run: RunId) {
     for _ in 0..CANCEL_TRIES {
         match engine.cancel(&caller, run).await {
             // It may not be stored yet, and a read that is not recorded never is.
-            Err(Refusal { kind: RefusalKind::NotFound, .. }) => {}
-            Err(refusal) if refusal.code != "run_over" => {
+            Err(refusal) if refusal.kind() == RefusalKind::NotFound => {}
+            Err(refusal) if refusal.code != RefusalCode::RunOver => {
                 tracing::warn!(%run, "a run that was left goes on: {}", refusal.message);
                 return;
             }

@@ -4,14 +4,14 @@
 use super::answer::{Kind, Outcome};
 use super::client::Version;
 use super::wanting::lacking;
-use engine::refusal::{CALLER_LACKS, Refusal, RefusalKind};
+use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use engine::{Engine, RunReport};
-use kernel::call::{Abilities, Caller, ToolSpec, Yields};
+use kernel::call::{Caller, ToolSpec, Yields};
 use kernel::fault::Fault;
 use kernel::ids::Space;
 use kernel::schema::sentence;
 use kernel::session::RunStatus;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
@@ -179,13 +179,17 @@ pub(crate) fn in_words(fault: &Fault) -> String {
 /// tool. A tool that failed with a result of its own is passed on as it is. Anything else is no
 /// result.
 pub(crate) fn refused(mut refusal: Refusal, version: Version) -> Result<Outcome, RpcError> {
-    if let Some(result) = own_result(&mut refusal) {
-        return Ok(blocks(None, result, version));
+    match &mut refusal.code {
+        RefusalCode::ToolFailed(Some(said)) => {
+            if let Some(result) = own_result(Value::take(said)) {
+                return Ok(blocks(None, result, version));
+            }
+        }
+        // A lack that has no name in the protocol is an error in words.
+        RefusalCode::CallerLacks(lacks) if !lacks.is_none() => return Err(lacking(*lacks)),
+        _ => {}
     }
-    if let Some(lacks) = lacks(&refusal) {
-        return Err(lacking(lacks));
-    }
-    match refusal.kind {
+    match refusal.kind() {
         RefusalKind::WrongShape
         | RefusalKind::BadRequest
         | RefusalKind::Forbidden
@@ -204,7 +208,6 @@ pub(crate) fn refused(mut refusal: Refusal, version: Version) -> Result<Outcome,
         }
         RefusalKind::NotFound
         | RefusalKind::Gone
-        | RefusalKind::Unauthorized
         | RefusalKind::TooMany
         | RefusalKind::NoRoom
         | RefusalKind::Unavailable
@@ -213,12 +216,9 @@ pub(crate) fn refused(mut refusal: Refusal, version: Version) -> Result<Outcome,
 }
 
 /// The result in which a tool itself said that it failed.
-fn own_result(refusal: &mut Refusal) -> Option<Map<String, Value>> {
-    if refusal.kind != RefusalKind::Upstream {
-        return None;
-    }
-    match refusal.detail.as_deref_mut()?.get_mut("result").map(Value::take) {
-        Some(Value::Object(mut result)) if result.get("content").is_some_and(Value::is_array) => {
+fn own_result(said: Value) -> Option<Map<String, Value>> {
+    match said {
+        Value::Object(mut result) if result.get("content").is_some_and(Value::is_array) => {
             result.insert("isError".to_owned(), Value::Bool(true));
             Some(result)
         }
@@ -226,31 +226,23 @@ fn own_result(refusal: &mut Refusal) -> Option<Map<String, Value>> {
     }
 }
 
-/// What the client lacks, if that is why it is refused.
-fn lacks(refusal: &Refusal) -> Option<Abilities> {
-    let detail = refusal.detail.as_deref().filter(|_| refusal.code == CALLER_LACKS)?;
-    let lacks = Abilities::deserialize(detail).ok()?;
-    (!lacks.is_none()).then_some(lacks)
-}
-
 /// A refusal as an error of the protocol.
 pub(crate) fn trouble(refusal: Refusal) -> RpcError {
-    let code = match refusal.kind {
+    let code = match refusal.kind() {
         RefusalKind::BadRequest
         | RefusalKind::WrongShape
         | RefusalKind::NotFound
         | RefusalKind::Conflict
         | RefusalKind::Gone
         | RefusalKind::TooLarge => INVALID_PARAMS,
-        RefusalKind::Unauthorized
-        | RefusalKind::Forbidden
+        RefusalKind::Forbidden
         | RefusalKind::TooMany
         | RefusalKind::NoRoom
         | RefusalKind::Unavailable
         | RefusalKind::Failed
         | RefusalKind::Upstream => INTERNAL_ERROR,
     };
-    let mut data = json!({"code": refusal.code});
+    let mut data = json!({"code": refusal.code.name()});
     if let Some(hint) = refusal.hint {
         data["hint"] = Value::String(hint);
     }

@@ -9,7 +9,7 @@ use super::exchange::Exchange;
 use super::result::{self, TaskStatus, trouble};
 use super::wanting::{Retry, responses};
 use crate::content::whole;
-use engine::refusal::RefusalKind;
+use engine::refusal::{RefusalCode, RefusalKind};
 use engine::{Engine, RunReport};
 use kernel::ask::{Ask, AskStatus, Reply};
 use kernel::ids::{AskId, RunId};
@@ -80,7 +80,7 @@ pub(crate) async fn cancel(exchange: Exchange) -> Answered {
     let (report, _) = find(&exchange).await?;
     match exchange.door.doors.engine.cancel(&exchange.caller, report.run.id).await {
         Ok(_) => Ok(Outcome::empty()),
-        Err(refusal) if refusal.code == "run_over" => Ok(Outcome::empty()),
+        Err(refusal) if refusal.code == RefusalCode::RunOver => Ok(Outcome::empty()),
         Err(refusal) => Err(trouble(refusal)),
     }
 }
@@ -99,7 +99,7 @@ async fn find(exchange: &Exchange) -> Result<(RunReport, Retry), RpcError> {
     let Ok(run) = task_id.parse::<RunId>() else { return Err(no_task(&task_id)) };
     match exchange.door.doors.engine.run_report(&exchange.caller, run).await {
         Ok(report) => Ok((report, retry)),
-        Err(refusal) if refusal.kind == RefusalKind::NotFound => Err(no_task(&task_id)),
+        Err(refusal) if refusal.kind() == RefusalKind::NotFound => Err(no_task(&task_id)),
         Err(refusal) => Err(trouble(refusal)),
     }
 }
@@ -153,7 +153,7 @@ async fn reply(
     let engine = &exchange.door.doors.engine;
     let found = match engine.ask(&exchange.caller, ask).await {
         Ok(found) => found.row,
-        Err(refusal) if refusal.kind == RefusalKind::NotFound => return Ok(None),
+        Err(refusal) if refusal.kind() == RefusalKind::NotFound => return Ok(None),
         Err(refusal) => return Err(trouble(refusal)),
     };
     if found.ask.run != report.run.id || found.status != AskStatus::Open {

@@ -7,7 +7,9 @@ use super::plans::{SimPlan, input};
 use super::reference::{form_of, words_of};
 use super::rng::Rng;
 use super::troubles::Troubles;
-use engine::{Engine, Once, Refusal, RefusalKind, Resume, RunRequest, RunSession, RunTarget};
+use engine::{
+    Engine, Once, Refusal, RefusalCode, RefusalKind, Resume, RunRequest, RunSession, RunTarget,
+};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::call::{Caller, HowFar};
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionFilter, SessionRef};
@@ -90,12 +92,12 @@ impl Clients {
     /// A refusal is an answer, unless it says that we failed and nothing explains it.
     fn refused(&self, refusal: &Refusal) {
         let explained = match refusal.code {
-            "driver_ended" => self.troubles.panics.in_drivers() > 0,
-            "unreadable" => self.troubles.damage.ever_was(),
+            RefusalCode::DriverEnded => self.troubles.panics.in_drivers() > 0,
+            RefusalCode::Unreadable => self.troubles.damage.ever_was(),
             _ => false,
         };
-        if refusal.kind == RefusalKind::Failed && !explained {
-            let what = format!("refused with {}: {}", refusal.code, refusal.message);
+        if refusal.kind() == RefusalKind::Failed && !explained {
+            let what = format!("refused with {}: {}", refusal.code.name(), refusal.message);
             locked(&self.oracle).accuse(what);
         }
     }
@@ -220,8 +222,10 @@ impl Clients {
             Ok(report) => locked(&self.oracle).shown_reply(&report),
             Err(refusal) => {
                 self.refused(&refusal);
-                if let (true, Some(detail)) = (refusal.code == "ask_decided", &refusal.detail) {
-                    locked(&self.oracle).shown_winner(ask.row.ask.id, detail);
+                if let RefusalCode::AskDecided(closed) = &refusal.code
+                    && let Some(decision) = &closed.decision
+                {
+                    locked(&self.oracle).shown_winner(closed.ask, decision);
                 }
             }
         }

@@ -12,13 +12,13 @@ use super::tally::{blobs_of, tally};
 use super::tools::Ledger;
 use super::values::{input_of, opened};
 use engine::{ReplyReport, RunReport};
-use kernel::ask::Decision;
+use kernel::ask::{Decision, Reply};
 use kernel::contracts::{Blobs, FeedRow, SessionRef, Store, StoreError};
 use kernel::event::{self, Event};
 use kernel::ids::{AskId, ContentHash, RealmId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, SessionRow, session_row};
 use kernel::session::{RunStatus, Session};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many findings are kept; the first ones tell the most.
@@ -50,7 +50,7 @@ pub struct Oracle {
     /// Decisions that were acknowledged.
     decisions: BTreeMap<AskId, Decision>,
     /// Winning replies as losers were shown them.
-    shown: Vec<(AskId, Value)>,
+    shown: Vec<(AskId, Reply)>,
     /// The run that each keyed request started.
     keyed: BTreeMap<String, RunId>,
     /// Keys that started another run after this one: it must be gone.
@@ -142,8 +142,8 @@ impl Oracle {
     }
 
     /// A loser was shown the reply that won.
-    pub fn shown_winner(&mut self, ask: AskId, detail: &Value) {
-        self.shown.push((ask, detail["decision"]["reply"].clone()));
+    pub fn shown_winner(&mut self, ask: AskId, decision: &Decision) {
+        self.shown.push((ask, decision.reply.clone()));
     }
 
     /// Where the feed is to be read from.
@@ -406,9 +406,9 @@ impl Oracle {
             }
         }
         for (ask, shown) in &self.shown {
-            let winner = decision_of(ask).map(|decision| json!(decision.reply));
-            if winner.as_ref() != Some(shown) {
-                wrong.push(format!("a loser of {ask} was shown {shown}, {winner:?} won"));
+            let winner = decision_of(ask).map(|decision| &decision.reply);
+            if winner != Some(shown) {
+                wrong.push(format!("a loser of {ask} was shown {shown:?}, {winner:?} won"));
             }
         }
         wrong.into_iter().for_each(|wrong| self.accuse(wrong));

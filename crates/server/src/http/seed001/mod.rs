@@ -16,23 +16,27 @@ use axum::extract::State;
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::{ActiveRun, Refusal, RefusalCode, RefusalKind};
 use engine::{Once, RunReport, Saying};
 use follow::Ear;
+use kernel::ask::{Ask, AskBody};
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionRef};
 use kernel::ids::{AgentName, RunId, Space};
+use kernel::session::RunStatus;
 use kernel::trace::TraceParent;
 use serde_json::{Value, json};
 use wire::seed001::{ResumeThread, RunThread, ThreadStatus};
 
 /// Where in the body stood what the engine refuses.
-const PLACES: &[(&str, &str)] = &[
-    ("bad_session_id", "/thread_id"),
-    ("agent_needed", "/agent"),
-    ("input_misfit", "/elicitation_responses"),
-    ("feedback_missing", "/approvals"),
-    ("edit_refused", "/approvals"),
-];
+fn place(code: &RefusalCode) -> Option<&'static str> {
+    match code {
+        RefusalCode::BadSessionId => Some("/thread_id"),
+        RefusalCode::AgentNeeded(_) => Some("/agent"),
+        RefusalCode::InputMisfit(_) => Some("/elicitation_responses"),
+        RefusalCode::FeedbackMissing(_) | RefusalCode::EditRefused => Some("/approvals"),
+        _ => None,
+    }
+}
 
 /// How long a request waits for a look at a login that is under way.
 const LOOK_WAIT_MS: u64 = 10_000;
@@ -93,7 +97,7 @@ pub(crate) async fn resume(
         Ok(replies) => {
             let caller = doors.caller();
             let report = doors.engine.reply_all(caller, &session, replies, once, wait_ms).await;
-            report.map_err(|refusal| Failure::placed(refusal, PLACES))?
+            report.map_err(|refusal| Failure::placed(refusal, place))?
         }
         Err(failure) => repeated(&doors, &session, once, wait_ms).await.ok_or(failure)?,
     };
@@ -151,41 +155,39 @@ async fn say(
         },
         said => said,
     };
-    said.map_err(|refusal| match refusal.code {
-        "run_active" | "thread_busy" => busy(thread, refusal),
-        _ => Failure::placed(refusal, PLACES),
+    said.map_err(|refusal| match &refusal.code {
+        RefusalCode::RunActive(active) => busy(thread, active),
+        _ => Failure::placed(refusal, place),
     })
 }
 
 /// The run of a thread that only waits for a login, and is looking this moment whether that is
 /// done.
 fn look_under_way(refusal: &Refusal) -> Option<RunId> {
-    let detail = refusal.detail.as_ref()?;
-    let asks = detail["asks"].as_array().filter(|asks| !asks.is_empty())?;
-    let only_logins = asks.iter().all(|ask| ask["kind"] == "authorize");
-    let looks = only_logins && detail["status"] == "running";
-    detail["run"].as_str().filter(|_| looks)?.parse().ok()
+    let RefusalCode::RunActive(active) = &refusal.code else { return None };
+    let is_login = |ask: &Ask| matches!(ask.body, AskBody::Authorize { .. });
+    let only_logins = !active.asks.is_empty() && active.asks.iter().all(is_login);
+    (only_logins && active.status == RunStatus::Running).then_some(active.run)
 }
 
 /// A thread does one thing at a time.
-fn busy(thread: &str, refusal: Refusal) -> Failure {
-    let detail = refusal.detail.map_or(Value::Null, |detail| *detail);
-    let waits = detail["asks"].as_array().is_some_and(|asks| !asks.is_empty());
-    let run = detail["run"].as_str().unwrap_or_default();
-    let (what, first) = match waits {
-        true => ("waits for an answer", "answer it with POST /resume"),
-        false => ("is still at work", "wait for it"),
+fn busy(thread: &str, active: &ActiveRun) -> Failure {
+    let run = active.run;
+    let (what, first) = match active.asks.is_empty() {
+        false => ("waits for an answer", "answer it with POST /resume"),
+        true => ("is still at work", "wait for it"),
     };
     let message = format!("thread `{}` {what}", short(thread));
     let hint = format!("{first}, give it up with POST /api/v1/runs/{run}/cancel, or use another");
-    Refusal::new(RefusalKind::Conflict, "thread_busy", message).hint(hint).detail(detail).into()
+    let detail = active.detail();
+    Failure::new(StatusCode::CONFLICT, "thread_busy", message).hint(hint).detail(detail)
 }
 
 /// The asks of a thread's latest run, open and closed.
 async fn asks(doors: &Doors, thread: &str) -> Result<Vec<SessionAsk>, Failure> {
     let (engine, caller) = (&doors.engine, doors.caller());
     let row =
-        engine.session(caller, &session(thread)).await.map_err(|refusal| match refusal.kind {
+        engine.session(caller, &session(thread)).await.map_err(|refusal| match refusal.kind() {
             RefusalKind::NotFound => {
                 Refusal::not_found("thread", short(thread)).hint("POST /run begins one")
             }
@@ -223,11 +225,11 @@ fn answered(report: RunReport) -> Result<Response, Failure> {
 /// A refusal that names one value of the body.
 fn wrong(code: &'static str, pointer: String, message: String) -> Failure {
     let misfit = kernel::schema::Misfit { pointer, message: message.clone() };
-    Refusal::new(RefusalKind::BadRequest, code, message).errors(vec![misfit]).into()
+    Failure::bad_request(code, message).errors(vec![misfit])
 }
 
 /// A conflict with where the thread stands.
 fn conflict(code: &'static str, message: String, detail: Value) -> Failure {
     let detail = json!({"asks": detail});
-    Refusal::new(RefusalKind::Conflict, code, message).detail(detail).into()
+    Failure::new(StatusCode::CONFLICT, code, message).detail(detail)
 }

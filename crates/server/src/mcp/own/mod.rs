@@ -376,13 +376,16 @@ fn session_resource(row: &SessionRow) -> ResourceSpec {
 fn found<T>(result: Result<T, Refusal>) -> Result<Option<T>, Fault> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(refusal) if refusal.kind == RefusalKind::NotFound => Ok(None),
+        Err(refusal) if refusal.kind() == RefusalKind::NotFound => Ok(None),
         Err(refusal) => Err(fault(refusal)),
     }
 }
 
 fn fault(refusal: Refusal) -> Fault {
-    let name = if refusal.kind == RefusalKind::BadRequest { WRONG_REQUEST } else { refusal.code };
+    let name = match refusal.kind() {
+        RefusalKind::BadRequest => WRONG_REQUEST,
+        _ => refusal.code.name(),
+    };
     Fault { name: name.to_owned(), message: refusal.message, hint: refusal.hint }
 }
 

@@ -1,7 +1,7 @@
 //! Results in every version, and where tasks stand.
 
 use super::*;
-use kernel::call::{Pace, Reach};
+use kernel::call::{Abilities, Pace, Reach};
 use kernel::ids::{Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, SessionRow};
 use kernel::schema::Misfit;
@@ -125,7 +125,7 @@ fn blocks_pass_as_they_are() {
 #[test]
 fn a_refusal_that_helps_is_a_result() {
     let misfit = Misfit { pointer: "/a".to_owned(), message: "is no number".to_owned() };
-    let wrong = Refusal::new(RefusalKind::WrongShape, "input_misfit", "the input does not fit")
+    let wrong = Refusal::new(RefusalCode::InputMisfit(None), "the input does not fit")
         .hint("look")
         .errors(vec![misfit]);
     let outcome = refused(wrong, Version::June2025).unwrap();
@@ -133,7 +133,7 @@ fn a_refusal_that_helps_is_a_result() {
     assert_eq!(told["isError"], true);
     let text = "the input does not fit: at `/a`: is no number; look";
     assert_eq!(told["content"][0]["text"], text);
-    let busy = Refusal::new(RefusalKind::TooMany, "runs_active_max", "too many").hint("later");
+    let busy = Refusal::new(RefusalCode::RunsActiveMax, "too many").hint("later");
     let error = refused(busy, Version::June2025).unwrap_err();
     assert_eq!(error.code, INTERNAL_ERROR);
     assert_eq!(error.data, Some(json!({"code": "runs_active_max", "hint": "later"})));
@@ -144,8 +144,8 @@ fn what_a_failed_tool_said_itself_is_passed_on() {
     let own = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}],
         "structuredContent": 7, "isError": true, "more": {"kept": 1}, "_meta": {"own": 1}});
     let failed = |result: &Value| {
-        let refusal = Refusal::new(RefusalKind::Upstream, "tool_failed", "ToolFailed: no");
-        let outcome = refused(refusal.detail(json!({"result": result})), Version::July2026);
+        let code = RefusalCode::ToolFailed(Some(Box::new(result.clone())));
+        let outcome = refused(Refusal::new(code, "ToolFailed: no"), Version::July2026);
         let told = outcome.unwrap().write(Version::July2026);
         serde_json::from_str::<Value>(&told).unwrap()
     };
@@ -163,15 +163,13 @@ fn what_a_failed_tool_said_itself_is_passed_on() {
 #[test]
 fn what_the_client_lacks_is_told_as_the_protocol_has_it() {
     let lacks = Abilities { sample: true, ..Abilities::default() };
-    let refusal = |code, detail: Value| {
-        Refusal::new(RefusalKind::Upstream, code, "InputWanted: no model").detail(detail)
-    };
-    let error = refused(refusal(CALLER_LACKS, json!(lacks)), Version::July2026).unwrap_err();
+    let refused = |code| refused(Refusal::new(code, "InputWanted: no model"), Version::July2026);
+    let error = refused(RefusalCode::CallerLacks(lacks)).unwrap_err();
     assert_eq!(error.code, MISSING_CAPABILITY);
     assert_eq!(error.data, Some(json!({"requiredCapabilities": {"sampling": {}}})));
     // Whoever lacks nothing that has a name is told in words.
-    assert!(refused(refusal(CALLER_LACKS, json!({})), Version::July2026).is_ok());
-    assert!(refused(refusal("tool_failed", json!(lacks)), Version::July2026).is_ok());
+    assert!(refused(RefusalCode::CallerLacks(Abilities::default())).is_ok());
+    assert!(refused(RefusalCode::ToolFailed(None)).is_ok());
 }
 
 #[test]

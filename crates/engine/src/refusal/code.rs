@@ -1,0 +1,431 @@
+//! The codes of refusals: what each is called on the wire, which kind it has, and what it carries
+//! for programs. Code matches on the variant and its data; only doors write the name and the
+//! detail.
+
+use kernel::ask::{Ask, AskBody, AskStatus, Decision};
+use kernel::call::Abilities;
+use kernel::ids::{AgentName, AskId, RunId};
+use kernel::session::RunStatus;
+use serde_json::{Value, json};
+
+/// What kind of refusal it is; doors map it to a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// It cannot be parsed or contradicts itself (400).
+    BadRequest,
+    /// It parses but has the wrong shape (422).
+    WrongShape,
+    /// There is none, or it is another realm's (404).
+    NotFound,
+    /// It contradicts the present state (409).
+    Conflict,
+    /// It is gone for good (410).
+    Gone,
+    /// Policy says no (403).
+    Forbidden,
+    /// Too large (413).
+    TooLarge,
+    /// Too many at once (429).
+    TooMany,
+    /// No room on the disk (507).
+    NoRoom,
+    /// Not now (503).
+    Unavailable,
+    /// Our fault (500).
+    Failed,
+    /// A tool or upstream failed (502).
+    Upstream,
+}
+
+/// One line for each code: the variant with its data, its name on the wire, its kind. Two variants
+/// may share a name where they differ in what they carry, or in their kind.
+macro_rules! codes {
+    ($($(#[$doc:meta])+ $variant:ident $(($($data:ty),+))? => $name:literal, $kind:ident;)+) => {
+        /// Why the engine refuses. Large data is boxed: every fallible call returns a refusal.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum RefusalCode {
+            $($(#[$doc])+ $variant $(($($data),+))?,)+
+        }
+
+        impl RefusalCode {
+            /// Its stable name on the wire, such as `ask_decided`.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name,)+
+                }
+            }
+
+            /// What kind of refusal it is.
+            pub fn kind(&self) -> RefusalKind {
+                match self {
+                    $(Self::$variant { .. } => RefusalKind::$kind,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// There is no such thing, or it is another realm's.
+    NotFound => "not_found", NotFound;
+    /// The same of a run.
+    NoRun(RunId) => "not_found", NotFound;
+
+    /// A session of this key exists already.
+    SessionExists => "session_exists", Conflict;
+    /// The disk is full.
+    DiskFull => "disk_full", NoRoom;
+    /// The store has too much to write.
+    StoreBusy => "store_busy", TooMany;
+    /// The process has no file descriptor left.
+    NoDescriptors => "no_descriptors", Unavailable;
+    /// Memory and store differ: the session is read again.
+    SessionReloading => "session_reloading", Unavailable;
+    /// What is stored cannot be read.
+    Unreadable => "unreadable", Failed;
+    /// What should be stored cannot be written as JSON.
+    Unwritable => "unwritable", Failed;
+    /// The events after this cursor were removed.
+    CursorGone => "cursor_gone", Gone;
+    /// This is no cursor of ours.
+    BadCursor => "bad_cursor", BadRequest;
+    /// The store is closed, or being closed.
+    Closing => "closing", Unavailable;
+    /// The store failed.
+    StoreFailed => "store_failed", Failed;
+    /// The server is stopping.
+    Stopping => "stopping", Unavailable;
+    /// The task that drives the session ended.
+    DriverEnded => "driver_ended", Failed;
+    /// A fact came without a session, which is our own mistake.
+    NoSession => "no_session", Failed;
+    /// Too many commands wait for the session.
+    SessionBusy => "session_busy", TooMany;
+    /// Too many sessions are driven at once.
+    RunsActiveMax => "runs_active_max", TooMany;
+    /// Too many requests wait for the case.
+    CaseBusy => "case_busy", TooMany;
+    /// The client's id of a session is not allowed.
+    BadSessionId => "bad_session_id", WrongShape;
+    /// The session cannot be removed while sinks have not passed its events.
+    EventsUnsent => "events_unsent", Conflict;
+
+    /// Another run of the session is active.
+    RunActive(Box<ActiveRun>) => "run_active", Conflict;
+    /// The session cannot be removed while it has an active run.
+    SessionInUse => "run_active", Conflict;
+    /// The run has ended.
+    RunOver => "run_over", Conflict;
+    /// The run waits for something else than logins.
+    NoLogin => "no_login", Conflict;
+    /// The input does not fit; the ask is the one that stays open, if it was a reply.
+    InputMisfit(Option<Box<Ask>>) => "input_misfit", WrongShape;
+
+    /// The ask is of another step.
+    AskMismatch => "ask_mismatch", BadRequest;
+    /// Several asks are open, and none is named.
+    AskAmbiguous(Vec<Ask>) => "ask_ambiguous", Conflict;
+    /// Several failed steps could be tried again.
+    RetryAmbiguous(Vec<Ask>) => "ask_ambiguous", Conflict;
+    /// Nothing is open; this ask was decided last.
+    NoOpenAsk(Option<Box<(AskId, Decision)>>) => "no_open_ask", Conflict;
+    /// No step of the run failed.
+    NothingToRetry(RunId, RunStatus) => "no_open_ask", Conflict;
+    /// Another reply won.
+    AskDecided(Box<ClosedAsk>) => "ask_decided", Conflict;
+    /// Nobody answered in time.
+    AskExpired(Box<ClosedAsk>) => "expired", Conflict;
+    /// The run ended first.
+    AskWithdrawn(Box<ClosedAsk>) => "withdrawn", Conflict;
+    /// The store has it open, the session has not.
+    AskBusy(Box<ClosedAsk>) => "ask_busy", Conflict;
+    /// A call is rejected without a word to the model.
+    FeedbackMissing(Box<Ask>) => "feedback_missing", BadRequest;
+    /// The gate refuses edited arguments.
+    EditRefused => "edit_refused", WrongShape;
+    /// The reply does not decide exactly the calls of the ask.
+    CallsMismatch(Box<Ask>) => "calls_mismatch", BadRequest;
+    /// The reply is one for another kind of ask.
+    OtherKind(Box<Ask>) => "other_kind", BadRequest;
+    /// The failed step does not offer this action.
+    BadAction(Box<Ask>) => "bad_action", WrongShape;
+    /// The same of a call whose outcome is not known: the action might do it twice.
+    UnsafeAction(Box<Ask>) => "bad_action", Conflict;
+    /// More asks are answered at once than one append holds.
+    TooManyReplies => "too_many_replies", WrongShape;
+    /// One ask is answered twice in one request.
+    AnsweredTwice => "answered_twice", BadRequest;
+    /// The answered asks are of several runs.
+    SeveralRuns => "several_runs", BadRequest;
+    /// No ask is answered.
+    NoReplies => "no_replies", BadRequest;
+
+    /// The session has no such event.
+    BadForkPoint => "bad_fork_point", WrongShape;
+    /// The session no longer has the event.
+    ForkPointGone => "fork_point_gone", Gone;
+    /// The journal is too long to be copied.
+    ExportEventsMax => "export_events_max", TooLarge;
+
+    /// The plan is invalid.
+    InvalidPlan => "invalid_plan", WrongShape;
+    /// A plan names another plan that is gone.
+    PlanMissing => "plan_missing", Conflict;
+    /// A plan reaches too many plans.
+    ClosurePlansMax => "closure_plans_max", WrongShape;
+    /// The agent is invalid.
+    InvalidAgent => "invalid_agent", WrongShape;
+    /// A plan names an agent that is gone.
+    AgentMissing => "agent_missing", Conflict;
+    /// The agent is in a file, so it cannot be stored or removed.
+    AgentInFile => "agent_in_file", Conflict;
+    /// There is no agent to talk to.
+    NoAgent => "no_agent", NotFound;
+    /// There are several agents, and none is named.
+    AgentNeeded(Vec<AgentName>) => "agent_needed", BadRequest;
+    /// It was stored in another version meanwhile.
+    VersionConflict => "version_conflict", Conflict;
+
+    /// The gate refuses the call.
+    Refused => "refused", WrongShape;
+    /// Policy refuses the call.
+    PolicyDenied => "policy_denied", Forbidden;
+    /// The plan needs an approval as a whole.
+    ApprovalNeeded => "approval_needed", Forbidden;
+    /// No plan can be made to call the tool.
+    DirectCall => "direct_call", Failed;
+    /// The tool failed, with its own result if it gave one.
+    ToolFailed(Option<Box<Value>>) => "tool_failed", Upstream;
+    /// The caller lacks what the tool needs.
+    CallerLacks(Abilities) => "caller_lacks", Upstream;
+    /// The caller calls too often.
+    RateLimited(Box<TryLater>) => "rate_limited", TooMany;
+    /// Too many calls run at once.
+    TooManyCalls(Box<TryLater>) => "too_many_calls", TooMany;
+
+    /// This is no Idempotency-Key.
+    BadIdempotencyKey => "bad_idempotency_key", BadRequest;
+    /// The key was used for another request.
+    IdempotencyMismatch => "idempotency_mismatch", WrongShape;
+    /// What the key did was removed.
+    ResultGone => "gone", Gone;
+
+    /// The realm has a sink of this name already.
+    SinkExists => "sink_exists", Conflict;
+    /// The event was removed.
+    EventGone => "event_gone", Gone;
+}
+
+impl RefusalCode {
+    /// What programs can read of it on the wire, beside its name.
+    pub fn detail(&self) -> Option<Value> {
+        let detail = match self {
+            Self::RunActive(active) => active.detail(),
+            Self::InputMisfit(Some(ask))
+            | Self::FeedbackMissing(ask)
+            | Self::CallsMismatch(ask)
+            | Self::OtherKind(ask) => json!({"ask": outline(ask)}),
+            Self::BadAction(ask) | Self::UnsafeAction(ask) => {
+                json!({"ask": outline(ask), "actions": actions(ask)})
+            }
+            Self::AskAmbiguous(asks) => json!({"asks": outlines(asks)}),
+            Self::RetryAmbiguous(asks) => {
+                let step =
+                    |ask: &Ask| json!({"askId": ask.id, "stepId": ask.step, "title": ask.title});
+                json!({"asks": asks.iter().map(step).collect::<Vec<_>>()})
+            }
+            Self::NoOpenAsk(Some(last)) => {
+                let (ask, decision) = &**last;
+                json!({"askId": ask, "decision": shown(decision)})
+            }
+            Self::NothingToRetry(run, status) => json!({"run": run, "status": status}),
+            Self::AskDecided(closed) => closed.detail(AskStatus::Decided),
+            Self::AskExpired(closed) => closed.detail(AskStatus::Expired),
+            Self::AskWithdrawn(closed) => closed.detail(AskStatus::Withdrawn),
+            Self::AskBusy(closed) => closed.detail(AskStatus::Open),
+            Self::AgentNeeded(agents) => json!({"agents": agents}),
+            Self::ToolFailed(Some(result)) => json!({"result": result}),
+            Self::CallerLacks(lacks) => json!(lacks),
+            Self::RateLimited(later) | Self::TooManyCalls(later) => later.detail(),
+            _ => return None,
+        };
+        Some(detail)
+    }
+
+    /// In how many milliseconds to try again, where that is known.
+    pub fn retry_ms(&self) -> Option<u64> {
+        match self {
+            Self::RateLimited(later) | Self::TooManyCalls(later) => Some(later.retry_ms),
+            _ => None,
+        }
+    }
+}
+
+/// The run that keeps another one from starting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ActiveRun {
+    /// The run.
+    pub run: RunId,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// What it asks.
+    pub asks: Vec<Ask>,
+}
+
+impl ActiveRun {
+    /// The same on the wire.
+    pub fn detail(&self) -> Value {
+        json!({"run": self.run, "status": self.status, "asks": outlines(&self.asks)})
+    }
+}
+
+/// An ask that takes no reply any more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClosedAsk {
+    /// The ask.
+    pub ask: AskId,
+    /// The reply that won, if one did.
+    pub decision: Option<Decision>,
+}
+
+impl ClosedAsk {
+    fn detail(&self, status: AskStatus) -> Value {
+        let decision = self.decision.as_ref().map(shown);
+        json!({"askId": self.ask, "status": status, "decision": decision})
+    }
+}
+
+/// When to try again what came too soon.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TryLater {
+    /// In how many milliseconds.
+    pub retry_ms: u64,
+    /// The run that found no place, if there was one.
+    pub run: Option<RunId>,
+}
+
+impl TryLater {
+    fn detail(&self) -> Value {
+        match self.run {
+            Some(run) => json!({"retryAfterMs": self.retry_ms, "run": run}),
+            None => json!({"retryAfterMs": self.retry_ms}),
+        }
+    }
+}
+
+/// A decision as doors show it.
+fn shown(decision: &Decision) -> Value {
+    json!({"by": decision.by, "at": decision.at.rfc3339(), "reply": decision.reply})
+}
+
+fn outline(ask: &Ask) -> Value {
+    json!({"askId": ask.id, "kind": ask.body.kind(), "stepId": ask.step, "title": ask.title})
+}
+
+fn outlines(asks: &[Ask]) -> Vec<Value> {
+    asks.iter().map(outline).collect()
+}
+
+/// What can be done about a failed step; null for another kind of ask.
+fn actions(ask: &Ask) -> Value {
+    match &ask.body {
+        AskBody::Fix { actions, .. } => json!(actions),
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::ask::Reply;
+    use kernel::ids::{ContentHash, FrameId, Millis, StepId};
+
+    fn ask(body: AskBody) -> Ask {
+        Ask {
+            id: AskId(1),
+            run: RunId(2),
+            frame: FrameId(1),
+            step: StepId::from("look"),
+            title: "Look".to_owned(),
+            body,
+            digest: ContentHash::of(b""),
+            created_at: Millis(0),
+            expires_at: None,
+            wanted: None,
+        }
+    }
+
+    fn question() -> Ask {
+        ask(AskBody::Clarify { message: "Who?".to_owned(), questions: Vec::new() })
+    }
+
+    #[test]
+    fn asks_are_told_in_outline() {
+        let (id, run) = (AskId(1), RunId(2));
+        let outline = json!({"askId": id, "kind": "clarify", "stepId": "look", "title": "Look"});
+        let asks = vec![question()];
+        let active = ActiveRun { run, status: RunStatus::Waiting, asks: asks.clone() };
+        for (code, name, detail) in [
+            (
+                RefusalCode::RunActive(Box::new(active)),
+                "run_active",
+                json!({"run": run, "status": "waiting", "asks": [outline]}),
+            ),
+            (RefusalCode::AskAmbiguous(asks.clone()), "ask_ambiguous", json!({"asks": [outline]})),
+            (
+                RefusalCode::RetryAmbiguous(asks),
+                "ask_ambiguous",
+                json!({"asks": [{"askId": id, "stepId": "look", "title": "Look"}]}),
+            ),
+            (
+                RefusalCode::InputMisfit(Some(Box::new(question()))),
+                "input_misfit",
+                json!({"ask": outline}),
+            ),
+            (
+                RefusalCode::BadAction(Box::new(question())),
+                "bad_action",
+                json!({"ask": outline, "actions": null}),
+            ),
+        ] {
+            assert_eq!((code.name(), code.detail()), (name, Some(detail)));
+        }
+        assert_eq!(RefusalCode::InputMisfit(None).detail(), None);
+    }
+
+    #[test]
+    fn a_closed_ask_tells_its_state_and_the_decision() {
+        let ask = AskId(1);
+        let reply = Reply::Authorize { done: true };
+        let decision = Decision { by: "ann".into(), at: Millis(0), reply };
+        let told = json!({
+            "by": "ann", "at": "1970-01-01T00:00:00.000Z",
+            "reply": {"kind": "authorize", "done": true},
+        });
+        let decided = ClosedAsk { ask, decision: Some(decision.clone()) };
+        assert_eq!(
+            RefusalCode::AskDecided(Box::new(decided)).detail(),
+            Some(json!({"askId": ask, "status": "decided", "decision": told}))
+        );
+        let withdrawn = ClosedAsk { ask, decision: None };
+        assert_eq!(
+            RefusalCode::AskWithdrawn(Box::new(withdrawn)).detail(),
+            Some(json!({"askId": ask, "status": "withdrawn", "decision": null}))
+        );
+        assert_eq!(
+            RefusalCode::NoOpenAsk(Some(Box::new((ask, decision)))).detail(),
+            Some(json!({"askId": ask, "decision": told}))
+        );
+        assert_eq!(RefusalCode::NoOpenAsk(None).detail(), None);
+    }
+
+    #[test]
+    fn what_came_too_soon_says_when_to_try_again() {
+        let later = |run| Box::new(TryLater { retry_ms: 7, run });
+        let alone = RefusalCode::RateLimited(later(None));
+        assert_eq!(alone.detail(), Some(json!({"retryAfterMs": 7})));
+        let run = RefusalCode::TooManyCalls(later(Some(RunId(2))));
+        assert_eq!(run.detail(), Some(json!({"retryAfterMs": 7, "run": RunId(2)})));
+        assert_eq!((run.retry_ms(), RefusalCode::DiskFull.retry_ms()), (Some(7), None));
+    }
+}
