@@ -36,6 +36,7 @@ pub fn builtin(http: HttpSettings) -> Vec<Arc<dyn Tool>> {
 mod tests {
     use super::*;
     use kernel::call::Reach;
+    use serde_json::{Value, json};
 
     #[test]
     fn the_catalog_is_what_the_docs_promise() {
@@ -58,5 +59,82 @@ mod tests {
                 ("http::request", Reach::Writes, false),
             ]
         );
+    }
+
+    /// Clients, plans and the hash that a started call pins know the tools by these.
+    #[test]
+    fn every_schema_is_listed_as_written_here() {
+        for tool in builtin(HttpSettings::default()) {
+            let spec = tool.spec();
+            let (input, output) = schemas(spec.name.as_str());
+            assert_eq!(*spec.input_schema, input, "{}", spec.name);
+            assert_eq!(spec.output_schema.as_deref(), output.as_ref(), "{}", spec.name);
+        }
+    }
+
+    /// The schemas of a tool's arguments and of its output.
+    fn schemas(name: &str) -> (Value, Option<Value>) {
+        match name {
+            "math::add" => (
+                json!({"type": "object",
+                    "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+                    "required": ["a", "b"], "additionalProperties": false}),
+                Some(json!({"type": "number"})),
+            ),
+            "validate::is_positive" => (
+                json!({"type": "object", "properties": {"num": {"type": "number"}},
+                    "required": ["num"], "additionalProperties": false}),
+                Some(json!({"type": "boolean"})),
+            ),
+            "test::always_fail" => (json!({"type": "object"}), None),
+            "events.publish" => (
+                json!({"type": "object",
+                    "properties": {"type": {"type": "string",
+                        "description": "The event type, e.g. TradeEscalated"}},
+                    "required": ["type"]}),
+                Some(json!({"type": "object",
+                    "properties": {"status": {"const": "published"}, "event": {"type": "object"}},
+                    "required": ["status", "event"]})),
+            ),
+            "case.raiseTicket" => ticket_schemas(),
+            "http::request" => request_schemas(),
+            other => panic!("no schema of `{other}` is written here"),
+        }
+    }
+
+    fn ticket_schemas() -> (Value, Option<Value>) {
+        let described = |text: &str| json!({"type": "string", "description": text});
+        let text = json!({"type": "string"});
+        let input = json!({"type": "object",
+            "properties": {
+                "tradeId": described("The trade identifier"),
+                "category": described("Ticket category, e.g. ReferenceData"),
+                "summary": described("Brief summary of the issue"),
+                "detail": described("Detailed description of the failure")},
+            "required": ["tradeId", "category", "summary"]});
+        let output = json!({"type": "object",
+            "properties": {"status": {"const": "created"}, "ticketId": text, "tradeId": text,
+                "category": text, "summary": text},
+            "required": ["status", "ticketId", "tradeId", "category", "summary"]});
+        (input, Some(output))
+    }
+
+    fn request_schemas() -> (Value, Option<Value>) {
+        let headers = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+        let input = json!({"type": "object",
+            "properties": {
+                "method": {"enum": methods, "default": "GET"},
+                "url": {"type": "string"},
+                "headers": headers,
+                "body": {"description": "A string is sent as it is, anything else as JSON."}},
+            "required": ["url"], "additionalProperties": false});
+        let output = json!({"type": "object",
+            "properties": {
+                "status": {"type": "integer"},
+                "headers": headers,
+                "body": {"description": "JSON where the answer says so, else text, else null."}},
+            "required": ["status", "headers", "body"]});
+        (input, Some(output))
     }
 }
