@@ -2,15 +2,19 @@
 //! fit is told the same way, for a tool must not depend on who calls it.
 
 use kernel::call::ToolError;
-use serde_json::{Number, Value};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-/// The argument of this name, which must be a number.
-pub(crate) fn number<'a>(arguments: &'a Value, name: &str) -> Result<&'a Number, ToolError> {
-    match arguments.get(name) {
-        Some(Value::Number(number)) => Ok(number),
-        Some(other) => Err(misfit(format!("`{name}` must be a number, not {}", kind(other)))),
-        None => Err(misfit(format!("`{name}` is missing"))),
-    }
+/// How much of a decoder's message an error repeats: it can quote a value of any length.
+const MESSAGE_CHARS_MAX: usize = 300;
+
+/// The arguments as the type that a tool takes.
+pub(crate) fn read<A: DeserializeOwned>(arguments: &Value) -> Result<A, ToolError> {
+    <A as Deserialize>::deserialize(arguments).map_err(|error| {
+        let why: String = error.to_string().chars().take(MESSAGE_CHARS_MAX).collect();
+        misfit(format!("the arguments do not fit: {why}"))
+    })
 }
 
 /// An error about arguments: nothing was done.

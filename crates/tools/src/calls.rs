@@ -1,6 +1,10 @@
 //! Calls as tests make them.
 
-use kernel::call::{Abilities, Call, CallPlace, Given, Publisher, Teller};
+use crate::typed::{TypedTool, typed};
+use futures::executor::block_on;
+use kernel::call::{
+    Abilities, Call, CallPlace, Caller, Given, Publisher, Teller, ToolError, ToolOutput,
+};
 use kernel::ids::{CallId, RunId, SessionKey, Space};
 use serde_json::Value;
 use std::sync::Arc;
@@ -38,4 +42,13 @@ pub(crate) fn call_of(tool: &str, arguments: Value) -> Call {
 /// The same call where nothing is kept of it.
 pub(crate) fn unrecorded(call: Call) -> Call {
     Call { place: CallPlace::default(), ..call }
+}
+
+/// What a tool answers to a call.
+pub(crate) fn answer(tool: impl TypedTool, call: &Call) -> Result<Value, ToolError> {
+    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+    match block_on(typed(tool).call(&caller, call))? {
+        ToolOutput::Value(value) => Ok(value),
+        ToolOutput::Wants(wants) => panic!("wants {wants:?}"),
+    }
 }

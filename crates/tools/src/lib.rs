@@ -1,10 +1,11 @@
 //! Tools: the built-in ones, by family, those of the demo's server (`demo`), and those of other
-//! servers (`remote`). A new tool is one file in its family and one line in that family's `all()`;
-//! every door, the model's prompt and the docs read the catalog that this feeds.
+//! servers (`remote`). A new tool is a `TypedTool` in one file of its family and one line in that
+//! family's `all()`; every door, the model's prompt and the docs read the catalog that this feeds.
 
 mod arguments;
 mod trace;
 mod published;
+mod typed;
 #[cfg(test)]
 mod calls;
 mod math;

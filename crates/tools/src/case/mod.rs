@@ -2,10 +2,11 @@
 
 mod raise_ticket;
 
+use crate::typed::typed;
 use kernel::contracts::Tool;
 use std::sync::Arc;
 
 /// The family.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(raise_ticket::RaiseTicket::new())]
+    vec![typed(raise_ticket::RaiseTicket)]
 }

@@ -1,139 +1,94 @@
 //! `case.raiseTicket`: asks people to look into a case. The ticket's id is made of the call's, so
 //! that a call that is repeated after a crash raises no second one.
 
-use crate::arguments::{kind, misfit};
+use crate::arguments::misfit;
 use crate::published::{made, placed, publish, uuid};
-use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
-use kernel::contracts::Tool;
+use crate::typed::TypedTool;
+use kernel::call::{Call, Reach, ToolError};
 use kernel::plan::mistake::meant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 
-/// The arguments that it takes; those that must be there first.
+/// The arguments that it takes.
 const ARGUMENTS: [&str; 4] = ["tradeId", "category", "summary", "detail"];
-/// How many of them must be there.
-const REQUIRED: usize = 3;
 
 /// The tool.
-pub(crate) struct RaiseTicket {
-    spec: Arc<ToolSpec>,
+pub(super) struct RaiseTicket;
+
+/// The ticket. Clients know this tool by a schema that does not refuse other arguments, so they are
+/// read here and refused by the call.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Ticket {
+    /// The trade identifier
+    trade_id: String,
+    /// Ticket category, e.g. ReferenceData
+    category: String,
+    /// Brief summary of the issue
+    summary: String,
+    /// Detailed description of the failure
+    #[serde(rename = "detail")]
+    _detail: Option<String>,
+    #[serde(flatten)]
+    unknown: Map<String, Value>,
 }
 
-impl RaiseTicket {
-    /// The tool.
-    pub(crate) fn new() -> Self {
-        let text = json!({"type": "string"});
-        let spec = ToolSpec {
-            name: "case.raiseTicket".into(),
-            title: "Raise a ticket".to_owned(),
-            description: "Creates a support ticket for a trade failure requiring manual \
-                          investigation."
-                .to_owned(),
-            input_schema: Arc::new(json!({
-                "type": "object",
-                "properties": {
-                    "tradeId": {"type": "string", "description": "The trade identifier"},
-                    "category": {
-                        "type": "string",
-                        "description": "Ticket category, e.g. ReferenceData"
-                    },
-                    "summary": {"type": "string", "description": "Brief summary of the issue"},
-                    "detail": {
-                        "type": "string",
-                        "description": "Detailed description of the failure"
-                    }
-                },
-                "required": ["tradeId", "category", "summary"]
-            })),
-            output_schema: Some(Arc::new(json!({
-                "type": "object",
-                "properties": {
-                    "status": {"const": "created"},
-                    "ticketId": text,
-                    "tradeId": text,
-                    "category": text,
-                    "summary": text
-                },
-                "required": ["status", "ticketId", "tradeId", "category", "summary"]
-            }))),
-            reach: Reach::Writes,
-            idempotent: true,
-            tags: vec!["case".to_owned()],
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
-        };
-        Self { spec: Arc::new(spec) }
-    }
+/// The ticket as it was raised.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Raised {
+    status: Status,
+    ticket_id: String,
+    trade_id: String,
+    category: String,
+    summary: String,
 }
 
-impl Tool for RaiseTicket {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        _caller: &'a Caller,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(std::future::ready(raised(call).map(ToolOutput::Value)))
-    }
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Created,
 }
 
-fn raised(call: &Call) -> Result<Value, ToolError> {
-    let [trade_id, category, summary] = required(&call.arguments)?;
-    let ticket_id = format!("TICKET-{}", uuid(made(call.id.0)));
-    let event: Map<String, Value> = Map::from_iter([
-        ("type".to_owned(), json!("TicketCreated")),
-        ("ticketId".to_owned(), json!(ticket_id)),
-        ("tradeId".to_owned(), json!(trade_id)),
-        ("category".to_owned(), json!(category)),
-    ]);
-    publish(call, placed(event, call))?;
-    Ok(json!({
-        "status": "created",
-        "ticketId": ticket_id,
-        "tradeId": trade_id,
-        "category": category,
-        "summary": summary,
-    }))
-}
+impl TypedTool for RaiseTicket {
+    type Args = Ticket;
+    type Out = Raised;
+    const NAME: &'static str = "case.raiseTicket";
+    const TITLE: &'static str = "Raise a ticket";
+    const DESCRIPTION: &'static str =
+        "Creates a support ticket for a trade failure requiring manual investigation.";
+    const REACH: Reach = Reach::Writes;
+    const IDEMPOTENT: bool = true;
 
-/// What must be there. The schema says so too, but not that there is nothing else: it is the one
-/// that clients know this tool by.
-fn required(arguments: &Value) -> Result<[&str; REQUIRED], ToolError> {
-    let Value::Object(given) = arguments else {
-        return Err(misfit(format!("the arguments are an object, not {}", kind(arguments))));
-    };
-    if let Some(stranger) = given.keys().find(|key| !ARGUMENTS.contains(&key.as_str())) {
-        let hint = meant(stranger, ARGUMENTS)
-            .unwrap_or_else(|| format!("it takes `{}`", ARGUMENTS.join("`, `")));
-        return Err(misfit(format!("unknown argument `{stranger}`")).hint(hint));
+    async fn call(&self, ticket: Ticket, call: &Call) -> Result<Raised, ToolError> {
+        let Ticket { trade_id, category, summary, unknown, .. } = ticket;
+        if let Some(name) = unknown.keys().next() {
+            let hint = meant(name, ARGUMENTS)
+                .unwrap_or_else(|| format!("it takes `{}`", ARGUMENTS.join("`, `")));
+            return Err(misfit(format!("unknown argument `{name}`")).hint(hint));
+        }
+        let ticket_id = format!("TICKET-{}", uuid(made(call.id.0)));
+        let event: Map<String, Value> = Map::from_iter([
+            ("type".to_owned(), json!("TicketCreated")),
+            ("ticketId".to_owned(), json!(ticket_id)),
+            ("tradeId".to_owned(), json!(trade_id)),
+            ("category".to_owned(), json!(category)),
+        ]);
+        publish(call, placed(event, call))?;
+        Ok(Raised { status: Status::Created, ticket_id, trade_id, category, summary })
     }
-    if let Some(detail) = given.get("detail").filter(|detail| !detail.is_string()) {
-        return Err(misfit(format!("`detail` must be a string, not {}", kind(detail))));
-    }
-    let mut texts = [""; REQUIRED];
-    for (text, name) in texts.iter_mut().zip(ARGUMENTS) {
-        *text = match given.get(name) {
-            Some(Value::String(given)) => given.as_str(),
-            Some(other) => {
-                return Err(misfit(format!("`{name}` must be a string, not {}", kind(other))));
-            }
-            None => return Err(misfit(format!("`{name}` is missing"))),
-        };
-    }
-    Ok(texts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{CASE, RUN, call_of, unrecorded};
+    use crate::calls::{CASE, RUN, answer, call_of, unrecorded};
     use kernel::call::HowFar;
+
+    fn raised(call: &Call) -> Result<Value, ToolError> {
+        answer(RaiseTicket, call)
+    }
 
     fn given() -> Value {
         json!({"tradeId": "T-200", "category": "ReferenceData", "summary": "LEI", "detail": "why"})
@@ -171,13 +126,19 @@ mod tests {
             given
         };
         for (given, told) in [
-            (without("tradeId"), "`tradeId` is missing"),
-            (without("category"), "`category` is missing"),
-            (without("summary"), "`summary` is missing"),
-            (with("summary", json!(7)), "`summary` must be a string, not a number"),
-            (with("detail", json!([])), "`detail` must be a string, not an array"),
+            (without("tradeId"), "the arguments do not fit: missing field `tradeId`"),
+            (without("category"), "the arguments do not fit: missing field `category`"),
+            (without("summary"), "the arguments do not fit: missing field `summary`"),
+            (
+                with("summary", json!(7)),
+                "the arguments do not fit: invalid type: integer `7`, expected a string",
+            ),
+            (
+                with("detail", json!([])),
+                "the arguments do not fit: invalid type: sequence, expected a string",
+            ),
             (with("summry", json!("x")), "unknown argument `summry`"),
-            (json!([]), "the arguments are an object, not an array"),
+            (json!([]), "the arguments do not fit: invalid type: sequence, expected struct Ticket"),
         ] {
             let call = call_of("case.raiseTicket", given);
             let error = raised(&call).unwrap_err();
@@ -194,26 +155,5 @@ mod tests {
     fn a_call_that_is_not_recorded_raises_nothing() {
         let call = unrecorded(call_of("case.raiseTicket", given()));
         assert_eq!(raised(&call).unwrap_err().fault.name, "NotRecorded");
-    }
-
-    #[test]
-    fn clients_know_it_by_this_schema() {
-        let spec = RaiseTicket::new().spec;
-        assert_eq!(spec.name.as_str(), "case.raiseTicket");
-        let seed = r#"{
-          "type": "object",
-          "properties": {
-            "tradeId":  { "type": "string", "description": "The trade identifier" },
-            "category": { "type": "string", "description": "Ticket category, e.g. ReferenceData" },
-            "summary":  { "type": "string", "description": "Brief summary of the issue" },
-            "detail":   { "type": "string", "description": "Detailed description of the failure" }
-          },
-          "required": ["tradeId", "category", "summary"]
-        }"#;
-        assert_eq!(*spec.input_schema, serde_json::from_str::<Value>(seed).unwrap());
-        assert_eq!(
-            spec.description,
-            "Creates a support ticket for a trade failure requiring manual investigation."
-        );
     }
 }

@@ -2,10 +2,11 @@
 
 mod publish;
 
+use crate::typed::typed;
 use kernel::contracts::Tool;
 use std::sync::Arc;
 
 /// The family.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(publish::Publish::new())]
+    vec![typed(publish::Publish)]
 }

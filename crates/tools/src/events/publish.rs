@@ -1,88 +1,73 @@
 //! `events.publish`: tells others that something happened. The event goes out with the call's
 //! result, once that is recorded, and not without it.
 
-use crate::arguments::{kind, misfit};
+use crate::arguments::misfit;
 use crate::published::{placed, publish};
-use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
-use kernel::contracts::Tool;
-use serde_json::{Value, json};
-use std::sync::Arc;
+use crate::typed::TypedTool;
+use kernel::call::{Call, Reach, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The tool.
-pub(crate) struct Publish {
-    spec: Arc<ToolSpec>,
+pub(super) struct Publish;
+
+/// The event: every argument is a part of it.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Event {
+    /// The event type, e.g. TradeEscalated
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(flatten)]
+    more: Map<String, Value>,
 }
 
-impl Publish {
-    /// The tool.
-    pub(crate) fn new() -> Self {
-        let spec = ToolSpec {
-            name: "events.publish".into(),
-            title: "Publish an event".to_owned(),
-            description: "Publishes an event: all arguments, and the ids of the run and the case."
-                .to_owned(),
-            input_schema: Arc::new(json!({
-                "type": "object",
-                "properties": {
-                    "type": {"type": "string", "description": "The event type, e.g. TradeEscalated"}
-                },
-                "required": ["type"]
-            })),
-            output_schema: Some(Arc::new(json!({
-                "type": "object",
-                "properties": {
-                    "status": {"const": "published"},
-                    "event": {"type": "object"}
-                },
-                "required": ["status", "event"]
-            }))),
-            reach: Reach::Writes,
-            idempotent: true,
-            tags: vec!["events".to_owned()],
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
-        };
-        Self { spec: Arc::new(spec) }
-    }
+/// The event as it was published.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Published {
+    status: Status,
+    event: Map<String, Value>,
 }
 
-impl Tool for Publish {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        _caller: &'a Caller,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(std::future::ready(published(call).map(ToolOutput::Value)))
-    }
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Published,
 }
 
-fn published(call: &Call) -> Result<Value, ToolError> {
-    let Value::Object(arguments) = &*call.arguments else {
-        let what = kind(&call.arguments);
-        return Err(misfit(format!("an event is an object, not {what}")));
-    };
-    let named = arguments.get("type").and_then(Value::as_str);
-    if named.is_none_or(|name| name.trim().is_empty()) {
-        return Err(misfit("`type` must be a text that says what happened")
-            .hint("name the event, such as `TradeEscalated`"));
+impl TypedTool for Publish {
+    type Args = Event;
+    type Out = Published;
+    const NAME: &'static str = "events.publish";
+    const TITLE: &'static str = "Publish an event";
+    const DESCRIPTION: &'static str =
+        "Publishes an event: all arguments, and the ids of the run and the case.";
+    const REACH: Reach = Reach::Writes;
+    const IDEMPOTENT: bool = true;
+
+    async fn call(&self, event: Event, call: &Call) -> Result<Published, ToolError> {
+        let Event { kind, mut more } = event;
+        if kind.trim().is_empty() {
+            return Err(misfit("`type` must be a text that says what happened")
+                .hint("name the event, such as `TradeEscalated`"));
+        }
+        more.insert("type".to_owned(), Value::String(kind));
+        let event = placed(more, call);
+        publish(call, event.clone())?;
+        Ok(Published { status: Status::Published, event })
     }
-    let event = placed(arguments.clone(), call);
-    publish(call, event.clone())?;
-    Ok(json!({"status": "published", "event": event}))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{CASE, RUN, call_of, unrecorded};
+    use crate::calls::{CASE, RUN, answer, call_of, unrecorded};
     use kernel::call::HowFar;
+    use serde_json::json;
+
+    fn published(call: &Call) -> Result<Value, ToolError> {
+        answer(Publish, call)
+    }
 
     #[test]
     fn an_event_is_its_arguments_and_where_it_happened() {

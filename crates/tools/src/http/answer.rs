@@ -1,10 +1,13 @@
 //! What came back: an output, or an error that says how far the call got.
 
 use super::client::AddressNotAllowed;
-use kernel::call::{ToolError, ToolOutput};
+use kernel::call::ToolError;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::error::Error;
 
 /// How much of a refusing answer's body is told.
@@ -53,12 +56,22 @@ impl Unread {
     }
 }
 
+/// The output of a call.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    // As wide as this so that no range is listed.
+    status: i64,
+    headers: BTreeMap<String, String>,
+    /// JSON where the answer says so, else text, else null.
+    body: Value,
+}
+
 /// The output of an answer below 400; the error of any other.
 pub(super) async fn read(
     mut response: Response,
     effect: Effect,
     bytes_max: usize,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<Answer, ToolError> {
     let status = response.status();
     let headers = std::mem::take(response.headers_mut());
     let body = collect(&mut response, bytes_max).await;
@@ -66,12 +79,11 @@ pub(super) async fn read(
         return Err(refused(status, &body.unwrap_or_default(), effect));
     }
     let body = body.map_err(|unread| unread.error(status, effect, bytes_max))?;
-    let value = json!({
-        "status": status.as_u16(),
-        "headers": shown(&headers),
-        "body": parsed(&headers, &body),
-    });
-    Ok(ToolOutput::Value(value))
+    Ok(Answer {
+        status: status.as_u16().into(),
+        headers: shown(&headers),
+        body: parsed(&headers, &body),
+    })
 }
 
 /// The error of a request that got no answer.
@@ -120,13 +132,13 @@ pub(crate) fn refused(status: StatusCode, body: &[u8], effect: Effect) -> ToolEr
 }
 
 /// Headers as a tool shows them.
-pub(crate) fn shown(headers: &HeaderMap) -> Map<String, Value> {
-    let mut shown = Map::new();
+pub(crate) fn shown(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut shown = BTreeMap::new();
     for name in headers.keys() {
         let values = headers.get_all(name).iter();
         let values: Vec<_> =
             values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-        shown.insert(name.as_str().to_owned(), Value::String(values.join(", ")));
+        shown.insert(name.as_str().to_owned(), values.join(", "));
     }
     shown
 }

@@ -9,6 +9,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+use crate::typed::typed;
 use kernel::contracts::Tool;
 use std::sync::Arc;
 
@@ -27,5 +28,5 @@ pub(crate) use client::{
 
 /// The family.
 pub(crate) fn all(settings: HttpSettings) -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(request::Request::new(settings))]
+    vec![typed(request::Request::new(settings))]
 }

@@ -3,6 +3,7 @@
 
 use super::HttpSettings;
 use super::request::Request;
+use crate::typed::typed;
 use kernel::call::{
     Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
 };
@@ -43,15 +44,19 @@ fn is_whole(read: &[u8]) -> bool {
     length.is_none_or(|length| body.len() >= length.parse::<usize>().unwrap())
 }
 
-fn tool(allow: &[String]) -> Request {
-    Request::new(HttpSettings::new(allow).unwrap())
+fn tool(allow: &[String]) -> Arc<dyn Tool> {
+    typed(Request::new(HttpSettings::new(allow).unwrap()))
 }
 
-async fn call(tool: &Request, arguments: Value) -> Result<Value, ToolError> {
+async fn call(tool: &Arc<dyn Tool>, arguments: Value) -> Result<Value, ToolError> {
     call_at(tool, CallPlace::default(), arguments).await
 }
 
-async fn call_at(tool: &Request, place: CallPlace, arguments: Value) -> Result<Value, ToolError> {
+async fn call_at(
+    tool: &Arc<dyn Tool>,
+    place: CallPlace,
+    arguments: Value,
+) -> Result<Value, ToolError> {
     let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
     let call = Call {
         id: CallId(7),
@@ -206,6 +211,8 @@ async fn a_name_for_loopback_is_followed_only_by_its_own_name() {
 #[test]
 fn reach_follows_the_method() {
     let tool = tool(&[]);
-    assert_eq!(tool.reach(&json!({"method": "GET"})), (Reach::Reads, true));
-    assert_eq!(tool.reach(&json!({"method": "DELETE"})), (Reach::Writes, false));
+    let of = |method: &str| tool.reach(&json!({"url": "http://a.test", "method": method}));
+    assert_eq!(of("GET"), (Reach::Reads, true));
+    assert_eq!(of("DELETE"), (Reach::Writes, false));
+    assert_eq!(of("LIST"), (Reach::Writes, false), "what cannot be read is taken for the worst");
 }

@@ -2,14 +2,14 @@
 
 use super::METHOD_OVERRIDES;
 use super::allow::HttpSettings;
-use crate::arguments::{kind, misfit};
+use crate::arguments::misfit;
 use kernel::call::ToolError;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// The methods that a call may use.
-pub(super) const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+use std::collections::BTreeMap;
 
 /// Headers that are the connection's, or ours: a call cannot set them.
 const OURS: [&str; 11] = [
@@ -26,6 +26,51 @@ const OURS: [&str; 11] = [
     "upgrade",
 ];
 
+/// The arguments of a call.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    #[serde(default)]
+    method: Verb,
+    url: String,
+    headers: Option<BTreeMap<String, String>>,
+    /// A string is sent as it is, anything else as JSON.
+    body: Option<Value>,
+}
+
+// The methods that a call may use.
+#[derive(Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Verb {
+    #[default]
+    Get,
+    Head,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Asked {
+    /// Whether a call with these arguments only reads.
+    pub(super) fn reads(&self) -> bool {
+        matches!(self.method, Verb::Get | Verb::Head)
+    }
+}
+
+impl From<Verb> for Method {
+    fn from(verb: Verb) -> Self {
+        match verb {
+            Verb::Get => Method::GET,
+            Verb::Head => Method::HEAD,
+            Verb::Post => Method::POST,
+            Verb::Put => Method::PUT,
+            Verb::Patch => Method::PATCH,
+            Verb::Delete => Method::DELETE,
+        }
+    }
+}
+
 /// A request that may be sent.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
@@ -35,23 +80,18 @@ pub(super) struct Wanted<'a> {
     body: Option<&'a Value>,
 }
 
-/// Whether a call with these arguments only reads.
-pub(super) fn reads(arguments: &Value) -> bool {
-    matches!(method_name(arguments), Some("GET" | "HEAD"))
-}
-
 impl<'a> Wanted<'a> {
     /// Reads the arguments; what is wrong with them, or not allowed, is told before anything is
     /// sent.
-    pub(super) fn read(arguments: &'a Value, settings: &HttpSettings) -> Result<Self, ToolError> {
-        let method = method(arguments)?;
-        let url = url(arguments)?;
+    pub(super) fn read(asked: &'a Asked, settings: &HttpSettings) -> Result<Self, ToolError> {
+        let method = Method::from(asked.method);
+        let url = url(&asked.url)?;
         if !settings.permits(&url) {
             return Err(not_allowed(&url));
         }
-        let mut headers = headers(arguments)?;
-        let body = arguments.get("body").filter(|body| !body.is_null());
-        if body.is_some() && reads(arguments) {
+        let mut headers = asked.headers.as_ref().map(headers).transpose()?.unwrap_or_default();
+        let body = asked.body.as_ref();
+        if body.is_some() && asked.reads() {
             return Err(misfit(format!("a `{method}` request has no `body`")));
         }
         if let Some(body) = body {
@@ -71,23 +111,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn method_name(arguments: &Value) -> Option<&str> {
-    match arguments.get("method") {
-        None => Some("GET"),
-        Some(method) => method.as_str(),
-    }
-}
-
-fn method(arguments: &Value) -> Result<Method, ToolError> {
-    let name = method_name(arguments).filter(|name| METHODS.contains(name));
-    name.and_then(|name| Method::from_bytes(name.as_bytes()).ok())
-        .ok_or_else(|| misfit(format!("`method` must be one of {}", METHODS.join(", "))))
-}
-
-fn url(arguments: &Value) -> Result<Url, ToolError> {
-    let Some(text) = arguments.get("url").and_then(Value::as_str) else {
-        return Err(misfit("`url` must be a string"));
-    };
+fn url(text: &str) -> Result<Url, ToolError> {
     let url = Url::parse(text).map_err(|error| misfit(format!("`url` is no URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(misfit(format!("`url` must be http or https, not `{}`", url.scheme())));
@@ -99,15 +123,8 @@ fn url(arguments: &Value) -> Result<Url, ToolError> {
     Ok(url)
 }
 
-fn headers(arguments: &Value) -> Result<HeaderMap, ToolError> {
+fn headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, ToolError> {
     let mut headers = HeaderMap::new();
-    let given = match arguments.get("headers") {
-        None | Some(Value::Null) => return Ok(headers),
-        Some(Value::Object(given)) => given,
-        Some(other) => {
-            return Err(misfit(format!("`headers` must be an object, not {}", kind(other))));
-        }
-    };
     for (name, value) in given {
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| misfit(format!("`{name}` is not the name of a header")))?;
@@ -118,8 +135,7 @@ fn headers(arguments: &Value) -> Result<HeaderMap, ToolError> {
             let what = format!("header `{name}` would hide what the request does");
             return Err(misfit(what).hint("say the method in `method`"));
         }
-        let value = value.as_str().and_then(|value| HeaderValue::from_str(value).ok());
-        let value = value.ok_or_else(|| {
+        let value = HeaderValue::from_str(value).map_err(|_| {
             misfit(format!("header `{name}` must be a string of visible characters"))
         })?;
         headers.append(key, value);
@@ -137,12 +153,14 @@ fn not_allowed(url: &Url) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments;
     use kernel::call::HowFar;
     use serde_json::json;
 
     fn read(arguments: &Value) -> Result<(String, String, Option<Vec<u8>>), ToolError> {
         let settings = HttpSettings::new(&["a.test"]).unwrap();
-        let wanted = Wanted::read(arguments, &settings)?;
+        let asked: Asked = arguments::read(arguments)?;
+        let wanted = Wanted::read(&asked, &settings)?;
         let line = format!("{} {}", wanted.method, wanted.url);
         let mut headers: Vec<String> = wanted
             .headers
@@ -206,10 +224,15 @@ mod tests {
 
     #[test]
     fn only_get_and_head_read() {
-        assert!(reads(&json!({"url": "http://a.test"})));
-        assert!(reads(&json!({"method": "HEAD"})));
-        assert!(!reads(&json!({"method": "POST"})));
-        assert!(!reads(&json!({"method": "get"})));
-        assert!(!reads(&json!({"method": null})));
+        for (method, reads) in [("GET", true), ("HEAD", true), ("POST", false), ("DELETE", false)] {
+            let asked = json!({"url": "http://a.test", "method": method});
+            assert_eq!(arguments::read::<Asked>(&asked).unwrap().reads(), reads, "{method}");
+        }
+        let asked = json!({"url": "http://a.test"});
+        assert!(arguments::read::<Asked>(&asked).unwrap().reads());
+        for method in [json!("get"), json!(null)] {
+            let asked = json!({"url": "http://a.test", "method": method});
+            assert!(arguments::read::<Asked>(&asked).is_err(), "{method}");
+        }
     }
 }

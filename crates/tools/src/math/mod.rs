@@ -2,10 +2,11 @@
 
 mod add;
 
+use crate::typed::typed;
 use kernel::contracts::Tool;
 use std::sync::Arc;
 
 /// The family.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(add::Add::new())]
+    vec![typed(add::Add)]
 }

@@ -2,10 +2,11 @@
 
 mod always_fail;
 
+use crate::typed::typed;
 use kernel::contracts::Tool;
 use std::sync::Arc;
 
 /// The family.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(always_fail::AlwaysFail::new())]
+    vec![typed(always_fail::AlwaysFail)]
 }

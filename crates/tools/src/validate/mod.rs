@@ -2,10 +2,11 @@
 
 mod is_positive;
 
+use crate::typed::typed;
 use kernel::contracts::Tool;
 use std::sync::Arc;
 
 /// The family.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(is_positive::IsPositive::new())]
+    vec![typed(is_positive::IsPositive)]
 }
