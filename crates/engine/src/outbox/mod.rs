@@ -96,7 +96,7 @@ impl Engine {
         let (shared, realm) = (&self.shared, &caller.realm);
         if shared.outboxes.is_configured(realm, sink) {
             let message = format!("sink `{sink}` is configured: only one that is not is forgotten");
-            return Err(Refusal::new(RefusalKind::Conflict, "sink_configured", message).hint(
+            return Err(Refusal::new(RefusalCode::SinkConfigured, message).hint(
                 format!("remove `[events.sinks.{sink}]` from the settings, then start again"),
             ));
         }

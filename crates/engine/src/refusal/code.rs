@@ -109,6 +109,8 @@ codes! {
     BadSessionId => "bad_session_id", WrongShape;
     /// The session cannot be removed while sinks have not passed its events.
     EventsUnsent => "events_unsent", Conflict;
+    /// Only a sink that is not configured is forgotten.
+    SinkConfigured => "sink_configured", Conflict;
 
     /// Another run of the session is active.
     RunActive(Box<ActiveRun>) => "run_active", Conflict;

@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::SinkState;
-use engine::refusal::{Refusal, RefusalKind};
+use engine::refusal::Refusal;
 use kernel::plan::mistake::meant;
 use kernel::rules::Pattern;
 use kernel::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
@@ -111,9 +111,8 @@ async fn configured<'d>(doors: &'d Doors, name: &str) -> Result<&'d SinkFacts, F
     }
     listed(doors, name).await?;
     let message = format!("sink `{name}` is not configured: nothing is sent to it");
-    Err(Refusal::new(RefusalKind::Conflict, "sink_unconfigured", message)
-        .hint(format!("add `[events.sinks.{name}]` to the settings and start again"))
-        .into())
+    Err(Failure::new(StatusCode::CONFLICT, "sink_unconfigured", message)
+        .hint(format!("add `[events.sinks.{name}]` to the settings and start again")))
 }
 
 fn status(name: &str) -> Result<DeliveryStatus, Failure> {
