@@ -1,13 +1,14 @@
 //! The way to an address without encryption, prepared as far as it can be: what all requests to it
 //! have in common is made once.
 
-use super::head::{Request, Shared};
-use super::plain::{Plain, Received, Unanswered};
+use super::exchange::{Sent, Unanswered};
+use super::plain::{Plain, Received};
 use crate::http::USER_AGENT as OUR_NAME;
 use crate::remote::RemoteParts;
 use bytes::Bytes;
+use http_body_util::Full;
 use hyper::Uri;
-use reqwest::header::{ACCEPT, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HOST, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Method, Url};
 use std::sync::Arc;
 
@@ -16,9 +17,19 @@ use std::sync::Arc;
 pub(super) struct Direct {
     connections: Arc<Plain>,
     /// What stands in the first line of a request.
-    target: Arc<str>,
-    /// What every request says.
-    shared: Arc<Shared>,
+    target: Uri,
+    /// What every request says, unless it says something else under the same name.
+    shared: Arc<HeaderMap>,
+}
+
+/// A request, to be sent once or again.
+pub(super) struct Asking {
+    /// What it does.
+    pub(super) method: Method,
+    /// What it says itself, each under a name of its own.
+    pub(super) headers: HeaderMap,
+    /// What it sends.
+    pub(super) body: Bytes,
 }
 
 impl Direct {
@@ -31,9 +42,10 @@ impl Direct {
             (USER_AGENT, HeaderValue::from_static(OUR_NAME)),
             (ACCEPT, HeaderValue::from_static("*/*")),
         ];
-        let ours = ours.into_iter().filter(|(name, _)| !given.contains_key(name));
-        let given = given.iter().map(|(name, value)| (name.clone(), value.clone()));
-        let shared = Arc::new(Shared::new(ours.chain(given)));
+        let mut shared: HeaderMap = ours.into_iter().collect();
+        // What is given replaces ours under the same name.
+        shared.extend(given.clone());
+        let shared = Arc::new(shared);
         Some(Self { connections: Plain::new(place, parts), target, shared })
     }
 
@@ -44,28 +56,40 @@ impl Direct {
     }
 
     /// A request with these headers over those that all have, and with our token if we have one.
-    pub(super) fn request<'a>(
-        &'a self,
-        (method, own, body): (&'a Method, &'a HeaderMap, &'a Bytes),
-        bearer: Option<&'a HeaderValue>,
-    ) -> Request<'a> {
-        Request { method, target: &self.target, shared: &self.shared, own, bearer, body }
+    pub(super) fn request(&self, asking: &Asking, bearer: Option<&HeaderValue>) -> Sent {
+        let Asking { method, headers, body } = asking;
+        // Room for all of them, for our token and for the length, which hyper adds.
+        let mut all = HeaderMap::with_capacity(self.shared.len() + headers.len() + 2);
+        for (name, value) in self.shared.iter() {
+            all.append(name, value.clone());
+        }
+        for (name, value) in headers {
+            all.insert(name, value.clone());
+        }
+        if let Some(bearer) = bearer {
+            all.append(AUTHORIZATION, bearer.clone());
+        }
+        let mut request = Sent::new(Full::new(body.clone()));
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = self.target.clone();
+        *request.headers_mut() = all;
+        request
     }
 
     /// Sends it.
-    pub(super) async fn send(&self, request: &Request<'_>) -> Result<Received, Unanswered> {
+    pub(super) async fn send(&self, request: Sent) -> Result<Received, Unanswered> {
         self.connections.send(request).await
     }
 }
 
 /// The whole of a plain URL, and what of it stands in a request.
-fn split(url: &Url) -> Option<(Uri, Arc<str>)> {
+fn split(url: &Url) -> Option<(Uri, Uri)> {
     let is_bare = url.username().is_empty() && url.password().is_none();
     if url.scheme() != "http" || !is_bare {
         return None;
     }
     let whole: Uri = url.as_str().parse().ok()?;
-    let target = whole.path_and_query()?.as_str().into();
+    let target = Uri::from(whole.path_and_query()?.clone());
     Some((whole, target))
 }
 
@@ -78,16 +102,13 @@ mod tests {
         Direct::new(&Url::parse(url).unwrap(), given, &Stage::new().parts())
     }
 
-    /// The first line of a request, and its headers.
-    fn said(request: &Request<'_>) -> (String, Vec<String>) {
-        let mut text = Vec::new();
-        request.write(&mut text);
-        let text = String::from_utf8(text).unwrap();
-        let mut lines = text.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned);
-        let first = lines.next().unwrap();
-        let mut headers: Vec<String> = lines.collect();
+    /// The method, the target and the headers of a request.
+    fn said(request: &Sent) -> (String, Vec<String>) {
+        let headers = request.headers().iter();
+        let headers = headers.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+        let mut headers: Vec<String> = headers.collect();
         headers.sort();
-        (first, headers)
+        (format!("{} {}", request.method(), request.uri()), headers)
     }
 
     #[test]
@@ -106,28 +127,30 @@ mod tests {
             given.append(name, HeaderValue::from_static(value));
         }
         let direct = direct("http://a.test:81/mcp?x=1#part", &given).unwrap();
-        let mut own = HeaderMap::new();
-        own.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        own.insert("mcp-method", HeaderValue::from_static("tools/call"));
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert("mcp-method", HeaderValue::from_static("tools/call"));
         let bearer = HeaderValue::from_static("Bearer t");
-        let request = (&Method::POST, &own, &Bytes::new());
-        let (first, headers) = said(&direct.request(request, Some(&bearer)));
-        assert_eq!(first, "POST /mcp?x=1 HTTP/1.1");
+        let posted = Asking { method: Method::POST, headers, body: Bytes::new() };
         let expected = [
             "accept: text/event-stream",
             "authorization: Bearer t",
-            "content-length: 0",
             "host: a.test:81",
             "mcp-method: tools/call",
             "user-agent: mine/1",
             "x-key: a",
             "x-key: b",
         ];
-        assert_eq!(headers, expected);
-        let bare = (&Method::DELETE, &HeaderMap::new(), &Bytes::new());
-        let (first, headers) = said(&direct.request(bare, None));
-        assert_eq!(first, "DELETE /mcp?x=1 HTTP/1.1");
-        assert!(headers.contains(&"accept: */*".to_owned()));
-        assert!(!headers.iter().any(|header| header.starts_with("content-length")));
+        let expected = expected.map(str::to_owned).to_vec();
+        let request = direct.request(&posted, Some(&bearer));
+        assert_eq!(said(&request), ("POST /mcp?x=1".to_owned(), expected));
+
+        let (headers, body) = (HeaderMap::new(), Bytes::new());
+        let bare = Asking { method: Method::DELETE, headers, body };
+        let expected =
+            ["accept: */*", "host: a.test:81", "user-agent: mine/1", "x-key: a", "x-key: b"];
+        let expected = expected.map(str::to_owned).to_vec();
+        let request = direct.request(&bare, None);
+        assert_eq!(said(&request), ("DELETE /mcp?x=1".to_owned(), expected));
     }
 }

@@ -2,9 +2,9 @@
 //! own, and redirects only within the same origin. Nothing that is told of it holds a secret.
 
 use super::super::line::{PeerError, PeerErrorKind};
-use super::direct::Direct;
+use super::direct::{Asking, Direct};
+use super::exchange::Unanswered;
 use super::headers;
-use super::plain::Unanswered;
 use super::response::Response;
 use crate::http::{base_client, build_client, reasons};
 use crate::remote::RemoteParts;
@@ -51,13 +51,6 @@ pub(crate) struct Endpoint {
     account: Option<Arc<Account>>,
     /// How many answers in a row were not HTTP.
     garbled: Arc<AtomicU32>,
-}
-
-/// A request, to be sent once or again.
-struct Asking {
-    method: Method,
-    headers: HeaderMap,
-    body: Bytes,
 }
 
 impl Endpoint {
@@ -258,9 +251,8 @@ impl Endpoint {
         let mut way = Cow::Borrowed(direct);
         let mut redirects = 0;
         loop {
-            let Asking { method, headers, body } = asking;
-            let request = way.request((method, headers, body), bearer);
-            let response = match way.send(&request).await {
+            let request = way.request(asking, bearer);
+            let response = match way.send(request).await {
                 Ok(response) => Response::Plain(response),
                 Err(Unanswered::Unreachable(why)) => return Err(self.away(&why)),
                 Err(Unanswered::Lost(why)) => return Err(self.lost(&why)),

@@ -1,13 +1,13 @@
-//! Plain connections to one origin. Whoever waits for an answer drives the connection that it comes
-//! over, so that no other task has to be woken for a request. Between requests connections rest
-//! here for a moment.
+//! Plain connections to one origin. The task that waits for an answer drives the connection that it
+//! comes over, so that no other task has to be woken for a request. Between requests connections
+//! rest here for a moment.
 
-use super::exchange::{Exchanged, Wire};
-use super::head::{Head, Request};
+use super::exchange::{Exchanged, Sent, Unanswered, Wire};
 use crate::http::{IDLE_MAX, IDLE_PER_HOST_MAX, plain_connector, reasons};
 use crate::remote::RemoteParts;
 use bytes::Bytes;
 use hyper::Uri;
+use hyper::http::response::Parts;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kernel::ids::Millis;
 use reqwest::StatusCode;
@@ -23,7 +23,8 @@ use tower::ServiceExt;
 /// A connection that is open. It moves often, and is large.
 type Open = Box<Wire<TcpStream>>;
 
-/// The connections to one origin.
+/// The connections of one endpoint to its origin. They are never shared between endpoints, each of
+/// which has headers and a login of its own: no connection serves two credentials.
 pub(crate) struct Plain {
     /// Where they lead.
     place: Uri,
@@ -40,16 +41,6 @@ struct Resting {
     is_swept: bool,
 }
 
-/// Why there is no answer.
-pub(super) enum Unanswered {
-    /// There is no connection.
-    Unreachable(String),
-    /// The connection was lost, and nobody knows how far the request got.
-    Lost(String),
-    /// Something came that is not HTTP.
-    Garbled(String),
-}
-
 impl Plain {
     /// Connections to this place. None is opened yet.
     pub(super) fn new(place: Uri, parts: &RemoteParts) -> Arc<Self> {
@@ -64,23 +55,21 @@ impl Plain {
 
     /// Sends a request, and gives its answer as soon as the head of it is there. Dropping either
     /// closes the connection. What was written is never written again.
-    pub(super) async fn send(
-        self: &Arc<Self>,
-        request: &Request<'_>,
-    ) -> Result<Received, Unanswered> {
+    pub(super) async fn send(self: &Arc<Self>, mut request: Sent) -> Result<Received, Unanswered> {
         while let Some(mut wire) = self.rested() {
             match wire.exchange(request).await {
                 Exchanged::Answered(head) => return Ok(self.received(head, wire)),
                 // It was closed while it rested, and nothing went over it: another one may do.
-                Exchanged::Unsent(_) => {}
-                Exchanged::Lost(why) => return Err(lost(&wire, why)),
+                Exchanged::Unsent(unsent, _) => request = unsent,
+                Exchanged::Unanswered(why) => return Err(why),
             }
         }
         // Rare, and large: it need not be a part of every request.
         let mut wire = Box::pin(self.connect()).await.map_err(Unanswered::Unreachable)?;
         match wire.exchange(request).await {
             Exchanged::Answered(head) => Ok(self.received(head, wire)),
-            Exchanged::Unsent(why) | Exchanged::Lost(why) => Err(lost(&wire, why)),
+            Exchanged::Unsent(_, why) => Err(Unanswered::Lost(why)),
+            Exchanged::Unanswered(why) => Err(why),
         }
     }
 
@@ -93,10 +82,11 @@ impl Plain {
             None => return Err(format!("there was no connection within {ms} ms")),
         };
         let from = stream.peer_addr().ok().map(|address| address.ip());
-        Ok(Box::new(Wire::new(stream, from)))
+        let wire = Wire::open(stream, from).await.map_err(|error| reasons(&error))?;
+        Ok(Box::new(wire))
     }
 
-    fn received(self: &Arc<Self>, head: Head, wire: Open) -> Received {
+    fn received(self: &Arc<Self>, head: Parts, wire: Open) -> Received {
         let (from, is_whole) = (wire.address(), wire.is_whole());
         let (coming, home) = (Coming::Over(wire), self.clone());
         let mut body = Body { coming, is_garbled: false, from, home };
@@ -106,12 +96,12 @@ impl Plain {
         Received { status: head.status, headers: head.headers, body }
     }
 
-    /// A connection that rests and is still open.
+    /// A connection that rests, and may have been closed in the meantime.
     fn rested(&self) -> Option<Open> {
         let now = self.parts.clock.now();
         loop {
             let (since, wire) = self.resting().wires.pop()?;
-            if is_fresh(since, now) && wire.is_open() {
+            if is_fresh(since, now) {
                 return Some(wire);
             }
         }
@@ -145,11 +135,6 @@ impl Plain {
     fn resting(&self) -> MutexGuard<'_, Resting> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Why there is no answer over a connection that cannot be used any more.
-fn lost(wire: &Wire<TcpStream>, why: String) -> Unanswered {
-    if wire.is_garbled() { Unanswered::Garbled(why) } else { Unanswered::Lost(why) }
 }
 
 /// Looks after connections that rest, until none does.
@@ -231,13 +216,19 @@ impl Body {
             Coming::Lost => return Poll::Ready(Err("the connection was lost".to_owned())),
         };
         let next = ready!(wire.poll_piece(context));
-        let (is_whole, is_garbled) = (wire.is_whole(), wire.is_garbled());
-        match &next {
-            Ok(Some(_)) if !is_whole => {}
-            Ok(_) => self.rest(),
-            Err(_) => (self.coming, self.is_garbled) = (Coming::Lost, is_garbled),
-        }
-        Poll::Ready(next)
+        let is_whole = wire.is_whole();
+        let (why, is_garbled) = match next {
+            Ok(piece) => {
+                if is_whole {
+                    self.rest();
+                }
+                return Poll::Ready(Ok(piece));
+            }
+            Err(Unanswered::Garbled(why)) => (why, true),
+            Err(Unanswered::Lost(why) | Unanswered::Unreachable(why)) => (why, false),
+        };
+        (self.coming, self.is_garbled) = (Coming::Lost, is_garbled);
+        Poll::Ready(Err(why))
     }
 
     /// All of it was read: its connection can take the next request, or is closed.
@@ -246,7 +237,6 @@ impl Body {
         if let Coming::Over(mut wire) = coming
             && wire.is_reusable()
         {
-            wire.shrink();
             self.home.keep(wire);
         }
     }

@@ -1,11 +1,10 @@
 //! Both ends of one connection in memory: ours asks, the other answers the bytes that the test
 //! says.
 
-use super::super::exchange::{Exchanged, Wire};
-use super::super::head::{Request, Shared};
+use super::super::exchange::{Exchanged, Sent, Unanswered, Wire};
 use bytes::Bytes;
-use reqwest::header::HeaderMap;
-use reqwest::{Method, StatusCode};
+use http_body_util::Full;
+use hyper::Request;
 use std::future::poll_fn;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::yield_now;
@@ -13,26 +12,20 @@ use tokio::task::yield_now;
 /// More than goes over a connection of these tests at once.
 const ROOM_BYTES: usize = 64 * 1024;
 
-/// A request that is posted.
-pub(super) struct Posted {
-    method: Method,
-    shared: Shared,
-    own: HeaderMap,
-    body: Bytes,
+/// A connection that holds so many bytes, and its other end.
+pub(super) async fn connected(bytes: usize) -> (Wire<DuplexStream>, DuplexStream) {
+    let (near, far) = duplex(bytes);
+    (Wire::open(near, None).await.unwrap(), far)
 }
 
-impl Posted {
-    /// One with a body of so many bytes.
-    pub(super) fn new(bytes: usize) -> Self {
-        let body = Bytes::from(vec![b'x'; bytes]);
-        Self { method: Method::POST, shared: Shared::default(), own: HeaderMap::new(), body }
-    }
+/// A request that posts this body.
+pub(super) fn posted(body: Bytes) -> Sent {
+    Request::post("/mcp").body(Full::new(body)).unwrap()
+}
 
-    /// As it is written.
-    pub(super) fn request(&self) -> Request<'_> {
-        let Self { method, shared, own, body } = self;
-        Request { method, target: "/mcp", shared, own, bearer: None, body }
-    }
+/// The same with a body of so many bytes.
+pub(super) fn posted_bytes(bytes: usize) -> Sent {
+    posted(Bytes::from(vec![b'x'; bytes]))
 }
 
 /// An answer that was read to its end.
@@ -43,45 +36,46 @@ pub(super) struct Whole {
     pub(super) data: Vec<u8>,
 }
 
-impl Whole {
-    /// One of these parts.
-    pub(super) fn new(status: StatusCode, headers: &HeaderMap, data: &[u8]) -> Self {
-        let headers = headers.iter();
-        let headers = headers.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
-        Self { status: status.as_u16(), headers: headers.collect(), data: data.to_vec() }
-    }
-}
-
-/// Asks over this connection, and reads the answer to its end.
-pub(super) async fn asked(wire: &mut Wire<DuplexStream>, posted: &Posted) -> Result<Whole, String> {
-    let head = match wire.exchange(&posted.request()).await {
+/// Asks over this connection, and reads the answer to its end; else how it failed, and why.
+pub(super) async fn asked(wire: &mut Wire<DuplexStream>, sent: Sent) -> Result<Whole, String> {
+    let head = match wire.exchange(sent).await {
         Exchanged::Answered(head) => head,
-        Exchanged::Unsent(why) => return Err(format!("unsent: {why}")),
-        Exchanged::Lost(why) => return Err(why),
+        Exchanged::Unsent(_, why) => return Err(format!("unsent: {why}")),
+        Exchanged::Unanswered(unanswered) => return Err(told(unanswered)),
     };
     let mut data = Vec::new();
-    while let Some(piece) = poll_fn(|context| wire.poll_piece(context)).await? {
+    while let Some(piece) = poll_fn(|context| wire.poll_piece(context)).await.map_err(told)? {
         data.extend_from_slice(&piece);
     }
-    Ok(Whole::new(head.status, &head.headers, &data))
+    let headers = head.headers.iter();
+    let headers = headers.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
+    Ok(Whole { status: head.status.as_u16(), headers: headers.collect(), data })
+}
+
+fn told(unanswered: Unanswered) -> String {
+    match unanswered {
+        Unanswered::Unreachable(why) => format!("unreachable: {why}"),
+        Unanswered::Lost(why) => format!("lost: {why}"),
+        Unanswered::Garbled(why) => format!("garbled: {why}"),
+    }
 }
 
 /// Reads a request's head, and whatever else is there with it.
 pub(super) async fn heard(stream: &mut DuplexStream) {
     let mut heard = Vec::new();
     while !heard.windows(4).any(|four| four == b"\r\n\r\n") {
-        // Whoever asks may have gone.
+        // The other side may have gone.
         if stream.read_buf(&mut heard).await.unwrap() == 0 {
             return;
         }
     }
 }
 
-/// The other side: it reads a request's head, answers in these pieces, and hangs up.
-pub(super) async fn answered(mut stream: DuplexStream, pieces: &[&[u8]]) {
-    heard(&mut stream).await;
+/// The other side: it reads a request's head and answers in these pieces.
+async fn answered(stream: &mut DuplexStream, pieces: &[&[u8]]) {
+    heard(stream).await;
     for piece in pieces {
-        // Whoever asked may have read enough.
+        // The other side may have read enough.
         if stream.write_all(piece).await.is_err() {
             return;
         }
@@ -89,13 +83,20 @@ pub(super) async fn answered(mut stream: DuplexStream, pieces: &[&[u8]]) {
     }
 }
 
-/// Asks over a connection whose other side answers in these pieces and hangs up; also whether the
-/// connection could be used again as far as the answer is concerned.
-pub(super) async fn exchanged(pieces: &[&[u8]]) -> (Result<Whole, String>, bool) {
-    let (near, far) = duplex(ROOM_BYTES);
-    let mut wire = Wire::new(near, None);
-    let posted = Posted::new(0);
-    let (read, ()) = tokio::join!(asked(&mut wire, &posted), answered(far, pieces));
-    let is_reusable = read.is_ok() && wire.is_reusable();
-    (read, is_reusable)
+/// Asks over a connection whose other side answers in these pieces and hangs up.
+pub(super) async fn exchanged(pieces: &[&[u8]]) -> Result<Whole, String> {
+    let (mut wire, mut far) = connected(ROOM_BYTES).await;
+    let (read, ()) = tokio::join!(asked(&mut wire, posted_bytes(0)), async move {
+        answered(&mut far, pieces).await;
+    });
+    read
+}
+
+/// Whether a connection can be used again after an answer, if its other side stays.
+pub(super) async fn is_kept_after(answer: &[u8]) -> bool {
+    let (mut wire, mut far) = connected(ROOM_BYTES).await;
+    let pieces = [answer];
+    let (read, ()) = tokio::join!(asked(&mut wire, posted_bytes(0)), answered(&mut far, &pieces));
+    read.unwrap();
+    wire.is_reusable()
 }

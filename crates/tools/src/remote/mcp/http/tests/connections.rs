@@ -1,8 +1,10 @@
 //! Plain connections: kept for the next request, for a moment, and never used after their end.
 
 use super::super::super::line::Line;
-use super::stage::{Arrival, Peer, TestClock, asked, line, request};
+use super::super::HttpLine;
+use super::stage::{Arrival, Peer, TestClock, asked, line, parts, request};
 use crate::http::IDLE_MAX;
+use crate::remote::config::Secret;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -50,6 +52,25 @@ async fn requests_at_the_same_time_have_connections_of_their_own() {
     }
     for (id, replies) in (1..).zip(asking) {
         assert_eq!(replies.await.unwrap(), [format!("result {{\"id\":{id}}}")]);
+    }
+}
+
+#[tokio::test]
+async fn lines_with_other_credentials_have_connections_of_their_own() {
+    let mut peer = Peer::start().await;
+    let lines = ["Bearer ada", "Bearer grace"].map(|secret| {
+        let headers = vec![("Authorization".to_owned(), Secret::new(secret))];
+        let line = HttpLine::new(&peer.url(), headers, None, &parts(&Arc::default())).unwrap();
+        (secret, line)
+    });
+    for _ in 0..2 {
+        for (connection, (secret, line)) in lines.iter().enumerate() {
+            let arrival = answered(&mut peer, line, "").await;
+            assert_eq!(
+                (arrival.connection, arrival.header("authorization")),
+                (connection, Some(*secret))
+            );
+        }
     }
 }
 

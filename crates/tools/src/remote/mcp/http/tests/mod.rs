@@ -5,7 +5,6 @@
 mod stage;
 mod bytewise;
 mod exchanges;
-mod oracle;
 mod connections;
 mod stateless;
 mod session;
