@@ -12,7 +12,7 @@ use crate::load::median;
 use crate::report::{Table, ms};
 
 /// What the section's numbers are.
-pub const NOTE: &str = "From `Engine::reply` in the same process. One bare commit is that of the \
+pub const NOTE: &str = "From `Asks::reply` in the same process. One bare commit is that of the \
     row with the decision, by turns with the replies; the run itself makes one commit until the \
     call is sent, another until the model is asked, another until the answer.";
 
@@ -96,7 +96,7 @@ async fn one_approval(world: &World, thread: &str) -> Result<Moments> {
     let ask = &asked.row.ask;
     let reply = approval(ask)?;
     let begun = Instant::now();
-    let replied = world.engine.reply(&World::caller(), ask.id, reply, None, WAIT_MS).await;
+    let replied = world.engine.asks().reply(&World::caller(), ask.id, reply, None, WAIT_MS).await;
     let ended = Instant::now();
     let status = replied.map_err(refused)?.run.run.status.name();
     if status != "completed" {

@@ -172,7 +172,7 @@ impl World {
         let parts = parts(folder.path(), tools, models)?;
         let engine = Engine::start(parts).map_err(|mistakes| format!("{mistakes:?}"))?;
         let file = AgentFile { file: "bench.yaml".to_owned(), text: AGENT.to_owned() };
-        let loaded = engine.set_agents_from_files(&RealmId::from(REALM), vec![file]);
+        let loaded = engine.catalog().set_agents_from_files(&RealmId::from(REALM), vec![file]);
         loaded.map_err(|mistakes| format!("{mistakes:?}"))?;
         Ok(Self { engine, model, called, folder })
     }
@@ -186,6 +186,7 @@ impl World {
     pub async fn say(&self, thread: &str) -> Result<RunReport> {
         let said = self
             .engine
+            .threads()
             .say(&Self::caller(), Saying { thread, text: "note it", ..Saying::default() }, WAIT_MS)
             .await;
         Ok(said.map_err(refused)?)

@@ -1,10 +1,10 @@
 //! Agents as doors see them: brought by files, stored, listed, removed.
 
 use crate::catalog::AgentFile;
+use crate::handles::Catalog;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::request::RegisteredAgent;
 use crate::roster::{KnownAgent, Talked};
-use crate::shared::Engine;
 use kernel::agent_read::read_value;
 use kernel::call::Caller;
 use kernel::contracts::{Definition, StoreError};
@@ -15,11 +15,11 @@ use serde_json::Value;
 
 const AGENT: &str = "agent";
 
-impl Engine {
+impl Catalog<'_> {
     /// A project's files bring these agents now, in place of those that they brought before: all
     /// of them or none. Gives warnings, or all mistakes. Load them before the plans that name them.
     pub fn set_agents_from_files(
-        &self,
+        self,
         realm: &RealmId,
         files: Vec<AgentFile>,
     ) -> Result<Vec<Mistake>, Vec<Mistake>> {
@@ -27,19 +27,19 @@ impl Engine {
     }
 
     /// The agents of the caller's realm, by name.
-    pub fn agents(&self, caller: &Caller) -> Vec<KnownAgent> {
+    pub fn agents(self, caller: &Caller) -> Vec<KnownAgent> {
         self.shared.catalog.agents(&caller.realm)
     }
 
     /// One of them.
-    pub fn agent(&self, caller: &Caller, name: &AgentName) -> Option<KnownAgent> {
+    pub fn agent(self, caller: &Caller, name: &AgentName) -> Option<KnownAgent> {
         self.shared.catalog.agent(&caller.realm, name.as_str())
     }
 
     /// Stores an agent and adds it to the catalog, if `expected` is the newest version now (0:
     /// there is none) or nothing is expected. Runs that began keep the version that they pin.
     pub async fn register_agent(
-        &self,
+        self,
         caller: &Caller,
         source: Value,
         expected: Option<u64>,
@@ -60,7 +60,7 @@ impl Engine {
     }
 
     /// Removes a stored agent. One that is only in a file cannot be removed here.
-    pub async fn remove_agent(&self, caller: &Caller, name: &AgentName) -> Result<(), Refusal> {
+    pub async fn remove_agent(self, caller: &Caller, name: &AgentName) -> Result<(), Refusal> {
         let realm = &caller.realm;
         let removed = self.shared.definitions.delete(realm, AGENT, name.as_str()).await?;
         self.shared.catalog.remove_stored_agent(realm, name.as_str());
@@ -78,7 +78,7 @@ impl Engine {
 
     /// Adds the realm's stored agents to the catalog. One that no longer fits is left out and
     /// logged: the others must still serve.
-    pub async fn load_stored_agents(&self, realm: &RealmId) -> Result<(), Refusal> {
+    pub async fn load_stored_agents(self, realm: &RealmId) -> Result<(), Refusal> {
         for definition in self.shared.definitions.list(realm, AGENT).await? {
             match self.read_agent(&definition.body) {
                 Ok((talked, _)) => {
@@ -93,7 +93,7 @@ impl Engine {
         Ok(())
     }
 
-    fn read_agent(&self, source: &Value) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {
+    fn read_agent(self, source: &Value) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {
         let (agent, warnings) = read_value(source)?;
         Ok((self.shared.catalog.talked(agent)?, warnings))
     }

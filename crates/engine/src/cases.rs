@@ -1,52 +1,26 @@
 //! Cases of pipelines: requests for one case are answered in turn. A run that takes longer than its
 //! request goes on and keeps its turn; one that waits for a person gives it back.
 
-use crate::catalog::PipelineFile;
 use crate::clock::timeout;
 use crate::command::Command;
+use crate::handles::Cases;
 use crate::line::InLine;
 use crate::once::Turn;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::request::{
     CaseReport, RunAbout, RunReport, RunRequest, RunSession, RunTarget, SubmitOptions,
 };
-use crate::shared::{Engine, Shared};
+use crate::shared::Shared;
 use kernel::call::Caller;
-use kernel::ids::{Millis, PipelineName, RealmId, RunId, SessionKey, Space};
+use kernel::ids::{Millis, PipelineName, RunId, SessionKey, Space};
 use kernel::pipeline::{Case, Pipeline, Tally, TallyRow};
-use kernel::plan::mistake::Mistake;
 use kernel::session::RunStatus;
 use std::sync::Arc;
 
-impl Engine {
-    /// A project's files bring these pipelines now, in place of those that they brought before: all
-    /// of them or none. Gives warnings, or all mistakes. Load them after the plans that they name.
-    pub fn set_pipelines(
-        &self,
-        realm: &RealmId,
-        files: Vec<PipelineFile>,
-    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
-        self.shared.catalog.set_pipelines(realm, &files)
-    }
-
-    /// The pipelines of the caller's realm, by name.
-    pub fn pipelines(&self, caller: &Caller) -> Vec<Arc<Pipeline>> {
-        self.shared.catalog.pipelines(&caller.realm)
-    }
-
-    /// One of them.
-    pub fn pipeline(&self, caller: &Caller, name: &PipelineName) -> Option<Arc<Pipeline>> {
-        self.shared.catalog.pipeline(&caller.realm, name)
-    }
-
-    /// The one whose cases come in at this path.
-    pub fn pipeline_at(&self, caller: &Caller, route: &str) -> Option<Arc<Pipeline>> {
-        self.shared.catalog.pipeline_at(&caller.realm, route)
-    }
-
+impl Cases<'_> {
     /// How often cases of a pipeline took which road, the most frequent first.
     pub async fn tallies(
-        &self,
+        self,
         caller: &Caller,
         pipeline: &PipelineName,
     ) -> Result<Vec<TallyRow>, Refusal> {
@@ -54,7 +28,7 @@ impl Engine {
     }
 
     /// The session that keeps a case.
-    pub fn case_key(caller: &Caller, pipeline: &PipelineName, case: &str) -> SessionKey {
+    fn key(caller: &Caller, pipeline: &PipelineName, case: &str) -> SessionKey {
         let realm = caller.realm.clone();
         SessionKey { realm, space: Space::case(pipeline), id: case.into() }
     }
@@ -65,7 +39,7 @@ impl Engine {
     /// place; a run that began goes on. A pipeline that changes meanwhile is for those who come
     /// later.
     pub async fn submit(
-        &self,
+        self,
         caller: &Caller,
         pipeline: &Arc<Pipeline>,
         case: Case,
@@ -75,11 +49,11 @@ impl Engine {
         // Pinned before it stands in line: the road that is counted is the one that is taken.
         let closure = self.shared.catalog.closure(&caller.realm, &pipeline.plan);
         // A repeat need not wait for its own first request.
-        if let Some(Turn::Repeat(row)) = self.turn(caller, once.as_ref()).await? {
-            return self.repeated_run(caller, &row, wait_ms).await.map(came_of);
+        if let Some(Turn::Repeat(row)) = self.shared.turn(caller, once.as_ref()).await? {
+            return self.shared.runs().repeated(caller, &row, wait_ms).await.map(came_of);
         }
         let closure = closure?;
-        let key = Self::case_key(caller, &pipeline.name, &case.id);
+        let key = Self::key(caller, &pipeline.name, &case.id);
         let deadline = self.shared.clock.now().plus_ms(wait_ms);
         let Some(place) = self.in_line(&key, wait_ms).await? else {
             return Ok(CaseReport::Late(None));
@@ -98,7 +72,7 @@ impl Engine {
     }
 
     /// Stands in a case's line until it is its turn; nothing where that takes too long.
-    async fn in_line(&self, key: &SessionKey, wait_ms: u64) -> Result<Option<InLine>, Refusal> {
+    async fn in_line(self, key: &SessionKey, wait_ms: u64) -> Result<Option<InLine>, Refusal> {
         let most = self.shared.limits.case_queue_max;
         let turn = self.shared.lines.clone().turn(key.clone(), most);
         match timeout(self.shared.clock.as_ref(), wait_ms, turn).await {
@@ -114,17 +88,17 @@ impl Engine {
 
     /// Starts a case's run, once the run before it is over.
     async fn take_turn(
-        &self,
+        self,
         caller: &Caller,
         request: RunRequest,
         mut held: Held,
         deadline: Millis,
     ) -> Result<CaseReport, Refusal> {
         loop {
-            let run = self.new_run_id();
+            let run = self.shared.runs().new_id();
             held.run = Some(run);
             let left = self.left_ms(deadline);
-            match self.run_as(caller, run, request.clone(), left).await {
+            match self.shared.runs().start_as(caller, run, request.clone(), left).await {
                 Ok(report) => {
                     held.run = is_moving(&report).then_some(report.run.id);
                     return Ok(came_of(report));
@@ -133,12 +107,13 @@ impl Engine {
                     held.run = None;
                     // Time was up before it was told what is in its way.
                     if refusal.code == RefusalCode::NoRun(run) {
-                        let ended = self.run_report(caller, run).await;
+                        let ended = self.shared.runs().report(caller, run).await;
                         return Ok(ended.map_or(CaseReport::Late(None), came_of));
                     }
                     // It was not started by us, or a reply moved it: nobody keeps its turn.
                     let before = active_run(&refusal).ok_or(refusal)?;
-                    let report = self.settled_run(caller, before, self.left_ms(deadline)).await?;
+                    let report =
+                        self.shared.runs().settled(caller, before, self.left_ms(deadline)).await?;
                     if report.run.status.is_over() && self.left_ms(deadline) > 0 {
                         continue;
                     }
@@ -152,7 +127,7 @@ impl Engine {
         }
     }
 
-    fn left_ms(&self, deadline: Millis) -> u64 {
+    fn left_ms(self, deadline: Millis) -> u64 {
         deadline.0.saturating_sub(self.shared.clock.now().0).max(0).unsigned_abs()
     }
 }

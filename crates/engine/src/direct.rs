@@ -4,12 +4,12 @@
 
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
+use crate::handles::Tools;
 use crate::once::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalCode, TryLater};
 use crate::request::{
     CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
 };
-use crate::shared::Engine;
 use crate::watched::Came;
 use kernel::call::{
     Abilities, CallPlace, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
@@ -45,11 +45,11 @@ struct Direct {
     sent: Option<Value>,
 }
 
-impl Engine {
+impl Tools<'_> {
     /// Calls a tool. A call that must be approved, or that takes longer than the caller waits, goes
     /// on as a run.
     pub async fn call(
-        &self,
+        self,
         caller: &Caller,
         tool: &ToolName,
         arguments: Value,
@@ -62,7 +62,7 @@ impl Engine {
     /// no run that a key could stand for: it is simply read again. A tool without a journal is
     /// called again under the same id.
     pub async fn call_once(
-        &self,
+        self,
         caller: &Caller,
         tool: &ToolName,
         arguments: Value,
@@ -75,7 +75,7 @@ impl Engine {
 
     /// Calls a tool, or a plan as a tool.
     pub async fn call_with(
-        &self,
+        self,
         caller: &Caller,
         request: CallRequest,
     ) -> Result<CallReport, Refusal> {
@@ -105,9 +105,9 @@ impl Engine {
             }
             Judgement::Admitted { .. } => {
                 let wait_ms = if slow { 0 } else { request.wait_ms };
-                let claim = match self.turn(caller, request.once.as_ref()).await? {
+                let claim = match self.shared.turn(caller, request.once.as_ref()).await? {
                     Some(Turn::Repeat(row)) => {
-                        let again = self.repeated_run(caller, &row, wait_ms).await;
+                        let again = self.shared.runs().repeated(caller, &row, wait_ms).await;
                         return again.and_then(called_alone);
                     }
                     Some(Turn::First(claim)) => Some(claim),
@@ -123,7 +123,7 @@ impl Engine {
 
     /// A plan is called by running it in a session of its own.
     async fn call_plan(
-        &self,
+        self,
         caller: &Caller,
         spec: &ToolSpec,
         request: CallRequest,
@@ -147,13 +147,13 @@ impl Engine {
             once: request.once,
             about: RunAbout { trace: request.trace, tally: None },
         };
-        let id = request.run.unwrap_or_else(|| self.new_run_id());
+        let id = request.run.unwrap_or_else(|| self.shared.runs().new_id());
         let wait_ms = if slow { 0 } else { request.wait_ms };
-        self.run_as(caller, id, run, wait_ms).await.map(called)
+        self.shared.runs().start_as(caller, id, run, wait_ms).await.map(called)
     }
 
     async fn call_unrecorded(
-        &self,
+        self,
         caller: &Caller,
         request: CallRequest,
         sent: Unrecorded,
@@ -195,7 +195,7 @@ impl Engine {
 
     /// The id of a call that is not kept: that of its key, so that a tool that does each id once
     /// does each key once.
-    fn unrecorded_id(&self, caller: &Caller, once: Option<&Once>) -> CallId {
+    fn unrecorded_id(self, caller: &Caller, once: Option<&Once>) -> CallId {
         match once {
             Some(Once { route, key, digest }) => CallId::of(&[
                 caller.realm.as_str().as_bytes(),
@@ -209,14 +209,14 @@ impl Engine {
     }
 
     async fn call_as_run(
-        &self,
+        self,
         caller: &Caller,
         request: CallRequest,
         direct: Direct,
     ) -> Result<CallReport, Refusal> {
         let closure = self.one_step(&request.tool)?;
         let session = SessionId(self.shared.id_bits());
-        let run = request.run.unwrap_or_else(|| self.new_run_id());
+        let run = request.run.unwrap_or_else(|| self.shared.runs().new_id());
         let key = SessionKey {
             realm: caller.realm.clone(),
             space: Space::call(),
@@ -235,11 +235,15 @@ impl Engine {
             about: RunAbout { trace: request.trace, tally: None },
         };
         let command = |answer| Command::Run { start: Box::new(start), answer };
-        self.wait_for(&key, run, request.wait_ms, command).await.and_then(called_alone)
+        self.shared
+            .runs()
+            .wait_for(&key, run, request.wait_ms, command)
+            .await
+            .and_then(called_alone)
     }
 
     /// The plan of a direct call: the tool, then its output as the answer.
-    fn one_step(&self, tool: &ToolName) -> Result<Arc<Closure>, Refusal> {
+    fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>, Refusal> {
         let source = json!({
             "planId": format!("call/{tool}"),
             "description": format!("a direct call of {tool}"),

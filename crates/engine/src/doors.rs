@@ -1,37 +1,28 @@
 //! What doors may ask: sessions, runs, replies. Everything that is answered is durable.
 
-use crate::catalog::{Author, invalid_plan};
+use crate::catalog::invalid_plan;
 use crate::clock::timeout;
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::drive::drive;
+use crate::handles::{Asks, Runs, Sessions};
 use crate::once::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalCode};
-use crate::request::{
-    Once, RegisteredPlan, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget,
-};
-use crate::shared::{Engine, Shared, lock, stopping};
+use crate::request::{Once, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget};
+use crate::shared::{Shared, lock, stopping};
 use kernel::ask::Reply;
 use kernel::call::Caller;
-use kernel::contracts::{Definition, SessionRef, StoreError};
-use kernel::ids::{AskId, PlanId, RealmId, RunId, SessionId, SessionKey, Space};
+use kernel::contracts::SessionRef;
+use kernel::ids::{AskId, RunId, SessionId, SessionKey, Space};
 use kernel::plan::Closure;
 use kernel::projection::SessionRow;
-use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-/// How often a stop looks whether all is done.
-const STOP_LOOK_MS: u64 = 20;
-
-impl Engine {
+impl Sessions<'_> {
     /// Makes a session; under the client's key if it gives one.
-    pub async fn create_session(
-        &self,
-        caller: &Caller,
-        key: Option<String>,
-    ) -> Result<SessionRow, Refusal> {
+    pub async fn create(self, caller: &Caller, key: Option<String>) -> Result<SessionRow, Refusal> {
         let id = SessionId(self.shared.id_bits());
         let name = match key {
             Some(key) => self.shared.client_key(key)?,
@@ -40,43 +31,50 @@ impl Engine {
         let key = SessionKey { realm: caller.realm.clone(), space: Space::session(), id: name };
         self.shared.ask(&key, |answer| Command::Create { id, answer }).await
     }
+}
+
+impl Runs<'_> {
+    /// An id for a run that a door wants to know before it starts.
+    pub fn new_id(self) -> RunId {
+        RunId(self.shared.id_bits())
+    }
 
     /// Starts a run and waits until it ends or pauses, at most so long. A repeat under the same
     /// key gets that run and starts none.
-    pub async fn run(
-        &self,
+    pub async fn start(
+        self,
         caller: &Caller,
         request: RunRequest,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
-        self.run_as(caller, self.new_run_id(), request, wait_ms).await
+        self.start_as(caller, self.new_id(), request, wait_ms).await
     }
 
     /// The same, with an id that the door made beforehand.
-    pub(crate) async fn run_as(
-        &self,
+    pub(crate) async fn start_as(
+        self,
         caller: &Caller,
         run: RunId,
         mut request: RunRequest,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
         let once = request.once.take();
-        let claim = match self.turn(caller, once.as_ref()).await? {
-            Some(Turn::Repeat(row)) => return self.repeated_run(caller, &row, wait_ms).await,
+        let claim = match self.shared.turn(caller, once.as_ref()).await? {
+            Some(Turn::Repeat(row)) => return self.repeated(caller, &row, wait_ms).await,
             Some(Turn::First(claim)) => Some(claim),
             None => None,
         };
         match self.start_run(caller, run, (request, claim), wait_ms).await {
             Err(refusal) => {
-                let row = self.winner(caller, once.as_ref(), refusal).await?;
-                self.repeated_run(caller, &row, wait_ms).await
+                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
+                self.repeated(caller, &row, wait_ms).await
             }
             report => report,
         }
     }
 
     async fn start_run(
-        &self,
+        self,
         caller: &Caller,
         run: RunId,
         (request, claim): (RunRequest, Option<Claim>),
@@ -92,7 +90,7 @@ impl Engine {
             })?;
         }
         if let RunSession::Thread(thread) = &request.session {
-            self.give_up_login(caller, thread).await?;
+            self.shared.threads().give_up_login(caller, thread).await?;
         }
         let (key, presence, session) = self.place(caller, request.session).await?;
         let start = StartRun {
@@ -113,7 +111,7 @@ impl Engine {
 
     /// Where a run happens.
     async fn place(
-        &self,
+        self,
         caller: &Caller,
         session: RunSession,
     ) -> Result<(SessionKey, Presence, SessionId), Refusal> {
@@ -134,7 +132,7 @@ impl Engine {
             // A `ses_` id names a session that is there; any other name may be new.
             RunSession::Named(name) => match name.parse::<SessionId>() {
                 Ok(existing) => {
-                    let row = self.session(caller, &SessionRef::Id(existing)).await?;
+                    let row = self.shared.sessions().get(caller, &SessionRef::Id(existing)).await?;
                     Ok((row.key, Presence::MustExist, row.id))
                 }
                 Err(_) => {
@@ -143,7 +141,7 @@ impl Engine {
                 }
             },
             RunSession::Existing(reference) => {
-                let row = self.session(caller, &reference).await?;
+                let row = self.shared.sessions().get(caller, &reference).await?;
                 Ok((row.key, Presence::MustExist, row.id))
             }
         }
@@ -152,7 +150,7 @@ impl Engine {
     /// Sends a command that moves a run and waits for the run; a run that takes longer goes on, and
     /// the caller gets it as it is, once that is durable.
     pub(crate) async fn wait_for(
-        &self,
+        self,
         key: &SessionKey,
         run: RunId,
         wait_ms: u64,
@@ -165,21 +163,56 @@ impl Engine {
         }
     }
 
-    async fn report_now(&self, key: &SessionKey, run: RunId) -> Result<RunReport, Refusal> {
+    /// A run as its driver has it now.
+    pub(crate) async fn report_now(
+        self,
+        key: &SessionKey,
+        run: RunId,
+    ) -> Result<RunReport, Refusal> {
         self.shared.ask(key, |answer| Command::Report { run, answer }).await
     }
 
+    /// Stops a run at its next step.
+    pub async fn pause(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let by = caller.subject.clone();
+        self.change(caller, run, |answer| Command::Pause { run, by, answer }).await
+    }
+
+    /// Lets a paused run go on.
+    pub async fn continue_run(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let by = caller.subject.clone();
+        self.change(caller, run, |answer| Command::Continue { run, by, answer }).await
+    }
+
+    /// Ends a run: no new effect starts, open asks are withdrawn, calls get a moment to finish.
+    pub async fn cancel(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let by = caller.subject.clone();
+        self.change(caller, run, |answer| Command::Cancel { run, by, answer }).await
+    }
+
+    async fn change(
+        self,
+        caller: &Caller,
+        run: RunId,
+        command: impl FnOnce(Answer<RunReport>) -> Command,
+    ) -> Result<RunReport, Refusal> {
+        let found = self.stored(caller, run).await?;
+        self.wait_for(&found.key, run, self.shared.limits.run_wait_ms, command).await
+    }
+}
+
+impl Asks<'_> {
     /// Answers one ask and waits until its run ends or pauses again, at most so long. A repeat
     /// under the same key gets what came of the first.
     pub async fn reply(
-        &self,
+        self,
         caller: &Caller,
         ask: AskId,
         reply: Reply,
         once: Option<Once>,
         wait_ms: u64,
     ) -> Result<ReplyReport, Refusal> {
-        let claim = match self.turn(caller, once.as_ref()).await? {
+        let claim = match self.shared.turn(caller, once.as_ref()).await? {
             Some(Turn::Repeat(row)) => {
                 return self.repeated_reply(caller, ask, &row, wait_ms).await;
             }
@@ -189,7 +222,7 @@ impl Engine {
         let by = Replier { by: caller.subject.clone(), claim };
         match self.send_reply(caller, ask, reply, by, wait_ms).await {
             Err(refusal) => {
-                let row = self.winner(caller, once.as_ref(), refusal).await?;
+                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
                 self.repeated_reply(caller, ask, &row, wait_ms).await
             }
             report => report,
@@ -197,28 +230,28 @@ impl Engine {
     }
 
     async fn send_reply(
-        &self,
+        self,
         caller: &Caller,
         ask: AskId,
         reply: Reply,
         by: Replier,
         wait_ms: u64,
     ) -> Result<ReplyReport, Refusal> {
-        let found = self.ask(caller, ask).await?;
+        let found = self.get(caller, ask).await?;
         let answered =
             self.shared.ask(&found.key, |answer| Command::Reply { ask, reply, by, answer });
         match timeout(self.shared.clock.as_ref(), wait_ms, answered).await {
             Some(report) => report,
             None => {
-                let run = self.report_now(&found.key, found.row.ask.run).await?;
-                Ok(ReplyReport { ask: self.ask(caller, ask).await?, run, replayed: false })
+                let run = self.shared.runs().report_now(&found.key, found.row.ask.run).await?;
+                Ok(ReplyReport { ask: self.get(caller, ask).await?, run, replayed: false })
             }
         }
     }
 
     /// Answers the ask that a session has open, and waits like `reply`.
     pub async fn resume(
-        &self,
+        self,
         caller: &Caller,
         session: &SessionRef,
         mut resume: Resume,
@@ -232,7 +265,7 @@ impl Engine {
     /// Answers several asks of one run of a session, in one commit or not at all, and waits like
     /// `reply`.
     pub async fn reply_all(
-        &self,
+        self,
         caller: &Caller,
         session: &SessionRef,
         replies: Vec<(AskId, Reply)>,
@@ -246,15 +279,15 @@ impl Engine {
     /// Sends a command that answers asks of a session; a repeat under the same key gets what came
     /// of the first.
     async fn resumed(
-        &self,
+        self,
         caller: &Caller,
         session: &SessionRef,
         (once, wait_ms): (Option<Once>, u64),
         command: impl FnOnce(Replier, Answer<RunReport>) -> Command,
     ) -> Result<RunReport, Refusal> {
-        let row = self.session(caller, session).await?;
+        let row = self.shared.sessions().get(caller, session).await?;
         let key = &row.key;
-        let claim = match self.turn(caller, once.as_ref()).await? {
+        let claim = match self.shared.turn(caller, once.as_ref()).await? {
             Some(Turn::Repeat(row)) => {
                 return self.repeated_resume(caller, key, &row, wait_ms).await;
             }
@@ -264,131 +297,16 @@ impl Engine {
         let by = Replier { by: caller.subject.clone(), claim };
         let command = |answer| command(by, answer);
         let resumed = match row.run {
-            Some(run) => self.wait_for(key, run, wait_ms, command).await,
+            Some(run) => self.shared.runs().wait_for(key, run, wait_ms, command).await,
             None => self.shared.ask(key, command).await,
         };
         match resumed {
             Err(refusal) => {
-                let row = self.winner(caller, once.as_ref(), refusal).await?;
+                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
                 self.repeated_resume(caller, key, &row, wait_ms).await
             }
             report => report,
         }
-    }
-
-    /// Stops a run at its next step.
-    pub async fn pause(&self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
-        let by = caller.subject.clone();
-        self.change(caller, run, |answer| Command::Pause { run, by, answer }).await
-    }
-
-    /// Lets a paused run go on.
-    pub async fn continue_run(&self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
-        let by = caller.subject.clone();
-        self.change(caller, run, |answer| Command::Continue { run, by, answer }).await
-    }
-
-    /// Ends a run: no new effect starts, open asks are withdrawn, calls get a moment to finish.
-    pub async fn cancel(&self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
-        let by = caller.subject.clone();
-        self.change(caller, run, |answer| Command::Cancel { run, by, answer }).await
-    }
-
-    async fn change(
-        &self,
-        caller: &Caller,
-        run: RunId,
-        command: impl FnOnce(Answer<RunReport>) -> Command,
-    ) -> Result<RunReport, Refusal> {
-        let found = self.stored_run(caller, run).await?;
-        self.wait_for(&found.key, run, self.shared.limits.run_wait_ms, command).await
-    }
-
-    /// Stores a plan and adds it to the catalog, if `expected` is the newest version now (0: there
-    /// is none) or nothing is expected.
-    pub async fn register_plan(
-        &self,
-        caller: &Caller,
-        source: Value,
-        expected: Option<u64>,
-    ) -> Result<RegisteredPlan, Refusal> {
-        let realm = &caller.realm;
-        let read = self.shared.gate.read_plan_to_keep(caller, &source);
-        let (plan, _) = read.map_err(|found| invalid_plan(&found))?;
-        // It may have the name of a tool that its author does not see, and others do.
-        if let Some(mistake) = self.shared.catalog.misnamed(&plan.id, Author::Operator) {
-            return Err(invalid_plan(&[mistake]));
-        }
-        let definition = Definition {
-            kind: PLAN.to_owned(),
-            name: plan.id.to_string(),
-            version: 0,
-            body: (*plan.source).clone(),
-            updated_at: self.shared.clock.now(),
-        };
-        let stored = self.shared.definitions.put(realm, definition, expected).await;
-        let version = stored.map_err(|error| not_stored(&plan.id, error))?.version;
-        let id = plan.id.clone();
-        self.shared.catalog.insert(realm, std::iter::once(plan));
-        Ok(RegisteredPlan { id, version })
-    }
-
-    /// The newest version of a stored plan; none for a plan of the project's files.
-    pub async fn plan_version(&self, caller: &Caller, id: &PlanId) -> Result<Option<u64>, Refusal> {
-        let stored = self.shared.definitions.get(&caller.realm, PLAN, id.as_str()).await?;
-        Ok(stored.map(|definition| definition.version))
-    }
-
-    /// Adds the realm's stored plans to the catalog. One that no longer fits is left out and
-    /// logged: a tool may have gone since it was stored, and the others must still serve.
-    pub async fn load_stored_plans(&self, realm: &RealmId) -> Result<(), Refusal> {
-        let stored = self.shared.definitions.list(realm, PLAN).await?;
-        let coming: Vec<PlanId> =
-            stored.iter().map(|definition| PlanId::from(definition.name.as_str())).collect();
-        for definition in stored {
-            let catalog = &self.shared.catalog;
-            let read = catalog.read(realm, &definition.body, &coming, Author::Operator);
-            let read = read.and_then(|(plan, _)| {
-                let misnamed = catalog.misnamed(&plan.id, Author::Operator);
-                misnamed.map_or(Ok(plan), |mistake| Err(vec![mistake]))
-            });
-            match read {
-                Ok(plan) => catalog.insert(realm, std::iter::once(plan)),
-                Err(found) => {
-                    let refusal = invalid_plan(&found);
-                    tracing::warn!(%realm, plan = definition.name, "{}", refusal.message);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes nothing new, lets what is under way finish for a moment, and closes the store.
-    pub async fn stop(&self) {
-        self.shared.outboxes.stop();
-        self.shared.stopping.store(true, Ordering::Release);
-        let clock = self.shared.clock.clone();
-        let deadline = clock.now().plus_ms(self.shared.limits.stop_wait_ms);
-        let busy = || !lock(&self.shared.driven).is_empty() || self.shared.outboxes.are_sending();
-        while busy() && clock.now() < deadline {
-            clock.sleep_until(clock.now().plus_ms(STOP_LOOK_MS)).await;
-        }
-        if let Err(error) = self.shared.store.close().await {
-            tracing::warn!(%error, "the store did not close in good order");
-        }
-    }
-}
-
-const PLAN: &str = "plan";
-
-fn not_stored(id: &PlanId, error: StoreError) -> Refusal {
-    match error {
-        StoreError::Conflict(_) => {
-            let message = format!("plan `{id}` was stored in another version meanwhile");
-            Refusal::new(RefusalCode::VersionConflict, message)
-                .hint("read it again and send its `ETag`")
-        }
-        other => other.into(),
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 /// The watchers of all sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Feed {
+pub(crate) struct Watchers {
     watched: Mutex<HashMap<SessionKey, watch::Sender<u64>>>,
     /// How many are in the map, so that a commit nobody watches costs one load.
     size: AtomicUsize,
@@ -32,7 +32,7 @@ impl Watch {
     }
 }
 
-impl Feed {
+impl Watchers {
     pub(crate) fn watch(&self, key: &SessionKey) -> Watch {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.retain(|_, sender| sender.receiver_count() > 0);

@@ -2,8 +2,9 @@
 //! JSON text. However long a journal is, only a few slices of it are held.
 
 use crate::command::{Command, Slice};
+use crate::handles::Sessions;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::shared::{Engine, Shared};
+use crate::shared::Shared;
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use kernel::call::Caller;
 use kernel::contracts::{HistoryFilter, Page, Paged, SessionRef, StoreError};
@@ -23,16 +24,16 @@ const SLICES_MAX: usize = 2;
 /// The text of an export, piece by piece. One that ends with a refusal is not whole.
 pub type Exported = BoxStream<'static, Result<String, Refusal>>;
 
-impl Engine {
+impl Sessions<'_> {
     /// Makes a new session that begins as a copy of another, up to one of its events (default: the
     /// last). It goes on by itself from there if it has something to do.
     pub async fn fork(
-        &self,
+        self,
         caller: &Caller,
         session: &SessionRef,
         at: Option<u64>,
     ) -> Result<SessionRow, Refusal> {
-        let row = self.session(caller, session).await?;
+        let row = self.get(caller, session).await?;
         let at = at.unwrap_or(row.seq);
         if at == 0 || at > row.seq {
             let message = format!("session `{}` has events up to {}", row.key.id, row.seq);
@@ -42,7 +43,7 @@ impl Engine {
         let id = SessionId(self.shared.id_bits());
         let key = SessionKey { id: id.to_string().into(), ..row.key.clone() };
         let (fork, reading) = loop {
-            let mut reading = Reading::new(&self.shared, &row.key, at);
+            let mut reading = Reading::new(self.shared, &row.key, at);
             match self.weighed(&mut reading, Following::new(id, key.clone())).await {
                 Ok(fork) => break (fork, reading),
                 // Retention took the beginning while it was read: from the new one on.
@@ -58,7 +59,7 @@ impl Engine {
 
     /// A fork that is ready to be copied: its source was read twice.
     async fn weighed(
-        &self,
+        self,
         reading: &mut Reading,
         mut following: Following,
     ) -> Result<Fork, Unread> {
@@ -77,9 +78,9 @@ impl Engine {
     }
 
     /// The whole session as JSON: its journal, its history newest first, and its row.
-    pub async fn export(&self, caller: &Caller, session: &SessionRef) -> Result<Exported, Refusal> {
-        let row = self.session(caller, session).await?;
-        let mut reading = Reading::new(&self.shared, &row.key, row.seq);
+    pub async fn export(self, caller: &Caller, session: &SessionRef) -> Result<Exported, Refusal> {
+        let row = self.get(caller, session).await?;
+        let mut reading = Reading::new(self.shared, &row.key, row.seq);
         // Whatever refuses it does so now, before anything is sent.
         let first = reading.texts().await.map_err(Unread::refusal)?;
         let export = Export { row, reading, first, at: At::Start };

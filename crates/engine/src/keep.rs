@@ -1,8 +1,9 @@
 //! What retention removes: old sessions, old runs, blobs that nothing names.
 
 use crate::counts::add;
+use crate::handles::Admin;
 use crate::refusal::Refusal;
-use crate::shared::{Engine, lock};
+use crate::shared::lock;
 use kernel::call::Caller;
 use kernel::contracts::Realms;
 use kernel::ids::{Millis, RealmId, SessionKey};
@@ -18,12 +19,12 @@ pub struct Pruned {
     pub rows: u64,
 }
 
-impl Engine {
+impl Admin<'_> {
     /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
     /// nobody touched for so long; with them the keys of requests that are as old. Of sessions that
     /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has
     /// named for `blob_grace_ms` go, whosever they are.
-    pub async fn prune(&self, caller: &Caller, older_than_ms: u64) -> Result<Pruned, Refusal> {
+    pub async fn prune(self, caller: &Caller, older_than_ms: u64) -> Result<Pruned, Refusal> {
         let realm = Realms::One(&caller.realm);
         let pruned = self.prune_before(realm, self.ago(older_than_ms)).await?;
         self.sweep().await;
@@ -31,7 +32,7 @@ impl Engine {
     }
 
     /// The same for every realm, by its own `session_ttl_ms` or by that of the limits.
-    pub async fn prune_expired(&self) {
+    pub async fn prune_expired(self) {
         let ttls = &self.shared.session_ttls;
         for (realm, ttl_ms) in ttls {
             self.prune_older(Realms::One(realm), *ttl_ms).await;
@@ -43,7 +44,7 @@ impl Engine {
 
     /// Removes blobs that nothing has named for `blob_grace_ms`, in slices. What cannot be removed
     /// now will be another time.
-    async fn sweep(&self) {
+    async fn sweep(self) {
         self.sweep_closures().await;
         let before = self.ago(self.shared.limits.blob_grace_ms);
         let limit = self.shared.limits.prune_batch_max.max(1);
@@ -69,7 +70,7 @@ impl Engine {
     }
 
     /// Removes closures whose last run was removed, in slices.
-    async fn sweep_closures(&self) {
+    async fn sweep_closures(self) {
         let limit = self.shared.limits.prune_batch_max;
         loop {
             match self.shared.store.sweep_closures(limit).await {
@@ -83,7 +84,7 @@ impl Engine {
         }
     }
 
-    async fn prune_older(&self, realms: Realms<'_>, ttl_ms: u64) {
+    async fn prune_older(self, realms: Realms<'_>, ttl_ms: u64) {
         if ttl_ms == 0 {
             return;
         }
@@ -96,14 +97,14 @@ impl Engine {
         }
     }
 
-    fn ago(&self, age_ms: u64) -> Millis {
+    fn ago(self, age_ms: u64) -> Millis {
         let age_ms = i64::try_from(age_ms).unwrap_or(i64::MAX);
         Millis(self.shared.clock.now().0.saturating_sub(age_ms))
     }
 
     /// In slices, so that a large removal never holds up a run.
-    async fn prune_before(&self, realms: Realms<'_>, before: Millis) -> Result<Pruned, Refusal> {
-        let shared = &self.shared;
+    async fn prune_before(self, realms: Realms<'_>, before: Millis) -> Result<Pruned, Refusal> {
+        let shared = self.shared;
         let mut pruned = Pruned::default();
         let mut after = 0;
         loop {

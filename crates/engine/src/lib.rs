@@ -1,5 +1,5 @@
 //! The engine: the loop that drives sessions. `next` decides, the gate admits and starts, the
-//! store remembers; doors call the few functions of `Engine` and nothing else.
+//! store remembers; doors call the handles of `Engine`, one per resource, and nothing else.
 
 pub mod clock;
 mod panics;
@@ -29,9 +29,12 @@ mod rest;
 mod locks;
 mod suspects;
 mod shared;
+mod handles;
 mod said;
 mod drive;
 mod doors;
+mod tools;
+mod plans;
 mod agents;
 mod say;
 mod lists;
@@ -54,6 +57,7 @@ pub use counts::Counts;
 pub use deltas::{Deltas, Heard, TurnPlace};
 pub use feed::Watch;
 pub use gate::AllowAll;
+pub use handles::{Admin, Asks, Cases, Catalog, Feed, Runs, Sessions, Threads, Tools};
 pub use journal::Exported;
 pub use keep::Pruned;
 pub use models::{Model, Models, Price};

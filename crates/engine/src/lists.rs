@@ -1,29 +1,24 @@
-//! What doors may read: committed state only.
+//! What doors may read: committed state, and what wakes them when it changes.
 
+use crate::deltas::Deltas;
+use crate::feed::Watch;
+use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::request::{Inspection, RunReport};
 use crate::rest::Rested;
-use crate::shared::Engine;
 use kernel::ask::{Ask, Reply};
 use kernel::call::Caller;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
-    SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun,
+    SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreFigures,
 };
 use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
 use kernel::projection::{HistoryItem, SessionRow};
 use kernel::reply::BadReply;
-use kernel::schema::Misfit;
-use serde_json::Value;
-use std::sync::Arc;
 
-impl Engine {
+impl Sessions<'_> {
     /// One session's row.
-    pub async fn session(
-        &self,
-        caller: &Caller,
-        session: &SessionRef,
-    ) -> Result<SessionRow, Refusal> {
+    pub async fn get(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow, Refusal> {
         let found = self.shared.store.session(&caller.realm, session).await?;
         found.ok_or_else(|| match session {
             SessionRef::Id(id) => Refusal::not_found("session", id),
@@ -32,8 +27,8 @@ impl Engine {
     }
 
     /// Sessions, newest first.
-    pub async fn sessions(
-        &self,
+    pub async fn list(
+        self,
         caller: &Caller,
         filter: &SessionFilter,
         page: &Page,
@@ -43,11 +38,11 @@ impl Engine {
 
     /// A session with its context.
     pub async fn inspect(
-        &self,
+        self,
         caller: &Caller,
         session: &SessionRef,
     ) -> Result<Inspection, Refusal> {
-        let row = self.session(caller, session).await?;
+        let row = self.get(caller, session).await?;
         let read = self.shared.read_session(&row.key).await?;
         let Some(Rested { session: state, .. }) = read else {
             return Err(Refusal::not_found("session", &row.key.id));
@@ -58,110 +53,39 @@ impl Engine {
         Ok(Inspection { row: kernel::projection::session_row(&state, state.updated_at), context })
     }
 
-    /// One run with its session's key.
-    pub(crate) async fn stored_run(
-        &self,
-        caller: &Caller,
-        run: RunId,
-    ) -> Result<SessionRun, Refusal> {
-        let found = self.shared.store.run(&caller.realm, run).await?;
-        found.ok_or_else(|| Refusal::no_run(run))
-    }
-
-    /// One run with its session and its open asks.
-    pub async fn run_report(&self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
-        let found = self.stored_run(caller, run).await?;
-        let session = self.session(caller, &SessionRef::Id(found.session)).await?;
-        let filter =
-            AskFilter { run: Some(run), status: Some("open".to_owned()), ..AskFilter::default() };
-        let page = Page { cursor: None, limit: self.shared.limits.page_items_max };
-        let asks = self.asks(caller, &filter, &page).await?;
-        Ok(RunReport {
-            run: found.row,
-            session,
-            asks: asks.items,
-            replayed: false,
-            elsewhere: false,
-        })
-    }
-
-    /// One ask.
-    pub async fn ask(&self, caller: &Caller, ask: AskId) -> Result<SessionAsk, Refusal> {
-        let found = self.shared.store.ask(&caller.realm, ask).await?;
-        found.ok_or_else(|| {
-            Refusal::not_found("ask", ask).hint("`waypost inbox ls` lists the open asks")
-        })
-    }
-
-    /// Asks, oldest first.
-    pub async fn asks(
-        &self,
-        caller: &Caller,
-        filter: &AskFilter,
-        page: &Page,
-    ) -> Result<Paged<SessionAsk>, Refusal> {
-        Ok(self.shared.store.asks(&caller.realm, filter, page).await?)
-    }
-
-    /// How many asks of the caller's realm are open, by kind.
-    pub async fn open_asks(&self, caller: &Caller) -> Result<Vec<OpenAsks>, Refusal> {
-        Ok(self.shared.store.open_asks(&caller.realm).await?)
-    }
-
     /// How many sessions of the caller's realm are not over, by status.
-    pub async fn open_sessions(&self, caller: &Caller) -> Result<Vec<OpenSessions>, Refusal> {
+    pub async fn open(self, caller: &Caller) -> Result<Vec<OpenSessions>, Refusal> {
         Ok(self.shared.store.open_sessions(&caller.realm).await?)
     }
 
     /// A session's history, newest first.
     pub async fn history(
-        &self,
+        self,
         caller: &Caller,
         session: &SessionRef,
         page: &Page,
     ) -> Result<Paged<HistoryItem>, Refusal> {
-        let row = self.session(caller, session).await?;
+        let row = self.get(caller, session).await?;
         Ok(self.shared.store.history(&row.key, HistoryFilter::default(), page).await?)
     }
 
     /// A session's events after a sequence, as JSON.
     pub async fn events(
-        &self,
+        self,
         caller: &Caller,
         session: &SessionRef,
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, String)>, Refusal> {
-        let row = self.session(caller, session).await?;
+        let row = self.get(caller, session).await?;
         Ok(self.shared.store.events(&row.key, after, limit).await?)
-    }
-
-    /// The feed of the caller's realm after a cursor: one row for the events of one append.
-    pub async fn feed(
-        &self,
-        caller: &Caller,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<FeedRow>, Refusal> {
-        Ok(self.shared.store.feed(&caller.realm, after, limit).await?)
-    }
-
-    /// How far the feed is kept: rows up to the first cursor may be gone by retention, and the
-    /// second is the newest.
-    pub async fn feed_bounds(&self, caller: &Caller) -> Result<(u64, u64), Refusal> {
-        let (store, realm) = (&self.shared.store, &caller.realm);
-        Ok((store.consumer(realm, RETENTION).await?, store.feed_end().await?))
     }
 
     /// Removes a session that does not move, with all that belongs to it, once all sinks have
     /// passed its events. That is waited for a moment; then it is refused, and nothing is removed.
     /// Where a sink that has not passed them is not configured any more, it is refused at once.
-    pub async fn remove_session(
-        &self,
-        caller: &Caller,
-        session: &SessionRef,
-    ) -> Result<(), Refusal> {
-        let (shared, clock) = (&self.shared, &self.shared.clock);
+    pub async fn remove(self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
+        let (shared, clock) = (self.shared, &self.shared.clock);
         let mut looks = shared.limits.unsent_wait_ms / UNSENT_LOOK_MS;
         loop {
             let key = self.removable(caller, session).await?;
@@ -185,7 +109,7 @@ impl Engine {
     }
 
     /// The same at once, with events that were not sent.
-    pub async fn drop_session(&self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
+    pub async fn remove_unsent(self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
         let key = self.removable(caller, session).await?;
         self.shared.store.remove(&key).await?;
         drop(self.shared.rest.take(&key));
@@ -193,12 +117,8 @@ impl Engine {
     }
 
     /// The key of a session that does not move.
-    async fn removable(
-        &self,
-        caller: &Caller,
-        session: &SessionRef,
-    ) -> Result<SessionKey, Refusal> {
-        let row = self.session(caller, session).await?;
+    async fn removable(self, caller: &Caller, session: &SessionRef) -> Result<SessionKey, Refusal> {
+        let row = self.get(caller, session).await?;
         if row.run.is_some() && !row.status.is_over() {
             let message = format!("session `{}` has an active run", row.key.id);
             return Err(
@@ -210,37 +130,120 @@ impl Engine {
 
     /// How long a session of the caller's realm stays after its last change once it is over; none
     /// where sessions stay for ever.
-    pub fn session_ttl_ms(&self, caller: &Caller) -> Option<u64> {
+    pub fn ttl_ms(self, caller: &Caller) -> Option<u64> {
         let own = self.shared.session_ttls.get(&caller.realm).copied();
         let ttl_ms = own.unwrap_or(self.shared.limits.session_ttl_ms);
         (ttl_ms > 0).then_some(ttl_ms)
     }
 
-    /// Whether a value fits a schema.
-    pub fn check_value(&self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>> {
-        self.shared.schemas.check(schema, value)
-    }
-
-    /// Whether a reply fits an ask, as far as one can tell without giving it: edited arguments are
-    /// the gate's to check.
-    pub fn check_reply(&self, ask: &Ask, reply: &Reply) -> Result<(), BadReply> {
-        kernel::reply::check(ask, reply, self.shared.schemas.as_ref())
-    }
-
     /// A blob of the caller's realm, to be read piece by piece.
-    pub async fn open_blob(
-        &self,
-        caller: &Caller,
-        hash: &ContentHash,
-    ) -> Result<OpenBlob, Refusal> {
+    pub async fn open_blob(self, caller: &Caller, hash: &ContentHash) -> Result<OpenBlob, Refusal> {
         let found = self.shared.blobs.open(&caller.realm, hash).await?;
         found.ok_or_else(|| Refusal::not_found("blob", hash))
     }
 
     /// A blob of the caller's realm.
-    pub async fn blob(&self, caller: &Caller, hash: &ContentHash) -> Result<Vec<u8>, Refusal> {
+    pub async fn blob(self, caller: &Caller, hash: &ContentHash) -> Result<Vec<u8>, Refusal> {
         let found = self.shared.blobs.get(&caller.realm, hash).await?;
         found.ok_or_else(|| Refusal::not_found("blob", hash))
+    }
+}
+
+impl Runs<'_> {
+    /// One run with its session's key.
+    pub(crate) async fn stored(self, caller: &Caller, run: RunId) -> Result<SessionRun, Refusal> {
+        let found = self.shared.store.run(&caller.realm, run).await?;
+        found.ok_or_else(|| Refusal::no_run(run))
+    }
+
+    /// One run with its session and its open asks.
+    pub async fn report(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let found = self.stored(caller, run).await?;
+        let session = self.shared.sessions().get(caller, &SessionRef::Id(found.session)).await?;
+        let filter =
+            AskFilter { run: Some(run), status: Some("open".to_owned()), ..AskFilter::default() };
+        let page = Page { cursor: None, limit: self.shared.limits.page_items_max };
+        let asks = self.shared.asks().list(caller, &filter, &page).await?;
+        Ok(RunReport {
+            run: found.row,
+            session,
+            asks: asks.items,
+            replayed: false,
+            elsewhere: false,
+        })
+    }
+}
+
+impl Asks<'_> {
+    /// One ask.
+    pub async fn get(self, caller: &Caller, ask: AskId) -> Result<SessionAsk, Refusal> {
+        let found = self.shared.store.ask(&caller.realm, ask).await?;
+        found.ok_or_else(|| {
+            Refusal::not_found("ask", ask).hint("`waypost inbox ls` lists the open asks")
+        })
+    }
+
+    /// Asks, oldest first.
+    pub async fn list(
+        self,
+        caller: &Caller,
+        filter: &AskFilter,
+        page: &Page,
+    ) -> Result<Paged<SessionAsk>, Refusal> {
+        Ok(self.shared.store.asks(&caller.realm, filter, page).await?)
+    }
+
+    /// How many asks of the caller's realm are open, by kind.
+    pub async fn open(self, caller: &Caller) -> Result<Vec<OpenAsks>, Refusal> {
+        Ok(self.shared.store.open_asks(&caller.realm).await?)
+    }
+
+    /// Whether a reply fits an ask, as far as one can tell without giving it: edited arguments are
+    /// the gate's to check.
+    pub fn check(self, ask: &Ask, reply: &Reply) -> Result<(), BadReply> {
+        kernel::reply::check(ask, reply, self.shared.schemas.as_ref())
+    }
+}
+
+impl Feed<'_> {
+    /// The feed of the caller's realm after a cursor: one row for the events of one append.
+    pub async fn rows(
+        self,
+        caller: &Caller,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<FeedRow>, Refusal> {
+        Ok(self.shared.store.feed(&caller.realm, after, limit).await?)
+    }
+
+    /// How far the feed is kept: rows up to the first cursor may be gone by retention, and the
+    /// second is the newest.
+    pub async fn bounds(self, caller: &Caller) -> Result<(u64, u64), Refusal> {
+        let (store, realm) = (&self.shared.store, &caller.realm);
+        Ok((store.consumer(realm, RETENTION).await?, store.feed_end().await?))
+    }
+
+    /// Wakes after commits of this session.
+    pub fn watch(self, key: &SessionKey) -> Watch {
+        self.shared.watchers.watch(key)
+    }
+
+    /// Wakes after commits of any session.
+    pub fn watch_all(self) -> Watch {
+        self.shared.watchers.watch_all()
+    }
+
+    /// Hears the turns of this session's agents while they are made. Nothing of that is kept, and
+    /// whoever is too slow loses some; what a turn came to is in the journal.
+    pub fn deltas(self, key: &SessionKey) -> Deltas {
+        self.shared.listeners.listen(key)
+    }
+}
+
+impl Admin<'_> {
+    /// What the store says of its own work; none where it says nothing.
+    pub fn store_figures(self) -> Option<StoreFigures> {
+        self.shared.store.figures()
     }
 }
 

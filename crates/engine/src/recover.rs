@@ -1,7 +1,8 @@
 //! Recovery, at start and continuously: sessions that should move and that nobody drives.
 
 use crate::command::Command;
-use crate::shared::{Engine, lock};
+use crate::handles::Admin;
+use crate::shared::lock;
 use kernel::ids::Millis;
 use std::sync::atomic::Ordering;
 
@@ -10,16 +11,15 @@ const PRUNE_INTERVAL_MS: u64 = 60_000;
 /// How soon recovery looks again when there was more to wake than it takes at once.
 const LOOK_AGAIN_MS: u64 = 20;
 
-impl Engine {
+impl Admin<'_> {
     /// Starts looking for sessions that should move, until the engine stops.
-    pub fn keep_recovering(&self) {
-        let engine = self.clone();
+    pub fn keep_recovering(self) {
+        let shared = self.shared.clone();
         let task = async move {
-            let shared = &engine.shared;
             while !shared.stopping.load(Ordering::Acquire) {
-                let (found, woken) = engine.recover_batch().await;
+                let (found, woken) = shared.admin().recover_batch().await;
                 let more = found >= shared.limits.recover_batch_max && woken > 0;
-                let then = engine.next_look(more).await;
+                let then = shared.admin().next_look(more).await;
                 shared.clock.sleep_until(then).await;
             }
         };
@@ -29,12 +29,11 @@ impl Engine {
 
     /// Removes what is old, in a task of its own: a large removal must not stop the clock of
     /// timers, asks and recovery.
-    fn keep_pruning(&self) {
-        let engine = self.clone();
+    fn keep_pruning(self) {
+        let shared = self.shared.clone();
         let task = async move {
-            let shared = &engine.shared;
             while !shared.stopping.load(Ordering::Acquire) {
-                engine.prune_expired().await;
+                shared.admin().prune_expired().await;
                 let then = shared.clock.now().plus_ms(PRUNE_INTERVAL_MS);
                 shared.clock.sleep_until(then).await;
             }
@@ -43,7 +42,7 @@ impl Engine {
     }
 
     /// When to look next: at the nearest time that a session waits for, and often anyway.
-    async fn next_look(&self, more: bool) -> Millis {
+    async fn next_look(self, more: bool) -> Millis {
         let now = self.shared.clock.now();
         if more {
             return now.plus_ms(LOOK_AGAIN_MS);
@@ -54,13 +53,13 @@ impl Engine {
     }
 
     /// Wakes the sessions that should move now and that nobody drives; how many.
-    pub async fn recover_once(&self) -> usize {
+    pub async fn recover_once(self) -> usize {
         self.recover_batch().await.1
     }
 
     /// The same: how many should move, and how many of them were woken.
-    async fn recover_batch(&self) -> (usize, usize) {
-        let shared = &self.shared;
+    async fn recover_batch(self) -> (usize, usize) {
+        let shared = self.shared;
         let limit = shared.limits.recover_batch_max;
         let leases = match shared.store.claim(shared.clock.now(), limit).await {
             Ok(leases) => leases,

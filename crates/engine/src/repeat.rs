@@ -2,16 +2,17 @@
 //! nothing.
 
 use crate::command::Command;
+use crate::handles::{Asks, Runs};
 use crate::once::{Turn, mismatch, removed};
 use crate::refusal::{Refusal, RefusalCode, RefusalKind};
 use crate::request::{Once, ReplyReport, RunReport};
-use crate::shared::Engine;
+use crate::shared::Shared;
 use kernel::call::Caller;
 use kernel::ids::{AskId, RunId, SessionKey};
 use kernel::projection::OnceRow;
 use kernel::session::RunStatus;
 
-impl Engine {
+impl Shared {
     /// Takes the request's key, or finds what came of it; nothing for a request without one.
     pub(crate) async fn turn(
         &self,
@@ -19,14 +20,14 @@ impl Engine {
         once: Option<&Once>,
     ) -> Result<Option<Turn>, Refusal> {
         let Some(once) = once else { return Ok(None) };
-        let (length, max) = (once.key.chars().count(), self.shared.limits.client_id_chars_max);
+        let (length, max) = (once.key.chars().count(), self.limits.client_id_chars_max);
         if length == 0 || length > max {
             let message = format!("an Idempotency-Key has 1 to {max} characters, not {length}");
             return Err(
                 Refusal::new(RefusalCode::BadIdempotencyKey, message).hint("a UUID is a good key")
             );
         }
-        let (store, keys) = (self.shared.store.as_ref(), &self.shared.keys);
+        let (store, keys) = (self.store.as_ref(), &self.keys);
         keys.turn(store, &caller.realm, &caller.subject, once).await.map(Some)
     }
 
@@ -47,55 +48,29 @@ impl Engine {
             Some(Turn::First(_)) | None => Err(refusal),
         }
     }
+}
 
+impl Runs<'_> {
     /// The run that an earlier request with this key started, or whose ask it answered.
-    pub(crate) async fn repeated_run(
-        &self,
+    pub(crate) async fn repeated(
+        self,
         caller: &Caller,
         row: &OnceRow,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
         let run = row.run.ok_or_else(|| removed(row))?;
-        let report = self.settled_run(caller, run, wait_ms).await.map_err(|r| or_gone(r, row))?;
+        let report = self.settled(caller, run, wait_ms).await.map_err(|r| or_gone(r, row))?;
         Ok(RunReport { replayed: true, ..report })
     }
 
-    /// The same for a reply that named a session.
-    pub(crate) async fn repeated_resume(
-        &self,
-        caller: &Caller,
-        session: &SessionKey,
-        row: &OnceRow,
-        wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
-        let report = self.repeated_run(caller, row, wait_ms).await?;
-        if report.session.key == *session { Ok(report) } else { Err(mismatch(row)) }
-    }
-
-    /// The reply that an earlier request with this key gave.
-    pub(crate) async fn repeated_reply(
-        &self,
-        caller: &Caller,
-        ask: AskId,
-        row: &OnceRow,
-        wait_ms: u64,
-    ) -> Result<ReplyReport, Refusal> {
-        if row.ask != Some(ask) {
-            return Err(mismatch(row));
-        }
-        let run = self.repeated_run(caller, row, wait_ms).await?;
-        let ask = self.ask(caller, ask).await.map_err(|refusal| or_gone(refusal, row))?;
-        Ok(ReplyReport { ask, run, replayed: true })
-    }
-
     /// A run once it ended or paused; one that still moves after so long as it is then.
-    pub async fn settled_run(
-        &self,
+    pub async fn settled(
+        self,
         caller: &Caller,
         run: RunId,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
-        let report = self.run_report(caller, run).await?;
+        let report = self.report(caller, run).await?;
         if report.run.status != RunStatus::Running || wait_ms == 0 {
             return Ok(report);
         }
@@ -104,8 +79,38 @@ impl Engine {
         match waited.await {
             Ok(report) => Ok(report),
             // It ended, and another run after it, while we asked.
-            Err(_) => self.run_report(caller, run).await,
+            Err(_) => self.report(caller, run).await,
         }
+    }
+}
+
+impl Asks<'_> {
+    /// The run whose asks an earlier request with this key answered, if it is of this session.
+    pub(crate) async fn repeated_resume(
+        self,
+        caller: &Caller,
+        session: &SessionKey,
+        row: &OnceRow,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let report = self.shared.runs().repeated(caller, row, wait_ms).await?;
+        if report.session.key == *session { Ok(report) } else { Err(mismatch(row)) }
+    }
+
+    /// The reply that an earlier request with this key gave.
+    pub(crate) async fn repeated_reply(
+        self,
+        caller: &Caller,
+        ask: AskId,
+        row: &OnceRow,
+        wait_ms: u64,
+    ) -> Result<ReplyReport, Refusal> {
+        if row.ask != Some(ask) {
+            return Err(mismatch(row));
+        }
+        let run = self.shared.runs().repeated(caller, row, wait_ms).await?;
+        let ask = self.get(caller, ask).await.map_err(|refusal| or_gone(refusal, row))?;
+        Ok(ReplyReport { ask, run, replayed: true })
     }
 }
 

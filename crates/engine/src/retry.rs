@@ -1,27 +1,27 @@
 //! Trying again, without looking the ask up first.
 
+use crate::handles::Runs;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::request::RunReport;
-use crate::shared::Engine;
 use kernel::ask::{Ask, AskBody, FixAction, Reply};
 use kernel::call::Caller;
 use kernel::ids::RunId;
 
-impl Engine {
-    /// Answers the one open `Fix` of a run with `retry`, and waits like `reply`.
+impl Runs<'_> {
+    /// Answers the one open `Fix` of a run with `retry`, and waits like `Asks::reply`.
     pub async fn retry(
-        &self,
+        self,
         caller: &Caller,
         run: RunId,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
-        let report = self.run_report(caller, run).await?;
+        let report = self.report(caller, run).await?;
         let asks = report.asks.iter().map(|open| &open.row.ask);
         let fixes: Vec<&Ask> = asks.filter(|ask| matches!(ask.body, AskBody::Fix { .. })).collect();
         match fixes.as_slice() {
             [one] => {
                 let reply = Reply::Fix { action: FixAction::Retry, arguments: None, output: None };
-                Ok(self.reply(caller, one.id, reply, None, wait_ms).await?.run)
+                Ok(self.shared.asks().reply(caller, one.id, reply, None, wait_ms).await?.run)
             }
             [] => {
                 let status = report.run.status;

@@ -3,23 +3,22 @@
 
 use crate::agents::no_agent;
 use crate::command::Command;
-use crate::pages::Hearer;
+use crate::handles::Threads;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::request::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying};
 use crate::roster::talk_id;
-use crate::shared::Engine;
 use kernel::call::Caller;
 use kernel::contracts::SessionRef;
 use kernel::ids::{AgentName, SessionKey, Space};
 use kernel::session::RunStatus;
 use serde_json::json;
 
-impl Engine {
+impl Threads<'_> {
     /// Says something to an agent in a thread and waits until its run ends or pauses, at most so
     /// long. A thread has one run at a time: while another one is open this is a conflict that
     /// names its asks, unless it only waits for a login, which it then gives up.
     pub async fn say(
-        &self,
+        self,
         caller: &Caller,
         saying: Saying<'_>,
         wait_ms: u64,
@@ -33,43 +32,20 @@ impl Engine {
             once,
             about: RunAbout { trace, ..RunAbout::default() },
         };
-        self.run(caller, request, wait_ms).await
+        self.shared.runs().start(caller, request, wait_ms).await
     }
 
     /// The session that keeps a thread's conversation.
-    pub fn thread_key(caller: &Caller, thread: &str) -> SessionKey {
+    pub fn key(caller: &Caller, thread: &str) -> SessionKey {
         SessionKey { realm: caller.realm.clone(), space: Space::thread(), id: thread.into() }
     }
 
-    /// Lets this one hear once when a page is opened that a tool wants under this key, as far as
-    /// whoever brings the tool tells.
-    pub fn when_opened(&self, tool: &str, key: &str, hearer: Hearer) {
-        let registry = &self.shared.catalog.registry;
-        if let (Some(source), Some(listed)) = (registry.source(tool), registry.tool(tool)) {
-            self.shared.pages.hear(&source, listed.tool.page_name(key), hearer);
-        }
-    }
-
-    /// A page of this name was opened that a tool of this source wanted: threads that wait for it
-    /// look at once, and who was given it hears of it. Whoever cannot be told now looks in their
-    /// own time.
-    pub fn page_opened(&self, source: &str, page: &str) {
-        for hearer in self.shared.pages.hearers_of(source, page) {
-            hearer();
-        }
-        for (ask, key) in self.shared.pages.opened(source, page) {
-            if let Err(refusal) = self.shared.send(&key, Command::Look(ask)) {
-                tracing::debug!(%ask, code = refusal.code.name(), "a login is looked at later");
-            }
-        }
-    }
-
-    fn spoken_to(&self, caller: &Caller, agent: Option<&AgentName>) -> Result<AgentName, Refusal> {
+    fn spoken_to(self, caller: &Caller, agent: Option<&AgentName>) -> Result<AgentName, Refusal> {
         if let Some(name) = agent {
-            let known = self.agent(caller, name).ok_or_else(|| no_agent(name))?;
+            let known = self.shared.catalog().agent(caller, name).ok_or_else(|| no_agent(name))?;
             return Ok(known.agent.name.clone());
         }
-        let all = self.agents(caller);
+        let all = self.shared.catalog().agents(caller);
         match all.as_slice() {
             [one] => Ok(one.agent.name.clone()),
             [] => {
@@ -93,18 +69,18 @@ impl Engine {
     /// A run of this thread that only waits for a login gives way to what is said now: it ends,
     /// durably, before the next one begins. Its driver decides, so that a login that is done
     /// meanwhile is not given up.
-    pub(crate) async fn give_up_login(&self, caller: &Caller, thread: &str) -> Result<(), Refusal> {
+    pub(crate) async fn give_up_login(self, caller: &Caller, thread: &str) -> Result<(), Refusal> {
         let named = SessionRef::Key { key: thread.into(), space: Some(Space::thread()) };
         let row = self.shared.store.session(&caller.realm, &named).await?;
         let open = [RunStatus::Waiting, RunStatus::Running];
         let Some(run) = row.filter(|row| open.contains(&row.status)).and_then(|row| row.run) else {
             return Ok(());
         };
-        let (key, wait_ms) = (Self::thread_key(caller, thread), self.shared.limits.run_wait_ms);
+        let (key, wait_ms) = (Self::key(caller, thread), self.shared.limits.run_wait_ms);
         loop {
             let by = caller.subject.clone();
             let command = |answer| Command::GiveUpLogin { run, by, answer };
-            match self.wait_for(&key, run, wait_ms, command).await {
+            match self.shared.runs().wait_for(&key, run, wait_ms, command).await {
                 // It was being looked at, and is still not done.
                 Ok(report) if report.run.status == RunStatus::Waiting => {}
                 Ok(_) => return Ok(()),

@@ -1,11 +1,11 @@
 //! What all parts of the engine share, and how an engine is built.
 
 use crate::arrivals::Arrivals;
-use crate::catalog::{Catalog, Filed, PlanFile, ProjectFiles};
+use crate::catalog::Catalog;
 use crate::command::Command;
 use crate::counts::{Counters, Counts, Now};
-use crate::deltas::{Deltas, Listeners};
-use crate::feed::{Feed, Watch};
+use crate::deltas::Listeners;
+use crate::feed::Watchers;
 use crate::gate::Gate;
 use crate::line::Lines;
 pub(crate) use crate::locks::lock;
@@ -19,19 +19,17 @@ use crate::refusal::{Refusal, RefusalCode};
 use crate::registry::{Registry, ToolSource};
 use crate::rest::Rest;
 use crate::suspects::Suspects;
-use kernel::call::{Caller, ToolSpec, Wants};
 use kernel::contracts::{
-    Blobs, Clock, CrashMarks, Definitions, Entropy, Policy, Spawn, Store, StoreFigures, Zones,
+    Blobs, Clock, CrashMarks, Definitions, Entropy, Policy, Spawn, Store, Zones,
 };
-use kernel::ids::{ContentHash, PlanId, RealmId, RunId, SessionKey, time_ordered_bits};
+use kernel::ids::{ContentHash, RealmId, SessionKey, time_ordered_bits};
 use kernel::limits::Limits;
 use kernel::observe::Observer;
+use kernel::plan::Closure;
 use kernel::plan::mistake::Mistake;
-use kernel::plan::{Closure, Plan};
 use kernel::rules::ToolRules;
 use kernel::schema::Schemas;
 use kernel::sink::Deliveries;
-use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -98,7 +96,7 @@ pub(crate) struct Shared {
     pub(crate) session_ttls: BTreeMap<RealmId, u64>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) gate: Arc<Gate>,
-    pub(crate) feed: Arc<Feed>,
+    pub(crate) watchers: Arc<Watchers>,
     /// Who hears turns while they are made.
     pub(crate) listeners: Arc<Listeners>,
     /// Who sees what is done.
@@ -126,6 +124,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
 }
 
+/// How often a stop looks whether all is done.
+const STOP_LOOK_MS: u64 = 20;
 /// How many closures of stored runs are kept.
 pub(crate) const CLOSURES_MAX: usize = 1_024;
 
@@ -148,8 +148,8 @@ impl Engine {
             rates: Rates::new(limits.call_rates_max),
             arrivals,
         });
-        let feed = Arc::new(Feed::default());
-        let woken = feed.clone();
+        let watchers = Arc::new(Watchers::default());
+        let woken = watchers.clone();
         parts.store.on_commit(Arc::new(move |keys| woken.committed(keys)));
         Ok(Self {
             shared: Arc::new(Shared {
@@ -166,7 +166,7 @@ impl Engine {
                 session_ttls: parts.session_ttls,
                 catalog,
                 gate,
-                feed,
+                watchers,
                 listeners: Arc::new(Listeners::new(limits.turn_deltas_max)),
                 observers: Observers::new(parts.observers),
                 models: RwLock::new(Arc::new(parts.models)),
@@ -201,167 +201,12 @@ impl Engine {
         &self.shared.limits
     }
 
-    /// The tools that this caller sees; nothing else can be called by it.
-    pub fn tools_for(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        self.shared.gate.visible(caller)
-    }
-
-    /// One of them.
-    pub fn tool_for(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
-        self.shared.gate.find(caller, name).map(|listed| listed.tool.spec().clone())
-    }
-
-    /// All that this caller can call, by name: the tools, and the plans as tools.
-    pub fn callable_for(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        let mut specs = self.shared.gate.visible(caller);
-        specs.extend(self.shared.gate.visible_plans(caller));
-        specs.sort_by(|left, right| left.name.cmp(&right.name));
-        specs
-    }
-
-    /// One of them.
-    pub fn callable(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
-        self.tool_for(caller, name).or_else(|| self.shared.gate.find_plan(caller, name))
-    }
-
-    /// The plans among them, by name.
-    pub fn plan_tools_for(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        self.shared.gate.visible_plans(caller)
-    }
-
-    /// One of these.
-    pub fn plan_tool(&self, caller: &Caller, id: &str) -> Option<Arc<ToolSpec>> {
-        self.shared.gate.find_plan(caller, id)
-    }
-
-    /// A number that grows whenever what can be called or prompted changes.
-    pub fn catalog_version(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.shared.catalog.version()
-    }
-
-    /// An id for a run that a door wants to know before it starts.
-    pub fn new_run_id(&self) -> RunId {
-        RunId(self.shared.id_bits())
-    }
-
-    /// What a source brings now, in place of what it brought before: all at once for whoever lists
-    /// or calls. Tools that cannot be used, or whose names are taken, are left out and told.
-    pub fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
-        self.shared.catalog.replace_tools(source)
-    }
-
-    /// The servers that bring the awaited tools were all heard, or are away: nobody waits for their
-    /// tools any more.
-    pub fn end_arrivals(&self) {
-        self.shared.gate.arrivals.end();
-    }
-
-    /// Whether a call that wants this can simply be made anew: nothing is held for the answer.
-    pub fn can_be_asked_anew(&self, caller: &Caller, tool: &str, wants: &Wants) -> bool {
-        let listed = self.shared.gate.find(caller, tool);
-        listed.is_some_and(|listed| listed.tool.can_be_asked_anew(&wants.state))
-    }
-
-    /// What a tool wanted of this caller will not be given.
-    pub fn forget_wants(&self, caller: &Caller, tool: &str, wants: &Wants) {
-        if let Some(listed) = self.shared.gate.find(caller, tool) {
-            listed.tool.forget(&wants.state);
-        }
-    }
-
-    /// The plans of the caller's realm.
-    pub fn plans_for(&self, caller: &Caller) -> Vec<Arc<Plan>> {
-        self.shared.catalog.plans(&caller.realm)
-    }
-
-    /// One of them.
-    pub fn plan_for(&self, caller: &Caller, id: &PlanId) -> Option<Arc<Plan>> {
-        self.shared.catalog.plan(&caller.realm, id)
-    }
-
-    /// Adds a project's plans: all of them or none. Gives warnings, or all mistakes.
-    pub fn load_plans(
-        &self,
-        realm: &RealmId,
-        files: Vec<PlanFile>,
-    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
-        self.shared.catalog.add_files(realm, &files)
-    }
-
-    /// Reads all agents, plans and pipelines of a project's files anew, without changing anything:
-    /// they are checked as if those that the files brought before were gone. Gives warnings beside
-    /// them, or all mistakes.
-    pub fn read_files(
-        &self,
-        realm: &RealmId,
-        files: &ProjectFiles,
-    ) -> Result<(Filed, Vec<Mistake>), Vec<Mistake>> {
-        self.shared.catalog.read_files(realm, files)
-    }
-
-    /// A project's files bring these now, in place of what they brought before: all at once. Runs
-    /// that began keep what they pin, and what is stored stays.
-    pub fn set_files(&self, realm: &RealmId, files: Filed) {
-        self.shared.catalog.set_files(realm, files);
-    }
-
-    /// Checks a plan without adding it. Gives warnings, or all mistakes.
-    pub fn validate_plan(
-        &self,
-        caller: &Caller,
-        source: &Value,
-    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
-        self.shared.gate.read_plan_to_keep(caller, source).map(|(_, warnings)| warnings)
-    }
-
-    /// Warnings of rules that fit no tool and no plan of this realm, once its plans are loaded.
-    pub fn idle_rules(&self, realm: &RealmId) -> Vec<Mistake> {
-        self.shared.catalog.idle_rules(realm)
-    }
-
-    /// Wakes after commits of this session.
-    pub fn watch(&self, key: &SessionKey) -> Watch {
-        self.shared.feed.watch(key)
-    }
-
-    /// Wakes after commits of any session.
-    pub fn watch_all(&self) -> Watch {
-        self.shared.feed.watch_all()
-    }
-
-    /// Hears the turns of this session's agents while they are made. Nothing of that is kept, and
-    /// whoever is too slow loses some; what a turn came to is in the journal.
-    pub fn deltas(&self, key: &SessionKey) -> Deltas {
-        self.shared.listeners.listen(key)
-    }
-
-    /// The models that agents name from now on. Turns that are under way end with theirs.
-    pub fn replace_models(&self, models: Models) {
-        let mut known = self.shared.models.write().unwrap_or_else(PoisonError::into_inner);
-        *known = Arc::new(models);
-    }
-
-    /// The models that agents name now.
-    pub fn models(&self) -> Arc<Models> {
-        self.shared.models()
-    }
-
-    /// The models that agents can name, by name.
-    pub fn model_names(&self) -> Vec<String> {
-        self.shared.models().names().map(str::to_owned).collect()
-    }
-
     /// Whether work can be taken.
     pub fn healthy(&self) -> Result<(), Refusal> {
         if self.shared.stopping.load(Ordering::Acquire) {
             return Err(stopping());
         }
         self.shared.store.healthy().map_err(Refusal::from)
-    }
-
-    /// What the store says of its own work; none where it says nothing.
-    pub fn store_figures(&self) -> Option<StoreFigures> {
-        self.shared.store.figures()
     }
 
     /// What happened since the start, and what goes on now.
@@ -376,12 +221,33 @@ impl Engine {
             cases_waiting: shared.lines.waiting() as u64,
         })
     }
+
+    /// Takes nothing new, lets what is under way finish for a moment, and closes the store.
+    pub async fn stop(&self) {
+        self.shared.outboxes.stop();
+        self.shared.stopping.store(true, Ordering::Release);
+        let clock = self.shared.clock.clone();
+        let deadline = clock.now().plus_ms(self.shared.limits.stop_wait_ms);
+        let busy = || !lock(&self.shared.driven).is_empty() || self.shared.outboxes.are_sending();
+        while busy() && clock.now() < deadline {
+            clock.sleep_until(clock.now().plus_ms(STOP_LOOK_MS)).await;
+        }
+        if let Err(error) = self.shared.store.close().await {
+            tracing::warn!(%error, "the store did not close in good order");
+        }
+    }
 }
 
 impl Shared {
     /// The models as they are now.
     pub(crate) fn models(&self) -> Arc<Models> {
         self.models.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The models from now on.
+    pub(crate) fn set_models(&self, models: Models) {
+        let mut known = self.models.write().unwrap_or_else(PoisonError::into_inner);
+        *known = Arc::new(models);
     }
 
     /// A new time-ordered id's bits.

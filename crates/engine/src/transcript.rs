@@ -1,9 +1,9 @@
 //! Conversations as doors show them: what was said in a session, as its agent's model reads it.
 
+use crate::handles::Sessions;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::rest::Rested;
 use crate::said::Said;
-use crate::shared::Engine;
 use kernel::call::Caller;
 use kernel::contracts::{SessionRef, StoreError};
 use kernel::event::{self, Fact, Route};
@@ -25,14 +25,14 @@ pub struct Transcript {
     pub allowed: Vec<String>,
 }
 
-impl Engine {
+impl Sessions<'_> {
     /// What was said in a session so far: committed state.
     pub async fn transcript(
-        &self,
+        self,
         caller: &Caller,
         session: &SessionRef,
     ) -> Result<Transcript, Refusal> {
-        let row = self.session(caller, session).await?;
+        let row = self.get(caller, session).await?;
         let read = self.shared.read_session(&row.key).await?;
         let Some(Rested { session: state, .. }) = read else {
             return Err(Refusal::not_found("session", &row.key.id));
@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// Where the router led after the last words of a person, if there was one.
-    async fn last_route(&self, key: &SessionKey, talk: &Talk) -> Result<Option<Route>, Refusal> {
+    async fn last_route(self, key: &SessionKey, talk: &Talk) -> Result<Option<Route>, Refusal> {
         let said = talk.lines.iter().rev().find_map(|line| match line {
             Line::User(seq) => Some(*seq),
             Line::Base(_) | Line::Summary(_) | Line::Turn { .. } => None,

@@ -1,9 +1,10 @@
 //! Old runs of sessions that go on: the journal is read as far as it is to go, what it left is
 //! worked out, and the store puts that in its place.
 
+use crate::handles::Admin;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::said::Said;
-use crate::shared::{Engine, lock};
+use crate::shared::lock;
 use kernel::contracts::{Realms, StoreError, Trimmable};
 use kernel::datum::{Datum, Origin};
 use kernel::event::{self, Event, Fact};
@@ -36,15 +37,15 @@ impl Trimmed {
     }
 }
 
-impl Engine {
+impl Admin<'_> {
     /// Removes runs that ended before this and that are not the newest of their session, as far as
     /// nothing that stays stands before them.
     pub(crate) async fn trim_before(
-        &self,
+        self,
         realms: Realms<'_>,
         before: Millis,
     ) -> Result<Trimmed, Refusal> {
-        let shared = &self.shared;
+        let shared = self.shared;
         let limit = shared.limits.prune_batch_max.max(1);
         let mut trimmed = Trimmed::default();
         let mut after = None;
@@ -73,8 +74,8 @@ impl Engine {
     }
 
     /// Piece by piece, until nothing more can go.
-    async fn trim_session(&self, old: &Trimmable, before: Millis) -> Result<Trimmed, Refusal> {
-        let shared = &self.shared;
+    async fn trim_session(self, old: &Trimmable, before: Millis) -> Result<Trimmed, Refusal> {
+        let shared = self.shared;
         let mut trimmed = Trimmed::default();
         while let Some(cut) = self.cut(old, before).await? {
             let cut = self.with_talk(&old.key, cut).await?;
@@ -96,8 +97,8 @@ impl Engine {
     }
 
     /// The cut with what was said before it: the events that its lines name will be gone.
-    async fn with_talk(&self, key: &SessionKey, mut cut: Cut) -> Result<Cut, Refusal> {
-        let shared = &self.shared;
+    async fn with_talk(self, key: &SessionKey, mut cut: Cut) -> Result<Cut, Refusal> {
+        let shared = self.shared;
         if cut.talk.lines.is_empty() {
             return Ok(cut);
         }
@@ -118,7 +119,7 @@ impl Engine {
     }
 
     /// Where the journal can be cut next, if it can.
-    async fn cut(&self, old: &Trimmable, before: Millis) -> Result<Option<Cut>, Refusal> {
+    async fn cut(self, old: &Trimmable, before: Millis) -> Result<Option<Cut>, Refusal> {
         let mut cutter = Cutter::new(old.id, old.key.clone(), before, old.keeps);
         let mut taken = 0;
         loop {

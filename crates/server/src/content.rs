@@ -42,7 +42,7 @@ pub(crate) fn content(spec: &ToolSpec, output: &Value, takes: Structures) -> Str
 pub(crate) async fn whole(engine: &Engine, caller: &Caller, output: Value) -> Value {
     let hash = output.as_str().and_then(|text| text.strip_prefix("blob://"));
     let Some(hash) = hash.filter(|hash| hash.len() == 64) else { return output };
-    let blob = engine.blob(caller, &ContentHash::from(hash)).await;
+    let blob = engine.sessions().blob(caller, &ContentHash::from(hash)).await;
     let read = blob.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     read.unwrap_or(output)
 }

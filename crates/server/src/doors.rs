@@ -146,7 +146,7 @@ impl Doors {
 
     /// The pipeline whose route this is. They can change while we serve, so they are asked for.
     pub(crate) fn pipeline_at(&self, path: &str) -> Option<Arc<Pipeline>> {
-        self.engine.pipeline_at(self.caller(), path)
+        self.engine.catalog().pipeline_at(self.caller(), path)
     }
 
     /// Room for one more stream, if there is any.

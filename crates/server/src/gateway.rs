@@ -127,7 +127,7 @@ impl Gateway {
                 }
             });
             futures::future::join_all(arrivals).await;
-            engine.end_arrivals();
+            engine.tools().end_arrivals();
         };
         self.parts.remote.spawn.task("upstream arrivals", Box::pin(arriving));
     }
@@ -351,7 +351,7 @@ fn follow(
                 Either::Left((Err(_), _)) | Either::Right(_) => break,
             }
         }
-        engine.replace_tools(ToolSource::new(source, Vec::new()));
+        engine.tools().replace(ToolSource::new(source, Vec::new()));
         // Nobody waits for the end of what is configured.
         let _ = left.send(());
     };
@@ -381,13 +381,13 @@ async fn taken_in(
     let quick = is_quick(&tools);
     let tools = ToolSource::new(source, tools);
     if quick {
-        return engine.replace_tools(tools);
+        return engine.tools().replace(tools);
     }
     let (done, mistakes) = oneshot::channel();
     let engine = engine.clone();
     let taking = async move {
         // Whoever waits may be gone.
-        let _ = done.send(engine.replace_tools(tools));
+        let _ = done.send(engine.tools().replace(tools));
     };
     spawn.thread("upstream schemas", Box::pin(taking));
     mistakes.await.unwrap_or_default()
@@ -405,7 +405,7 @@ fn tell_opened(
         while let Either::Left((heard, _)) = select(pin!(opened.recv()), pin!(stop.changed())).await
         {
             match heard {
-                Ok(page) => engine.page_opened(&source, &page),
+                Ok(page) => engine.tools().page_opened(&source, &page),
                 // Who waits for what was missed looks in their own time.
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return,

@@ -62,7 +62,7 @@ pub(crate) async fn open(
     server: SocketAddr,
 ) -> Result<Vec<(OwnPort, OpenPort)>, PortError> {
     let mut opened = Vec::new();
-    for pipeline in doors.engine.pipelines(doors.caller()) {
+    for pipeline in doors.engine.catalog().pipelines(doors.caller()) {
         let Some(port) = pipeline.port.filter(|port| *port == 0 || *port != server.port()) else {
             continue;
         };
@@ -102,7 +102,7 @@ fn router(doors: &Shared, address: SocketAddr, pipeline: PipelineName) -> Router
 /// The pipeline's route as it is now: it may have changed since the port was opened.
 async fn serve(State(own): State<Own>, request: Request) -> Result<Response, Failure> {
     let (engine, caller) = (&own.doors.engine, own.doors.caller());
-    let pipeline = engine.pipeline(caller, &own.pipeline);
+    let pipeline = engine.catalog().pipeline(caller, &own.pipeline);
     match pipeline.filter(|pipeline| pipeline.route == request.uri().path()) {
         Some(pipeline) => pipelines::serve(&own.doors, &pipeline, request).await,
         None => {

@@ -94,7 +94,7 @@ impl Reload {
     pub(crate) fn new(engine: Engine, taken: Parts) -> Self {
         let realm = RealmId::from(REALM);
         let caller = Caller { realm, subject: "local".into(), admin: false };
-        let mut given = engine.model_names();
+        let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);
         Self { engine, caller, taken, given, open }
@@ -111,7 +111,7 @@ impl Reload {
         let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
         let wrong = misplaced(&parts.readable, Some(&names));
         let models = self.models(&parts);
-        let read = self.engine.read_files(&self.caller.realm, &parts.files);
+        let read = self.engine.catalog().read_files(&self.caller.realm, &parts.files);
         let (models, (files, mut warnings)) = match (models, read) {
             (Ok(models), Ok(read)) if wrong.is_empty() => (models, read),
             (models, read) => {
@@ -120,8 +120,8 @@ impl Reload {
             }
         };
         // Models come before who names them.
-        self.engine.replace_models(models);
-        self.engine.set_files(&self.caller.realm, files);
+        self.engine.catalog().replace_models(models);
+        self.engine.catalog().set_files(&self.caller.realm, files);
         warnings.extend(self.idle_agents(&parts, &names));
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
         self.taken = parts;
@@ -135,7 +135,7 @@ impl Reload {
         let known = &self.taken.models;
         let changed = parts.models.iter().filter(|config| !known.contains(config)).cloned();
         let fresh = opened(changed.collect()).map_err(AssembleError::into_mistakes)?;
-        let mut models = (*self.engine.models()).clone();
+        let mut models = (*self.engine.catalog().models()).clone();
         for name in fresh.names() {
             if let Some(model) = fresh.get(name) {
                 models = models.with(name, model.clone());
@@ -150,7 +150,7 @@ impl Reload {
         let agents = &parts.files.agents;
         let mut warnings = agents::without_models(agents, models, self.engine.limits());
         if *agents != self.taken.files.agents {
-            let known = self.engine.agents(&self.caller).into_iter();
+            let known = self.engine.catalog().agents(&self.caller).into_iter();
             let known: Vec<Arc<Agent>> = known.map(|known| known.agent).collect();
             warnings.extend(agents::no_default(parts.default.as_ref(), &known));
         }

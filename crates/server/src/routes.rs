@@ -184,7 +184,7 @@ fn unknown_path(doors: &Shared, uri: &Uri) -> Failure {
     let beside = PROTOCOLS.iter().map(|(_, path)| *path);
     let known = TABLE.iter().map(|route| route.path).chain(beside);
     let mut candidates: Vec<String> = known.filter_map(|known| like(known, &path)).collect();
-    let pipelines = doors.engine.pipelines(doors.caller());
+    let pipelines = doors.engine.catalog().pipelines(doors.caller());
     candidates.extend(pipelines.iter().map(|pipeline| pipeline.route.clone()));
     let hint = if path.starts_with("/api/v1/plans/") || path.starts_with("/api/v1/tools/") {
         Some("percent-encode the name: `/` is `%2F`".to_owned())

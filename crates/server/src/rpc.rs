@@ -224,13 +224,13 @@ async fn dispatch(
         trace,
         ..CallRequest::new(spec.name.clone(), arguments, doors.limits().run_wait_ms)
     };
-    match doors.engine.call_with(doors.caller(), request).await {
+    match doors.engine.tools().call_with(doors.caller(), request).await {
         Ok(CallReport::Done(output)) => Ok(Done::new(content(&spec, &output, Structures::Any))),
         Ok(CallReport::Repeated(output)) => {
             Ok(Done { members: content(&spec, &output, Structures::Any), replayed: true })
         }
         Ok(CallReport::Wants(wants)) => {
-            doors.engine.forget_wants(doors.caller(), spec.name.as_str(), &wants);
+            doors.engine.tools().forget_wants(doors.caller(), spec.name.as_str(), &wants);
             Ok(wanted(&spec.name, &wants))
         }
         Ok(CallReport::Failed(report)) => Ok(failed(&spec.name, &report)),
@@ -260,14 +260,14 @@ fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<Once> {
 
 /// A tool by any of its names: its own, the one that MCP clients use, or with dots.
 fn find(doors: &Doors, name: &str) -> Option<Arc<ToolSpec>> {
-    let known = |name: &str| doors.engine.callable(doors.caller(), name);
+    let known = |name: &str| doors.engine.tools().callable(doors.caller(), name);
     let from_mcp = || known(&inward(name, Alphabet::Mcp)?);
     let dotted = || name.contains('.').then(|| name.replace('.', "::"));
     known(name).or_else(from_mcp).or_else(|| known(&dotted()?))
 }
 
 fn unknown(doors: &Doors, name: &str, dialect: Dialect) -> RpcError {
-    let tools = doors.engine.callable_for(doors.caller());
+    let tools = doors.engine.tools().callables(doors.caller());
     let hint = meant(name, tools.iter().map(|spec| spec.name.as_str()))
         .unwrap_or_else(|| "`tools/list` lists the tools".to_owned());
     let (code, noun) = match dialect {
@@ -279,7 +279,7 @@ fn unknown(doors: &Doors, name: &str, dialect: Dialect) -> RpcError {
 
 /// `tools/list`: a page of what the caller can call, by name.
 fn list(doors: &Doors, asked: &ToolList) -> Result<Done, RpcError> {
-    let mut specs = doors.engine.callable_for(doors.caller());
+    let mut specs = doors.engine.tools().callables(doors.caller());
     if let Some(cursor) = &asked.cursor {
         specs.retain(|spec| spec.name.as_str() > cursor.as_str());
     }

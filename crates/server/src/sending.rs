@@ -84,13 +84,13 @@ impl Outlets {
         engine: &Engine,
         realm: &RealmId,
     ) -> Result<Vec<SinkFacts>, Refusal> {
-        self.resting.iter().for_each(|name| engine.rest_sink(realm, name));
+        self.resting.iter().for_each(|name| engine.feed().rest_sink(realm, name));
         let mut facts = Vec::new();
         for (sending, sink) in self.all {
             let kind = sending.word();
             let Sending { config, target, types, from_start, .. } = sending;
             let rules = SinkRules { types: types.clone(), from_start };
-            engine.keep_sending(realm, &config.name, sink, rules).await?;
+            engine.feed().keep_sending(realm, &config.name, sink, rules).await?;
             facts.push(SinkFacts { name: config.name, kind, target, types });
         }
         Ok(facts)
@@ -110,5 +110,5 @@ pub(crate) async fn left_behind(engine: &Engine, realm: &RealmId) -> Result<Vec<
              continues where it was"
         ))
     };
-    Ok(engine.unconfigured_sinks(realm).await?.into_iter().map(warning).collect())
+    Ok(engine.feed().unconfigured_sinks(realm).await?.into_iter().map(warning).collect())
 }

@@ -93,7 +93,7 @@ impl Stage {
             once: None,
             about: Default::default(),
         };
-        let started = self.engine.run(&self.caller, request, WAIT_MS).await;
+        let started = self.engine.runs().start(&self.caller, request, WAIT_MS).await;
         let mut report = started.map_err(|refusal| told(&refusal))?;
         for (index, given) in example.replies.iter().enumerate() {
             let number = index + 1;
@@ -116,13 +116,13 @@ impl Stage {
         };
         let first = Page { cursor: None, limit: 1 };
         // Listed oldest first: replies stand in the order of asking.
-        let open = self.engine.asks(&self.caller, &filter, &first).await;
+        let open = self.engine.asks().list(&self.caller, &filter, &first).await;
         let open = open.map_err(|refusal| told(&refusal))?;
         let Some(ask) = open.items.into_iter().next().map(|found| found.row.ask) else {
             return Err(format!("nobody is asked, the run is {}", standing(&report.run)));
         };
         let reply = reply_to(&ask, given)?;
-        let replied = self.engine.reply(&self.caller, ask.id, reply, None, WAIT_MS).await;
+        let replied = self.engine.asks().reply(&self.caller, ask.id, reply, None, WAIT_MS).await;
         replied.map(|replied| replied.run).map_err(|refusal| told(&refusal))
     }
 }

@@ -7,9 +7,10 @@ mod attempt;
 mod send;
 mod resend;
 
+use crate::handles::Feed;
 use crate::outboxes::{Outbox, SinkRules, SinkState, consumer};
 use crate::refusal::{Refusal, RefusalCode};
-use crate::shared::{Engine, stopping};
+use crate::shared::stopping;
 use kernel::call::Caller;
 use kernel::contracts::{FeedStart, Page, Paged, SINKS};
 use kernel::ids::RealmId;
@@ -19,17 +20,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Engine {
+impl Feed<'_> {
     /// Sends a realm's events to a sink until the engine stops. Its place is in the store when this
     /// returns: whatever is recorded from then on gets there.
     pub async fn keep_sending(
-        &self,
+        self,
         realm: &RealmId,
         name: &str,
         sink: Arc<dyn EventSink>,
         rules: SinkRules,
     ) -> Result<(), Refusal> {
-        let shared = &self.shared;
+        let shared = self.shared;
         if shared.stopping.load(Ordering::Acquire) {
             return Err(stopping());
         }
@@ -60,13 +61,13 @@ impl Engine {
 
     /// Notes a sink of a realm that is configured and that nothing is sent to by this process: it
     /// keeps its place and cannot be forgotten.
-    pub fn rest_sink(&self, realm: &RealmId, name: &str) {
+    pub fn rest_sink(self, realm: &RealmId, name: &str) {
         self.shared.outboxes.rest(realm, name);
     }
 
     /// How the sinks of the caller's realm stand, by name; those that are not configured any more
     /// too.
-    pub async fn sinks(&self, caller: &Caller) -> Result<Vec<SinkState>, Refusal> {
+    pub async fn sinks(self, caller: &Caller) -> Result<Vec<SinkState>, Refusal> {
         let mut states = self.unconfigured_sinks(&caller.realm).await?;
         let feed_end = self.shared.store.feed_end().await?;
         let all = self.shared.outboxes.list();
@@ -77,7 +78,7 @@ impl Engine {
     }
 
     /// The sinks of a realm that have a place and are not configured, by name.
-    pub async fn unconfigured_sinks(&self, realm: &RealmId) -> Result<Vec<SinkState>, Refusal> {
+    pub async fn unconfigured_sinks(self, realm: &RealmId) -> Result<Vec<SinkState>, Refusal> {
         let (store, outboxes) = (&self.shared.store, &self.shared.outboxes);
         let places = store.consumers(realm, SINKS).await?;
         let feed_end = store.feed_end().await?;
@@ -92,13 +93,13 @@ impl Engine {
     /// Forgets a sink of the caller's realm that is not configured any more: its place and its log
     /// of deliveries. Retention no longer waits for it, and a sink of this name begins anew.
     /// Durable on return.
-    pub async fn forget_sink(&self, caller: &Caller, sink: &str) -> Result<(), Refusal> {
-        let (shared, realm) = (&self.shared, &caller.realm);
+    pub async fn forget_sink(self, caller: &Caller, sink: &str) -> Result<(), Refusal> {
+        let (shared, realm) = (self.shared, &caller.realm);
         if shared.outboxes.is_configured(realm, sink) {
             let message = format!("sink `{sink}` is configured: only one that is not is forgotten");
-            return Err(Refusal::new(RefusalCode::SinkConfigured, message).hint(
-                format!("remove `[events.sinks.{sink}]` from the settings, then start again"),
-            ));
+            return Err(Refusal::new(RefusalCode::SinkConfigured, message).hint(format!(
+                "remove `[events.sinks.{sink}]` from the settings, then start again"
+            )));
         }
         if !shared.store.forget_consumer(realm, &consumer(sink)).await? {
             return Err(unknown(sink));
@@ -109,7 +110,7 @@ impl Engine {
 
     /// Lets a sink of the caller's realm go on that rests because its receiver said that it is
     /// gone. One that does not rest goes on as it did. Gives how it stands.
-    pub async fn resume_sink(&self, caller: &Caller, sink: &str) -> Result<SinkState, Refusal> {
+    pub async fn resume_sink(self, caller: &Caller, sink: &str) -> Result<SinkState, Refusal> {
         let outbox = self.outbox(caller, sink)?;
         let feed_end = self.shared.store.feed_end().await?;
         outbox.resume();
@@ -118,7 +119,7 @@ impl Engine {
 
     /// The log of deliveries of the caller's realm, newest first.
     pub async fn deliveries(
-        &self,
+        self,
         caller: &Caller,
         filter: &DeliveryFilter,
         page: &Page,
@@ -126,17 +127,17 @@ impl Engine {
         Ok(self.shared.deliveries.deliveries(&caller.realm, filter, page).await?)
     }
 
-    fn outbox(&self, caller: &Caller, sink: &str) -> Result<Arc<Outbox>, Refusal> {
+    fn outbox(self, caller: &Caller, sink: &str) -> Result<Arc<Outbox>, Refusal> {
         self.shared.outboxes.get(&caller.realm, sink).ok_or_else(|| unknown(sink))
     }
 
     /// A sink's place, and the deliveries that another process left to be tried again, by event.
     async fn begin(
-        &self,
+        self,
         outbox: &Outbox,
         start: FeedStart,
     ) -> Result<(u64, BTreeMap<String, DeliveryRow>), Refusal> {
-        let (shared, realm) = (&self.shared, &outbox.realm);
+        let (shared, realm) = (self.shared, &outbox.realm);
         let place = shared.store.begin_consumer(realm, &outbox.consumer, start).await?;
         let status = Some(DeliveryStatus::Retrying);
         let filter = DeliveryFilter { sink: Some(outbox.name.clone()), status };

@@ -2,8 +2,9 @@
 //! noted in the log.
 
 use super::attempt::{self, Again};
+use crate::handles::Feed;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::shared::{Engine, stopping};
+use crate::shared::stopping;
 use kernel::call::Caller;
 use kernel::cloud::{CloudEvent, cloud_events};
 use kernel::contracts::{FeedRow, SessionRef, StoreError};
@@ -11,18 +12,18 @@ use kernel::ids::SessionId;
 use kernel::sink::{DeliveryRow, DeliveryStatus};
 use std::sync::atomic::Ordering;
 
-impl Engine {
+impl Feed<'_> {
     /// Sends an event to a sink of the caller's realm once more, whatever became of it before and
     /// whatever types the sink takes. One that is tried again need not be after that: its session
     /// goes on. What the receiver says is in the row; only an event or a sink that is not there is
     /// refused.
     pub async fn resend(
-        &self,
+        self,
         caller: &Caller,
         sink: &str,
         event: &str,
     ) -> Result<DeliveryRow, Refusal> {
-        let shared = &self.shared;
+        let shared = self.shared;
         if shared.stopping.load(Ordering::Acquire) {
             return Err(stopping());
         }
@@ -67,7 +68,7 @@ impl Engine {
     /// The event of this id, out of the journal. Whether the log knows it tells what was removed
     /// from what never was.
     async fn made_again(
-        &self,
+        self,
         caller: &Caller,
         id: &str,
         is_known: bool,

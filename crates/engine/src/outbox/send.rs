@@ -124,7 +124,7 @@ impl Sender {
             taken_at: None,
             is_told: false,
             now: Millis(0),
-            commits: shared.feed.watch_all(),
+            commits: shared.watchers.watch_all(),
             stop: shared.outboxes.stopping(),
             is_over: false,
             shared,

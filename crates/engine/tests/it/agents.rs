@@ -3,7 +3,7 @@
 
 use crate::model::{Says, Scripted, calls, text, told};
 use crate::world::{World, caller};
-use engine::{Engine, Heard, Models, RunReport, Saying};
+use engine::{Heard, Models, RunReport, Saying, Threads};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::call::HowFar;
 use kernel::contracts::SessionRef;
@@ -32,12 +32,12 @@ fn saying(text: &str) -> Saying<'_> {
 }
 
 async fn say(world: &World, text: &str) -> RunReport {
-    world.engine.say(&caller(), saying(text), 20_000).await.unwrap()
+    world.engine.threads().say(&caller(), saying(text), 20_000).await.unwrap()
 }
 
 /// Says something and does not wait.
 async fn begin(world: &World, text: &str) -> RunReport {
-    world.engine.say(&caller(), saying(text), 0).await.unwrap()
+    world.engine.threads().say(&caller(), saying(text), 0).await.unwrap()
 }
 
 fn thread() -> SessionRef {
@@ -62,7 +62,7 @@ fn decided(ask: &Ask, feedback: [Option<&str>; 2]) -> Reply {
 
 /// The session's events of one type.
 async fn events(world: &World, kind: &str) -> Vec<Value> {
-    let events = world.engine.events(&caller(), &thread(), 0, 1_000).await.unwrap();
+    let events = world.engine.sessions().events(&caller(), &thread(), 0, 1_000).await.unwrap();
     let events = events.iter().map(|(_, text)| serde_json::from_str::<Value>(text).unwrap());
     events.filter(|event| event["type"] == kind).collect()
 }
@@ -82,7 +82,7 @@ async fn what_a_model_calls_is_approved_run_and_told_to_it() {
     let ask = asked(&waiting);
     assert_eq!((waiting.run.status.name(), world.sent()), ("waiting", 0));
     let me = caller();
-    let reply = |reply: Reply| world.engine.reply(&me, ask.id, reply, None, 20_000);
+    let reply = |reply: Reply| world.engine.asks().reply(&me, ask.id, reply, None, 20_000);
     // A no needs words, and every call a decision; nothing runs before.
     let wordless = reply(decided(ask, [None, Some(" ")])).await.unwrap_err();
     assert_eq!(wordless.code.name(), "feedback_missing");
@@ -130,7 +130,7 @@ async fn questions_are_answered_all_or_not_at_all() {
     let me = caller();
     let answer = |answer: Value| {
         let reply = Reply::Clarify { answer: Some(answer) };
-        world.engine.reply(&me, ask.id, reply, None, 20_000)
+        world.engine.asks().reply(&me, ask.id, reply, None, 20_000)
     };
     let one = answer(json!({&ids[0]: "tea"})).await.unwrap_err();
     assert_eq!((one.code.name(), model.asked()), ("calls_mismatch", 1));
@@ -157,7 +157,7 @@ async fn a_turn_under_way_at_a_crash_is_begun_again() {
 
     let model = Scripted::new([text("Here I am.")]);
     let world = world(folder.path(), &model).await;
-    assert_eq!(world.engine.recover_once().await, 1);
+    assert_eq!(world.engine.admin().recover_once().await, 1);
     let report = world.until_status(run, "completed").await;
     assert_eq!(report.run.answer, Some(json!("Here I am.")));
     let started = events(&world, "turn.started").await;
@@ -186,7 +186,7 @@ async fn a_conversation_is_read_again_after_a_crash() {
     let world = world(folder.path(), &model).await;
     world.permits.add_permits(1);
     let reply = decided(&ask, [None, None]);
-    let done = world.engine.reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
+    let done = world.engine.asks().reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
     assert_eq!(done.run.run.answer, Some(json!("Written.")));
     let last = told(&model.last());
     assert_eq!(last[..prompt.len()], prompt, "what was said before the crash reads otherwise");
@@ -207,14 +207,14 @@ async fn a_write_whose_repeat_is_not_sent_is_for_a_person_and_not_for_the_model(
     let model = Scripted::new([text("It is put.")]);
     let world = world(folder.path(), &model).await;
     world.permits.add_permits(1);
-    world.engine.recover_once().await;
+    world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let ask = asked(&report);
     let AskBody::Fix { how, .. } = &ask.body else { panic!("{ask:?}") };
     assert_eq!((*how, model.asked()), (HowFar::Unknown, 0));
     let output = Some(json!({"id": 1}));
     let reply = Reply::Fix { action: FixAction::Settle, arguments: None, output };
-    let done = world.engine.reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
+    let done = world.engine.asks().reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
     assert_eq!(done.run.run.answer, Some(json!("It is put.")));
     assert_eq!(told(&model.last()).last().unwrap(), "slow__put: {\"id\":1}");
 }
@@ -227,9 +227,9 @@ async fn an_agent_waits_for_tools_that_are_on_their_way() {
     let world = World::awaiting(folder.path(), &[agent], model.models(), "late.").await;
     world.permits.add_permits(1);
     let run = begin(&world, "read it").await.run.id;
-    assert_eq!(world.engine.replace_tools(world.late("late.read")), []);
+    assert_eq!(world.engine.tools().replace(world.late("late.read")), []);
     assert_eq!(model.asked(), 0, "it was asked before all tools were there");
-    world.engine.end_arrivals();
+    world.engine.tools().end_arrivals();
     let report = world.until_status(run, "completed").await;
     assert_eq!((report.run.answer, world.sent()), (Some(json!("It is read.")), 1));
 }
@@ -241,9 +241,9 @@ async fn a_cancelled_run_gives_its_turn_up() {
     let world = world(folder.path(), &model).await;
     let run = begin(&world, "hello").await.run.id;
     world.until("the model to be asked", |_| model.asked() == 1).await;
-    let busy = world.engine.say(&caller(), saying("and?"), 100).await.unwrap_err();
+    let busy = world.engine.threads().say(&caller(), saying("and?"), 100).await.unwrap_err();
     assert_eq!(busy.code.name(), "run_active");
-    let report = world.engine.cancel(&caller(), run).await.unwrap();
+    let report = world.engine.runs().cancel(&caller(), run).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
     world.until("the turn to be dropped", |_| model.dropped() == 1).await;
     // The thread goes on, with what was said.
@@ -258,7 +258,7 @@ async fn a_turn_that_takes_too_long_is_tried_again() {
     let model = Scripted::new([Says::Hangs("well"), text("Here I am.")]);
     let models = model.models_within(Some(50));
     let world = World::talking(folder.path(), (&[], &[HELPER]), quick(), models).await;
-    let mut deltas = world.engine.deltas(&Engine::thread_key(&caller(), "t"));
+    let mut deltas = world.engine.feed().deltas(&Threads::key(&caller(), "t"));
     let done = say(&world, "hello").await;
     assert_eq!(done.run.answer, Some(json!("Here I am.")));
     assert_eq!(model.dropped(), 1);
@@ -293,7 +293,7 @@ async fn a_turn_that_fails_for_good_is_for_a_person() {
     assert_eq!(fault.name, "ModelRateLimited");
     let AskBody::Fix { actions, .. } = &asked(&stuck).body else { panic!("not a fix") };
     assert_eq!(*actions, [FixAction::Retry, FixAction::Skip, FixAction::Abort]);
-    let done = world.engine.retry(&caller(), stuck.run.id, 20_000).await.unwrap();
+    let done = world.engine.runs().retry(&caller(), stuck.run.id, 20_000).await.unwrap();
     assert_eq!(done.run.answer, Some(json!("At last.")));
     assert_eq!(world.engine.counts().turns_failed, 3);
 }
@@ -306,9 +306,9 @@ async fn a_model_that_is_not_there_can_be_brought() {
     let stuck = say(&world, "hello").await;
     assert_eq!(stuck.run.last_error.as_ref().unwrap().name, "NoSuchModel");
     let model = Scripted::new([text("Here I am.")]);
-    world.engine.replace_models(model.models());
-    assert_eq!(world.engine.model_names(), ["fast"]);
-    let done = world.engine.retry(&caller(), stuck.run.id, 20_000).await.unwrap();
+    world.engine.catalog().replace_models(model.models());
+    assert_eq!(world.engine.catalog().model_names(), ["fast"]);
+    let done = world.engine.runs().retry(&caller(), stuck.run.id, 20_000).await.unwrap();
     assert_eq!(done.run.answer, Some(json!("Here I am.")));
 }
 
@@ -323,7 +323,7 @@ async fn a_limit_reached_is_shown_with_the_run() {
     let done = say(&world, "go on").await;
     assert_eq!((done.run.status.name(), done.run.stopped.as_deref()), ("completed", Some("steps")));
     assert_eq!(model.asked(), 1);
-    let stored = world.engine.run_report(&caller(), done.run.id).await.unwrap().run;
+    let stored = world.engine.runs().report(&caller(), done.run.id).await.unwrap().run;
     assert_eq!((stored.spent, stored.stopped), (done.run.spent, done.run.stopped));
 }
 
@@ -340,13 +340,14 @@ async fn a_run_keeps_the_version_of_its_agent() {
     };
     let register = |world: &World, says: &str, expected| {
         let (engine, source) = (world.engine.clone(), source(says));
-        async move { engine.register_agent(&caller(), source, expected).await }
+        async move { engine.catalog().register_agent(&caller(), source, expected).await }
     };
     let one = register(&before, "version one", Some(0)).await.unwrap();
     assert_eq!((one.agent.name.as_str(), one.version), ("stored", 1));
     let taken = register(&before, "version one", Some(0)).await.unwrap_err();
     assert_eq!(taken.code.name(), "version_conflict");
-    let wrong = before.engine.register_agent(&caller(), json!({"refName": 3}), None).await;
+    let wrong =
+        before.engine.catalog().register_agent(&caller(), json!({"refName": 3}), None).await;
     assert_eq!(wrong.unwrap_err().code.name(), "invalid_agent");
     let waiting = say(&before, "write it").await;
     let ask = asked(&waiting).clone();
@@ -355,34 +356,34 @@ async fn a_run_keeps_the_version_of_its_agent() {
 
     let model = Scripted::new([text("Written."), text("Two.")]);
     let world = World::talking(folder.path(), (&[], &[]), quick(), model.models()).await;
-    world.engine.load_stored_agents(&"default".into()).await.unwrap();
+    world.engine.catalog().load_stored_agents(&"default".into()).await.unwrap();
     let name = AgentName::from("stored");
-    assert_eq!(world.engine.agent(&caller(), &name).unwrap().version, Some(2));
+    assert_eq!(world.engine.catalog().agent(&caller(), &name).unwrap().version, Some(2));
     world.permits.add_permits(1);
     let system = |index: usize| format!("{:?}", model.prompt(index).messages[0]);
     let reply = decided(&ask, [None, None]);
-    world.engine.reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
+    world.engine.asks().reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
     assert!(system(0).contains("version one"), "{}", system(0));
     say(&world, "and now?").await;
     assert!(system(1).contains("version two"), "{}", system(1));
 
     // Neither a list of plans nor one of tools shows how agents are talked to.
-    assert!(world.engine.plans_for(&caller()).is_empty());
-    assert!(world.engine.callable(&caller(), "agent/stored").is_none());
-    assert!(world.engine.plan_for(&caller(), &"agent/stored".into()).is_some());
+    assert!(world.engine.catalog().plans(&caller()).is_empty());
+    assert!(world.engine.tools().callable(&caller(), "agent/stored").is_none());
+    assert!(world.engine.catalog().plan(&caller(), &"agent/stored".into()).is_some());
     let step = json!({"id": "a", "type": "final_response", "message": "mine"});
     let plan = json!({"planId": "agent/stored", "steps": [step]});
     assert_eq!(
-        world.engine.register_plan(&caller(), plan, None).await.unwrap_err().code.name(),
+        world.engine.catalog().register_plan(&caller(), plan, None).await.unwrap_err().code.name(),
         "invalid_plan"
     );
-    world.engine.remove_agent(&caller(), &name).await.unwrap();
+    world.engine.catalog().remove_agent(&caller(), &name).await.unwrap();
     assert_eq!(
-        world.engine.remove_agent(&caller(), &name).await.unwrap_err().code.name(),
+        world.engine.catalog().remove_agent(&caller(), &name).await.unwrap_err().code.name(),
         "not_found"
     );
     let saying = Saying { agent: Some(&name), ..saying("hello?") };
-    let gone = world.engine.say(&caller(), saying, 100).await;
+    let gone = world.engine.threads().say(&caller(), saying, 100).await;
     assert_eq!(gone.unwrap_err().code.name(), "not_found");
 }
 
@@ -400,18 +401,18 @@ async fn a_plan_names_agents_that_are_there() {
     // Outside a thread every run begins a conversation of its own.
     world.run("think", json!({"n": 2}), "s").await;
     assert_eq!(told(&model.last()), ["user: {\"n\":2}"]);
-    let spec = world.engine.callable(&caller(), "think").unwrap();
+    let spec = world.engine.tools().callable(&caller(), "think").unwrap();
     assert_eq!(spec.reach, kernel::call::Reach::Writes);
     let misspelt: Value = json!({"planId": "x", "steps": [
         {"id": "a", "type": "agent", "agent": "helpr", "input": "hi"},
     ]});
-    let wrong = world.engine.validate_plan(&caller(), &misspelt).unwrap_err();
+    let wrong = world.engine.catalog().validate_plan(&caller(), &misspelt).unwrap_err();
     let told = |mistake: &Mistake| mistake.to_string().contains("`helpr`");
     assert!(wrong.iter().any(told), "{wrong:?}");
     // The agent goes; what names it cannot begin any more.
-    world.engine.set_agents_from_files(&"default".into(), Vec::new()).unwrap();
+    world.engine.catalog().set_agents_from_files(&"default".into(), Vec::new()).unwrap();
     let request = world.request("think", json!({}), "s");
-    let refusal = world.engine.run(&caller(), request, 100).await.unwrap_err();
+    let refusal = world.engine.runs().start(&caller(), request, 100).await.unwrap_err();
     assert_eq!(refusal.code.name(), "agent_missing");
 }
 

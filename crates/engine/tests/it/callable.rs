@@ -20,21 +20,21 @@ async fn a_plan_is_a_tool() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[GREET, WRITES, INNER]).await;
     let engine = &world.engine;
-    let greet = engine.callable(&caller(), "demo/greet").unwrap();
+    let greet = engine.tools().callable(&caller(), "demo/greet").unwrap();
     assert_eq!((greet.reach, greet.pace), (Reach::Reads, Pace::Slow));
     assert_eq!(greet.input_schema["required"], json!(["name"]));
     // What a plan does to the world is what its steps do, those of its sub-plans included.
-    assert_eq!(engine.callable(&caller(), "demo/writes").unwrap().reach, Reach::Writes);
+    assert_eq!(engine.tools().callable(&caller(), "demo/writes").unwrap().reach, Reach::Writes);
     let names: Vec<String> =
-        engine.callable_for(&caller()).iter().map(|spec| spec.name.to_string()).collect();
+        engine.tools().callables(&caller()).iter().map(|spec| spec.name.to_string()).collect();
     assert!(names.is_sorted() && names.contains(&"demo/inner".to_owned()), "{names:?}");
 
     let request = |arguments| CallRequest::new("demo/greet".into(), arguments, WAIT_MS);
-    let wrong = engine.call_with(&caller(), request(json!({}))).await.unwrap_err();
+    let wrong = engine.tools().call_with(&caller(), request(json!({}))).await.unwrap_err();
     assert_eq!(wrong.code.name(), "input_misfit");
-    let run = engine.new_run_id();
+    let run = engine.runs().new_id();
     let started = CallRequest { run: Some(run), ..request(json!({"name": "ann"})) };
-    let asked = engine.call_with(&caller(), started).await.unwrap();
+    let asked = engine.tools().call_with(&caller(), started).await.unwrap();
     let CallReport::Pending(report) = asked else { panic!("{asked:?}") };
     assert_eq!((report.run.id, report.asks.len()), (run, 1));
 }
@@ -46,13 +46,13 @@ async fn what_is_slow_becomes_a_run_at_once_for_who_takes_one() {
     let arguments = json!({"name": "ann"});
     let request =
         CallRequest { as_task: true, ..CallRequest::new("demo/greet".into(), arguments, WAIT_MS) };
-    let report = world.engine.call_with(&caller(), request).await.unwrap();
+    let report = world.engine.tools().call_with(&caller(), request).await.unwrap();
     assert!(matches!(report, CallReport::Pending(_)), "{report:?}");
     // A quick plan is waited for all the same.
     world.permits.add_permits(1);
     let request =
         CallRequest { as_task: true, ..CallRequest::new("demo/inner".into(), json!({}), WAIT_MS) };
-    let report = world.engine.call_with(&caller(), request).await.unwrap();
+    let report = world.engine.tools().call_with(&caller(), request).await.unwrap();
     assert!(matches!(report, CallReport::Done(_)), "{report:?}");
 }
 
@@ -62,12 +62,12 @@ async fn a_tool_that_wants_something_is_called_again_with_it() {
     let world = World::open(folder.path(), &[]).await;
     world.permits.add_permits(10);
     let request = CallRequest::new("slow::read".into(), json!({"wants": true}), WAIT_MS);
-    let wants = world.engine.call_with(&caller(), request.clone()).await.unwrap();
+    let wants = world.engine.tools().call_with(&caller(), request.clone()).await.unwrap();
     let CallReport::Wants(wants) = wants else { panic!("{wants:?}") };
     assert_eq!(wants.inputs.keys().collect::<Vec<_>>(), ["who"]);
     let inputs = BTreeMap::from([("who".to_owned(), json!({"action": "accept"}))]);
     let again = CallRequest { given: Given { inputs, state: wants.state }, ..request };
-    let done = world.engine.call_with(&caller(), again).await.unwrap();
+    let done = world.engine.tools().call_with(&caller(), again).await.unwrap();
     assert_eq!(done, CallReport::Done(json!({"got": {"wants": true}})));
 }
 
@@ -75,11 +75,11 @@ async fn a_tool_that_wants_something_is_called_again_with_it() {
 async fn a_new_plan_changes_the_catalogs_version() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[INNER]).await;
-    let mut version = world.engine.catalog_version();
+    let mut version = world.engine.catalog().version();
     version.mark_unchanged();
     let source = json!({"planId": "a", "steps": [{"id": "e", "type": "final_response",
         "message": "x"}]});
-    world.engine.register_plan(&caller(), source, None).await.unwrap();
+    world.engine.catalog().register_plan(&caller(), source, None).await.unwrap();
     assert!(version.has_changed().unwrap());
 }
 
@@ -91,7 +91,7 @@ async fn a_plan_whose_id_is_no_tools_name_is_refused_when_it_is_loaded() {
     let load = |id: &str| {
         let text = format!("planId: {id}\n{steps}");
         let file = PlanFile { file: "plans/a.yaml".to_owned(), text, default_id: "a".into() };
-        world.engine.load_plans(&caller().realm, vec![file])
+        world.engine.catalog().load_plans(&caller().realm, vec![file])
     };
     // A slash is written with two characters.
     let longest = format!("a/{}", "b".repeat(125));
@@ -102,7 +102,7 @@ async fn a_plan_whose_id_is_no_tools_name_is_refused_when_it_is_loaded() {
     assert_eq!(place, ("/planId", Some("plans/a.yaml")));
     let source = json!({"planId": "x".repeat(129), "steps": [{"id": "e", "type": "final_response",
         "message": "x"}]});
-    let refused = world.engine.register_plan(&caller(), source, None).await.unwrap_err();
+    let refused = world.engine.catalog().register_plan(&caller(), source, None).await.unwrap_err();
     assert_eq!(
         (refused.code.name(), refused.errors[0].pointer.as_str()),
         ("invalid_plan", "/planId")

@@ -47,7 +47,7 @@ fn file(name: &str, text: &str) -> PipelineFile {
 
 async fn world_with(folder: &Path, model: &Arc<Scripted>, limits: Limits) -> World {
     let world = World::talking(folder, (&[SLOW, ASK], &[]), limits, model.models()).await;
-    let set = world.engine.set_pipelines(&"default".into(), vec![file("cases", CASES)]);
+    let set = world.engine.catalog().set_pipelines(&"default".into(), vec![file("cases", CASES)]);
     assert_eq!(set, Ok(Vec::new()));
     world
 }
@@ -62,9 +62,9 @@ async fn submit_with(
     body: Value,
     options: SubmitOptions,
 ) -> Result<CaseReport, Refusal> {
-    let pipeline = world.engine.pipeline(&caller(), &"cases".into()).unwrap();
+    let pipeline = world.engine.catalog().pipeline(&caller(), &"cases".into()).unwrap();
     let case = pipeline.admit(&body).unwrap();
-    world.engine.submit(&caller(), &pipeline, case, options).await
+    world.engine.cases().submit(&caller(), &pipeline, case, options).await
 }
 
 async fn submit(world: &World, body: Value, wait_ms: u64) -> Result<CaseReport, Refusal> {
@@ -90,7 +90,7 @@ fn session(id: &str) -> SessionRef {
 
 /// The journal of a case.
 async fn journal(world: &World, id: &str) -> Vec<Value> {
-    let events = world.engine.events(&caller(), &session(id), 0, 1_000).await.unwrap();
+    let events = world.engine.sessions().events(&caller(), &session(id), 0, 1_000).await.unwrap();
     events.iter().map(|(_, text)| serde_json::from_str(text).unwrap()).collect()
 }
 
@@ -210,13 +210,13 @@ async fn a_request_in_line_takes_the_road_that_it_came_for() {
     // Its handler goes, then the whole pipeline: that is for those who come later.
     let (engine, realm) = (&world.engine, "default".into());
     let other = CASES.replace("  - {reason: slow, plan: slow}\n", "");
-    assert_eq!(engine.set_pipelines(&realm, vec![file("cases", &other)]), Ok(Vec::new()));
-    assert_eq!(engine.set_pipelines(&realm, Vec::new()), Ok(Vec::new()));
+    assert_eq!(engine.catalog().set_pipelines(&realm, vec![file("cases", &other)]), Ok(Vec::new()));
+    assert_eq!(engine.catalog().set_pipelines(&realm, Vec::new()), Ok(Vec::new()));
     world.permits.add_permits(2);
     for done in [ran(first.await), ran(second.await)] {
         assert_eq!(done.run.answer.as_ref().unwrap()["path"], "deterministic", "{:?}", done.run);
     }
-    let tallies = engine.tallies(&caller(), &"cases".into()).await.unwrap();
+    let tallies = engine.cases().tallies(&caller(), &"cases".into()).await.unwrap();
     assert_eq!((tallies[0].deterministic, tallies[0].count), (true, 2));
 }
 
@@ -283,11 +283,11 @@ async fn a_case_that_waits_for_a_person_answers_at_once() {
     // Whose time is up before it is told so learns that nothing was begun.
     let late = submit(&world, known(), 0).await.unwrap();
     assert!(matches!(late, CaseReport::Late(None) | CaseReport::Waits { .. }), "{late:?}");
-    assert_eq!(world.engine.tallies(&caller(), &"cases".into()).await.unwrap().len(), 1);
+    assert_eq!(world.engine.cases().tallies(&caller(), &"cases".into()).await.unwrap().len(), 1);
 
     // Once somebody answered, the case is worked on again, and waited for.
     let reply = Reply::Clarify { answer: Some(json!("yes")) };
-    world.engine.reply(&caller(), ask, reply, None, 0).await.unwrap();
+    world.engine.asks().reply(&caller(), ask, reply, None, 0).await.unwrap();
     world.until("the answered run to go on", |world| world.sent() == 1).await;
     let late = submit(&world, known(), SHORT_MS).await;
     assert_eq!(late, Ok(CaseReport::Late(None)), "the run before it is not over");
@@ -314,7 +314,7 @@ async fn a_repeated_request_is_the_same_run_and_waits_for_nobody() {
     let done = ran(keyed(WAIT_MS).await);
     assert_eq!((done.run.id, done.run.status.name()), (first.run.id, "completed"));
     assert_eq!(ran(other.await).run.no, 2);
-    let tallies = world.engine.tallies(&caller(), &"cases".into()).await.unwrap();
+    let tallies = world.engine.cases().tallies(&caller(), &"cases".into()).await.unwrap();
     assert_eq!(tallies[0].count, 2, "a repeat was counted");
 }
 
@@ -334,13 +334,13 @@ async fn roads_are_counted_by_their_reasons() {
     // What only waits for its turn took no road.
     let waits = submit(&world, json!({"id": "d", "reason": "known"}), SHORT_MS).await;
     assert_eq!(waits, Ok(CaseReport::Late(None)));
-    let tallies = world.engine.tallies(&caller(), &"cases".into()).await.unwrap();
+    let tallies = world.engine.cases().tallies(&caller(), &"cases".into()).await.unwrap();
     let shown = |row: &TallyRow| (row.reason.clone(), row.deterministic, row.count);
     let shown: Vec<(String, bool, u64)> = tallies.iter().map(shown).collect();
     assert_eq!(shown, [("know".to_owned(), true, 3), ("unhe".to_owned(), false, 2)]);
     let stranger = kernel::call::Caller { realm: "other".into(), ..caller() };
-    assert_eq!(world.engine.tallies(&stranger, &"cases".into()).await.unwrap(), []);
-    assert!(world.engine.pipeline(&stranger, &"cases".into()).is_none());
+    assert_eq!(world.engine.cases().tallies(&stranger, &"cases".into()).await.unwrap(), []);
+    assert!(world.engine.catalog().pipeline(&stranger, &"cases".into()).is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -359,7 +359,7 @@ async fn pipelines_come_all_or_none_and_say_what_is_wrong() {
         file("same-route", CASES),
         file("other-port", &CASES.replace("/cases", "/cases, port: 0")),
     ];
-    let mistakes = engine.set_pipelines(&realm, files.to_vec()).unwrap_err();
+    let mistakes = engine.catalog().set_pipelines(&realm, files.to_vec()).unwrap_err();
     let told: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
     let expected = [
         "pipelines/broken.yaml:7:9: error: there is no tool `slow::reed`; hint: did you mean",
@@ -371,29 +371,35 @@ async fn pipelines_come_all_or_none_and_say_what_is_wrong() {
     for (told, expected) in told.iter().zip(expected) {
         assert!(told.starts_with(expected), "expected {expected}\n     got {told}");
     }
-    assert_eq!(engine.pipelines(&caller()).len(), 1, "some of them were taken");
+    assert_eq!(engine.catalog().pipelines(&caller()).len(), 1, "some of them were taken");
 
     let (plan, me) = ("pipeline/cases".into(), caller());
-    assert_eq!(engine.plans_for(&me).len(), 2, "a list shows it");
-    assert!(engine.callable(&me, "pipeline/cases").is_none() && engine.agents(&me).is_empty());
-    assert!(engine.plan_for(&me, &plan).is_some());
+    assert_eq!(engine.catalog().plans(&me).len(), 2, "a list shows it");
+    assert!(
+        engine.tools().callable(&me, "pipeline/cases").is_none()
+            && engine.catalog().agents(&me).is_empty()
+    );
+    assert!(engine.catalog().plan(&me, &plan).is_some());
     let step = json!({"id": "a", "type": "final_response", "message": "mine"});
     let mine = json!({"planId": "pipeline/mine", "steps": [step]});
     assert_eq!(
-        engine.register_plan(&me, mine, None).await.unwrap_err().code.name(),
+        engine.catalog().register_plan(&me, mine, None).await.unwrap_err().code.name(),
         "invalid_plan"
     );
     let agent = json!({"refName": "pipeline/mine", "llmConfigRef": "fast"});
     assert_eq!(
-        engine.register_agent(&me, agent, None).await.unwrap_err().code.name(),
+        engine.catalog().register_agent(&me, agent, None).await.unwrap_err().code.name(),
         "invalid_agent"
     );
 
-    let pipeline = engine.pipeline(&me, &"cases".into()).unwrap();
-    assert_eq!(engine.set_pipelines(&realm, Vec::new()), Ok(Vec::new()));
-    assert!(engine.pipelines(&me).is_empty() && engine.plan_for(&me, &plan).is_none());
+    let pipeline = engine.catalog().pipeline(&me, &"cases".into()).unwrap();
+    assert_eq!(engine.catalog().set_pipelines(&realm, Vec::new()), Ok(Vec::new()));
+    assert!(
+        engine.catalog().pipelines(&me).is_empty() && engine.catalog().plan(&me, &plan).is_none()
+    );
     let case = pipeline.admit(&json!({"id": "T-1", "reason": "known"})).unwrap();
-    let gone = engine.submit(&me, &pipeline, case, SubmitOptions::default()).await.unwrap_err();
+    let gone =
+        engine.cases().submit(&me, &pipeline, case, SubmitOptions::default()).await.unwrap_err();
     assert_eq!(gone.code.name(), "not_found");
 }
 
@@ -404,7 +410,8 @@ async fn what_may_still_come_is_a_warning() {
     let world = World::awaiting(folder.path(), &[], model.models(), "late.").await;
     let text = "http: {route: /late}\nschema: {caseIdField: id, allowedFields: [id, reason], \
         requiredFields: [id, reason]}\ntools: [late.read]\nllm: {type: stub}\n";
-    let set = world.engine.set_pipelines(&"default".into(), vec![file("late", text)]).unwrap();
+    let set =
+        world.engine.catalog().set_pipelines(&"default".into(), vec![file("late", text)]).unwrap();
     let told: Vec<String> = set.iter().map(Mistake::to_string).collect();
     let expected = "pipelines/late.yaml:3:9: warning: tool `late.read` is not there yet";
     assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");

@@ -53,15 +53,15 @@ async fn a_run_that_never_waits_is_reported_paused_and_cancelled_at_once() {
     assert_eq!(neighbour.run.status.name(), "completed");
     assert!(timed.elapsed() < AT_ONCE, "a neighbour took {:?}", timed.elapsed());
     let timed = Instant::now();
-    let paused = world.engine.pause(&caller(), run).await.unwrap();
+    let paused = world.engine.runs().pause(&caller(), run).await.unwrap();
     assert_eq!(paused.run.status.name(), "paused");
     assert!(timed.elapsed() < AT_ONCE, "the pause took {:?}", timed.elapsed());
     let engine = world.engine.clone();
-    let continued = tokio::spawn(async move { engine.continue_run(&caller(), run).await });
+    let continued = tokio::spawn(async move { engine.runs().continue_run(&caller(), run).await });
     let sent = world.sent();
     world.until("the loops to spin again", |world| world.sent() > sent + 200).await;
     let timed = Instant::now();
-    let cancelled = world.engine.cancel(&caller(), run).await.unwrap();
+    let cancelled = world.engine.runs().cancel(&caller(), run).await.unwrap();
     assert_eq!(cancelled.run.status.name(), "cancelled");
     assert!(timed.elapsed() < AT_ONCE, "the cancel took {:?}", timed.elapsed());
     assert!(world.sent() < 160_000, "it had ended by itself");
@@ -116,8 +116,11 @@ async fn panicking(folder: &Path, times: u32) -> (World, Arc<Panicking>) {
 async fn a_driver_that_panics_once_takes_its_run_up_again() {
     let folder = tempfile::tempdir().unwrap();
     let (world, _) = panicking(folder.path(), 1).await;
-    let started =
-        world.engine.run(&caller(), world.request("broken", json!({}), "s"), WAIT_MS).await;
+    let started = world
+        .engine
+        .runs()
+        .start(&caller(), world.request("broken", json!({}), "s"), WAIT_MS)
+        .await;
     // The panic came before the run was recorded, or after it: either way nothing hangs.
     match started {
         Ok(report) => assert_eq!(report.run.status.name(), "completed"),
@@ -137,10 +140,11 @@ async fn a_reply_that_a_panic_took_away_is_not_acknowledged() {
     let reply = || kernel::ask::Reply::Clarify { answer: Some(json!("yes")) };
     // The read answers at once, so the panic comes before the decision is written.
     world.permits.add_permits(9);
-    let refused = world.engine.reply(&caller(), ask, reply(), None, WAIT_MS).await.unwrap_err();
+    let refused =
+        world.engine.asks().reply(&caller(), ask, reply(), None, WAIT_MS).await.unwrap_err();
     assert_eq!(refused.code.name(), "driver_ended");
-    assert_eq!(world.engine.ask(&caller(), ask).await.unwrap().row.decision, None);
-    let replied = world.engine.reply(&caller(), ask, reply(), None, WAIT_MS).await.unwrap();
+    assert_eq!(world.engine.asks().get(&caller(), ask).await.unwrap().row.decision, None);
+    let replied = world.engine.asks().reply(&caller(), ask, reply(), None, WAIT_MS).await.unwrap();
     assert_eq!(replied.run.run.status.name(), "completed");
 }
 
@@ -156,7 +160,7 @@ async fn a_run_that_its_driver_always_dies_of_waits_for_a_person() {
     let (plans, models) = ([ASK, READ], Default::default());
     let world = World::observed(folder.path(), (&plans, &[]), models, observer.clone()).await;
     let reply = kernel::ask::Reply::Clarify { answer: Some(json!("yes")) };
-    world.engine.reply(&caller(), ask, reply, None, 0).await.unwrap();
+    world.engine.asks().reply(&caller(), ask, reply, None, 0).await.unwrap();
     world.until("the read to be sent", |world| world.sent() == 1).await;
     world.permits.add_permits(100);
     let report = world.until_status(id, "stuck").await;
@@ -168,7 +172,7 @@ async fn a_run_that_its_driver_always_dies_of_waits_for_a_person() {
     let ask = report.asks[0].row.ask.id;
     world.permits.forget_permits(100);
     let sent = world.sent();
-    world.engine.reply(&caller(), ask, fix(FixAction::Retry, None), None, 0).await.unwrap();
+    world.engine.asks().reply(&caller(), ask, fix(FixAction::Retry, None), None, 0).await.unwrap();
     world.until("the read to be sent once more", |world| world.sent() > sent).await;
     world.permits.add_permits(100);
     let report = world.until_status(id, "stuck").await;
@@ -178,7 +182,7 @@ async fn a_run_that_its_driver_always_dies_of_waits_for_a_person() {
     observer.times.store(0, Ordering::SeqCst);
     let ask = report.asks[0].row.ask.id;
     let reply =
-        world.engine.reply(&caller(), ask, fix(FixAction::Retry, None), None, WAIT_MS).await;
+        world.engine.asks().reply(&caller(), ask, fix(FixAction::Retry, None), None, WAIT_MS).await;
     assert_eq!(reply.unwrap().run.run.status.name(), "completed");
 }
 
@@ -191,13 +195,13 @@ async fn a_kill_while_a_run_only_waits_never_counts_against_it() {
     world.crash().await;
     for time in 1..=8 {
         let world = World::open(folder.path(), &[READ]).await;
-        world.engine.recover_once().await;
+        world.engine.admin().recover_once().await;
         world.until(&format!("recovery {time}"), |world| world.sent() == 1).await;
         world.crash().await;
     }
     let world = World::open(folder.path(), &[READ]).await;
     world.permits.add_permits(1);
-    world.engine.recover_once().await;
+    world.engine.admin().recover_once().await;
     world.until_status(run, "completed").await;
 }
 
@@ -209,8 +213,8 @@ async fn dies_of(folder: &Path, run: RunId) {
         parts
     });
     let (world, marks) = (world.await, kept.unwrap());
-    let session = world.engine.run_report(&caller(), run).await.unwrap().session.id;
-    world.engine.recover_once().await;
+    let session = world.engine.runs().report(&caller(), run).await.unwrap().session.id;
+    world.engine.admin().recover_once().await;
     world.until("the read to be sent again", |world| world.sent() == 1).await;
     marks.begin(session).unwrap();
     world.crash().await;
@@ -227,7 +231,7 @@ async fn a_run_whose_recovery_ends_the_process_twice_waits_for_a_person() {
     dies_of(folder.path(), run).await;
 
     let world = World::open(folder.path(), &[READ]).await;
-    world.engine.recover_once().await;
+    world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let fault = report.run.last_error.unwrap();
     assert_eq!(fault.name, "RecoveryGaveUp");
@@ -237,7 +241,7 @@ async fn a_run_whose_recovery_ends_the_process_twice_waits_for_a_person() {
     world.permits.add_permits(1);
     let ask = report.asks[0].row.ask.id;
     let reply =
-        world.engine.reply(&caller(), ask, fix(FixAction::Retry, None), None, WAIT_MS).await;
+        world.engine.asks().reply(&caller(), ask, fix(FixAction::Retry, None), None, WAIT_MS).await;
     assert_eq!(reply.unwrap().run.run.status.name(), "completed");
 }
 
@@ -253,7 +257,7 @@ async fn a_lower_limit_stops_no_run_that_is_under_way() {
     world.permits.add_permits(1);
     let reply = kernel::ask::Reply::Clarify { answer: Some(json!("yes")) };
     let ask = report.asks[0].row.ask.id;
-    let reply = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    let reply = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(reply.run.run.status.name(), "completed");
 }
 
@@ -289,7 +293,7 @@ async fn a_removal_that_takes_for_ever_does_not_stop_the_clock() {
         ..parts
     })
     .await;
-    world.engine.keep_recovering();
+    world.engine.admin().keep_recovering();
     let report = world.run("ask", json!({}), "s").await;
     world.until_status(report.run.id, "failed").await;
 }

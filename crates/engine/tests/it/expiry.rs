@@ -26,21 +26,21 @@ async fn recovery_expires_an_ask_at_its_time_also_after_a_restart() {
     let ask = &asking.asks[0].row.ask;
     assert_eq!(ask.expires_at, Some(ask.created_at.plus_ms(1_000)));
     assert_eq!(asking.session.wake_at, ask.expires_at);
-    let woken = world.engine.recover_once().await;
+    let woken = world.engine.admin().recover_once().await;
     // On a busy machine its time may have come already.
     let is_time = Some(world.engine.clock().now()) >= ask.expires_at;
     assert!(woken == 0 || is_time, "woken before its time");
     world.crash().await;
 
     let world = World::open(folder.path(), &[]).await;
-    world.engine.keep_recovering();
+    world.engine.admin().keep_recovering();
     let report = world.until_status(asking.run.id, "failed").await;
     assert_eq!(report.run.last_error.unwrap().name, "Declined");
     let report = world.until_status(approving.run.id, "completed").await;
     assert_eq!(report.run.answer, Some(json!("nobody came")));
     assert_eq!(world.sent(), 0);
     let reply = Reply::Clarify { answer: Some(json!("late")) };
-    let late = world.engine.reply(&caller(), ask.id, reply, None, 1_000).await.unwrap_err();
+    let late = world.engine.asks().reply(&caller(), ask.id, reply, None, 1_000).await.unwrap_err();
     assert_eq!(late.code.name(), "expired");
 }
 
@@ -53,11 +53,11 @@ async fn a_reply_after_the_end_finds_the_ask_expired_though_nobody_looked() {
     world.engine.clock().sleep_until(end.plus_ms(5)).await;
     let reply = Reply::Clarify { answer: Some(json!("late")) };
     let ask = asking.asks[0].row.ask.id;
-    let late = world.engine.reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
+    let late = world.engine.asks().reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
     assert_eq!(late.code.name(), "expired");
     world.until_status(asking.run.id, "failed").await;
     let session = SessionRef::Key { key: "a".into(), space: None };
-    let events = world.engine.events(&caller(), &session, 0, 100).await.unwrap();
+    let events = world.engine.sessions().events(&caller(), &session, 0, 100).await.unwrap();
     assert!(events.iter().any(|(_, event)| event.contains("ask.expired")));
     assert!(!events.iter().any(|(_, event)| event.contains("ask.decided")));
 }

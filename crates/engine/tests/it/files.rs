@@ -51,13 +51,13 @@ fn take(world: &World, plans: &[&str], agents: &[&str]) {
 }
 
 fn take_all(world: &World, files: &ProjectFiles) {
-    let read = world.engine.read_files(&realm(), files);
+    let read = world.engine.catalog().read_files(&realm(), files);
     let (filed, _) = read.unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
-    world.engine.set_files(&realm(), filed);
+    world.engine.catalog().set_files(&realm(), filed);
 }
 
 fn ids(world: &World) -> Vec<String> {
-    world.engine.plans_for(&caller()).iter().map(|plan| plan.id.to_string()).collect()
+    world.engine.catalog().plans(&caller()).iter().map(|plan| plan.id.to_string()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,17 +65,17 @@ async fn a_run_that_waits_keeps_its_plan_and_the_next_takes_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[OLD, OTHER]).await;
     let waiting = world.run("greet", json!({}), "a").await;
-    let version = world.engine.catalog_version();
+    let version = world.engine.catalog().version();
     take(&world, &[NEW], &[]);
     assert!(version.has_changed().unwrap(), "whoever lists plans is told");
     assert_eq!(ids(&world), ["greet"], "the other's file is gone");
-    assert!(world.engine.callable(&caller(), "other").is_none());
+    assert!(world.engine.tools().callable(&caller(), "other").is_none());
 
     let answered = |report: engine::RunReport| {
         let (engine, ask) = (world.engine.clone(), report.asks[0].row.ask.id);
         async move {
             let reply = Reply::Clarify { answer: Some(json!("Ada")) };
-            let done = engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+            let done = engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
             done.run.run.answer
         }
     };
@@ -90,8 +90,8 @@ async fn a_stored_plan_stays_and_goes_before_a_file() {
     let world = World::open(folder.path(), &[OLD]).await;
     let step = json!({"id": "end", "type": "final_response", "message": "stored"});
     let plan = |id: &str| json!({"planId": id, "steps": [step]});
-    world.engine.register_plan(&caller(), plan("kept"), None).await.unwrap();
-    world.engine.register_plan(&caller(), plan("other"), None).await.unwrap();
+    world.engine.catalog().register_plan(&caller(), plan("kept"), None).await.unwrap();
+    world.engine.catalog().register_plan(&caller(), plan("other"), None).await.unwrap();
     take(&world, &[OTHER, CALLS], &[]);
     assert_eq!(ids(&world), ["calls", "kept", "other"]);
     let done = world.run("calls", json!({}), "s").await;
@@ -107,7 +107,7 @@ async fn all_of_it_is_taken_or_none() {
     let brings: (&[&str], &[&str]) = (&[OTHER, THINKS], &[HELPER]);
     let world = World::talking(folder.path(), brings, Limits::default(), model.models()).await;
     let refused = |plans: &[&str], agents: &[&str]| -> String {
-        let read = world.engine.read_files(&realm(), &brought(plans, agents));
+        let read = world.engine.catalog().read_files(&realm(), &brought(plans, agents));
         let Err(mistakes) = read else { panic!("they were taken") };
         mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n")
     };
@@ -124,13 +124,13 @@ async fn all_of_it_is_taken_or_none() {
 
     // A plan and the agent that it names come together, and go together.
     take(&world, &[OTHER], &[]);
-    assert!(world.engine.agents(&caller()).is_empty());
+    assert!(world.engine.catalog().agents(&caller()).is_empty());
     assert_eq!(ids(&world), ["other"]);
     take(&world, &[OTHER, THINKS], &[HELPER]);
     let done = world.run("thinks", json!({}), "s").await;
     assert_eq!(done.run.answer, Some(json!("Still here.")));
     assert_eq!(told(&model.last()), ["user: hi"]);
-    assert!(world.engine.plan_for(&caller(), &PlanId::from("agent/helper")).is_some());
+    assert!(world.engine.catalog().plan(&caller(), &PlanId::from("agent/helper")).is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,32 +138,33 @@ async fn a_pipeline_comes_with_its_plan_and_clients_hear_of_the_plan_alone() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[OTHER]).await;
     let engine = &world.engine;
-    let version = engine.catalog_version();
-    let Err(mistakes) = engine.read_files(&realm(), &with_desk(&[NEW, CALLS], DESK)) else {
+    let version = engine.catalog().version();
+    let Err(mistakes) = engine.catalog().read_files(&realm(), &with_desk(&[NEW, CALLS], DESK))
+    else {
         panic!("a plan is named that is not there")
     };
     assert!(mistakes[0].to_string().contains("`other`"), "{mistakes:?}");
-    let Err(mistakes) = engine.read_files(&realm(), &with_desk(&[OTHER], DESK)) else {
+    let Err(mistakes) = engine.catalog().read_files(&realm(), &with_desk(&[OTHER], DESK)) else {
         panic!("a handler's plan is not there")
     };
     let told = mistakes[0].to_string();
     assert!(told.starts_with("pipelines/desk.yaml:3:") && told.contains("`greet`"), "{told}");
     assert!(!version.has_changed().unwrap(), "nothing came in, not for a moment");
-    assert!(engine.pipelines(&caller()).is_empty() && ids(&world) == ["other"]);
+    assert!(engine.catalog().pipelines(&caller()).is_empty() && ids(&world) == ["other"]);
 
     take_all(&world, &with_desk(&[OTHER, NEW], DESK));
     assert!(version.has_changed().unwrap(), "there is one more plan");
-    assert_eq!(engine.pipelines(&caller()).len(), 1);
+    assert_eq!(engine.catalog().pipelines(&caller()).len(), 1);
 
     // Plans that say the same are the same, and nobody is told of a pipeline.
-    let version = engine.catalog_version();
-    let plan = || engine.plan_for(&caller(), &PlanId::from("greet")).unwrap();
+    let version = engine.catalog().version();
+    let plan = || engine.catalog().plan(&caller(), &PlanId::from("greet")).unwrap();
     let before = plan();
     take_all(&world, &with_desk(&[OTHER, NEW], &DESK.replace("/desk", "/table")));
-    assert_eq!(engine.pipelines(&caller())[0].route, "/table");
+    assert_eq!(engine.catalog().pipelines(&caller())[0].route, "/table");
     assert!(Arc::ptr_eq(&before, &plan()) && !version.has_changed().unwrap());
     take_all(&world, &with_desk(&[OTHER, OLD], DESK));
     assert!(!Arc::ptr_eq(&before, &plan()) && version.has_changed().unwrap());
     take(&world, &[OTHER], &[]);
-    assert!(engine.pipelines(&caller()).is_empty());
+    assert!(engine.catalog().pipelines(&caller()).is_empty());
 }

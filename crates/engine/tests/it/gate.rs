@@ -20,13 +20,15 @@ async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
     world.permits.add_permits(10);
     let root = Caller { subject: "root".into(), ..caller() };
     let listed = |who: &Caller| {
-        let tools = world.engine.tools_for(who);
+        let tools = world.engine.tools().list(who);
         tools.iter().any(|spec| spec.name.as_str() == "secret::write")
     };
     assert!(listed(&root) && !listed(&caller()));
-    assert!(world.engine.tool_for(&caller(), "secret::write").is_none());
-    let hidden = world.engine.call(&caller(), &"secret::write".into(), json!({}), 100).await;
-    let absent = world.engine.call(&caller(), &"secret::wrote".into(), json!({}), 100).await;
+    assert!(world.engine.tools().get(&caller(), "secret::write").is_none());
+    let hidden =
+        world.engine.tools().call(&caller(), &"secret::write".into(), json!({}), 100).await;
+    let absent =
+        world.engine.tools().call(&caller(), &"secret::wrote".into(), json!({}), 100).await;
     let (hidden, absent) = (hidden.unwrap_err(), absent.unwrap_err());
     assert_eq!(hidden.message.replace("write", "wrote"), absent.message);
     assert_eq!(hidden.code, absent.code);
@@ -34,7 +36,12 @@ async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
     let report = world.run("secret", json!({}), "s").await;
     assert_eq!(report.run.last_error.unwrap().name, "ToolNotFoundError");
     assert_eq!(world.sent(), 0, "a plan got at a tool that its caller does not see");
-    let done = world.engine.call(&root, &"secret::write".into(), json!({}), WAIT_MS).await.unwrap();
+    let done = world
+        .engine
+        .tools()
+        .call(&root, &"secret::write".into(), json!({}), WAIT_MS)
+        .await
+        .unwrap();
     assert!(matches!(done, CallReport::Done(_)));
 }
 
@@ -44,7 +51,7 @@ async fn a_call_ends_in_time_and_its_output_is_as_promised() {
     let limits = Limits { call_timeout_ms: 50, ..Limits::default() };
     let world = World::with_limits(folder.path(), &[], limits).await;
     let how = async |world: &World, tool: &'static str| {
-        let called = world.engine.call(&caller(), &tool.into(), json!({}), WAIT_MS).await;
+        let called = world.engine.tools().call(&caller(), &tool.into(), json!({}), WAIT_MS).await;
         let Ok(CallReport::Pending(report)) = called else { panic!("{tool} is not asked about") };
         let AskBody::Fix { how, fault, .. } = report.asks[0].row.ask.body.clone() else {
             panic!("not a fix")
@@ -59,7 +66,8 @@ async fn a_call_ends_in_time_and_its_output_is_as_promised() {
     // The write happened, whatever it answered: nobody may take it for undone.
     let (how_far, name) = how(&world, "write::promised").await;
     assert_eq!((how_far, name.as_str()), (HowFar::Unknown, "OutputValidationError"));
-    let read = world.engine.call(&caller(), &"read::promised".into(), json!({}), WAIT_MS).await;
+    let read =
+        world.engine.tools().call(&caller(), &"read::promised".into(), json!({}), WAIT_MS).await;
     assert!(read.unwrap_err().message.contains("OutputValidationError"));
 }
 

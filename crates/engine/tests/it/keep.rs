@@ -31,7 +31,7 @@ fn key(name: &str) -> SessionRef {
 
 /// The export of a session, read to its end.
 async fn exported(world: &World, session: &str) -> Value {
-    let pieces = world.engine.export(&caller(), &key(session)).await.unwrap();
+    let pieces = world.engine.sessions().export(&caller(), &key(session)).await.unwrap();
     let pieces: Vec<String> = pieces.try_collect().await.unwrap();
     serde_json::from_str(&pieces.concat()).unwrap()
 }
@@ -47,28 +47,29 @@ async fn a_fork_asks_under_its_own_id_and_goes_another_way() {
     let asking = world.run("ask", json!({}), "s").await;
     let ask = asking.asks[0].row.ask.clone();
     let at = asking.session.seq;
-    let first = world.engine.reply(&caller(), ask.id, answer("Ann"), None, WAIT_MS).await.unwrap();
+    let first =
+        world.engine.asks().reply(&caller(), ask.id, answer("Ann"), None, WAIT_MS).await.unwrap();
     assert_eq!(first.run.run.answer, Some(json!("Ann")));
 
-    let fork = world.engine.fork(&caller(), &key("s"), Some(at)).await.unwrap();
+    let fork = world.engine.sessions().fork(&caller(), &key("s"), Some(at)).await.unwrap();
     assert_ne!(fork.id, asking.session.id);
     assert_eq!((fork.status.name(), &*fork.key.id), ("waiting", fork.id.to_string().as_str()));
-    let report = world.engine.run_report(&caller(), fork.run.unwrap()).await.unwrap();
+    let report = world.engine.runs().report(&caller(), fork.run.unwrap()).await.unwrap();
     let again = &report.asks[0].row.ask;
     assert!(again.id != ask.id && again.digest != ask.digest && again.run != ask.run);
-    let second = world.engine.reply(&caller(), again.id, answer("Eve"), None, WAIT_MS).await;
+    let second = world.engine.asks().reply(&caller(), again.id, answer("Eve"), None, WAIT_MS).await;
     assert_eq!(second.unwrap().run.run.answer, Some(json!("Eve")));
-    let source = world.engine.inspect(&caller(), &key("s")).await.unwrap();
+    let source = world.engine.sessions().inspect(&caller(), &key("s")).await.unwrap();
     assert_eq!(source.context["human_input"], json!("Ann"), "the fork reached back");
 
     // The whole session, when no event is named: it is over here too.
-    let whole = world.engine.fork(&caller(), &key("s"), None).await.unwrap();
+    let whole = world.engine.sessions().fork(&caller(), &key("s"), None).await.unwrap();
     assert_eq!(whole.status.name(), "completed");
-    let late = world.engine.fork(&caller(), &key("s"), Some(10_000)).await.unwrap_err();
+    let late = world.engine.sessions().fork(&caller(), &key("s"), Some(10_000)).await.unwrap_err();
     assert_eq!(late.code.name(), "bad_fork_point");
     world.crash().await;
     let world = World::open(folder.path(), &[]).await;
-    let kept = world.engine.inspect(&caller(), &SessionRef::Id(fork.id)).await.unwrap();
+    let kept = world.engine.sessions().inspect(&caller(), &SessionRef::Id(fork.id)).await.unwrap();
     assert_eq!(kept.context["human_input"], json!("Eve"));
 }
 
@@ -77,18 +78,18 @@ async fn a_plan_is_pinned_anew_after_the_last_session_with_it_was_removed() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[ASK]).await;
     let ask = world.run("ask", json!({}), "s").await.asks[0].row.ask.id;
-    world.engine.reply(&caller(), ask, answer("Ann"), None, WAIT_MS).await.unwrap();
-    world.engine.remove_session(&caller(), &key("s")).await.unwrap();
+    world.engine.asks().reply(&caller(), ask, answer("Ann"), None, WAIT_MS).await.unwrap();
+    world.engine.sessions().remove(&caller(), &key("s")).await.unwrap();
     let ask = world.run("ask", json!({}), "t").await.asks[0].row.ask.id;
-    let fork = world.engine.fork(&caller(), &key("t"), None).await.unwrap();
-    world.engine.reply(&caller(), ask, answer("Ann"), None, WAIT_MS).await.unwrap();
-    world.engine.remove_session(&caller(), &key("t")).await.unwrap();
+    let fork = world.engine.sessions().fork(&caller(), &key("t"), None).await.unwrap();
+    world.engine.asks().reply(&caller(), ask, answer("Ann"), None, WAIT_MS).await.unwrap();
+    world.engine.sessions().remove(&caller(), &key("t")).await.unwrap();
     world.crash().await;
     // Nothing is left but the fork, and its plan is in no file any more.
     let world = World::open(folder.path(), &[]).await;
-    let report = world.engine.run_report(&caller(), fork.run.unwrap()).await.unwrap();
+    let report = world.engine.runs().report(&caller(), fork.run.unwrap()).await.unwrap();
     let ask = report.asks[0].row.ask.id;
-    let second = world.engine.reply(&caller(), ask, answer("Eve"), None, WAIT_MS).await;
+    let second = world.engine.asks().reply(&caller(), ask, answer("Eve"), None, WAIT_MS).await;
     assert_eq!(second.unwrap().run.run.answer, Some(json!("Eve")));
 }
 
@@ -102,15 +103,15 @@ async fn a_fork_keeps_no_approval_and_repeats_no_write() {
     let call_id = calls[0].call_id;
     let decision = CallDecision { call_id, approve: true, feedback: None, arguments: None };
     let reply = Reply::Approve { decisions: vec![decision] };
-    let approved = world.engine.reply(&caller(), ask.id, reply, None, 0).await.unwrap();
+    let approved = world.engine.asks().reply(&caller(), ask.id, reply, None, 0).await.unwrap();
     world.until("the write to be sent", |world| world.sent() == 1).await;
 
     // Right after the decision: asked again.
     let decided = asking.session.seq + 1;
-    let fork = world.engine.fork(&caller(), &key("s"), Some(decided)).await.unwrap();
+    let fork = world.engine.sessions().fork(&caller(), &key("s"), Some(decided)).await.unwrap();
     assert_eq!(fork.status.name(), "waiting");
     // While the write is under way: nobody here knows how it ends.
-    let fork = world.engine.fork(&caller(), &key("s"), None).await.unwrap();
+    let fork = world.engine.sessions().fork(&caller(), &key("s"), None).await.unwrap();
     let report = world.until_status(fork.run.unwrap(), "stuck").await;
     let AskBody::Fix { how, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
     assert_eq!((*how, world.sent()), (HowFar::Unknown, 1));
@@ -133,7 +134,7 @@ async fn an_export_has_the_whole_journal_and_is_bounded() {
     assert_eq!(export["session"]["id"], json!(asking.session.id));
     let written = world.run("write", json!({}), "w").await;
     assert!(written.session.seq > 7, "the plan has become too short for this test");
-    let refusal = world.engine.export(&caller(), &key("w")).await.err().unwrap();
+    let refusal = world.engine.sessions().export(&caller(), &key("w")).await.err().unwrap();
     assert_eq!(refusal.code.name(), "export_events_max");
 }
 
@@ -169,9 +170,10 @@ async fn a_long_journal_is_exported_and_forked_in_slices() {
     assert_eq!(exported.last().unwrap()["seq"], json!(EVENTS));
     assert_eq!((&export["history"], &export["session"]["seq"]), (&json!([]), &json!(EVENTS)));
 
-    let fork = world.engine.fork(&caller(), &key("long"), None).await.unwrap();
+    let fork = world.engine.sessions().fork(&caller(), &key("long"), None).await.unwrap();
     assert_eq!(fork.seq, EVENTS + 1, "all of it, and where it comes from");
-    let page = world.engine.events(&caller(), &SessionRef::Id(fork.id), EVENTS - 1, 10).await;
+    let page =
+        world.engine.sessions().events(&caller(), &SessionRef::Id(fork.id), EVENTS - 1, 10).await;
     let kinds: Vec<Value> = page.unwrap().iter().map(|(_, text)| kind(text)).collect();
     assert_eq!(kinds, ["call.late", "session.forked"]);
 }
@@ -190,21 +192,21 @@ async fn old_sessions_are_removed_unless_they_wait_for_someone() {
     for name in ["a", "b", "c", "d", "e"] {
         world.run("write", json!({}), name).await;
     }
-    world.engine.create_session(&caller(), Some("empty".to_owned())).await.unwrap();
+    world.engine.sessions().create(&caller(), Some("empty".to_owned())).await.unwrap();
     let waiting = world.run("ask", json!({}), "waits").await;
     world.until("the drivers to end", |world| world.engine.counts().sessions_active == 0).await;
-    let young = world.engine.prune(&caller(), 3_600_000).await.unwrap();
+    let young = world.engine.admin().prune(&caller(), 3_600_000).await.unwrap();
     assert_eq!(young, engine::Pruned::default());
     let clock = world.engine.clock();
     clock.sleep_until(clock.now().plus_ms(5)).await;
     let stranger = kernel::call::Caller { realm: "other".into(), ..caller() };
-    assert_eq!(world.engine.prune(&stranger, 0).await.unwrap().sessions, 0);
-    let pruned = world.engine.prune(&caller(), 0).await.unwrap();
+    assert_eq!(world.engine.admin().prune(&stranger, 0).await.unwrap().sessions, 0);
+    let pruned = world.engine.admin().prune(&caller(), 0).await.unwrap();
     assert_eq!(pruned.sessions, 6);
     assert!(pruned.rows > 6, "{pruned:?}");
     assert_eq!(world.engine.counts().sessions_removed, 6);
     let page = Page { cursor: None, limit: 50 };
-    let left = world.engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
+    let left = world.engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     let left: Vec<_> = left.items.iter().map(|row| row.id).collect();
     assert_eq!(left, [waiting.session.id]);
 }
@@ -232,32 +234,36 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
         digest: kernel::ids::ContentHash::of(b"body"),
     };
     let keyed = engine::RunRequest { once: Some(once), ..world.request("write", json!({}), "s") };
-    let first = world.engine.run(&caller(), keyed.clone(), WAIT_MS).await.unwrap();
+    let first = world.engine.runs().start(&caller(), keyed.clone(), WAIT_MS).await.unwrap();
     let second = world.run("ask", json!({}), "s").await;
     let ask = second.asks[0].row.ask.id;
-    world.engine.reply(&caller(), ask, answer("Ann"), None, WAIT_MS).await.unwrap();
-    let cut = world.engine.session(&caller(), &key("s")).await.unwrap().seq;
+    world.engine.asks().reply(&caller(), ask, answer("Ann"), None, WAIT_MS).await.unwrap();
+    let cut = world.engine.sessions().get(&caller(), &key("s")).await.unwrap().seq;
     let waiting = world.run("ask", json!({}), "s").await;
-    let before = world.engine.inspect(&caller(), &key("s")).await.unwrap();
+    let before = world.engine.sessions().inspect(&caller(), &key("s")).await.unwrap();
     at_rest(&world).await;
-    let pruned = world.engine.prune(&caller(), 0).await.unwrap();
+    let pruned = world.engine.admin().prune(&caller(), 0).await.unwrap();
     assert_eq!((pruned.sessions, pruned.runs), (0, 2), "{pruned:?}");
-    assert_eq!(world.engine.run(&caller(), keyed, 0).await.unwrap_err().code.name(), "gone");
-    let again = world.engine.prune(&caller(), 0).await.unwrap();
+    assert_eq!(
+        world.engine.runs().start(&caller(), keyed, 0).await.unwrap_err().code.name(),
+        "gone"
+    );
+    let again = world.engine.admin().prune(&caller(), 0).await.unwrap();
     assert_eq!(again, engine::Pruned { rows: 1, ..Default::default() }, "the key, at last");
 
-    let after = world.engine.inspect(&caller(), &key("s")).await.unwrap();
+    let after = world.engine.sessions().inspect(&caller(), &key("s")).await.unwrap();
     assert_eq!((&after.row, &after.context), (&before.row, &before.context));
-    let events = world.engine.events(&caller(), &key("s"), 0, 100).await.unwrap();
+    let events = world.engine.sessions().events(&caller(), &key("s"), 0, 100).await.unwrap();
     assert_eq!(events[0].0, cut);
     assert!(events[0].1.contains("\"base.set\""), "{}", events[0].1);
-    let refusal = world.engine.events(&caller(), &key("s"), cut - 1, 100).await.unwrap_err();
+    let refusal =
+        world.engine.sessions().events(&caller(), &key("s"), cut - 1, 100).await.unwrap_err();
     assert_eq!(refusal.code.name(), "cursor_gone");
     for run in [first.run.id, second.run.id] {
-        let refusal = world.engine.run_report(&caller(), run).await.unwrap_err();
+        let refusal = world.engine.runs().report(&caller(), run).await.unwrap_err();
         assert_eq!(refusal.code.name(), "not_found");
     }
-    assert_eq!(world.engine.ask(&caller(), ask).await.unwrap_err().code.name(), "not_found");
+    assert_eq!(world.engine.asks().get(&caller(), ask).await.unwrap_err().code.name(), "not_found");
     let export = exported(&world, "s").await;
     assert_eq!(export["events"].as_array().unwrap().len(), events.len());
     assert_eq!(export["history"], json!([]), "the newest run has called nothing");
@@ -267,7 +273,8 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
     let world = World::open(folder.path(), &[WRITE]).await;
     world.permits.add_permits(1);
     let open = waiting.asks[0].row.ask.id;
-    let done = world.engine.reply(&caller(), open, answer("Eve"), None, WAIT_MS).await.unwrap();
+    let done =
+        world.engine.asks().reply(&caller(), open, answer("Eve"), None, WAIT_MS).await.unwrap();
     assert_eq!((done.run.run.no, done.run.run.answer), (3, Some(json!("Eve"))));
     let next = world.run("write", json!({}), "s").await;
     assert_eq!((next.run.no, next.run.status.name()), (4, "completed"));
@@ -282,25 +289,27 @@ async fn a_session_that_lost_its_beginning_is_forked_from_there_on() {
     for _ in 0..3 {
         world.run("write", json!({}), "s").await;
     }
-    let cut = world.engine.session(&caller(), &key("s")).await.unwrap().seq;
+    let cut = world.engine.sessions().get(&caller(), &key("s")).await.unwrap().seq;
     assert!(cut > 12, "the plan has become too short for this test");
     let waiting = world.run("ask", json!({}), "s").await;
     at_rest(&world).await;
-    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().runs, 3);
-    let refusal = world.engine.fork(&caller(), &key("s"), Some(cut - 1)).await.unwrap_err();
+    assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().runs, 3);
+    let refusal =
+        world.engine.sessions().fork(&caller(), &key("s"), Some(cut - 1)).await.unwrap_err();
     assert_eq!(refusal.code.name(), "fork_point_gone");
     assert!(refusal.hint.unwrap().contains(&cut.to_string()));
     // At the base itself: what the runs left, and nothing more.
-    let empty = world.engine.fork(&caller(), &key("s"), Some(cut)).await.unwrap();
+    let empty = world.engine.sessions().fork(&caller(), &key("s"), Some(cut)).await.unwrap();
     assert_eq!((empty.run, empty.created_at), (None, empty.updated_at));
-    let left = world.engine.inspect(&caller(), &SessionRef::Id(empty.id)).await.unwrap();
+    let left = world.engine.sessions().inspect(&caller(), &SessionRef::Id(empty.id)).await.unwrap();
     assert_eq!(left.context["out"], json!({"got": {"n": 1}}));
     // What is too long for a fork is what is there, not what was.
-    let whole = world.engine.fork(&caller(), &key("s"), None).await.unwrap();
-    let report = world.engine.run_report(&caller(), whole.run.unwrap()).await.unwrap();
+    let whole = world.engine.sessions().fork(&caller(), &key("s"), None).await.unwrap();
+    let report = world.engine.runs().report(&caller(), whole.run.unwrap()).await.unwrap();
     assert_eq!((report.run.no, report.run.status.name()), (4, "waiting"));
     assert_ne!(report.asks[0].row.ask.id, waiting.asks[0].row.ask.id);
-    let events = world.engine.events(&caller(), &SessionRef::Id(whole.id), 0, 3).await.unwrap();
+    let events =
+        world.engine.sessions().events(&caller(), &SessionRef::Id(whole.id), 0, 3).await.unwrap();
     assert!(events[0].1.contains("\"session.created\"") && events[1].1.contains("\"base.set\""));
 }
 
@@ -322,19 +331,20 @@ async fn blobs_go_with_the_last_session_that_names_them() {
         let text = json!("x".repeat(bytes)).to_string();
         kernel::ids::ContentHash::of(text.as_bytes())
     };
-    let has = async |bytes: usize| world.engine.blob(&caller(), &hash(bytes)).await.is_ok();
+    let has =
+        async |bytes: usize| world.engine.sessions().blob(&caller(), &hash(bytes)).await.is_ok();
     assert!(has(1_000).await && has(2_000).await);
     at_rest(&world).await;
-    world.engine.prune_expired().await;
+    world.engine.admin().prune_expired().await;
     assert!(has(1_000).await && has(2_000).await, "they are named");
     // The first run of `a` goes; `b` still names what it made.
     world.run("ask", json!({}), "a").await;
     at_rest(&world).await;
-    assert_eq!(world.engine.prune(&caller(), 3_600_000).await.unwrap().runs, 0);
-    world.engine.remove_session(&caller(), &key("b")).await.unwrap();
-    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().runs, 2);
+    assert_eq!(world.engine.admin().prune(&caller(), 3_600_000).await.unwrap().runs, 0);
+    world.engine.sessions().remove(&caller(), &key("b")).await.unwrap();
+    assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().runs, 2);
     at_rest(&world).await;
-    world.engine.prune_expired().await;
+    world.engine.admin().prune_expired().await;
     assert!(!has(1_000).await, "nothing names it any more");
     assert!(has(2_000).await, "it is in the context that the runs left");
 }
@@ -352,8 +362,8 @@ async fn a_realm_keeps_its_sessions_as_long_as_it_says() {
         world.until("the driver to end", |world| world.engine.counts().sessions_active == 0).await;
         let clock = world.engine.clock();
         clock.sleep_until(clock.now().plus_ms(10)).await;
-        world.engine.prune_expired().await;
-        let found = world.engine.session(&caller(), &key("a")).await;
+        world.engine.admin().prune_expired().await;
+        let found = world.engine.sessions().get(&caller(), &key("a")).await;
         assert_eq!(found.is_ok(), stays, "{limit} {own:?}");
     }
 }
@@ -364,10 +374,10 @@ async fn a_failed_step_is_tried_again_by_its_run() {
     let world = World::open(folder.path(), &[FAIL, ASK]).await;
     world.permits.add_permits(2);
     let stuck = world.run("fail", json!({}), "s").await;
-    let again = world.engine.retry(&caller(), stuck.run.id, WAIT_MS).await.unwrap();
+    let again = world.engine.runs().retry(&caller(), stuck.run.id, WAIT_MS).await.unwrap();
     assert_eq!((again.run.status.name(), world.sent()), ("stuck", 2));
     let asking = world.run("ask", json!({}), "a").await;
-    let refusal = world.engine.retry(&caller(), asking.run.id, 1_000).await.unwrap_err();
+    let refusal = world.engine.runs().retry(&caller(), asking.run.id, 1_000).await.unwrap_err();
     assert_eq!(refusal.code.name(), "no_open_ask");
 }
 
@@ -383,9 +393,9 @@ async fn a_late_success_settles_its_open_ask() {
     assert_eq!((report.run.answer, world.sent()), (Some(json!("ok")), 1));
     let asks = AskFilter { run: Some(stuck.run.id), ..AskFilter::default() };
     let page = Page { cursor: None, limit: 10 };
-    let asks = world.engine.asks(&caller(), &asks, &page).await.unwrap();
+    let asks = world.engine.asks().list(&caller(), &asks, &page).await.unwrap();
     assert_eq!(asks.items[0].row.status.name(), "withdrawn");
-    let events = world.engine.events(&caller(), &key("s"), 0, 100).await.unwrap();
+    let events = world.engine.sessions().events(&caller(), &key("s"), 0, 100).await.unwrap();
     assert!(events.iter().any(|(_, event)| event.contains("\"settled\"")));
 }
 
@@ -398,13 +408,14 @@ async fn a_result_after_the_decision_is_recorded_only() {
     let reply =
         Reply::Fix { action: FixAction::Skip, arguments: None, output: Some(json!("mine")) };
     let ask = stuck.asks[0].row.ask.id;
-    let skipped = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    let skipped = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(skipped.run.run.status.name(), "completed");
     world.permits.add_permits(1);
     for _ in 0..LOOKS_MAX {
-        let events = world.engine.events(&caller(), &key("s"), 0, 100).await.unwrap();
+        let events = world.engine.sessions().events(&caller(), &key("s"), 0, 100).await.unwrap();
         if events.iter().any(|(_, event)| event.contains("call.late")) {
-            let context = world.engine.inspect(&caller(), &key("s")).await.unwrap().context;
+            let context =
+                world.engine.sessions().inspect(&caller(), &key("s")).await.unwrap().context;
             assert_eq!(context["out"], json!("mine"), "a late result was applied");
             return;
         }

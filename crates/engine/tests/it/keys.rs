@@ -31,7 +31,7 @@ fn run(plan: &str, input: Value) -> RunRequest {
 
 async fn sessions(world: &World) -> usize {
     let page = Page { cursor: None, limit: 50 };
-    let found = world.engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
+    let found = world.engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     found.items.len()
 }
 
@@ -44,7 +44,9 @@ async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restar
     for _ in 0..8 {
         let engine = world.engine.clone();
         let request = run("write", json!({}));
-        requests.push(tokio::spawn(async move { engine.run(&caller(), request, WAIT_MS).await }));
+        requests.push(tokio::spawn(async move {
+            engine.runs().start(&caller(), request, WAIT_MS).await
+        }));
     }
     let mut reports = Vec::new();
     for request in requests {
@@ -59,12 +61,13 @@ async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restar
 
     let world = World::open(folder.path(), &[]).await;
     // The plan is gone by now; what it did is not.
-    let again = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap();
+    let again = world.engine.runs().start(&caller(), run("write", json!({})), 0).await.unwrap();
     assert_eq!((again.run.id, again.replayed), (first, true));
-    let other = world.engine.run(&caller(), run("write", json!({"n": 2})), 0).await.unwrap_err();
+    let other =
+        world.engine.runs().start(&caller(), run("write", json!({"n": 2})), 0).await.unwrap_err();
     assert_eq!(other.code.name(), "idempotency_mismatch");
     let eve = kernel::call::Caller { subject: "eve".into(), ..caller() };
-    let refusal = world.engine.run(&eve, run("write", json!({})), 0).await.unwrap_err();
+    let refusal = world.engine.runs().start(&eve, run("write", json!({})), 0).await.unwrap_err();
     assert_ne!(refusal.code.name(), "idempotency_mismatch", "a key belongs to who sent it");
 }
 
@@ -72,19 +75,21 @@ async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restar
 async fn a_run_under_way_is_given_to_a_repeat_and_a_refused_request_keeps_no_key() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
-    let refused = world.engine.run(&caller(), run("no/such", json!({})), 0).await.unwrap_err();
+    let refused =
+        world.engine.runs().start(&caller(), run("no/such", json!({})), 0).await.unwrap_err();
     assert_eq!(refused.code.name(), "not_found");
-    let first = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap();
-    let again = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap();
+    let first = world.engine.runs().start(&caller(), run("write", json!({})), 0).await.unwrap();
+    let again = world.engine.runs().start(&caller(), run("write", json!({})), 0).await.unwrap();
     assert_eq!((again.run.id, again.replayed), (first.run.id, true));
     assert_eq!(again.run.status.name(), "running");
     world.permits.add_permits(1);
-    let waited = world.engine.run(&caller(), run("write", json!({})), WAIT_MS).await.unwrap();
+    let waited =
+        world.engine.runs().start(&caller(), run("write", json!({})), WAIT_MS).await.unwrap();
     assert_eq!((waited.run.id, waited.run.status.name()), (first.run.id, "completed"));
     assert_eq!(world.sent(), 1);
     let session = SessionRef::Id(first.session.id);
-    world.engine.remove_session(&caller(), &session).await.unwrap();
-    let gone = world.engine.run(&caller(), run("write", json!({})), 0).await.unwrap_err();
+    world.engine.sessions().remove(&caller(), &session).await.unwrap();
+    let gone = world.engine.runs().start(&caller(), run("write", json!({})), 0).await.unwrap_err();
     assert_eq!(gone.code.name(), "gone");
 }
 
@@ -99,7 +104,7 @@ async fn a_repeated_reply_gets_what_came_of_the_first() {
     let send = |words: &'static str| {
         let (engine, once, reply) =
             (world.engine.clone(), once(&route, &json!(words)), reply(words));
-        async move { engine.reply(&caller(), ask, reply, once, WAIT_MS).await }
+        async move { engine.asks().reply(&caller(), ask, reply, once, WAIT_MS).await }
     };
     let first = send("Ann").await.unwrap();
     let again = send("Ann").await.unwrap();
@@ -107,7 +112,8 @@ async fn a_repeated_reply_gets_what_came_of_the_first() {
     assert_eq!(again.run.run.answer, Some(json!("Ann")));
     assert_eq!(again.ask.row.decision, first.ask.row.decision);
     assert_eq!(send("Eve").await.unwrap_err().code.name(), "idempotency_mismatch");
-    let late = world.engine.reply(&caller(), ask, reply("Ann"), None, 1_000).await.unwrap_err();
+    let late =
+        world.engine.asks().reply(&caller(), ask, reply("Ann"), None, 1_000).await.unwrap_err();
     assert_eq!(late.code.name(), "ask_decided", "without the key it is a second reply");
 }
 
@@ -121,7 +127,11 @@ async fn a_repeated_direct_write_is_sent_once() {
     for expected in [CallReport::Done(output.clone()), CallReport::Repeated(output)] {
         let once = once("POST /tools/slow::write/call", &arguments);
         let tool = "slow::write".into();
-        let done = world.engine.call_once(&caller(), &tool, arguments.clone(), once, WAIT_MS).await;
+        let done = world
+            .engine
+            .tools()
+            .call_once(&caller(), &tool, arguments.clone(), once, WAIT_MS)
+            .await;
         assert_eq!(done, Ok(expected));
     }
     assert_eq!(world.sent(), 1);

@@ -92,8 +92,8 @@ fn engine_that_looks(folder: &Path, door: &Arc<Door>, every_ms: u64) -> Engine {
     };
     let parts = parts(folder, limits, vec![ToolSource::new("the test", vec![tool])]);
     let engine = Engine::start(parts).unwrap();
-    engine.load_plans(&"default".into(), files(&[PLAN])).unwrap();
-    engine.keep_recovering();
+    engine.catalog().load_plans(&"default".into(), files(&[PLAN])).unwrap();
+    engine.admin().keep_recovering();
     engine
 }
 
@@ -101,7 +101,7 @@ async fn booked(engine: &Engine, session: RunSession) -> RunReport {
     let target = RunTarget::Plan("book".into());
     let request =
         RunRequest { target, input: json!({}), session, once: None, about: Default::default() };
-    engine.run(&caller(), request, 10_000).await.unwrap()
+    engine.runs().start(&caller(), request, 10_000).await.unwrap()
 }
 
 fn thread() -> RunSession {
@@ -119,12 +119,12 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
 }
 
 async fn is_completed(engine: &Engine, run: RunId) -> bool {
-    engine.run_report(&caller(), run).await.unwrap().run.status.name() == "completed"
+    engine.runs().report(&caller(), run).await.unwrap().run.status.name() == "completed"
 }
 
 async fn count(engine: &Engine, kind: &str) -> usize {
     let session = SessionRef::Key { key: "t".into(), space: None };
-    let events = engine.events(&caller(), &session, 0, 1_000).await.unwrap();
+    let events = engine.sessions().events(&caller(), &session, 0, 1_000).await.unwrap();
     events.iter().filter(|(_, event)| event.contains(kind)).count()
 }
 
@@ -149,7 +149,10 @@ async fn it_is_looked_at_until_it_is_done_and_nobody_is_asked_twice() {
     assert_eq!(door.entered.load(Ordering::SeqCst), 1, "it was done more than once");
     assert_eq!(count(&second, "\"ask.opened\"").await, 1);
     assert_eq!(count(&second, "\"ask.withdrawn\"").await, 1);
-    assert_eq!(second.run_report(&caller(), waiting.run.id).await.unwrap().session.wake_at, None);
+    assert_eq!(
+        second.runs().report(&caller(), waiting.run.id).await.unwrap().session.wake_at,
+        None
+    );
     second.stop().await;
 }
 
@@ -160,10 +163,10 @@ async fn whoever_says_that_it_is_done_is_believed() {
     let waiting = booked(&engine, thread()).await;
     let ask = waiting.asks[0].row.ask.id;
     let reply = Reply::Authorize { done: true };
-    let _ = engine.reply(&caller(), ask, reply, None, 10_000).await.unwrap();
+    let _ = engine.asks().reply(&caller(), ask, reply, None, 10_000).await.unwrap();
     // It may have been out for a look at that moment: then that one counts, and asks anew.
     until("an end or a new ask", async || {
-        let report = engine.run_report(&caller(), waiting.run.id).await.unwrap();
+        let report = engine.runs().report(&caller(), waiting.run.id).await.unwrap();
         report.run.status.name() == "completed" || report.asks.iter().any(|a| a.row.ask.id != ask)
     })
     .await;
@@ -189,20 +192,20 @@ async fn a_page_that_is_said_to_be_opened_is_looked_at_at_once() {
     let waiting = booked(&engine, thread()).await;
     let knocks = || door.knocks.load(Ordering::SeqCst);
     assert_eq!((waiting.run.status.name(), knocks()), ("waiting", 1));
-    engine.page_opened("another source", "login");
-    engine.page_opened("the test", "another page");
+    engine.tools().page_opened("another source", "login");
+    engine.tools().page_opened("the test", "another page");
     // It is not open yet, whatever is said: all stays as it was, and nobody looks for every word.
-    engine.page_opened("the test", "login");
+    engine.tools().page_opened("the test", "login");
     until("a look", async || count(&engine, "\"call.wants\"").await == 2).await;
-    engine.page_opened("the test", "login");
-    let report = engine.run_report(&caller(), waiting.run.id).await.unwrap();
+    engine.tools().page_opened("the test", "login");
+    let report = engine.runs().report(&caller(), waiting.run.id).await.unwrap();
     assert_eq!((report.asks.len(), knocks()), (1, 2));
     assert!(report.session.wake_at.is_some(), "it is still looked at in its own time");
 
     let other = RunSession::Thread("u".to_owned());
     let waiting = booked(&engine, other).await;
     door.open.store(true, Ordering::SeqCst);
-    engine.page_opened("the test", "login");
+    engine.tools().page_opened("the test", "login");
     until("the run to go on", async || is_completed(&engine, waiting.run.id).await).await;
     assert_eq!((door.entered.load(Ordering::SeqCst), knocks()), (1, 4));
     engine.stop().await;
@@ -225,7 +228,7 @@ async fn a_login_that_is_done_meanwhile_is_not_given_up() {
     door.open.store(true, Ordering::SeqCst);
     door.held.store(false, Ordering::SeqCst);
     let next = next.await.unwrap();
-    let first = engine.run_report(&caller(), waiting.run.id).await.unwrap();
+    let first = engine.runs().report(&caller(), waiting.run.id).await.unwrap();
     assert_eq!((first.run.status.name(), next.run.status.name()), ("completed", "completed"));
     assert_eq!((next.run.no, door.entered.load(Ordering::SeqCst)), (2, 2));
     engine.stop().await;

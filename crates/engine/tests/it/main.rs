@@ -73,14 +73,14 @@ async fn a_write_under_way_at_a_crash_is_asked_about_and_never_repeated() {
     world.crash().await;
 
     let world = World::open(folder.path(), &[WRITE]).await;
-    world.engine.recover_once().await;
+    world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
     assert_eq!((*how, fault.name.as_str()), (HowFar::Unknown, "OutcomeUnknown"));
     assert_eq!(world.sent(), 0, "the write was sent a second time");
     let ask = report.asks[0].row.ask.id;
     let reply = fix(FixAction::Settle, Some(json!("it did")));
-    let report = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    let report = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(report.run.run.status.name(), "completed");
     assert_eq!(world.sent(), 0);
 }
@@ -96,7 +96,7 @@ async fn a_read_under_way_at_a_crash_is_repeated_under_its_call_id() {
 
     let world = World::open(folder.path(), &[READ]).await;
     world.permits.add_permits(1);
-    assert_eq!(world.engine.recover_once().await, 1);
+    assert_eq!(world.engine.admin().recover_once().await, 1);
     world.until_status(run, "completed").await;
     assert_eq!(world.ledger.0.lock().unwrap()[0], first);
 }
@@ -114,7 +114,7 @@ async fn a_repeat_that_is_not_sent_says_nothing_about_the_first() {
     // The write may be repeated under its key; this time it does not go out.
     let world = World::open(folder.path(), &[put]).await;
     world.permits.add_permits(1);
-    world.engine.recover_once().await;
+    world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
     assert_eq!((*how, fault.name.as_str()), (HowFar::Unknown, "Refused"));
@@ -127,9 +127,9 @@ async fn a_paused_run_stops_at_the_next_step_and_goes_on() {
     let run = world.start("read", json!({}), "s").await.run.id;
     world.until("the read to be sent", |world| world.sent() == 1).await;
     let engine = world.engine.clone();
-    let pausing = tokio::spawn(async move { engine.pause(&caller(), run).await });
+    let pausing = tokio::spawn(async move { engine.runs().pause(&caller(), run).await });
     for _ in 0..LOOKS_MAX {
-        let events = world.engine.events(&caller(), &key("s"), 0, 100).await.unwrap();
+        let events = world.engine.sessions().events(&caller(), &key("s"), 0, 100).await.unwrap();
         if events.iter().any(|(_, event)| event.contains("run.paused")) {
             break;
         }
@@ -137,7 +137,7 @@ async fn a_paused_run_stops_at_the_next_step_and_goes_on() {
     }
     world.permits.add_permits(1);
     assert_eq!(pausing.await.unwrap().unwrap().run.status.name(), "paused");
-    let report = world.engine.continue_run(&caller(), run).await.unwrap();
+    let report = world.engine.runs().continue_run(&caller(), run).await.unwrap();
     assert_eq!(report.run.status.name(), "completed");
 }
 
@@ -148,17 +148,17 @@ async fn cancel_withdraws_asks_and_lists_writes_of_unknown_outcome() {
     let world = World::with_limits(folder.path(), &[ASK, WRITE], limits).await;
     let asking = world.run("ask", json!({}), "a").await;
     let ask = asking.asks[0].row.ask.id;
-    let report = world.engine.cancel(&caller(), asking.run.id).await.unwrap();
+    let report = world.engine.runs().cancel(&caller(), asking.run.id).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
     let reply = Reply::Clarify { answer: Some(json!("too late")) };
-    let refusal = world.engine.reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
+    let refusal = world.engine.asks().reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
     assert_eq!(refusal.code.name(), "withdrawn");
-    let again = world.engine.cancel(&caller(), asking.run.id).await.unwrap_err();
+    let again = world.engine.runs().cancel(&caller(), asking.run.id).await.unwrap_err();
     assert_eq!(again.code.name(), "run_over");
 
     let writing = world.start("write", json!({}), "w").await.run.id;
     world.until("the write to be sent", |world| world.sent() == 1).await;
-    let report = world.engine.cancel(&caller(), writing).await.unwrap();
+    let report = world.engine.runs().cancel(&caller(), writing).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
     let fault = report.run.last_error.unwrap();
     assert_eq!(fault.name, "Cancelled");
@@ -171,7 +171,7 @@ async fn one_run_at_a_time_and_asks_survive_a_restart() {
     let world = World::open(folder.path(), &[ASK]).await;
     let first = world.run("ask", json!({}), "s").await;
     let request = world.request("ask", json!({}), "s");
-    let refusal = world.engine.run(&caller(), request, 1_000).await.unwrap_err();
+    let refusal = world.engine.runs().start(&caller(), request, 1_000).await.unwrap_err();
     assert_eq!(refusal.code.name(), "run_active");
     world.crash().await;
 
@@ -179,9 +179,10 @@ async fn one_run_at_a_time_and_asks_survive_a_restart() {
     let ask = first.asks[0].row.ask.id;
     let reply = Reply::Clarify { answer: Some(json!("Ann")) };
     // The catalog of this process has no plan at all: the run has its own.
-    let report = world.engine.reply(&caller(), ask, reply.clone(), None, WAIT_MS).await.unwrap();
+    let report =
+        world.engine.asks().reply(&caller(), ask, reply.clone(), None, WAIT_MS).await.unwrap();
     assert_eq!(report.run.run.answer, Some(json!("Ann")));
-    let refusal = world.engine.reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
+    let refusal = world.engine.asks().reply(&caller(), ask, reply, None, 1_000).await.unwrap_err();
     assert_eq!(refusal.code.name(), "ask_decided");
     assert_eq!(refusal.code.detail().unwrap()["decision"]["reply"]["answer"], json!("Ann"));
 }
@@ -195,9 +196,9 @@ async fn large_values_go_to_blobs_and_pointers_find_them() {
     assert_eq!(report.run.status.name(), "completed", "{:?}", report.run.last_error);
     let given = world.ledger.0.lock().unwrap()[1].1["whole"].as_str().unwrap().to_owned();
     let hash = given.strip_prefix("blob://").expect("a whole blob is passed by its URI");
-    let bytes = world.engine.blob(&caller(), &hash.into()).await.unwrap();
+    let bytes = world.engine.sessions().blob(&caller(), &hash.into()).await.unwrap();
     assert_eq!(bytes.len(), 100_002, "a JSON string with its quotes");
-    let context = world.engine.inspect(&caller(), &key("s")).await.unwrap().context;
+    let context = world.engine.sessions().inspect(&caller(), &key("s")).await.unwrap().context;
     assert_eq!(context["big"], json!(given));
 }
 
@@ -228,13 +229,13 @@ async fn long_histories_are_answered_by_the_store() {
     assert_eq!(answer["got"]["old"], json!(274), "the entry before the 25 newest ones");
     assert_eq!(answer["got"]["all"].as_array().unwrap().len(), 300);
     let page = Page { cursor: None, limit: 50 };
-    let first = world.engine.history(&caller(), &key("s"), &page).await.unwrap();
+    let first = world.engine.sessions().history(&caller(), &key("s"), &page).await.unwrap();
     assert_eq!(first.items[0].entry.step.as_str(), "look");
     assert_eq!(first.items[1].entry.arguments["item"], json!(299));
     world.crash().await;
 
     let world = World::open(folder.path(), &[LOOP]).await;
-    let context = world.engine.inspect(&caller(), &key("s")).await.unwrap().context;
+    let context = world.engine.sessions().inspect(&caller(), &key("s")).await.unwrap().context;
     assert_eq!(context["each"].as_array().unwrap().len(), 300, "snapshot and tail lost something");
 }
 
@@ -245,20 +246,26 @@ async fn another_realm_sees_nothing() {
     let run = world.run("ask", json!({}), "s").await;
     let stranger = kernel::call::Caller { realm: "other".into(), ..caller() };
     let engine = &world.engine;
-    assert_eq!(engine.session(&stranger, &key("s")).await.unwrap_err().code.name(), "not_found");
     assert_eq!(
-        engine.run_report(&stranger, run.run.id).await.unwrap_err().code.name(),
+        engine.sessions().get(&stranger, &key("s")).await.unwrap_err().code.name(),
+        "not_found"
+    );
+    assert_eq!(
+        engine.runs().report(&stranger, run.run.id).await.unwrap_err().code.name(),
         "not_found"
     );
     let ask = run.asks[0].row.ask.id;
-    assert_eq!(engine.ask(&stranger, ask).await.unwrap_err().code.name(), "not_found");
+    assert_eq!(engine.asks().get(&stranger, ask).await.unwrap_err().code.name(), "not_found");
     let reply = Reply::Clarify { answer: Some(json!("mine")) };
     assert_eq!(
-        engine.reply(&stranger, ask, reply, None, 100).await.unwrap_err().code.name(),
+        engine.asks().reply(&stranger, ask, reply, None, 100).await.unwrap_err().code.name(),
         "not_found"
     );
-    assert_eq!(engine.cancel(&stranger, run.run.id).await.unwrap_err().code.name(), "not_found");
-    assert!(engine.plans_for(&stranger).is_empty());
+    assert_eq!(
+        engine.runs().cancel(&stranger, run.run.id).await.unwrap_err().code.name(),
+        "not_found"
+    );
+    assert!(engine.catalog().plans(&stranger).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -268,21 +275,23 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     world.permits.add_permits(4);
     let call = |tool: &'static str, arguments: Value| {
         let engine = world.engine.clone();
-        async move { engine.call(&caller(), &tool.into(), arguments, WAIT_MS).await }
+        async move { engine.tools().call(&caller(), &tool.into(), arguments, WAIT_MS).await }
     };
     let done = call("slow::read", json!({"n": 1})).await.unwrap();
     assert_eq!(done, engine::CallReport::Done(json!({"got": {"n": 1}})));
     let page = Page { cursor: None, limit: 10 };
-    let sessions = world.engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
+    let sessions =
+        world.engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     assert!(sessions.items.is_empty());
     let done = call("slow::write", json!({"n": 2})).await.unwrap();
     assert_eq!(done, engine::CallReport::Done(json!({"got": {"n": 2}})));
-    let sessions = world.engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
+    let sessions =
+        world.engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     assert_eq!(sessions.items[0].key.space.as_str(), "call");
     // Ids of different doors never meet: this one is not there for the session doors.
     let key = sessions.items[0].key.id.clone();
     let elsewhere = SessionRef::Key { key, space: Some(kernel::ids::Space::session()) };
-    let refusal = world.engine.session(&caller(), &elsewhere).await.unwrap_err();
+    let refusal = world.engine.sessions().get(&caller(), &elsewhere).await.unwrap_err();
     assert_eq!(refusal.code.name(), "not_found");
     // Whoever calls learns of a failure; only what nobody knows is for a person.
     let failed = call("slow::write", json!({"fail": true})).await.unwrap();

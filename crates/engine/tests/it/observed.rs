@@ -100,7 +100,7 @@ async fn decide(world: &World, waiting: &RunReport, approve: bool) -> RunReport 
         arguments: None,
     };
     let reply = Reply::Approve { decisions: calls.iter().map(decision).collect() };
-    world.engine.reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap().run
+    world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap().run
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +165,7 @@ async fn a_callers_trace_goes_on_with_its_decision() {
         let world = world(folder.path(), READ, Models::default(), &watcher).await;
         let mut request = world.request("read", json!({"n": 1}), "s");
         request.about.trace = Some(TraceParent { sampled, ..caller_span });
-        world.engine.run(&caller(), request, WAIT_MS).await.unwrap();
+        world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
         let sent = world.ledger.1.lock().unwrap()[0].unwrap();
         assert_eq!((sent.trace, sent.sampled), (caller_span.trace, sampled));
         assert_ne!(sent.span, caller_span.span, "the call has a span of its own");
@@ -191,7 +191,7 @@ async fn what_nobody_records_is_seen_without_a_trace() {
     assert!(all.iter().all(|seen| seen.trace.is_none() && seen.parent.is_none()), "{all:?}");
     assert_eq!(world.ledger.1.lock().unwrap().clone(), [None]);
     let key = kernel::contracts::SessionRef::Key { key: "s".into(), space: None };
-    let events = world.engine.events(&caller(), &key, 0, 100).await.unwrap();
+    let events = world.engine.sessions().events(&caller(), &key, 0, 100).await.unwrap();
     let started = events.iter().find(|(_, event)| event.contains("run.started")).unwrap();
     assert!(!started.1.contains("trace"), "{}: {}", done.run.id, started.1);
 }
@@ -204,11 +204,12 @@ async fn a_direct_read_is_a_call_of_its_own() {
     let parent: TraceParent = PARENT.parse().unwrap();
     for trace in [Some(parent), None] {
         let request = CallRequest::new("slow::read".into(), json!({"n": 1}), WAIT_MS);
-        let report = world.engine.call_with(&caller(), CallRequest { trace, ..request }).await;
+        let report =
+            world.engine.tools().call_with(&caller(), CallRequest { trace, ..request }).await;
         assert!(matches!(report, Ok(CallReport::Done(_))), "{report:?}");
     }
     let failing = CallRequest::new("slow::read".into(), json!({"fail": true}), WAIT_MS);
-    world.engine.call_with(&caller(), failing).await.unwrap_err();
+    world.engine.tools().call_with(&caller(), failing).await.unwrap_err();
     let all = watcher.all();
     let expected = ["call slow::read ok", "call slow::read ok", "call slow::read failed Boom"];
     assert_eq!(names(&all), expected);
@@ -227,11 +228,11 @@ async fn each_try_of_a_call_is_a_span() {
     let stuck = world.run("read", json!({"fail": true}), "s").await;
     let ask = stuck.asks[0].row.ask.id;
     let retry = Reply::Fix { action: FixAction::Retry, arguments: None, output: None };
-    let report = world.engine.reply(&caller(), ask, retry, None, WAIT_MS).await.unwrap();
+    let report = world.engine.asks().reply(&caller(), ask, retry, None, WAIT_MS).await.unwrap();
     let ask = report.run.asks[0].row.ask.id;
     let settle =
         Reply::Fix { action: FixAction::Settle, arguments: None, output: Some(json!("by hand")) };
-    world.engine.reply(&caller(), ask, settle, None, WAIT_MS).await.unwrap();
+    world.engine.asks().reply(&caller(), ask, settle, None, WAIT_MS).await.unwrap();
     let all = watcher.all();
     let expected = [
         "call slow::read failed Boom",
@@ -251,7 +252,7 @@ async fn a_cancelled_run_leaves_no_part_without_its_parent() {
     let model = Scripted::new([calls([("slow::write", json!({"n": 1}))])]);
     let world = world(folder.path(), WORK, model.models(), &watcher).await;
     let waiting = world.run("work", json!({"word": "a"}), "s").await;
-    world.engine.cancel(&caller(), waiting.run.id).await.unwrap();
+    world.engine.runs().cancel(&caller(), waiting.run.id).await.unwrap();
     let all = watcher.all();
     let spans: BTreeSet<u64> = all.iter().map(span).collect();
     let told = names(&all);
@@ -320,7 +321,7 @@ async fn a_plan_that_is_called_like_a_conversation_is_none() {
         "steps": [{"id": "end", "type": "final_response", "message": "hi"}]});
     let mut request = world.request("read", json!({}), "s");
     request.target = RunTarget::Inline(plan);
-    world.engine.run(&caller(), request, WAIT_MS).await.unwrap();
+    world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
     let all = watcher.all();
     let What::Run { agent, .. } = &all[0].what else { panic!("{all:?}") };
     assert_eq!(*agent, None);

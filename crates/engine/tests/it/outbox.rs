@@ -37,7 +37,7 @@ pub async fn open(folder: &Path, limits: Limits) -> World {
 
 pub async fn send(world: &World, name: &str, sink: &Arc<Scripted>, rules: SinkRules) {
     let sink: Arc<dyn EventSink> = sink.clone();
-    world.engine.keep_sending(&realm(), name, sink, rules).await.unwrap();
+    world.engine.feed().keep_sending(&realm(), name, sink, rules).await.unwrap();
 }
 
 /// Runs in these sessions, so many in each.
@@ -58,7 +58,7 @@ pub async fn told(world: &World) -> Vec<String> {
 }
 
 pub async fn state(world: &World, name: &str) -> SinkState {
-    let states = world.engine.sinks(&caller()).await.unwrap();
+    let states = world.engine.feed().sinks(&caller()).await.unwrap();
     states.into_iter().find(|state| state.name == name).unwrap()
 }
 
@@ -77,7 +77,7 @@ pub async fn caught_up(world: &World, name: &str) -> SinkState {
 pub async fn log(world: &World, name: &str) -> Vec<DeliveryRow> {
     let filter = DeliveryFilter { sink: Some(name.to_owned()), status: None };
     let page = Page { cursor: None, limit: 1_000 };
-    world.engine.deliveries(&caller(), &filter, &page).await.unwrap().items
+    world.engine.feed().deliveries(&caller(), &filter, &page).await.unwrap().items
 }
 
 /// Waits for a delivery of this status in the log.
@@ -287,7 +287,8 @@ async fn a_sink_gets_what_it_wants_from_when_it_begins() {
     let rules = SinkRules { types: types(&["Trade*", "*.completed.v1"]), from_start: false };
     send(&world, "trades", &trades, rules).await;
     let again: Arc<dyn EventSink> = trades.clone();
-    let refusal = world.engine.keep_sending(&realm(), "new", again, SinkRules::default()).await;
+    let refusal =
+        world.engine.feed().keep_sending(&realm(), "new", again, SinkRules::default()).await;
     assert_eq!(refusal.unwrap_err().code.name(), "sink_exists");
     let asked = world.run("ask", json!({}), "q").await;
     runs(&world, &["x"], 1).await;
@@ -300,7 +301,7 @@ async fn a_sink_gets_what_it_wants_from_when_it_begins() {
     let opened = first_told(&new, "waypost.ask.opened.v1");
     assert_eq!(opened.data["ask"], json!(asked.asks[0].row.ask.id));
     let stranger = kernel::call::Caller { realm: "other".into(), ..caller() };
-    assert_eq!(world.engine.sinks(&stranger).await, Ok(Vec::new()));
+    assert_eq!(world.engine.feed().sinks(&stranger).await, Ok(Vec::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -311,10 +312,10 @@ async fn what_has_not_arrived_is_not_removed() {
     send(&world, "a", &sink, SinkRules::default()).await;
     runs(&world, &["x"], 1).await;
     at_rest(&world).await;
-    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 0);
+    assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().sessions, 0);
     sink.let_go.add_permits(10);
     caught_up(&world, "a").await;
-    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 1);
+    assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().sessions, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -334,7 +335,7 @@ async fn a_person_can_send_an_event_once_more() {
     let event = row.event.clone();
     let resend = |sink: &'static str, event: String| {
         let engine = world.engine.clone();
-        async move { engine.resend(&caller(), sink, &event).await }
+        async move { engine.feed().resend(&caller(), sink, &event).await }
     };
     let again = resend("a", event.clone()).await.unwrap();
     assert_eq!((again.status, again.attempts), (DeliveryStatus::Delivered, 2));
@@ -348,7 +349,7 @@ async fn a_person_can_send_an_event_once_more() {
     let refusal = resend("nobody", event.clone()).await.unwrap_err();
     assert_eq!(refusal.kind(), RefusalKind::NotFound);
     at_rest(&world).await;
-    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 1);
+    assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().sessions, 1);
     let refusal = resend("a", event).await.unwrap_err();
     assert_eq!((refusal.kind(), refusal.code.name()), (RefusalKind::Gone, "event_gone"));
 }
@@ -362,10 +363,10 @@ async fn a_stop_lets_arrive_what_is_on_its_way_and_writes_it_down() {
         Parts { limits: Arc::new(limits), ..brought }
     };
     let engine = Engine::start(patient(folder.path())).unwrap();
-    engine.load_plans(&realm(), files(&[ASK])).unwrap();
+    engine.catalog().load_plans(&realm(), files(&[ASK])).unwrap();
     let sink = Arc::new(Scripted::new(|_, _| Does::Hangs));
     let taker: Arc<dyn EventSink> = sink.clone();
-    engine.keep_sending(&realm(), "a", taker, SinkRules::default()).await.unwrap();
+    engine.feed().keep_sending(&realm(), "a", taker, SinkRules::default()).await.unwrap();
     let request = engine::RunRequest {
         target: engine::RunTarget::Plan("ask".into()),
         input: json!({}),
@@ -373,7 +374,7 @@ async fn a_stop_lets_arrive_what_is_on_its_way_and_writes_it_down() {
         once: None,
         about: Default::default(),
     };
-    engine.run(&caller(), request, WAIT_MS).await.unwrap();
+    engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
     until("a delivery", || sink.tries() > 0).await;
     let stopper = engine.clone();
     let stopped = tokio::spawn(async move { stopper.stop().await });
@@ -384,11 +385,12 @@ async fn a_stop_lets_arrive_what_is_on_its_way_and_writes_it_down() {
 
     let engine = Engine::start(patient(folder.path())).unwrap();
     let page = Page { cursor: None, limit: 9 };
-    let logged = engine.deliveries(&caller(), &DeliveryFilter::default(), &page).await.unwrap();
+    let logged =
+        engine.feed().deliveries(&caller(), &DeliveryFilter::default(), &page).await.unwrap();
     let logged: Vec<&str> = logged.items.iter().map(|row| row.event.as_str()).collect();
     assert_eq!(logged, sink.ids());
     let session = SessionRef::Key { key: "s".into(), space: None };
-    assert_eq!(engine.session(&caller(), &session).await.unwrap().status.name(), "waiting");
+    assert_eq!(engine.sessions().get(&caller(), &session).await.unwrap().status.name(), "waiting");
 }
 
 /// Waits for a condition, saying what for when it does not come.

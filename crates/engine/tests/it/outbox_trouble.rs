@@ -89,7 +89,7 @@ async fn a_session_goes_on_when_a_person_has_sent_what_held_it_up() {
     send(&world, "a", &sink, SinkRules::default()).await;
     runs(&world, &["x"], 1).await;
     let waits = logged(&world, "a", DeliveryStatus::Retrying).await;
-    let resend = || async { world.engine.resend(&caller(), "a", &waits.event).await };
+    let resend = || async { world.engine.feed().resend(&caller(), "a", &waits.event).await };
     let failed = resend().await.unwrap();
     assert_eq!((failed.status, failed.next_at), (DeliveryStatus::Retrying, waits.next_at));
     // Whoever tries it again by itself tells the log.
@@ -123,15 +123,15 @@ async fn a_sink_that_is_gone_rests_until_somebody_lets_it_go_on() {
     assert_eq!((rests.delivered, rests.failed, rests.retrying), (0, 0, 1));
     assert_eq!(sink.tries(), 1, "it was left alone");
     // Somebody hopes in vain.
-    world.engine.resume_sink(&caller(), "a").await.unwrap();
+    world.engine.feed().resume_sink(&caller(), "a").await.unwrap();
     world.until("another try", |_| sink.tries() > 1).await;
     rested(&world).await;
     assert_eq!(sink.tries(), 2);
-    let unknown = world.engine.resume_sink(&caller(), "nobody").await.unwrap_err();
+    let unknown = world.engine.feed().resume_sink(&caller(), "nobody").await.unwrap_err();
     assert_eq!(unknown.kind(), RefusalKind::NotFound);
     // It is back, as an event shows that a person sends.
     is_gone.store(false, Ordering::SeqCst);
-    let sent = world.engine.resend(&caller(), "a", &waits.event).await.unwrap();
+    let sent = world.engine.feed().resend(&caller(), "a", &waits.event).await.unwrap();
     assert_eq!(sent.status, DeliveryStatus::Delivered);
     let state = caught_up(&world, "a").await;
     assert_eq!((state.failed, state.retrying, state.gone), (0, 0, false));
@@ -215,12 +215,12 @@ async fn a_session_with_events_that_are_not_out_is_not_removed_unless_somebody_i
     send(&world, "hook", &sink, SinkRules::default()).await;
     runs(&world, &["x"], 1).await;
     at_rest(&world).await;
-    let refusal = world.engine.remove_session(&caller(), &key("x")).await.unwrap_err();
+    let refusal = world.engine.sessions().remove(&caller(), &key("x")).await.unwrap_err();
     assert_eq!((refusal.kind(), refusal.code.name()), (RefusalKind::Conflict, "events_unsent"));
     assert!(refusal.message.contains("sink `hook`"), "{refusal:?}");
-    assert!(world.engine.session(&caller(), &key("x")).await.is_ok());
-    world.engine.drop_session(&caller(), &key("x")).await.unwrap();
-    let gone = world.engine.session(&caller(), &key("x")).await.unwrap_err();
+    assert!(world.engine.sessions().get(&caller(), &key("x")).await.is_ok());
+    world.engine.sessions().remove_unsent(&caller(), &key("x")).await.unwrap();
+    let gone = world.engine.sessions().get(&caller(), &key("x")).await.unwrap_err();
     assert_eq!(gone.kind(), RefusalKind::NotFound);
 }
 
@@ -233,7 +233,7 @@ async fn the_removal_of_a_session_waits_until_its_events_are_out() {
     runs(&world, &["x"], 1).await;
     at_rest(&world).await;
     let (all, engine) = (told(&world).await, world.engine.clone());
-    let removal = tokio::spawn(async move { engine.remove_session(&caller(), &key("x")).await });
+    let removal = tokio::spawn(async move { engine.sessions().remove(&caller(), &key("x")).await });
     sink.let_go.add_permits(all.len());
     removal.await.unwrap().unwrap();
     assert_eq!(sink.ids(), all);
@@ -253,28 +253,28 @@ async fn a_sink_that_is_not_configured_keeps_its_place_until_it_is_forgotten() {
     let patient = Limits { unsent_wait_ms: 600_000, ..hurried() };
     let world = open(folder.path(), patient).await;
     send(&world, "new", &Scripted::taking(), SinkRules::default()).await;
-    world.engine.rest_sink(&realm(), "resting");
+    world.engine.feed().rest_sink(&realm(), "resting");
     at_rest(&world).await;
     let left = state(&world, "old").await;
     assert!(!left.configured && left.lag > 0, "{left:?}");
-    assert_eq!(world.engine.unconfigured_sinks(&realm()).await, Ok(vec![left]));
+    assert_eq!(world.engine.feed().unconfigured_sinks(&realm()).await, Ok(vec![left]));
     assert!(state(&world, "new").await.configured);
-    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 0);
+    assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().sessions, 0);
     // It never passes them, so that nothing is waited for.
-    let refusal = world.engine.remove_session(&caller(), &key("x")).await.unwrap_err();
+    let refusal = world.engine.sessions().remove(&caller(), &key("x")).await.unwrap_err();
     assert_eq!(refusal.code, "events_unsent");
     assert!(refusal.hint.is_some_and(|hint| hint.contains("waypost events forget old")));
 
     for configured in ["new", "resting"] {
-        let refusal = world.engine.forget_sink(&caller(), configured).await.unwrap_err();
+        let refusal = world.engine.feed().forget_sink(&caller(), configured).await.unwrap_err();
         assert_eq!((refusal.kind, refusal.code), (RefusalKind::Conflict, "sink_configured"));
     }
-    assert_eq!(world.engine.forget_sink(&caller(), "old").await, Ok(()));
-    let unknown = world.engine.forget_sink(&caller(), "old").await.unwrap_err();
+    assert_eq!(world.engine.feed().forget_sink(&caller(), "old").await, Ok(()));
+    let unknown = world.engine.feed().forget_sink(&caller(), "old").await.unwrap_err();
     assert_eq!(unknown.kind, RefusalKind::NotFound);
     assert_eq!(log(&world, "old").await, Vec::new());
-    assert_eq!(world.engine.unconfigured_sinks(&realm()).await, Ok(Vec::new()));
-    assert_eq!(world.engine.prune(&caller(), 0).await.unwrap().sessions, 1);
+    assert_eq!(world.engine.feed().unconfigured_sinks(&realm()).await, Ok(Vec::new()));
+    assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().sessions, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

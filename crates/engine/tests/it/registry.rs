@@ -164,7 +164,7 @@ async fn both_drafts_hold_for_what_goes_in_and_what_comes_out() {
     let engine = Engine::start(parts(folder.path(), Limits::default(), from_us(tools))).unwrap();
     for tool in ["in7", "in2020", "out7", "out2020"] {
         let call = async |value: Value| {
-            engine.call(&caller(), &tool.into(), json!({"value": value}), WAIT_MS).await
+            engine.tools().call(&caller(), &tool.into(), json!({"value": value}), WAIT_MS).await
         };
         assert_eq!(call(json!(["a", 1])).await, Ok(CallReport::Done(json!(["a", 1]))), "{tool}");
         let refused = call(json!([1, "a"])).await.unwrap_err();
@@ -194,7 +194,8 @@ async fn a_tools_own_check_goes_before_policy() {
     let brought = parts(folder.path(), Limits::default(), from_us(vec![plain("echo")]));
     let engine = Engine::start(Parts { policy: Arc::new(Unasked), ..brought }).unwrap();
     let arguments = json!({"value": "odd"});
-    let refused = engine.call(&caller(), &"echo".into(), arguments, 1_000).await.unwrap_err();
+    let refused =
+        engine.tools().call(&caller(), &"echo".into(), arguments, 1_000).await.unwrap_err();
     assert_eq!(
         (refused.kind(), refused.message.as_str()),
         (RefusalKind::WrongShape, "this is odd")
@@ -211,22 +212,24 @@ async fn a_plan_cannot_have_the_name_of_a_tool() {
         json!({"planId": id, "steps": steps})
     };
     let text = plan("slow::read").to_string();
-    let told = world.engine.load_plans(&realm, files(&[text.as_str()])).unwrap_err()[0].to_string();
+    let told = world.engine.catalog().load_plans(&realm, files(&[text.as_str()])).unwrap_err()[0]
+        .to_string();
     let expected = "plan0.yaml: error: at `/planId`: a plan cannot have the id `slow::read`: it is \
                     the name of a tool; hint: give it another planId";
     assert_eq!(told, expected);
     for id in ["slow::read", "secret::write", &"x".repeat(129)] {
-        let refused = world.engine.register_plan(&caller(), plan(id), None).await.unwrap_err();
+        let refused =
+            world.engine.catalog().register_plan(&caller(), plan(id), None).await.unwrap_err();
         assert_eq!(
             (refused.code.name(), refused.errors[0].pointer.as_str()),
             ("invalid_plan", "/planId")
         );
     }
-    let checked = |id: &str| world.engine.validate_plan(&caller(), &plan(id));
+    let checked = |id: &str| world.engine.catalog().validate_plan(&caller(), &plan(id));
     assert!(checked("slow::read").is_err() && checked("slow::reads").is_ok());
     // Whether there is a tool that a caller does not see is none of its business.
     assert!(checked("secret::write").is_ok());
-    assert!(world.engine.plans_for(&caller()).is_empty());
+    assert!(world.engine.catalog().plans(&caller()).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -240,7 +243,7 @@ async fn rules_that_fit_nothing_are_told() {
     };
     let plan = "planId: demo/a\nsteps: [{id: end, type: final_response, message: hi}]";
     let world = World::with_rules(folder.path(), &[plan], rules, Limits::default()).await;
-    let told = world.engine.idle_rules(&RealmId::from("default"));
+    let told = world.engine.catalog().idle_rules(&RealmId::from("default"));
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,
@@ -264,23 +267,24 @@ async fn tools_of_another_server_come_and_go() {
     let engine = Engine::start(parts).unwrap();
     // A plan may name a tool that is not there yet, and reaches as far as one can tell.
     let plan = "planId: late\nsteps: [{id: a, type: tool_call, toolId: shop.find, arguments: {}}]";
-    let warnings = engine.load_plans(&RealmId::from("default"), files(&[plan])).unwrap();
+    let warnings = engine.catalog().load_plans(&RealmId::from("default"), files(&[plan])).unwrap();
     assert!(warnings[0].to_string().contains("`shop.find` is not there yet"), "{warnings:?}");
     let misspelt = plan.replace("shop.find", "shup.find").replace("late", "later");
-    assert!(engine.load_plans(&RealmId::from("default"), files(&[&misspelt])).is_err());
-    assert_eq!(engine.callable(&caller(), "late").unwrap().reach, Reach::Writes);
+    assert!(engine.catalog().load_plans(&RealmId::from("default"), files(&[&misspelt])).is_err());
+    assert_eq!(engine.tools().callable(&caller(), "late").unwrap().reach, Reach::Writes);
 
-    let mut version = engine.catalog_version();
+    let mut version = engine.catalog().version();
     version.mark_unchanged();
-    let from_shop = |tools| engine.replace_tools(ToolSource::new("server `shop`", tools));
+    let from_shop = |tools| engine.tools().replace(ToolSource::new("server `shop`", tools));
     assert_eq!(from_shop(vec![plain("shop.find"), plain("shop.sell")]), []);
     assert!(version.has_changed().unwrap());
-    assert_eq!(engine.callable(&caller(), "late").unwrap().reach, Reach::Reads);
+    assert_eq!(engine.tools().callable(&caller(), "late").unwrap().reach, Reach::Reads);
     let listed = || -> Vec<String> {
-        engine.tools_for(&caller()).iter().map(|spec| spec.name.to_string()).collect()
+        engine.tools().list(&caller()).iter().map(|spec| spec.name.to_string()).collect()
     };
     assert_eq!(listed(), ["math::echo", "shop.find", "shop.sell"]);
-    let done = engine.call(&caller(), &"shop.find".into(), json!({"value": 7}), WAIT_MS).await;
+    let done =
+        engine.tools().call(&caller(), &"shop.find".into(), json!({"value": 7}), WAIT_MS).await;
     assert_eq!(done, Ok(CallReport::Done(json!(7))));
 
     // What clashes or cannot be used is left out and told; the rest is there.
@@ -292,6 +296,6 @@ async fn tools_of_another_server_come_and_go() {
     assert_eq!(listed(), ["math::echo", "shop.find"]);
     assert_eq!(from_shop(Vec::new()), []);
     assert_eq!(listed(), ["math::echo"]);
-    let gone = engine.call(&caller(), &"shop.find".into(), json!({}), WAIT_MS).await;
+    let gone = engine.tools().call(&caller(), &"shop.find".into(), json!({}), WAIT_MS).await;
     assert_eq!(gone.unwrap_err().code.name(), "not_found");
 }

@@ -39,13 +39,14 @@ async fn both_count_in_one_append() {
     let world = World::open(folder.path(), &[BOTH]).await;
     let (left, right) = waiting(&world).await;
     let replies = vec![(left, said("yes")), (right, form(json!({"name": "Ann"})))];
-    let report = world.engine.reply_all(&caller(), &session(), replies.clone(), None, 10_000).await;
+    let report =
+        world.engine.asks().reply_all(&caller(), &session(), replies.clone(), None, 10_000).await;
     assert_eq!(report.unwrap().run.status.name(), "completed");
-    let rows = world.engine.feed(&caller(), 0, 100).await.unwrap();
+    let rows = world.engine.feed().rows(&caller(), 0, 100).await.unwrap();
     let decided = |body: &str| body.matches("ask.decided").count();
     let counts: Vec<usize> = rows.iter().map(|row| decided(&row.body)).collect();
     assert_eq!(counts.iter().filter(|count| **count == 2).count(), 1, "{counts:?}");
-    let again = world.engine.reply_all(&caller(), &session(), replies, None, 1_000).await;
+    let again = world.engine.asks().reply_all(&caller(), &session(), replies, None, 1_000).await;
     assert_eq!(again.unwrap_err().code.name(), "ask_decided");
 }
 
@@ -61,11 +62,12 @@ async fn one_that_does_not_fit_lets_none_count() {
         (vec![(left, said("yes")), (AskId(7), said("yes"))], "not_found"),
         (vec![], "no_replies"),
     ] {
-        let refused = world.engine.reply_all(&caller(), &session(), replies, None, 1_000).await;
+        let refused =
+            world.engine.asks().reply_all(&caller(), &session(), replies, None, 1_000).await;
         assert_eq!(refused.unwrap_err().code.name(), code);
     }
     let replies = vec![(left, said("yes"))];
-    let report = world.engine.reply_all(&caller(), &session(), replies, None, 10_000).await;
+    let report = world.engine.asks().reply_all(&caller(), &session(), replies, None, 10_000).await;
     let report = report.unwrap();
     assert_eq!((report.run.status.name(), report.asks.len()), ("waiting", 1), "both were open");
 }

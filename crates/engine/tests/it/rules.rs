@@ -55,14 +55,14 @@ async fn what_is_kept_out_is_not_there() {
     };
     let world = World::with_rules(folder.path(), &[GREET, READ], rules, Limits::default()).await;
     let (engine, ann) = (&world.engine, caller());
-    let listed = engine.callable_for(&ann);
+    let listed = engine.tools().callables(&ann);
     let names: Vec<&str> = listed.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["read", "slow::put", "slow::read"]);
 
     for (kept_out, absent) in [("slow::write", "slow::wrote"), ("demo/greet", "demo/great")] {
-        assert!(engine.callable(&ann, kept_out).is_none());
-        let called = engine.call(&ann, &kept_out.into(), json!({}), 100).await.unwrap_err();
-        let none = engine.call(&ann, &absent.into(), json!({}), 100).await.unwrap_err();
+        assert!(engine.tools().callable(&ann, kept_out).is_none());
+        let called = engine.tools().call(&ann, &kept_out.into(), json!({}), 100).await.unwrap_err();
+        let none = engine.tools().call(&ann, &absent.into(), json!({}), 100).await.unwrap_err();
         assert_eq!(called.message.replace(kept_out, absent), none.message);
         assert_eq!((called.code, called.hint), (none.code, none.hint));
     }
@@ -77,20 +77,23 @@ async fn a_plan_cannot_name_what_is_kept_out() {
     let rules = ToolRules { deny: patterns(&["slow::write"]), ..ToolRules::default() };
     let world = World::with_rules(folder.path(), &[], rules, Limits::default()).await;
     let realm = RealmId::from("default");
-    let told = world.engine.load_plans(&realm, files(&[WRITE])).unwrap_err()[0].to_string();
+    let told =
+        world.engine.catalog().load_plans(&realm, files(&[WRITE])).unwrap_err()[0].to_string();
     assert!(told.contains("there is no tool `slow::write`; hint: `[tools]`"), "{told}");
 
     // A caller learns less: for it, what it does not see was never there.
     for hidden in ["slow::write", "secret::write"] {
-        let refused = world.engine.run(&caller(), run_of(inline(hidden)), 100).await.unwrap_err();
-        let absent = world.engine.run(&caller(), run_of(inline("no::such")), 100).await;
+        let refused =
+            world.engine.runs().start(&caller(), run_of(inline(hidden)), 100).await.unwrap_err();
+        let absent = world.engine.runs().start(&caller(), run_of(inline("no::such")), 100).await;
         let absent = absent.unwrap_err();
         assert_eq!(refused.message.replace(hidden, "no::such"), absent.message);
-        let mistakes = world.engine.validate_plan(&caller(), &inline(hidden)).unwrap_err();
+        let mistakes =
+            world.engine.catalog().validate_plan(&caller(), &inline(hidden)).unwrap_err();
         assert!(mistakes[0].message.contains("there is no tool"), "{mistakes:?}");
     }
     let root = Caller { subject: "root".into(), ..caller() };
-    assert!(world.engine.validate_plan(&root, &inline("secret::write")).is_ok());
+    assert!(world.engine.catalog().validate_plan(&root, &inline("secret::write")).is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,9 +105,10 @@ async fn whoever_calls_too_often_is_told_when_to_come_back() {
     world.permits.add_permits(10);
     let engine = &world.engine;
     for tool in ["slow::read", "slow::write", "demo/greet"] {
-        let done = engine.call(&caller(), &tool.into(), json!({}), WAIT_MS).await.unwrap();
+        let done = engine.tools().call(&caller(), &tool.into(), json!({}), WAIT_MS).await.unwrap();
         assert!(matches!(done, CallReport::Done(_)), "{done:?}");
-        let refused = engine.call(&caller(), &tool.into(), json!({}), WAIT_MS).await.unwrap_err();
+        let refused =
+            engine.tools().call(&caller(), &tool.into(), json!({}), WAIT_MS).await.unwrap_err();
         assert_eq!(
             (refused.kind(), refused.code.name()),
             (RefusalKind::TooMany, "rate_limited"),
@@ -116,10 +120,10 @@ async fn whoever_calls_too_often_is_told_when_to_come_back() {
     }
     // One write and one plan, each with a session; what was refused left nothing behind.
     let page = Page { cursor: None, limit: 10 };
-    let sessions = engine.sessions(&caller(), &Default::default(), &page).await.unwrap();
+    let sessions = engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     assert_eq!((sessions.items.len(), world.sent()), (2, 2));
     let root = Caller { subject: "root".into(), ..caller() };
-    assert!(engine.call(&root, &"slow::read".into(), json!({}), WAIT_MS).await.is_ok());
+    assert!(engine.tools().call(&root, &"slow::read".into(), json!({}), WAIT_MS).await.is_ok());
 
     // In a run it is a failed step, and a person is asked.
     let report = world.run("read", json!({}), "s").await;
@@ -149,10 +153,10 @@ async fn nobody_is_judged_by_a_rate() {
     };
     // Both were asked about, though only one may begin: the rate is looked at when they begin.
     let (ask, reply) = approve(&asked);
-    let done = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    let done = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.status.name(), "completed");
     let (ask, reply) = approve(&again);
-    let late = world.engine.reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    let late = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(late.run.run.status.name(), "stuck");
     assert_eq!(late.run.run.last_error.unwrap().name, "RateLimited");
 }
@@ -171,18 +175,19 @@ async fn only_so_many_calls_of_a_tool_run_at_the_same_time() {
     let engine = &world.engine;
     let write = || CallRequest::new("slow::write".into(), json!({}), WAIT_MS);
     let first = CallRequest { wait_ms: 0, ..write() };
-    engine.call_with(&caller(), first).await.unwrap();
+    engine.tools().call_with(&caller(), first).await.unwrap();
     world.until("the first write to be sent", |world| world.sent() == 1).await;
     // The first one keeps its place until it comes back, however late.
-    let crowded = engine.call_with(&caller(), write()).await.unwrap_err();
+    let crowded = engine.tools().call_with(&caller(), write()).await.unwrap_err();
     assert_eq!((crowded.kind(), crowded.code.name()), (RefusalKind::TooMany, "too_many_calls"));
     assert!(crowded.code.detail().unwrap()["run"].is_string());
     assert_eq!(world.sent(), 1);
     // Other tools do not wait for it, and whoever waits gets the place that becomes free.
     world.permits.add_permits(3);
-    let read = engine.call(&caller(), &"slow::read".into(), json!({}), WAIT_MS).await.unwrap();
+    let read =
+        engine.tools().call(&caller(), &"slow::read".into(), json!({}), WAIT_MS).await.unwrap();
     assert!(matches!(read, CallReport::Done(_)), "{read:?}");
-    let second = engine.call_with(&caller(), write()).await.unwrap();
+    let second = engine.tools().call_with(&caller(), write()).await.unwrap();
     assert!(matches!(second, CallReport::Done(_)), "{second:?}");
 }
 
@@ -194,7 +199,7 @@ async fn a_tool_has_a_time_and_a_size_of_its_own() {
         World::with_rules(folder.path(), &[], limited("slow::read", limits), Limits::default())
             .await;
     let call = async |world: &World, tool: &'static str, arguments: Value| {
-        let called = world.engine.call(&caller(), &tool.into(), arguments, WAIT_MS).await;
+        let called = world.engine.tools().call(&caller(), &tool.into(), arguments, WAIT_MS).await;
         called.map_err(|refusal| refusal.message)
     };
     let late = call(&world, "slow::read", json!({})).await.unwrap_err();

@@ -28,7 +28,7 @@ fn hello(agent: &AgentName) -> Saying<'_> {
 }
 
 async fn say(world: &World, text: &str) -> Result<RunReport, engine::Refusal> {
-    world.engine.say(&caller(), saying(text), 20_000).await
+    world.engine.threads().say(&caller(), saying(text), 20_000).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,10 +60,10 @@ async fn a_login_that_is_waited_for_gives_way() {
     let done = say(&world, "forget it").await.unwrap();
     assert_eq!(done.run.answer, Some(json!("Never mind.")));
     assert_eq!(done.run.no, 2);
-    let first = world.engine.run_report(&caller(), waiting.run.id).await.unwrap();
+    let first = world.engine.runs().report(&caller(), waiting.run.id).await.unwrap();
     assert_eq!(first.run.status.name(), "cancelled");
     let late = Reply::Authorize { done: true };
-    let late = world.engine.reply(&caller(), ask.id, late, None, 100).await.unwrap_err();
+    let late = world.engine.asks().reply(&caller(), ask.id, late, None, 100).await.unwrap_err();
     assert_eq!((late.code.name(), world.sent()), ("withdrawn", 1));
     // The call that was left has a result for the model, as every call has.
     let last = told(&model.last());
@@ -83,7 +83,8 @@ async fn a_request_that_comes_twice_is_said_once() {
         Some(Once { route, key, digest: ContentHash::of(b"body") })
     };
     let me = caller();
-    let say = || world.engine.say(&me, Saying { once: once(), ..saying("put it") }, 20_000);
+    let say =
+        || world.engine.threads().say(&me, Saying { once: once(), ..saying("put it") }, 20_000);
     let first = say().await.unwrap();
     // Its own login does not give way to itself.
     let again = say().await.unwrap();
@@ -100,17 +101,17 @@ async fn an_agent_is_named_where_there_are_several() {
     assert_eq!(refusal.code.name(), "agent_needed");
     assert_eq!(refusal.code.detail(), Some(json!({"agents": ["helper", "other"]})));
     let other = AgentName::from("other");
-    let said = world.engine.say(&caller(), hello(&other), 20_000).await;
+    let said = world.engine.threads().say(&caller(), hello(&other), 20_000).await;
     assert_eq!(said.unwrap().run.answer, Some(json!("I am the other one.")));
     // It sees no tools, and can ask all the same.
     let names: Vec<String> = model.last().tools.into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["request_clarification"]);
     let nobody = AgentName::from("nobody");
-    let gone = world.engine.say(&caller(), hello(&nobody), 100).await;
+    let gone = world.engine.threads().say(&caller(), hello(&nobody), 100).await;
     assert_eq!(gone.unwrap_err().code.name(), "not_found");
     let long = "x".repeat(300);
     let long = Saying { thread: &long, ..hello(&other) };
-    let refusal = world.engine.say(&caller(), long, 100).await;
+    let refusal = world.engine.threads().say(&caller(), long, 100).await;
     assert_eq!(refusal.unwrap_err().code.name(), "bad_session_id");
 }
 
@@ -131,9 +132,9 @@ async fn old_runs_go_and_what_was_said_stays() {
     let prompt = told(&before.last());
     // Whoever drives a session lets go of it a moment after it answered.
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    let pruned = first.engine.prune(&caller(), 0).await.unwrap();
+    let pruned = first.engine.admin().prune(&caller(), 0).await.unwrap();
     assert_eq!((pruned.sessions, pruned.runs), (0, 2));
-    let gone = first.engine.run_report(&caller(), second.run.id).await.unwrap_err();
+    let gone = first.engine.runs().report(&caller(), second.run.id).await.unwrap_err();
     assert_eq!(gone.code.name(), "not_found");
     first.crash().await;
 
@@ -149,7 +150,7 @@ async fn old_runs_go_and_what_was_said_stays() {
         arguments: None,
     };
     let reply = Reply::Approve { decisions: calls.iter().map(approved).collect() };
-    world.engine.reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
+    world.engine.asks().reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
     let last = told(&model.last());
     assert_eq!(last[..prompt.len()], prompt, "what was said reads otherwise from the base");
     say(&world, "all of it?").await.unwrap();

@@ -78,8 +78,9 @@ async fn a_direct_call_of_one_leaves_no_run_behind() {
     let brought = parts(folder.path(), Limits::default(), tools);
     let store = brought.store.clone();
     let engine = Engine::start(Parts { policy: Arc::new(Careful), ..brought }).unwrap();
-    let call =
-        async |arguments: Value| engine.call(&caller(), &"note".into(), arguments, WAIT_MS).await;
+    let call = async |arguments: Value| {
+        engine.tools().call(&caller(), &"note".into(), arguments, WAIT_MS).await
+    };
     let done = call(json!({"answer": "kept"})).await;
     assert_eq!(done, Ok(CallReport::Done(json!("kept"))));
     let refused = call(json!({"fail": true})).await.unwrap_err();

@@ -54,14 +54,17 @@ async fn a_step_whose_tool_wants_something_asks_a_person_and_goes_on() {
     let wanted = ask.wanted.as_ref().unwrap();
     assert_eq!((wanted.key.as_str(), wanted.call.tool.as_str()), ("who", "slow::write"));
     let misfit = Reply::Fill { content: Some(json!({})) };
-    let refusal = world.engine.reply(&caller(), ask.id, misfit, None, 1_000).await.unwrap_err();
+    let refusal =
+        world.engine.asks().reply(&caller(), ask.id, misfit, None, 1_000).await.unwrap_err();
     assert_eq!((refusal.code.name(), world.sent()), ("input_misfit", 1));
-    let done = world.engine.reply(&caller(), ask.id, fill("ann"), None, WAIT_MS).await.unwrap();
+    let done =
+        world.engine.asks().reply(&caller(), ask.id, fill("ann"), None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.answer, Some(given("ann")));
-    let late = world.engine.reply(&caller(), ask.id, fill("eve"), None, 1_000).await.unwrap_err();
+    let late =
+        world.engine.asks().reply(&caller(), ask.id, fill("eve"), None, 1_000).await.unwrap_err();
     assert_eq!(late.code.name(), "ask_decided");
     let page = Page { cursor: None, limit: 10 };
-    let history = world.engine.history(&caller(), &key("s"), &page).await.unwrap();
+    let history = world.engine.sessions().history(&caller(), &key("s"), &page).await.unwrap();
     assert_eq!(history.items.len(), 1, "one call is one entry");
     let sent = world.ledger.0.lock().unwrap();
     assert_eq!(sent.len(), 2);
@@ -73,12 +76,12 @@ async fn a_direct_write_that_wants_something_is_pending_with_its_ask() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path(), "slow::write").await;
     world.permits.add_permits(2);
-    let report = world.engine.call(&caller(), &"slow::write".into(), form(), WAIT_MS).await;
+    let report = world.engine.tools().call(&caller(), &"slow::write".into(), form(), WAIT_MS).await;
     let report = report.unwrap();
     let CallReport::Pending(report) = report else { panic!("{report:?}") };
     let declined = Reply::Fill { content: None };
     let ask = asked(&report).id;
-    let done = world.engine.reply(&caller(), ask, declined, None, WAIT_MS).await.unwrap();
+    let done = world.engine.asks().reply(&caller(), ask, declined, None, WAIT_MS).await.unwrap();
     // What a no means is the tool's to say.
     let answer = done.run.run.answer.unwrap();
     assert_eq!(answer["given"]["inputs"]["who"], json!({"action": "decline"}));
@@ -95,9 +98,9 @@ async fn a_call_that_waits_for_what_it_wants_survives_a_crash() {
     first.crash().await;
 
     let world = world(folder.path(), "slow::write").await;
-    assert_eq!(world.engine.recover_once().await, 0, "nothing is under way");
+    assert_eq!(world.engine.admin().recover_once().await, 0, "nothing is under way");
     world.permits.add_permits(1);
-    let done = world.engine.reply(&caller(), ask, fill("ann"), None, WAIT_MS).await.unwrap();
+    let done = world.engine.asks().reply(&caller(), ask, fill("ann"), None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.answer, Some(given("ann")));
     assert_eq!(*world.ledger.0.lock().unwrap(), [sent]);
 }
@@ -109,12 +112,12 @@ async fn a_write_that_was_sent_with_what_it_wanted_is_unknown_after_a_crash() {
     first.permits.add_permits(1);
     let waiting = first.run("wants", form(), "s").await;
     let (ask, run) = (asked(&waiting).id, waiting.run.id);
-    first.engine.reply(&caller(), ask, fill("ann"), None, 0).await.unwrap();
+    first.engine.asks().reply(&caller(), ask, fill("ann"), None, 0).await.unwrap();
     first.until("the write to be sent again", |world| world.sent() == 2).await;
     first.crash().await;
 
     let world = world(folder.path(), "slow::write").await;
-    world.engine.recover_once().await;
+    world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
     assert_eq!((*how, fault.name.as_str()), (HowFar::Unknown, "OutcomeUnknown"));
@@ -128,13 +131,13 @@ async fn a_read_is_sent_again_after_a_crash_with_what_it_was_given() {
     first.permits.add_permits(1);
     let waiting = first.run("wants", form(), "s").await;
     let (ask, run) = (asked(&waiting).id, waiting.run.id);
-    first.engine.reply(&caller(), ask, fill("ann"), None, 0).await.unwrap();
+    first.engine.asks().reply(&caller(), ask, fill("ann"), None, 0).await.unwrap();
     first.until("the read to be sent again", |world| world.sent() == 2).await;
     first.crash().await;
 
     let world = world(folder.path(), "slow::read").await;
     world.permits.add_permits(1);
-    assert_eq!(world.engine.recover_once().await, 1);
+    assert_eq!(world.engine.admin().recover_once().await, 1);
     let report = world.until_status(run, "completed").await;
     assert_eq!((report.run.answer, world.sent()), (Some(given("ann")), 1));
 }
@@ -154,7 +157,7 @@ async fn a_repeat_that_wants_what_nobody_has_says_nothing_about_the_first() {
 
     let world = world(folder.path(), "slow::put").await;
     world.permits.add_permits(1);
-    world.engine.recover_once().await;
+    world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let AskBody::Fix { how, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
     assert_eq!(*how, HowFar::Unknown);
@@ -167,19 +170,20 @@ async fn cancel_withdraws_what_a_tool_wants_and_a_fork_asks_its_tool_anew() {
     world.permits.add_permits(2);
     let waiting = world.run("wants", form(), "s").await;
     let ask = asked(&waiting).clone();
-    let fork = world.engine.fork(&caller(), &key("s"), None).await.unwrap();
+    let fork = world.engine.sessions().fork(&caller(), &key("s"), None).await.unwrap();
     let copy = world.until_status(fork.run.unwrap(), "waiting").await;
     assert_ne!(asked(&copy).id, ask.id);
     let sent = world.ledger.0.lock().unwrap().clone();
     assert_eq!(sent.len(), 2, "the copy's tool was not asked what it wants");
     assert_ne!(sent[0].0, sent[1].0);
 
-    let report = world.engine.cancel(&caller(), waiting.run.id).await.unwrap();
+    let report = world.engine.runs().cancel(&caller(), waiting.run.id).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
     assert_eq!(report.run.last_error.unwrap().hint, None, "a write that did nothing is unknown");
     let forgotten = world.ledger.2.lock().unwrap().clone();
     assert_eq!(forgotten, [json!({"asked": 1})], "its tool may hold something for the answer");
-    let late = world.engine.reply(&caller(), ask.id, fill("ann"), None, 1_000).await.unwrap_err();
+    let late =
+        world.engine.asks().reply(&caller(), ask.id, fill("ann"), None, 1_000).await.unwrap_err();
     assert_eq!((late.code.name(), world.sent()), ("withdrawn", 2));
 }
 
@@ -192,7 +196,7 @@ async fn nobody_answers_in_time_and_the_tool_is_told() {
     let waiting = world.run("wants", form(), "s").await;
     let ask = asked(&waiting);
     assert_eq!(ask.expires_at, Some(ask.created_at.plus_ms(1_000)));
-    world.engine.keep_recovering();
+    world.engine.admin().keep_recovering();
     let report = world.until_status(waiting.run.id, "completed").await;
     let answer = report.run.answer.unwrap();
     assert_eq!(answer["given"]["inputs"]["who"], json!({"action": "cancel"}));
@@ -226,7 +230,7 @@ async fn what_goes_on_elsewhere_is_looked_at_again_after_a_crash() {
 
     let world = world(folder.path(), "slow::write").await;
     world.permits.add_permits(1);
-    assert_eq!(world.engine.recover_once().await, 1);
+    assert_eq!(world.engine.admin().recover_once().await, 1);
     let report = world.until_status(run, "completed").await;
     assert_eq!((report.run.answer, world.sent()), (Some(called_again()), 1));
 }
@@ -240,7 +244,7 @@ async fn a_direct_call_that_goes_on_elsewhere_is_a_run_for_who_comes_back() {
         world.permits.add_permits(1);
         let request = CallRequest::new(tool.into(), json!({"wants": {}}), 10_000);
         let request = CallRequest { as_task: true, ..request };
-        let report = world.engine.call_with(&caller(), request).await.unwrap();
+        let report = world.engine.tools().call_with(&caller(), request).await.unwrap();
         let CallReport::Pending(report) = report else { panic!("{tool}: {report:?}") };
         assert_eq!((report.run.status.name(), report.elsewhere), ("running", true), "{tool}");
         world.until("it to be looked at", |world| world.sent() == before + 2).await;
@@ -257,9 +261,10 @@ async fn who_does_not_come_back_calls_again_or_waits() {
     let world = world(folder.path(), "slow::write").await;
     world.permits.add_permits(1);
     let (caller, wants) = (caller(), json!({"wants": {}}));
-    let read = world.engine.call(&caller, &"slow::read".into(), wants.clone(), 10_000).await;
+    let read =
+        world.engine.tools().call(&caller, &"slow::read".into(), wants.clone(), 10_000).await;
     assert!(matches!(read, Ok(CallReport::Wants(wants)) if wants.inputs.is_empty()));
     world.permits.add_permits(2);
-    let write = world.engine.call(&caller, &"slow::write".into(), wants, 10_000).await;
+    let write = world.engine.tools().call(&caller, &"slow::write".into(), wants, 10_000).await;
     assert_eq!(write.unwrap(), CallReport::Done(called_again()));
 }

@@ -306,8 +306,8 @@ impl World {
             text: (*text).to_owned(),
         };
         let agents = agents.iter().enumerate().map(agent).collect();
-        engine.set_agents_from_files(&realm, agents).unwrap();
-        engine.load_plans(&realm, files(plans)).unwrap();
+        engine.catalog().set_agents_from_files(&realm, agents).unwrap();
+        engine.catalog().load_plans(&realm, files(plans)).unwrap();
         Self { engine, store, ledger, permits }
     }
 
@@ -324,12 +324,16 @@ impl World {
 
     /// Starts a run and does not wait for it.
     pub async fn start(&self, plan: &str, input: Value, session: &str) -> engine::RunReport {
-        self.engine.run(&caller(), self.request(plan, input, session), 0).await.unwrap()
+        self.engine.runs().start(&caller(), self.request(plan, input, session), 0).await.unwrap()
     }
 
     /// Starts a run and waits until it ends or pauses.
     pub async fn run(&self, plan: &str, input: Value, session: &str) -> engine::RunReport {
-        self.engine.run(&caller(), self.request(plan, input, session), WAIT_MS).await.unwrap()
+        self.engine
+            .runs()
+            .start(&caller(), self.request(plan, input, session), WAIT_MS)
+            .await
+            .unwrap()
     }
 
     pub fn sent(&self) -> usize {
@@ -350,7 +354,7 @@ impl World {
     /// Waits until a run stands so.
     pub async fn until_status(&self, run: kernel::ids::RunId, status: &str) -> engine::RunReport {
         for _ in 0..LOOKS_MAX {
-            let report = self.engine.run_report(&caller(), run).await.unwrap();
+            let report = self.engine.runs().report(&caller(), run).await.unwrap();
             if report.run.status.name() == status {
                 return report;
             }

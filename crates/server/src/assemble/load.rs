@@ -52,26 +52,27 @@ pub(super) async fn load(
     let realm = RealmId::from(REALM);
     let caller = Caller { realm: realm.clone(), subject: "local".into(), admin: false };
     let known = || -> Vec<Arc<Agent>> {
-        engine.agents(&caller).into_iter().map(|known| known.agent).collect()
+        engine.catalog().agents(&caller).into_iter().map(|known| known.agent).collect()
     };
-    let models = engine.model_names();
+    let models = engine.catalog().model_names();
     let mut warnings = agents::without_models(&brought.agents, &models, engine.limits());
-    let found = engine.set_agents_from_files(&realm, brought.agents);
+    let found = engine.catalog().set_agents_from_files(&realm, brought.agents);
     warnings.extend(found.map_err(AssembleError::Agents)?);
     let definitions = definitions.list(&realm, agents::KIND).await;
     let definitions = definitions.map_err(|error| stored(error.into()))?;
     warnings.extend(agents::idle(&definitions, &known(), &models));
-    engine.load_stored_agents(&realm).await.map_err(stored)?;
+    engine.catalog().load_stored_agents(&realm).await.map_err(stored)?;
     warnings.extend(agents::no_default(brought.default.as_ref(), &known()));
-    warnings.extend(engine.load_plans(&realm, brought.plans).map_err(AssembleError::Plans)?);
-    engine.load_stored_plans(&realm).await.map_err(stored)?;
+    warnings
+        .extend(engine.catalog().load_plans(&realm, brought.plans).map_err(AssembleError::Plans)?);
+    engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
     let models = (!brought.alone).then_some(models.as_slice());
     let misplaced = pipelines::misplaced(&brought.readable, models);
-    match engine.set_pipelines(&realm, brought.pipelines) {
+    match engine.catalog().set_pipelines(&realm, brought.pipelines) {
         Ok(found) if misplaced.is_empty() => warnings.extend(found),
         Ok(_) => return Err(AssembleError::Pipelines(misplaced)),
         Err(found) => return Err(AssembleError::Pipelines([misplaced, found].concat())),
     }
-    warnings.extend(engine.idle_rules(&realm));
+    warnings.extend(engine.catalog().idle_rules(&realm));
     Ok(warnings)
 }

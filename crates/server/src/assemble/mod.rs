@@ -193,7 +193,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     })
     .map_err(AssembleError::Tools)?;
     warnings.extend(load(&engine, definitions.as_ref(), brought).await?);
-    engine.keep_recovering();
+    engine.admin().keep_recovering();
     let (sinks, left) = begun_sinks(outlets, &engine, &realm).await?;
     warnings.extend(left);
     let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, ourselves };

@@ -27,7 +27,7 @@ pub(crate) async fn list(
     Params(query): Params<PageQuery>,
 ) -> Json<Page<AgentSummary>> {
     let default = default_agent(&doors);
-    let agents = doors.engine.agents(doors.caller()).into_iter().map(Arc::new).collect();
+    let agents = doors.engine.catalog().agents(doors.caller()).into_iter().map(Arc::new).collect();
     let page = paged(agents, query, doors.limits(), |known: &KnownAgent| known.agent.name.as_str());
     Json(Page {
         items: page.items.iter().map(|known| summary(known, default.as_ref())).collect(),
@@ -40,7 +40,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Named(name): Named,
 ) -> Result<Response, Failure> {
-    match doors.engine.agent(doors.caller(), &AgentName::from(name.as_str())) {
+    match doors.engine.catalog().agent(doors.caller(), &AgentName::from(name.as_str())) {
         Some(known) => Ok(answer(&doors, &known)),
         None => Err(missing(&doors, &name)),
     }
@@ -59,7 +59,8 @@ pub(crate) async fn store(
     named_by_path(&mut agent, &name)?;
     let ref_name = AgentName::from(name.as_str());
     refuse_filed(&doors, &caller, &ref_name)?;
-    let version = || doors.engine.agent(&caller, &ref_name).and_then(|known| known.version);
+    let version =
+        || doors.engine.catalog().agent(&caller, &ref_name).and_then(|known| known.version);
     let expected = match condition {
         Condition::None => None,
         Condition::Absent => Some(0),
@@ -69,7 +70,8 @@ pub(crate) async fn store(
             None => return Err(stale(format!("agent `{}` is not stored", short(&name)))),
         },
     };
-    let stored = doors.engine.register_agent(&caller, Value::Object(agent), expected).await;
+    let stored =
+        doors.engine.catalog().register_agent(&caller, Value::Object(agent), expected).await;
     let stored = stored.map_err(not_stored)?;
     let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
     let known = KnownAgent { agent: stored.agent, version: Some(stored.version) };
@@ -83,11 +85,11 @@ pub(crate) async fn remove(
     Named(name): Named,
 ) -> Result<StatusCode, Failure> {
     let ref_name = AgentName::from(name.as_str());
-    if doors.engine.agent(&caller, &ref_name).is_none() {
+    if doors.engine.catalog().agent(&caller, &ref_name).is_none() {
         return Err(missing(&doors, &name));
     }
     refuse_filed(&doors, &caller, &ref_name)?;
-    doors.engine.remove_agent(&caller, &ref_name).await?;
+    doors.engine.catalog().remove_agent(&caller, &ref_name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -97,7 +99,7 @@ pub(super) fn refuse_filed(
     caller: &Caller,
     name: &AgentName,
 ) -> Result<(), Failure> {
-    let known = doors.engine.agent(caller, name);
+    let known = doors.engine.catalog().agent(caller, name);
     if known.is_none_or(|known| known.version.is_some()) {
         return Ok(());
     }
@@ -120,9 +122,11 @@ fn answer(doors: &Doors, known: &KnownAgent) -> Response {
 
 /// Whom requests are for that name nobody: the one that is set, else the only one there is.
 fn default_agent(doors: &Doors) -> Option<AgentName> {
-    doors.default_agent.clone().or_else(|| match doors.engine.agents(doors.caller()).as_slice() {
-        [only] => Some(only.agent.name.clone()),
-        _ => None,
+    doors.default_agent.clone().or_else(|| {
+        match doors.engine.catalog().agents(doors.caller()).as_slice() {
+            [only] => Some(only.agent.name.clone()),
+            _ => None,
+        }
     })
 }
 
@@ -145,7 +149,7 @@ fn named_by_path(agent: &mut Map<String, Value>, name: &str) -> Result<(), Failu
 }
 
 fn missing(doors: &Doors, name: &str) -> Failure {
-    let agents = doors.engine.agents(doors.caller());
+    let agents = doors.engine.catalog().agents(doors.caller());
     let hint = meant(name, agents.iter().map(|known| known.agent.name.as_str()))
         .unwrap_or_else(|| "`GET /api/v1/agents` lists the agents".to_owned());
     Refusal::not_found("agent", short(name)).hint(hint).into()

@@ -49,7 +49,7 @@ pub(crate) async fn list(
 ) -> Result<Json<rest::Page<rest::Ask>>, Failure> {
     let page = page(query.limit, query.cursor.clone(), doors.limits());
     let filter = filter(&doors, query).await?;
-    let found = doors.engine.asks(doors.caller(), &filter, &page).await?;
+    let found = doors.engine.asks().list(doors.caller(), &filter, &page).await?;
     let items = found.items.into_iter().map(shown::ask).collect();
     Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
 }
@@ -59,7 +59,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     name: Named,
 ) -> Result<Json<rest::Ask>, Failure> {
-    let ask = doors.engine.ask(doors.caller(), name.ask()?).await?;
+    let ask = doors.engine.asks().get(doors.caller(), name.ask()?).await?;
     Ok(Json(shown::ask(ask)))
 }
 
@@ -73,11 +73,11 @@ pub(crate) async fn reply(
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
     let id = name.ask()?;
-    let ask = doors.engine.ask(doors.caller(), id).await?;
+    let ask = doors.engine.asks().get(doors.caller(), id).await?;
     let reply = read(&ask.row.ask.body, &body, doors.limits().body_depth_max)?;
     let once = key.once(&body);
     drop(body);
-    let report = doors.engine.reply(doors.caller(), id, reply, once, wait_ms).await;
+    let report = doors.engine.asks().reply(doors.caller(), id, reply, once, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     let again = report.replayed;
     Ok(replayed(Json(shown::reply_answer(report)).into_response(), again))
@@ -88,7 +88,7 @@ async fn filter(doors: &Doors, query: InboxQuery) -> Result<AskFilter, Failure> 
         None => None,
         Some(name) => {
             let wanted = session_ref(name, query.space.as_deref());
-            Some(doors.engine.session(doors.caller(), &wanted).await?.id)
+            Some(doors.engine.sessions().get(doors.caller(), &wanted).await?.id)
         }
     };
     let run = match &query.run {

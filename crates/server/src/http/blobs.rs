@@ -25,7 +25,8 @@ pub(crate) async fn show(
             .into());
     }
     let hash = ContentHash::from(hash);
-    let OpenBlob { bytes, pieces } = doors.engine.open_blob(doors.caller(), &hash).await?;
+    let OpenBlob { bytes, pieces } =
+        doors.engine.sessions().open_blob(doors.caller(), &hash).await?;
     // The status is sent already: a client sees that the answer is shorter than its length.
     let pieces = pieces.inspect_err(move |error| {
         tracing::error!(%hash, %error, "a blob could not be read to its end");

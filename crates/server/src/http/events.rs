@@ -36,13 +36,13 @@ pub(crate) async fn follow(
     let after = after(&query, &headers)?;
     let permit = permit(&doors)?;
     let wanted = session_ref(&name, query.space.as_deref());
-    let row = doors.engine.session(doors.caller(), &wanted).await?;
-    let pulse = Pulse::new(doors.engine.watch(&row.key), &doors);
+    let row = doors.engine.sessions().get(doors.caller(), &wanted).await?;
+    let pulse = Pulse::new(doors.engine.feed().watch(&row.key), &doors);
     let session = SessionRef::Id(row.id);
     // Before the answer: a place that is not kept any more is refused, not told in a stream.
     let limit = doors.limits().page_items_max;
     let waiting: VecDeque<_> =
-        doors.engine.events(doors.caller(), &session, after, limit).await?.into();
+        doors.engine.sessions().events(doors.caller(), &session, after, limit).await?.into();
     let journal = Journal { session, begins: Some(row), waiting, after };
     Ok(answer(doors, journal, pulse, permit))
 }
@@ -78,7 +78,7 @@ impl Source for Journal {
     async fn first(&mut self, doors: &Doors) -> Result<Event, Failure> {
         let row = match self.begins.take() {
             Some(row) => row,
-            None => doors.engine.session(doors.caller(), &self.session).await?,
+            None => doors.engine.sessions().get(doors.caller(), &self.session).await?,
         };
         let session = sessions::session(doors, row).await?;
         Ok(told("snapshot", &session).retry(RETRY))
@@ -92,12 +92,12 @@ impl Source for Journal {
             }
             let (engine, caller) = (&doors.engine, doors.caller());
             let limit = doors.limits().page_items_max;
-            let events = engine.events(caller, &self.session, self.after, limit).await?;
+            let events = engine.sessions().events(caller, &self.session, self.after, limit).await?;
             if !events.is_empty() {
                 self.waiting.extend(events);
                 continue;
             }
-            let row = engine.session(caller, &self.session).await?;
+            let row = engine.sessions().get(caller, &self.session).await?;
             // Something was committed between the two reads.
             if row.seq > self.after {
                 continue;

@@ -37,8 +37,8 @@ pub(crate) async fn follow(
     let wanted = wanted(query, &headers)?;
     let permit = permit(&doors)?;
     // Before the first read: what is committed after it wakes us.
-    let pulse = Pulse::new(doors.engine.watch_all(), &doors);
-    let (gone, end) = doors.engine.feed_bounds(doors.caller()).await?;
+    let pulse = Pulse::new(doors.engine.feed().watch_all(), &doors);
+    let (gone, end) = doors.engine.feed().bounds(doors.caller()).await?;
     let place = match wanted {
         None => Place { row: gone + 1, sent: 0 },
         Some(place) => place.within(gone, end)?,
@@ -139,7 +139,7 @@ impl Source for Feed {
                 self.place = place;
                 return Ok(Look::Event(Event::default().id(place.to_string()).data(body)));
             }
-            let rows = doors.engine.feed(doors.caller(), self.read, ROWS_MAX).await?;
+            let rows = doors.engine.feed().rows(doors.caller(), self.read, ROWS_MAX).await?;
             let Some(last) = rows.last() else { return Ok(Look::Nothing) };
             self.read = last.cursor;
             for row in &rows {
@@ -169,7 +169,7 @@ impl Feed {
 async fn open_asks(doors: &Doors) -> Result<Vec<String>, Failure> {
     let filter = AskFilter { status: Some("open".to_owned()), ..AskFilter::default() };
     let page = Page { cursor: None, limit: doors.limits().page_items_max };
-    let asks = doors.engine.asks(doors.caller(), &filter, &page).await?;
+    let asks = doors.engine.asks().list(doors.caller(), &filter, &page).await?;
     Ok(asks.items.iter().map(|ask| ask.row.ask.id.to_string()).collect())
 }
 

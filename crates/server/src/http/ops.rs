@@ -51,7 +51,7 @@ pub(crate) async fn health() -> Json<Health> {
 
 /// `GET /openapi.json`, with the routes of the pipelines that there are now.
 pub(crate) async fn openapi(State(doors): State<Shared>) -> Json<Value> {
-    Json(with_pipelines(document(), &doors.engine.pipelines(doors.caller())))
+    Json(with_pipelines(document(), &doors.engine.catalog().pipelines(doors.caller())))
 }
 
 /// `GET /metrics`.

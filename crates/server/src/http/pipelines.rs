@@ -34,7 +34,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<PipelineSummary>> {
-    let pipelines = doors.engine.pipelines(doors.caller());
+    let pipelines = doors.engine.catalog().pipelines(doors.caller());
     let page = paged(pipelines, query, doors.limits(), |known: &Pipeline| known.name.as_str());
     Json(Page {
         items: page.items.iter().map(|known| shown::pipeline(known)).collect(),
@@ -57,7 +57,7 @@ pub(crate) async fn stats(
     Named(name): Named,
 ) -> Result<Json<PipelineStats>, Failure> {
     let pipeline = named(&doors, &name)?;
-    let rows = doors.engine.tallies(doors.caller(), &pipeline.name).await?;
+    let rows = doors.engine.cases().tallies(doors.caller(), &pipeline.name).await?;
     let chars_max = doors.limits().tally_reason_chars_max;
     Ok(Json(shown::pipeline_stats(&pipeline, rows, chars_max)))
 }
@@ -89,9 +89,9 @@ pub(crate) async fn serve(
 }
 
 fn named(doors: &Doors, name: &str) -> Result<Arc<Pipeline>, Failure> {
-    let found = doors.engine.pipeline(doors.caller(), &PipelineName::from(name));
+    let found = doors.engine.catalog().pipeline(doors.caller(), &PipelineName::from(name));
     found.ok_or_else(|| {
-        let pipelines = doors.engine.pipelines(doors.caller());
+        let pipelines = doors.engine.catalog().pipelines(doors.caller());
         let hint = meant(name, pipelines.iter().map(|known| known.name.as_str()))
             .unwrap_or_else(|| "`GET /api/v1/pipelines` lists the pipelines".to_owned());
         Refusal::not_found("pipeline", short(name)).hint(hint).into()
@@ -117,7 +117,7 @@ async fn taken(
     drop(sent);
     let road = Road::of(&case);
     let told = Told { pipeline, id: case_id(&case, pipeline), road };
-    let report = doors.engine.submit(doors.caller(), pipeline, case, options).await?;
+    let report = doors.engine.cases().submit(doors.caller(), pipeline, case, options).await?;
     told.report(opened(doors, report).await)
 }
 

@@ -22,7 +22,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<PlanSummary>> {
-    let plans = doors.engine.plans_for(doors.caller());
+    let plans = doors.engine.catalog().plans(doors.caller());
     let page = paged(plans, query, doors.limits(), |plan| plan.id.as_str());
     Json(Page {
         items: page.items.iter().map(|plan| shown::plan_summary(plan)).collect(),
@@ -36,7 +36,7 @@ pub(crate) async fn show(
     Named(name): Named,
 ) -> Result<Response, Failure> {
     let id = PlanId::from(name.as_str());
-    let version = doors.engine.plan_version(doors.caller(), &id).await?;
+    let version = doors.engine.catalog().plan_version(doors.caller(), &id).await?;
     shown_plan(&doors, &id, version)
 }
 
@@ -54,12 +54,12 @@ pub(crate) async fn store(
         Condition::None => None,
         Condition::Absent => Some(0),
         Condition::Version(version) => Some(version),
-        Condition::Any => match doors.engine.plan_version(&caller, &id).await? {
+        Condition::Any => match doors.engine.catalog().plan_version(&caller, &id).await? {
             Some(version) => Some(version),
             None => return Err(stale(format!("plan `{}` is not stored", short(&name)))),
         },
     };
-    let stored = doors.engine.register_plan(&caller, Value::Object(plan), expected).await;
+    let stored = doors.engine.catalog().register_plan(&caller, Value::Object(plan), expected).await;
     let stored = stored.map_err(not_stored)?;
     let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, shown_plan(&doors, &id, Some(stored.version))?))
@@ -67,8 +67,8 @@ pub(crate) async fn store(
 
 /// A plan with its version, if it has one.
 fn shown_plan(doors: &Doors, id: &PlanId, version: Option<u64>) -> Result<Response, Failure> {
-    let Some(plan) = doors.engine.plan_for(doors.caller(), id) else {
-        let plans = doors.engine.plans_for(doors.caller());
+    let Some(plan) = doors.engine.catalog().plan(doors.caller(), id) else {
+        let plans = doors.engine.catalog().plans(doors.caller());
         let hint = meant(id.as_str(), plans.iter().map(|plan| plan.id.as_str()))
             .unwrap_or_else(|| "`GET /api/v1/plans` lists the plans".to_owned());
         return Err(Refusal::not_found("plan", short(id.as_str())).hint(hint).into());
@@ -99,7 +99,7 @@ pub(crate) async fn validate(
     State(doors): State<Shared>,
     Posted(plan): Posted<Value>,
 ) -> Json<PlanCheck> {
-    let (valid, mistakes) = match doors.engine.validate_plan(doors.caller(), &plan) {
+    let (valid, mistakes) = match doors.engine.catalog().validate_plan(doors.caller(), &plan) {
         Ok(warnings) => (true, warnings),
         Err(mistakes) => (false, mistakes),
     };

@@ -53,7 +53,7 @@ pub(crate) async fn start(
     };
     let about = RunAbout { trace, ..RunAbout::default() };
     let request = RunRequest { once, about, ..request };
-    let report = doors.engine.run(doors.caller(), request, wait_ms).await;
+    let report = doors.engine.runs().start(doors.caller(), request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok(settled_or_not(report))
 }
@@ -63,13 +63,13 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     name: Named,
 ) -> Result<Json<RunAnswer>, Failure> {
-    let report = doors.engine.run_report(doors.caller(), name.run()?).await?;
+    let report = doors.engine.runs().report(doors.caller(), name.run()?).await?;
     Ok(Json(shown::run_answer(report)))
 }
 
 /// `POST /runs/{id}/cancel`.
 pub(crate) async fn cancel(State(doors): State<Shared>, name: Named) -> Result<Response, Failure> {
-    let report = doors.engine.cancel(doors.caller(), name.run()?).await?;
+    let report = doors.engine.runs().cancel(doors.caller(), name.run()?).await?;
     Ok(settled_or_not(report))
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn pause(
     State(doors): State<Shared>,
     name: Named,
 ) -> Result<Json<RunAnswer>, Failure> {
-    let report = doors.engine.pause(doors.caller(), name.run()?).await?;
+    let report = doors.engine.runs().pause(doors.caller(), name.run()?).await?;
     Ok(Json(shown::run_answer(report)))
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn go_on(
     State(doors): State<Shared>,
     name: Named,
 ) -> Result<Json<RunAnswer>, Failure> {
-    let report = doors.engine.continue_run(doors.caller(), name.run()?).await?;
+    let report = doors.engine.runs().continue_run(doors.caller(), name.run()?).await?;
     Ok(Json(shown::run_answer(report)))
 }
 
@@ -98,7 +98,7 @@ pub(crate) async fn retry(
     Params(wait): Params<Wait>,
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
-    let report = doors.engine.retry(doors.caller(), name.run()?, wait_ms).await?;
+    let report = doors.engine.runs().retry(doors.caller(), name.run()?, wait_ms).await?;
     Ok(settled_or_not(report))
 }
 
@@ -125,8 +125,8 @@ fn to_agent(doors: &Doors, agent: String, body: RunBody) -> Result<RunRequest, F
     }
     let name = AgentName::from(agent);
     let (engine, caller) = (&doors.engine, doors.caller());
-    if engine.agent(caller, &name).is_none() {
-        let agents = engine.agents(caller);
+    if engine.catalog().agent(caller, &name).is_none() {
+        let agents = engine.catalog().agents(caller);
         let names = agents.iter().map(|known| known.agent.name.as_str());
         let hint = meant(name.as_str(), names);
         let hint = hint.unwrap_or_else(|| "`waypost agent ls` lists the agents".to_owned());

@@ -34,7 +34,7 @@ pub(crate) async fn list(
     Params(query): Params<InRealm>,
 ) -> Result<Json<Vec<Value>>, Failure> {
     let realm = realm(&doors, query)?;
-    let agents = doors.engine.agents(doors.caller());
+    let agents = doors.engine.catalog().agents(doors.caller());
     Ok(Json(agents.iter().map(|known| entity(&realm, known)).collect()))
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn show(
     Params(query): Params<InRealm>,
 ) -> Result<Json<Value>, Failure> {
     let realm = realm(&doors, query)?;
-    let known = doors.engine.agent(doors.caller(), &AgentName::from(name.as_str()));
+    let known = doors.engine.catalog().agent(doors.caller(), &AgentName::from(name.as_str()));
     Ok(Json(entity(&realm, &known.ok_or_else(|| missing(&name))?)))
 }
 
@@ -70,14 +70,14 @@ pub(crate) async fn save(
     let named = agent.get("refName").or_else(|| agent.get("ref_name")).and_then(Value::as_str);
     if let Some(name) = named.map(AgentName::from) {
         refuse_filed(&doors, &caller, &name)?;
-        let known = doors.engine.agent(&caller, &name);
+        let known = doors.engine.catalog().agent(&caller, &name);
         let id = given_id(agent.get(ID))
             .or_else(|| known.as_ref().map(|known| id_of(&realm, known)))
             .unwrap_or_else(|| made_id(&realm, &name));
         refuse_taken(&doors, &realm, (id.as_str(), &name))?;
         agent.insert(ID.to_owned(), Value::from(id));
     }
-    let stored = doors.engine.register_agent(&caller, Value::Object(agent), None).await?;
+    let stored = doors.engine.catalog().register_agent(&caller, Value::Object(agent), None).await?;
     let known = KnownAgent { agent: stored.agent, version: Some(stored.version) };
     Ok(Json(entity(&realm, &known)))
 }
@@ -90,10 +90,10 @@ pub(crate) async fn remove(
     Params(query): Params<InRealm>,
 ) -> Result<Json<AgentDeleted>, Failure> {
     realm(&doors, query)?;
-    let known = doors.engine.agent(&caller, &AgentName::from(name.as_str()));
+    let known = doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str()));
     let known = known.ok_or_else(|| missing(&name))?;
     refuse_filed(&doors, &caller, &known.agent.name)?;
-    doors.engine.remove_agent(&caller, &known.agent.name).await?;
+    doors.engine.catalog().remove_agent(&caller, &known.agent.name).await?;
     Ok(Json(AgentDeleted { deleted: true, ref_name: Some(name), id: None }))
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn remove_by_id(
     let realm = realm(&doors, query)?;
     let known = with_id(&doors, &realm, &id).ok_or_else(|| missing(&id))?;
     refuse_filed(&doors, &caller, &known.agent.name)?;
-    doors.engine.remove_agent(&caller, &known.agent.name).await?;
+    doors.engine.catalog().remove_agent(&caller, &known.agent.name).await?;
     Ok(Json(AgentDeleted { deleted: true, ref_name: None, id: Some(id) }))
 }
 
@@ -155,7 +155,7 @@ fn made_id(realm: &RealmId, name: &AgentName) -> String {
 }
 
 fn with_id(doors: &Doors, realm: &RealmId, id: &str) -> Option<KnownAgent> {
-    let agents = doors.engine.agents(doors.caller());
+    let agents = doors.engine.catalog().agents(doors.caller());
     agents.into_iter().find(|known| id_of(realm, known) == id)
 }
 

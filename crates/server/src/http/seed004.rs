@@ -67,7 +67,7 @@ pub(crate) async fn create(
     State(doors): State<Shared>,
     Maybe(body): Maybe<CreateSession>,
 ) -> Result<(StatusCode, Json<SessionCore>), Failure> {
-    let row = doors.engine.create_session(doors.caller(), body.session_id).await;
+    let row = doors.engine.sessions().create(doors.caller(), body.session_id).await;
     let row = row.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok((StatusCode::CREATED, Json(session_core(row))))
 }
@@ -80,8 +80,8 @@ pub(crate) async fn show(
 ) -> Result<Json<SessionView>, Failure> {
     let wanted = named(&name);
     let page = page(query.limit, query.cursor, doors.limits());
-    let inspection = doors.engine.inspect(doors.caller(), &wanted).await?;
-    let history = doors.engine.history(doors.caller(), &wanted, &page).await?;
+    let inspection = doors.engine.sessions().inspect(doors.caller(), &wanted).await?;
+    let history = doors.engine.sessions().history(doors.caller(), &wanted, &page).await?;
     let entries = history.items.iter().map(|item| item.entry.datum().to_value());
     Ok(Json(SessionView {
         core: session_core(inspection.row),
@@ -109,7 +109,7 @@ pub(crate) async fn execute(
     };
     drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
-    let report = doors.engine.run(doors.caller(), request, wait_ms).await;
+    let report = doors.engine.runs().start(doors.caller(), request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok(accepted(report))
 }
@@ -128,15 +128,15 @@ pub(crate) async fn resume(
     let resume = Resume { input: body.input, ask, step, once: key.once(&sent) };
     drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
-    let report = doors.engine.resume(doors.caller(), &named(&name), resume, wait_ms).await;
+    let report = doors.engine.asks().resume(doors.caller(), &named(&name), resume, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, resume_place))?;
     Ok(accepted(report))
 }
 
 /// `GET /capabilities`.
 pub(crate) async fn capabilities(State(doors): State<Shared>) -> Json<Capabilities> {
-    let tools = doors.engine.tools_for(doors.caller());
-    let plans = doors.engine.plans_for(doors.caller());
+    let tools = doors.engine.tools().list(doors.caller());
+    let plans = doors.engine.catalog().plans(doors.caller());
     Json(Capabilities {
         tools: tools.iter().map(|spec| tool(spec)).collect(),
         plans: plans.iter().map(|known| plan(known)).collect(),
@@ -153,14 +153,14 @@ pub(crate) async fn discover(
         |id: &str, description: &str| format!("{id} {description}").to_lowercase().contains(&query);
     let limit = body.limit.unwrap_or(DISCOVER_LIMIT_DEFAULT);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(doors.limits().page_items_max);
-    let tools = doors.engine.tools_for(doors.caller());
+    let tools = doors.engine.tools().list(doors.caller());
     let tools: Vec<Capability> = tools
         .iter()
         .filter(|spec| fits(spec.name.as_str(), &spec.description))
         .take(limit)
         .map(|spec| tool(spec))
         .collect();
-    let plans = doors.engine.plans_for(doors.caller());
+    let plans = doors.engine.catalog().plans(doors.caller());
     let plans = plans
         .iter()
         .filter(|plan| fits(plan.id.as_str(), &plan.description))
@@ -187,7 +187,7 @@ pub(crate) async fn register(
                 .hint("a registered plan is called by its `planId`"))
         }
         CapabilityType::Plan => {
-            let stored = doors.engine.register_plan(&caller, body.definition, None).await;
+            let stored = doors.engine.catalog().register_plan(&caller, body.definition, None).await;
             let stored = stored.map_err(|refusal| Failure::placed(refusal, register_place))?;
             let (id, status) = (stored.id.as_str().to_owned(), "registered".to_owned());
             Ok((StatusCode::CREATED, Json(Registered { id, status })))

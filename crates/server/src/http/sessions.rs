@@ -73,7 +73,7 @@ pub(crate) async fn list(
     let status = query.status.as_deref().filter(|_| !parked).map(status).transpose()?;
     let filter = SessionFilter { status, plan, space: query.space.map(Space::from), parked };
     let page = page(query.limit, query.cursor, doors.limits());
-    let found = doors.engine.sessions(doors.caller(), &filter, &page).await?;
+    let found = doors.engine.sessions().list(doors.caller(), &filter, &page).await?;
     let items = found.items.into_iter().map(|row| session(&doors, row));
     Ok(Json(rest::Page { items: try_join_all(items).await?, next_cursor: found.next_cursor }))
 }
@@ -85,7 +85,7 @@ pub(crate) async fn show(
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::Session>, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let row = doors.engine.session(doors.caller(), &wanted).await?;
+    let row = doors.engine.sessions().get(doors.caller(), &wanted).await?;
     let conversation = match row.key.space == Space::thread() {
         true => match conversation(&doors, &row).await {
             // Its row can be read, and says why the rest cannot.
@@ -101,9 +101,9 @@ pub(crate) async fn show(
 /// The conversation of a thread.
 async fn conversation(doors: &Doors, row: &SessionRow) -> Result<RequestState, Failure> {
     let (engine, caller) = (&doors.engine, doors.caller());
-    let transcript = engine.transcript(caller, &SessionRef::Id(row.id)).await?;
+    let transcript = engine.sessions().transcript(caller, &SessionRef::Id(row.id)).await?;
     let Some(run) = row.run else { return Ok(threads::request_state(transcript, None, None)) };
-    let report = engine.run_report(caller, run).await?;
+    let report = engine.runs().report(caller, run).await?;
     let filter = AskFilter {
         run: Some(run),
         kind: Some("approve".to_owned()),
@@ -111,7 +111,7 @@ async fn conversation(doors: &Doors, row: &SessionRow) -> Result<RequestState, F
         ..AskFilter::default()
     };
     let page = Page { cursor: None, limit: doors.limits().page_items_max };
-    let decided = engine.asks(caller, &filter, &page).await?.items;
+    let decided = engine.asks().list(caller, &filter, &page).await?.items;
     Ok(threads::request_state(transcript, Some(&report), decided.last()))
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn history(
 ) -> Result<Json<rest::Page<rest::HistoryEntry>>, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
     let page = page(query.limit, query.cursor, doors.limits());
-    let found = doors.engine.history(doors.caller(), &wanted, &page).await?;
+    let found = doors.engine.sessions().history(doors.caller(), &wanted, &page).await?;
     let items = found.items.into_iter().map(shown::history_entry).collect();
     Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
 }
@@ -135,7 +135,7 @@ pub(crate) async fn context(
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::ContextAnswer>, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let inspection = doors.engine.inspect(doors.caller(), &wanted).await?;
+    let inspection = doors.engine.sessions().inspect(doors.caller(), &wanted).await?;
     Ok(Json(rest::ContextAnswer { context: inspection.context }))
 }
 
@@ -155,8 +155,8 @@ pub(crate) async fn remove(
 ) -> Result<StatusCode, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
     match query.unsent.as_deref() {
-        None => doors.engine.remove_session(doors.caller(), &wanted).await?,
-        Some("drop") => doors.engine.drop_session(doors.caller(), &wanted).await?,
+        None => doors.engine.sessions().remove(doors.caller(), &wanted).await?,
+        Some("drop") => doors.engine.sessions().remove_unsent(doors.caller(), &wanted).await?,
         Some(other) => {
             let message = format!("`unsent` cannot be `{}`", short(other));
             let hint = "it is `drop`, to remove events that were not sent; leave it out to wait";
@@ -172,7 +172,8 @@ pub(crate) async fn prune(
     Administrator(caller): Administrator,
     Posted(body): Posted<rest::PruneBody>,
 ) -> Result<Json<rest::PruneAnswer>, Failure> {
-    let Pruned { sessions, runs, rows } = doors.engine.prune(&caller, body.older_than_ms).await?;
+    let Pruned { sessions, runs, rows } =
+        doors.engine.admin().prune(&caller, body.older_than_ms).await?;
     Ok(Json(rest::PruneAnswer { sessions, runs, rows }))
 }
 
@@ -184,7 +185,7 @@ pub(crate) async fn fork(
     Maybe(body): Maybe<rest::ForkBody>,
 ) -> Result<Response, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let row = doors.engine.fork(doors.caller(), &wanted, body.at).await;
+    let row = doors.engine.sessions().fork(doors.caller(), &wanted, body.at).await;
     let row = row.map_err(|refusal| Failure::placed(refusal, fork_place))?;
     let location = [(LOCATION, format!("/api/v1/sessions/{}", row.id))];
     let session = Json(session(&doors, row).await?);
@@ -198,7 +199,7 @@ pub(crate) async fn export(
     Params(query): Params<InSpace>,
 ) -> Result<Response, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let pieces = doors.engine.export(doors.caller(), &wanted).await?;
+    let pieces = doors.engine.sessions().export(doors.caller(), &wanted).await?;
     // The answer has begun: one that breaks off is not taken for a whole one.
     let pieces = pieces.map_err(move |refusal| {
         tracing::warn!(session = %name, error = %refusal.message, "an export broke off");
@@ -219,7 +220,7 @@ pub(super) async fn session(doors: &Doors, row: SessionRow) -> Result<rest::Sess
             ..AskFilter::default()
         };
         let page = Page { cursor: None, limit: doors.limits().page_items_max };
-        let asks = doors.engine.asks(doors.caller(), &filter, &page).await?;
+        let asks = doors.engine.asks().list(doors.caller(), &filter, &page).await?;
         ids.extend(asks.items.iter().map(|ask| ask.row.ask.id.to_string()));
     }
     Ok(shown::session(row, ids))

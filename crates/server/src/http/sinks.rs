@@ -32,7 +32,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<rest::Page<rest::Sink>>, Failure> {
-    let states = doors.engine.sinks(doors.caller()).await?;
+    let states = doors.engine.feed().sinks(doors.caller()).await?;
     let sinks = states.into_iter().map(|state| {
         let facts = doors.sinks.iter().find(|facts| facts.name == state.name);
         Arc::new(sink(facts, state))
@@ -53,7 +53,7 @@ pub(crate) async fn deliveries(
     let status = query.status.as_deref().map(status).transpose()?;
     let filter = DeliveryFilter { sink: Some(name), status };
     let page = page(query.limit, query.cursor, doors.limits());
-    let found = doors.engine.deliveries(doors.caller(), &filter, &page).await?;
+    let found = doors.engine.feed().deliveries(doors.caller(), &filter, &page).await?;
     let items = found.items.into_iter().map(delivery).collect();
     Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
 }
@@ -65,7 +65,7 @@ pub(crate) async fn resend(
     TwoNamed(name, event): TwoNamed,
 ) -> Result<Json<rest::Delivery>, Failure> {
     let facts = configured(&doors, &name).await?;
-    Ok(Json(delivery(doors.engine.resend(&caller, &facts.name, &event).await?)))
+    Ok(Json(delivery(doors.engine.feed().resend(&caller, &facts.name, &event).await?)))
 }
 
 /// `POST /sinks/{name}/resume`: also where it does not rest.
@@ -75,7 +75,7 @@ pub(crate) async fn resume(
     Named(name): Named,
 ) -> Result<Json<rest::Sink>, Failure> {
     let facts = configured(&doors, &name).await?;
-    Ok(Json(sink(Some(facts), doors.engine.resume_sink(&caller, &facts.name).await?)))
+    Ok(Json(sink(Some(facts), doors.engine.feed().resume_sink(&caller, &facts.name).await?)))
 }
 
 /// `DELETE /sinks/{name}`: only where it is not configured.
@@ -84,7 +84,7 @@ pub(crate) async fn forget(
     Administrator(caller): Administrator,
     Named(name): Named,
 ) -> Result<StatusCode, Failure> {
-    let Err(refusal) = doors.engine.forget_sink(&caller, &name).await else {
+    let Err(refusal) = doors.engine.feed().forget_sink(&caller, &name).await else {
         return Ok(StatusCode::NO_CONTENT);
     };
     if refusal.kind == RefusalKind::NotFound {
@@ -95,7 +95,7 @@ pub(crate) async fn forget(
 
 /// Refuses a name that no sink has, with the one that was meant.
 async fn listed(doors: &Doors, name: &str) -> Result<(), Failure> {
-    let states = doors.engine.sinks(doors.caller()).await?;
+    let states = doors.engine.feed().sinks(doors.caller()).await?;
     if states.iter().any(|state| state.name == name) {
         return Ok(());
     }

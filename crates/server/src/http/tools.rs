@@ -43,7 +43,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<Tool>> {
-    let tools = doors.engine.callable_for(doors.caller());
+    let tools = doors.engine.tools().callables(doors.caller());
     let page = paged(tools, query, doors.limits(), |spec| spec.name.as_str());
     Json(Page {
         items: page.items.iter().map(|spec| listed(&doors, spec)).collect(),
@@ -56,7 +56,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Named(name): Named,
 ) -> Result<Json<Tool>, Failure> {
-    match doors.engine.callable(doors.caller(), &name) {
+    match doors.engine.tools().callable(doors.caller(), &name) {
         Some(spec) => Ok(Json(listed(&doors, &spec))),
         None => Err(no_tool(&doors, &name)),
     }
@@ -73,7 +73,7 @@ pub(crate) async fn call(
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
     let body: CallBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
-    if doors.engine.callable(doors.caller(), &name).is_none() {
+    if doors.engine.tools().callable(doors.caller(), &name).is_none() {
         return Err(no_tool(&doors, &name));
     }
     let tool = ToolName::from(name);
@@ -82,14 +82,14 @@ pub(crate) async fn call(
     drop(sent);
     let request = CallRequest::new(tool.clone(), arguments, wait_ms);
     let request = CallRequest { once, trace, ..request };
-    let report = doors.engine.call_with(doors.caller(), request).await;
+    let report = doors.engine.tools().call_with(doors.caller(), request).await;
     match report.map_err(|refusal| Failure::placed(refusal, place))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
         CallReport::Repeated(result) => {
             Ok(replayed(Json(CallAnswer { result }).into_response(), true))
         }
         CallReport::Wants(wants) => {
-            doors.engine.forget_wants(doors.caller(), tool.as_str(), &wants);
+            doors.engine.tools().forget_wants(doors.caller(), tool.as_str(), &wants);
             Err(wanted(&tool, &wants))
         }
         CallReport::Failed(report) => Err(failed(&tool, &report)),
@@ -106,7 +106,7 @@ pub(crate) async fn call(
 
 /// A tool as it is shown; what is no tool of the caller's is a plan.
 fn listed(doors: &Shared, spec: &ToolSpec) -> Tool {
-    let is_plan = doors.engine.tool_for(doors.caller(), spec.name.as_str()).is_none();
+    let is_plan = doors.engine.tools().get(doors.caller(), spec.name.as_str()).is_none();
     shown::tool(spec, is_plan)
 }
 
@@ -149,7 +149,7 @@ pub(super) fn paged<T>(
 }
 
 fn no_tool(doors: &Shared, name: &str) -> Failure {
-    let tools = doors.engine.callable_for(doors.caller());
+    let tools = doors.engine.tools().callables(doors.caller());
     let hint = meant(name, tools.iter().map(|spec| spec.name.as_str()))
         .unwrap_or_else(|| "`GET /api/v1/tools` lists the tools".to_owned());
     Refusal::not_found("tool", short(name)).hint(hint).into()

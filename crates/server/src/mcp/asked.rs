@@ -102,7 +102,7 @@ pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retr
         let (id, taken) = taken?;
         notes.note(id, taken);
     }
-    let report = calling.engine().run_report(calling.caller(), waiting.run).await;
+    let report = calling.engine().runs().report(calling.caller(), waiting.run).await;
     go_on(calling, report.map_err(trouble)?, notes).await
 }
 
@@ -124,7 +124,7 @@ async fn go_on(calling: &Calling<'_>, report: RunReport, mut notes: Notes) -> An
                 match ask(calling, &report, &mut notes).await? {
                     Some(outcome) => return Ok(outcome),
                     None => {
-                        let now = calling.engine().run_report(calling.caller(), report.run.id);
+                        let now = calling.engine().runs().report(calling.caller(), report.run.id);
                         report = now.await.map_err(trouble)?;
                     }
                 }
@@ -205,9 +205,9 @@ enum Heard {
 async fn hear(calling: &Calling<'_>, asked: &SessionAsk, params: Value) -> Heard {
     let engine = calling.engine();
     let closed = async {
-        let mut changes = engine.watch(&asked.key);
+        let mut changes = engine.feed().watch(&asked.key);
         loop {
-            let now = engine.ask(calling.caller(), asked.row.ask.id).await;
+            let now = engine.asks().get(calling.caller(), asked.row.ask.id).await;
             if now.is_ok_and(|now| now.row.status != AskStatus::Open) {
                 return;
             }
@@ -239,7 +239,7 @@ async fn take_stored(
     answer: &Value,
     once: Once,
 ) -> Result<(AskId, Taken), RpcError> {
-    let asked = calling.engine().ask(calling.caller(), id).await.map_err(trouble)?;
+    let asked = calling.engine().asks().get(calling.caller(), id).await.map_err(trouble)?;
     let taken = take(calling, &asked.row.ask, answer, Some(once)).await?;
     Ok((id, taken))
 }
@@ -260,10 +260,10 @@ async fn take(
         Err(Unfit::Malformed(why)) => return Err(RpcError::invalid_params(why)),
     };
     let engine = calling.engine();
-    if let Err(bad) = engine.check_reply(ask, &reply) {
+    if let Err(bad) = engine.asks().check(ask, &reply) {
         return Ok(Taken::Wrong(why(&bad)));
     }
-    match engine.reply(calling.caller(), ask.id, reply, once, calling.first_ms()).await {
+    match engine.asks().reply(calling.caller(), ask.id, reply, once, calling.first_ms()).await {
         Ok(_) => Ok(Taken::Decided),
         Err(refusal) if is_closed(&refusal) => Ok(Taken::Decided),
         Err(refusal) if refusal.code == RefusalCode::IdempotencyMismatch => {

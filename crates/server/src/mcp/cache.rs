@@ -52,11 +52,11 @@ impl Lists {
             shape,
         };
         // Read before the tools are: a change in between is found at the next request.
-        let now = *engine.catalog_version().borrow();
+        let now = *engine.catalog().version().borrow();
         if let Some(rendered) = lock(&self.kept).find(&reader, now) {
             return rendered;
         }
-        let rendered = Arc::new(self.render(&engine.callable_for(caller), now, shape));
+        let rendered = Arc::new(self.render(&engine.tools().callables(caller), now, shape));
         let max = engine.limits().mcp_list_cache_max;
         lock(&self.kept).keep(reader, rendered.clone(), max);
         rendered

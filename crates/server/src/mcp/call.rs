@@ -30,7 +30,7 @@ pub(crate) async fn call(exchange: Exchange) -> Answered {
     let (waiting, given) = before(&calling, &retry)?;
     let run = match &waiting {
         Some(waiting) => waiting.run,
-        None => calling.engine().new_run_id(),
+        None => calling.engine().runs().new_id(),
     };
     let guard = Guard::new(&calling, run);
     let answered = match waiting {
@@ -59,7 +59,7 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
     let (mut arguments, mut given) = (arguments, given);
     for _ in 0..=calling.limits().mcp_rounds_max {
         let request = calling.request(run, arguments, given.clone());
-        let wants = match engine.call_with(caller, request).await {
+        let wants = match engine.tools().call_with(caller, request).await {
             Ok(CallReport::Done(output) | CallReport::Repeated(output)) => {
                 return Ok(calling.done(output).await);
             }
@@ -76,7 +76,11 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
         if wanted.is_err() {
             // Nobody can answer: what the tool holds for the answer must not wait for it.
             let engine = &calling.exchange.door.doors.engine;
-            engine.forget_wants(&calling.exchange.caller, calling.spec.name.as_str(), &wants);
+            engine.tools().forget_wants(
+                &calling.exchange.caller,
+                calling.spec.name.as_str(),
+                &wants,
+            );
         }
         match wanted? {
             Wanted::Answer(outcome) => return Ok(outcome),

@@ -223,7 +223,8 @@ impl<'a> Calling<'a> {
     /// Whether its output comes out of a run: a quick read of a tool gives it as it is, and so does
     /// a tool without a journal.
     fn is_recorded(&self) -> bool {
-        let is_tool = || self.engine().tool_for(self.caller(), self.spec.name.as_str()).is_some();
+        let is_tool =
+            || self.engine().tools().get(self.caller(), self.spec.name.as_str()).is_some();
         let in_a_run = self.is_task() || self.spec.reach != Reach::Reads || !is_tool();
         in_a_run && !self.spec.unrecorded
     }
@@ -263,12 +264,12 @@ impl<'a> Calling<'a> {
     /// Waits until the run ends or pauses, as long as the call is waited for, and tells its steps.
     pub(crate) async fn wait(&self, report: &RunReport) -> Result<RunReport, RpcError> {
         let (engine, caller, run) = (self.engine(), self.caller(), report.run.id);
-        let settled = engine.settled_run(caller, run, self.left_ms());
+        let settled = engine.runs().settled(caller, run, self.left_ms());
         if self.exchange.client.progress.is_none() {
             return settled.await.map_err(result::trouble);
         }
         let mut settled = pin!(settled);
-        let mut changes = engine.watch(&report.session.key);
+        let mut changes = engine.feed().watch(&report.session.key);
         let mut step = None;
         self.tell(&mut step, report);
         loop {
@@ -280,7 +281,7 @@ impl<'a> Calling<'a> {
                 Either::Left((report, _)) => return report.map_err(result::trouble),
                 Either::Right(((), _)) => {}
             }
-            let now = engine.run_report(caller, run).await.map_err(result::trouble)?;
+            let now = engine.runs().report(caller, run).await.map_err(result::trouble)?;
             self.tell(&mut step, &now);
         }
     }
@@ -338,7 +339,7 @@ impl Drop for Guard {
 
 async fn cancel(engine: Engine, caller: Caller, run: RunId) {
     for _ in 0..CANCEL_TRIES {
-        match engine.cancel(&caller, run).await {
+        match engine.runs().cancel(&caller, run).await {
             // It may not be stored yet, and a read that is not recorded never is.
             Err(refusal) if refusal.kind() == RefusalKind::NotFound => {}
             Err(refusal) if refusal.code != RefusalCode::RunOver => {

@@ -185,7 +185,7 @@ struct News {
 impl News {
     /// News of what there is from now on.
     fn new(door: &Door) -> Self {
-        Self { catalog: door.doors.engine.catalog_version(), watched: BTreeMap::new() }
+        Self { catalog: door.doors.engine.catalog().version(), watched: BTreeMap::new() }
     }
 
     /// News of this resource, too.

@@ -35,8 +35,9 @@ pub(crate) async fn tools(exchange: Exchange) -> Answered {
 /// A tool, or a plan as a tool, by the name that a client writes: as it was listed, or our own.
 pub(crate) fn find(door: &Door, caller: &Caller, written: &str) -> Option<Arc<ToolSpec>> {
     let engine = &door.doors.engine;
-    let listed = inward(written, Alphabet::Mcp).and_then(|name| engine.callable(caller, &name));
-    listed.or_else(|| engine.callable(caller, written))
+    let listed =
+        inward(written, Alphabet::Mcp).and_then(|name| engine.tools().callable(caller, &name));
+    listed.or_else(|| engine.tools().callable(caller, written))
 }
 
 /// Whether this version has titles.

@@ -258,7 +258,7 @@ pub(crate) fn called(
     let plan = report.run.plan.as_str();
     let direct = report.session.key.space == Space::call();
     let name = if direct { plan.strip_prefix("call/").unwrap_or(plan) } else { plan };
-    engine.callable(caller, name)
+    engine.tools().callable(caller, name)
 }
 
 /// Where a task stands.
@@ -327,7 +327,7 @@ pub(crate) fn task(
         "status": status.name(),
         "createdAt": run.started_at.rfc3339(),
         "lastUpdatedAt": updated_at.rfc3339(),
-        "ttlMs": engine.session_ttl_ms(caller),
+        "ttlMs": engine.sessions().ttl_ms(caller),
         "pollIntervalMs": engine.limits().mcp_task_poll_ms.max(1),
     });
     let message = match status {

@@ -66,7 +66,7 @@ pub(crate) async fn update(exchange: Exchange) -> Answered {
     for (ask, reply) in replies {
         // Not waited for: the client looks at the task again. It is durable when this returns.
         let engine = &exchange.door.doors.engine;
-        match engine.reply(&exchange.caller, ask, reply, None, 0).await {
+        match engine.asks().reply(&exchange.caller, ask, reply, None, 0).await {
             Ok(_) => {}
             Err(refusal) if is_closed(&refusal) => {}
             Err(refusal) => return Err(trouble(refusal)),
@@ -78,7 +78,7 @@ pub(crate) async fn update(exchange: Exchange) -> Answered {
 /// `tasks/cancel`: ends a task. One that is over stays as it is.
 pub(crate) async fn cancel(exchange: Exchange) -> Answered {
     let (report, _) = find(&exchange).await?;
-    match exchange.door.doors.engine.cancel(&exchange.caller, report.run.id).await {
+    match exchange.door.doors.engine.runs().cancel(&exchange.caller, report.run.id).await {
         Ok(_) => Ok(Outcome::empty()),
         Err(refusal) if refusal.code == RefusalCode::RunOver => Ok(Outcome::empty()),
         Err(refusal) => Err(trouble(refusal)),
@@ -97,7 +97,7 @@ async fn find(exchange: &Exchange) -> Result<(RunReport, Retry), RpcError> {
     }
     let Named { task_id, retry } = exchange.params()?;
     let Ok(run) = task_id.parse::<RunId>() else { return Err(no_task(&task_id)) };
-    match exchange.door.doors.engine.run_report(&exchange.caller, run).await {
+    match exchange.door.doors.engine.runs().report(&exchange.caller, run).await {
         Ok(report) => Ok((report, retry)),
         Err(refusal) if refusal.kind() == RefusalKind::NotFound => Err(no_task(&task_id)),
         Err(refusal) => Err(trouble(refusal)),
@@ -151,7 +151,7 @@ async fn reply(
     answer: &Value,
 ) -> Result<Option<Reply>, RpcError> {
     let engine = &exchange.door.doors.engine;
-    let found = match engine.ask(&exchange.caller, ask).await {
+    let found = match engine.asks().get(&exchange.caller, ask).await {
         Ok(found) => found.row,
         Err(refusal) if refusal.kind() == RefusalKind::NotFound => return Ok(None),
         Err(refusal) => return Err(trouble(refusal)),
@@ -168,6 +168,6 @@ async fn reply(
         Ok(Said::Nothing) => return Ok(None),
         Err(Unfit::Misfit(wrong) | Unfit::Malformed(wrong)) => return Err(unfit(&wrong)),
     };
-    engine.check_reply(&found.ask, &reply).map_err(|bad| unfit(&why(&bad)))?;
+    engine.asks().check(&found.ask, &reply).map_err(|bad| unfit(&why(&bad)))?;
     Ok(Some(reply))
 }

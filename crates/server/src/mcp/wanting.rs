@@ -148,7 +148,8 @@ pub(crate) async fn want(
     given.inputs.retain(|key, _| !wants.inputs.contains_key(key));
     given.state = wants.state.clone();
     let (client, engine) = (&exchange.client, &exchange.door.doors.engine);
-    let anew = tool.is_some_and(|tool| engine.can_be_asked_anew(&exchange.caller, tool, wants));
+    let anew =
+        tool.is_some_and(|tool| engine.tools().can_be_asked_anew(&exchange.caller, tool, wants));
     if let Some(error) = pages_first(client, wants, anew) {
         if let Some(tool) = tool {
             wants.inputs.keys().for_each(|id| tell_when_opened(exchange, (tool, id), id));
@@ -258,7 +259,7 @@ pub(crate) fn tell_when_opened(exchange: &Exchange, (tool, key): (&str, &str), i
     let Some(later) = exchange.outbox.later() else { return };
     let params = json!({"elicitationId": id});
     let hearer = Box::new(move || later.tell(PAGE_OPENED, &params));
-    exchange.door.doors.engine.when_opened(tool, key, hearer);
+    exchange.door.doors.engine.tools().when_opened(tool, key, hearer);
 }
 
 /// In the versions with a handshake: the answer to a call that needs nothing but pages, and for
@@ -342,7 +343,7 @@ impl Expected {
                 Some("accept") => {
                     let empty = json!({});
                     let content = answer.get("content").unwrap_or(&empty);
-                    let checked = engine.check_value(schema, content);
+                    let checked = engine.tools().check_value(schema, content);
                     checked.map_err(|misfits| sentence(&misfits))
                 }
                 Some("decline" | "cancel") => Ok(()),

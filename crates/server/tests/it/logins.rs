@@ -347,13 +347,13 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
         once: None,
         about: RunAbout::default(),
     };
-    let waiting = house.engine.run(&caller, request, 10_000).await.unwrap();
+    let waiting = house.engine.runs().start(&caller, request, 10_000).await.unwrap();
     let asks: Vec<Value> = waiting.asks.iter().map(|ask| json!(ask.row.ask)).collect();
     assert!(asks.len() == 1 && json!(asks).to_string().contains(&page), "{page}: {asks:?}");
     assert_eq!(comes_back(&house, &login.agree(&page).await).await.status, 200);
     let mut status = String::new();
     for _ in 0..2_000 {
-        let report = house.engine.run_report(&caller, waiting.run.id).await.unwrap();
+        let report = house.engine.runs().report(&caller, waiting.run.id).await.unwrap();
         report.run.status.name().clone_into(&mut status);
         if status != "waiting" && status != "running" {
             break;

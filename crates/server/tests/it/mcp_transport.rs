@@ -324,7 +324,7 @@ async fn only_who_was_given_a_page_hears_that_it_was_opened() {
     let mut others = Events::of(house.open(other.get(None)).await);
     for (source, page) in [("another server", PAGE), (HOST, "page-key"), (HOST, PAGE), (HOST, PAGE)]
     {
-        house.engine.page_opened(source, page);
+        house.engine.tools().page_opened(source, page);
     }
     // Comes after all that was told.
     house.put("/api/v1/plans/it%2Fapproval", &[], approval()).await;

@@ -221,7 +221,7 @@ pub async fn office_of(agent: Value, says: impl IntoIterator<Item = Says>) -> (H
         ..Extra::default()
     };
     let house = House::furnished(project, extra).await;
-    house.engine.register_agent(&operator(), agent, None).await.unwrap();
+    house.engine.catalog().register_agent(&operator(), agent, None).await.unwrap();
     (house, office)
 }
 

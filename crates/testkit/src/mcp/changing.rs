@@ -41,7 +41,7 @@ async fn register(engine: Later, caller: Caller, plan: &'static str, times: u64)
         "description": format!("Was changed {times} times."),
         "steps": [{"id": "end", "type": "final_response", "message": "changed"}],
     });
-    match engine.register_plan(&caller, source, None).await {
+    match engine.catalog().register_plan(&caller, source, None).await {
         Ok(registered) => text(format!("{} has version {}", registered.id, registered.version)),
         Err(refusal) => Err(ToolError::failed("NotRegistered", refusal.message)),
     }

@@ -150,10 +150,10 @@ mod tests {
             assert!(assembled.warnings.is_empty(), "{:?}", assembled.warnings);
             let engine = &assembled.engine;
             for name in DEMANDED {
-                let spec = engine.callable(&caller(), name);
+                let spec = engine.tools().callable(&caller(), name);
                 assert!(spec.is_some_and(|spec| !spec.description.is_empty()), "{name}");
             }
-            let pace = |name: &str| engine.callable(&caller(), name).map(|spec| spec.pace);
+            let pace = |name: &str| engine.tools().callable(&caller(), name).map(|spec| spec.pace);
             assert_eq!(pace("failing_job"), Some(Pace::Task));
             assert_eq!(pace("confirm_delete"), Some(Pace::Slow));
             assert_eq!(pace("test_tool_with_task"), Some(Pace::Quick));
@@ -168,12 +168,12 @@ mod tests {
             let address = SocketAddr::from(([127, 0, 0, 1], 0));
             let assembled = assemble(folder.path().join("data"), address).await;
             let engine = assembled.unwrap_or_else(|error| panic!("{error}")).engine;
-            let before = *engine.catalog_version().borrow();
+            let before = *engine.catalog().version().borrow();
             let tool = "test_trigger_tool_change".into();
-            let called = engine.call(&caller(), &tool, serde_json::json!({}), 10_000).await;
+            let called = engine.tools().call(&caller(), &tool, serde_json::json!({}), 10_000).await;
             assert!(matches!(called, Ok(engine::CallReport::Done(_))), "{called:?}");
-            assert!(*engine.catalog_version().borrow() > before);
-            assert!(engine.callable(&caller(), "test_changed_tool").is_some());
+            assert!(*engine.catalog().version().borrow() > before);
+            assert!(engine.tools().callable(&caller(), "test_changed_tool").is_some());
             engine.stop().await;
         });
     }

@@ -113,7 +113,7 @@ impl Clients {
         let target = RunTarget::Plan(PlanId::from(plan));
         let request = RunRequest { target, input, session, once: None, about: Default::default() };
         let wait = [0, 300, 60_000][self.below(3) as usize];
-        match self.engine.run(&caller(), request, wait).await {
+        match self.engine.runs().start(&caller(), request, wait).await {
             Ok(report) => locked(&self.oracle).shown_report(&report),
             Err(refusal) => self.refused(&refusal),
         }
@@ -136,8 +136,8 @@ impl Clients {
             about: Default::default(),
         };
         let by = caller();
-        let one = self.engine.run(&by, request.clone(), 300);
-        let other = self.engine.run(&by, request, 60_000);
+        let one = self.engine.runs().start(&by, request.clone(), 300);
+        let other = self.engine.runs().start(&by, request, 60_000);
         let (one, other) = futures::future::join(one, other).await;
         for answer in [one, other] {
             match answer {
@@ -156,7 +156,7 @@ impl Clients {
             Some(decided) if self.below(2) == 0 => decided,
             _ => 1 + self.below(seq),
         };
-        match self.engine.fork(&caller(), &SessionRef::Id(id), Some(at)).await {
+        match self.engine.sessions().fork(&caller(), &SessionRef::Id(id), Some(at)).await {
             Ok(row) => locked(&self.oracle).shown_fork(row.id),
             Err(refusal) => self.refused(&refusal),
         }
@@ -165,7 +165,7 @@ impl Clients {
     /// Where a session's journal has a decision, if it has one.
     async fn decided_at(&self, session: SessionId) -> Option<u64> {
         let reference = SessionRef::Id(session);
-        let events = self.engine.events(&caller(), &reference, 0, EVENTS).await.ok()?;
+        let events = self.engine.sessions().events(&caller(), &reference, 0, EVENTS).await.ok()?;
         let decided = |(_, text): &&(u64, String)| text.contains("\"type\":\"ask.decided\"");
         let all: Vec<u64> = events.iter().filter(decided).map(|(seq, _)| *seq).collect();
         locked(&self.rng).pick(&all).copied()
@@ -174,7 +174,7 @@ impl Clients {
     /// Removes what is old by now: sessions, and runs of sessions that go on.
     async fn prune(&self) {
         let older_than_ms = [1_000, 4_000, 20_000][self.below(3) as usize];
-        if let Err(refusal) = self.engine.prune(&caller(), older_than_ms).await {
+        if let Err(refusal) = self.engine.admin().prune(&caller(), older_than_ms).await {
             self.refused(&refusal);
         }
     }
@@ -186,7 +186,7 @@ impl Clients {
     async fn asks_that_are(&self, status: &str) -> Vec<SessionAsk> {
         let filter = AskFilter { status: Some(status.to_owned()), ..AskFilter::default() };
         let page = Page { cursor: None, limit: PAGE };
-        match self.engine.asks(&caller(), &filter, &page).await {
+        match self.engine.asks().list(&caller(), &filter, &page).await {
             Ok(page) => page.items,
             Err(refusal) => {
                 self.refused(&refusal);
@@ -218,7 +218,7 @@ impl Clients {
 
     async fn send(&self, ask: &SessionAsk, reply: Reply) {
         let wait = [0, 500, 60_000][self.below(3) as usize];
-        match self.engine.reply(&caller(), ask.row.ask.id, reply, None, wait).await {
+        match self.engine.asks().reply(&caller(), ask.row.ask.id, reply, None, wait).await {
             Ok(report) => locked(&self.oracle).shown_reply(&report),
             Err(refusal) => {
                 self.refused(&refusal);
@@ -259,7 +259,7 @@ impl Clients {
         let named = self.below(2) == 0;
         let resume = Resume { input, ask: named.then_some(id.id), step: None, once: None };
         let session = SessionRef::Id(ask.session);
-        match self.engine.resume(&caller(), &session, resume, 60_000).await {
+        match self.engine.asks().resume(&caller(), &session, resume, 60_000).await {
             Ok(report) => locked(&self.oracle).shown_report(&report),
             Err(refusal) => self.refused(&refusal),
         }
@@ -270,7 +270,7 @@ impl Clients {
         let mut all = Vec::new();
         let mut page = Page { cursor: None, limit: PAGE };
         loop {
-            match self.engine.sessions(&caller(), &SessionFilter::default(), &page).await {
+            match self.engine.sessions().list(&caller(), &SessionFilter::default(), &page).await {
                 Ok(found) => {
                     all.extend(found.items);
                     page.cursor = found.next_cursor;
@@ -306,7 +306,7 @@ impl Clients {
 
     async fn cancel(&self) {
         let Some(run) = self.some_run().await else { return };
-        match self.engine.cancel(&caller(), run).await {
+        match self.engine.runs().cancel(&caller(), run).await {
             Ok(report) => locked(&self.oracle).shown_report(&report),
             Err(refusal) => self.refused(&refusal),
         }
@@ -314,13 +314,13 @@ impl Clients {
 
     async fn pause_and_continue(&self) {
         let Some(run) = self.some_run().await else { return };
-        match self.engine.pause(&caller(), run).await {
+        match self.engine.runs().pause(&caller(), run).await {
             Ok(report) => locked(&self.oracle).shown_report(&report),
             Err(refusal) => self.refused(&refusal),
         }
         let rest = self.below(5_000);
         self.sleep(rest).await;
-        match self.engine.continue_run(&caller(), run).await {
+        match self.engine.runs().continue_run(&caller(), run).await {
             Ok(report) => locked(&self.oracle).shown_report(&report),
             Err(refusal) => self.refused(&refusal),
         }
@@ -328,7 +328,7 @@ impl Clients {
 
     async fn look(&self) {
         if let Some(run) = self.some_run().await {
-            match self.engine.run_report(&caller(), run).await {
+            match self.engine.runs().report(&caller(), run).await {
                 Ok(report) => locked(&self.oracle).shown_report(&report),
                 Err(refusal) => self.refused(&refusal),
             }
@@ -336,7 +336,8 @@ impl Clients {
         let rows = self.sessions().await;
         let chosen = locked(&self.rng).pick(&rows).map(|row| row.id);
         if let Some(id) = chosen
-            && let Err(refusal) = self.engine.inspect(&caller(), &SessionRef::Id(id)).await
+            && let Err(refusal) =
+                self.engine.sessions().inspect(&caller(), &SessionRef::Id(id)).await
         {
             self.refused(&refusal);
         }
@@ -383,7 +384,7 @@ impl Clients {
     /// Waits until every sink has passed all that there is.
     pub async fn wait_until_sent(&self, looks_max: u64) {
         for _ in 0..looks_max {
-            match self.engine.sinks(&caller()).await {
+            match self.engine.feed().sinks(&caller()).await {
                 Ok(sinks) if sinks.iter().all(|sink| sink.lag == 0) => return,
                 Ok(_) => self.sleep(500).await,
                 Err(refusal) => self.refused(&refusal),
@@ -394,7 +395,7 @@ impl Clients {
 
     async fn help(&self, row: &SessionRow) {
         if let (RunStatus::Paused, Some(run)) = (row.status, row.run) {
-            match self.engine.continue_run(&caller(), run).await {
+            match self.engine.runs().continue_run(&caller(), run).await {
                 Ok(report) => locked(&self.oracle).shown_report(&report),
                 Err(refusal) => self.refused(&refusal),
             }

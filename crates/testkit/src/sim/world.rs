@@ -386,6 +386,7 @@ impl Machine {
         };
         if self.knobs.talks {
             engine
+                .catalog()
                 .set_agents_from_files(&realm, agents().into_iter().map(agent).collect())
                 .map_err(|mistakes| format!("the agents do not load: {mistakes:?}"))?;
         }
@@ -395,7 +396,7 @@ impl Machine {
             default_id: PlanId::from(plan.id.as_str()),
         };
         let files = self.plans.iter().map(file).collect();
-        match (engine.load_plans(&realm, files), admit_plans(&self.limits)) {
+        match (engine.catalog().load_plans(&realm, files), admit_plans(&self.limits)) {
             (Ok(_), true) | (Err(_), false) => Ok(()),
             (Err(mistakes), true) => Err(format!("the plans do not load: {mistakes:?}")),
             (Ok(_), false) => Err("plans are admitted that no limit allows".to_owned()),
@@ -408,7 +409,7 @@ impl Machine {
         let (clock, power) = (self.clock.clone(), self.power.clone());
         let sink = Arc::new(SimSink { receiver, clock, power });
         let (realm, rules) = (caller().realm, SinkRules::default());
-        if let Err(refusal) = clients.engine.keep_sending(&realm, NAME, sink, rules).await {
+        if let Err(refusal) = clients.engine.feed().keep_sending(&realm, NAME, sink, rules).await {
             locked(&self.oracle).accuse(format!("no events go out: {}", refusal.message));
         }
     }
@@ -433,7 +434,7 @@ impl Machine {
             let harmed_ms = self.troubles.harm(&found);
             *locked(&met) = found;
             self.send(&clients).await;
-            clients.engine.keep_recovering();
+            clients.engine.admin().keep_recovering();
             let commands = if last { 0 } else { self.knobs.commands };
             clients.busy.store(commands, Ordering::SeqCst);
             for _ in 0..commands {

@@ -51,9 +51,9 @@ impl Ear {
         let (engine, caller) = (&doors.engine, doors.caller());
         let key =
             SessionKey { realm: caller.realm.clone(), space: Space::thread(), id: thread.into() };
-        let (watch, deltas) = (engine.watch(&key), engine.deltas(&key));
+        let (watch, deltas) = (engine.feed().watch(&key), engine.feed().deltas(&key));
         // A thread that is not there yet has no events.
-        let row = engine.session(caller, &session).await.ok();
+        let row = engine.sessions().get(caller, &session).await.ok();
         let (after, current) = row.map_or((0, None), |row| (row.seq, row.run));
         let closing = doors.closing();
         Ok(Self { session, after, current, watch, deltas, closing, _permit: permit })
@@ -131,7 +131,8 @@ impl Telling {
         let doors = self.doors.clone();
         let (engine, caller) = (&doors.engine, doors.caller());
         let limit = doors.limits().page_items_max;
-        let events = engine.events(caller, &self.ear.session, self.ear.after, limit).await?;
+        let events =
+            engine.sessions().events(caller, &self.ear.session, self.ear.after, limit).await?;
         for (seq, text) in &events {
             self.ear.after = *seq;
             self.take_in(text);
@@ -140,7 +141,7 @@ impl Telling {
             self.look = true;
             return Ok(None);
         }
-        let report = engine.run_report(caller, self.run).await?;
+        let report = engine.runs().report(caller, self.run).await?;
         let settled = report.run.status != RunStatus::Running;
         let followed = settled && self.ear.current.is_some_and(|current| current != self.run);
         // Something was committed between the two reads. If another run began, it is of that one.

@@ -96,7 +96,8 @@ pub(crate) async fn resume(
     let report = match replies {
         Ok(replies) => {
             let caller = doors.caller();
-            let report = doors.engine.reply_all(caller, &session, replies, once, wait_ms).await;
+            let report =
+                doors.engine.asks().reply_all(caller, &session, replies, once, wait_ms).await;
             report.map_err(|refusal| Failure::placed(refusal, place))?
         }
         Err(failure) => repeated(&doors, &session, once, wait_ms).await.ok_or(failure)?,
@@ -118,7 +119,7 @@ async fn repeated(
     let once = Some(once?);
     // It answers nothing: either it is a repeat, or it is refused.
     let replies = Vec::new();
-    doors.engine.reply_all(doors.caller(), session, replies, once, wait_ms).await.ok()
+    doors.engine.asks().reply_all(doors.caller(), session, replies, once, wait_ms).await.ok()
 }
 
 /// The session of a thread.
@@ -143,13 +144,13 @@ async fn say(
     let (engine, caller) = (&doors.engine, doors.caller());
     let (thread, text) = (&body.thread_id, &body.user_request);
     let saying = Saying { agent, thread, text, once, trace };
-    let said = engine.say(caller, saying.clone(), wait_ms).await;
+    let said = engine.threads().say(caller, saying.clone(), wait_ms).await;
     let said = match said {
         Err(refusal) => match look_under_way(&refusal) {
             Some(run) => {
                 // A login gives way to what is said now, once nobody looks at it any more.
-                engine.settled_run(caller, run, LOOK_WAIT_MS).await?;
-                engine.say(caller, saying, wait_ms).await
+                engine.runs().settled(caller, run, LOOK_WAIT_MS).await?;
+                engine.threads().say(caller, saying, wait_ms).await
             }
             None => Err(refusal),
         },
@@ -187,11 +188,13 @@ fn busy(thread: &str, active: &ActiveRun) -> Failure {
 async fn asks(doors: &Doors, thread: &str) -> Result<Vec<SessionAsk>, Failure> {
     let (engine, caller) = (&doors.engine, doors.caller());
     let row =
-        engine.session(caller, &session(thread)).await.map_err(|refusal| match refusal.kind() {
-            RefusalKind::NotFound => {
-                Refusal::not_found("thread", short(thread)).hint("POST /run begins one")
+        engine.sessions().get(caller, &session(thread)).await.map_err(|refusal| {
+            match refusal.kind() {
+                RefusalKind::NotFound => {
+                    Refusal::not_found("thread", short(thread)).hint("POST /run begins one")
+                }
+                _ => refusal,
             }
-            _ => refusal,
         })?;
     let Some(run) = row.run else { return Ok(Vec::new()) };
     let filter = AskFilter { run: Some(run), ..AskFilter::default() };
@@ -199,7 +202,7 @@ async fn asks(doors: &Doors, thread: &str) -> Result<Vec<SessionAsk>, Failure> {
     let mut asks = Vec::new();
     // As many as a run has: its agent's limits bound them.
     loop {
-        let found = engine.asks(caller, &filter, &page).await?;
+        let found = engine.asks().list(caller, &filter, &page).await?;
         asks.extend(found.items);
         page.cursor = found.next_cursor;
         if page.cursor.is_none() {

@@ -47,18 +47,18 @@ impl Own {
     /// A plan by the name that a client writes: as its prompt was listed, or its own id.
     fn plan(&self, caller: &Caller, written: &str) -> Option<Arc<ToolSpec>> {
         let named = inward(written, Alphabet::Mcp);
-        let listed = named.and_then(|id| self.engine.plan_tool(caller, &id));
-        listed.or_else(|| self.engine.plan_tool(caller, written))
+        let listed = named.and_then(|id| self.engine.tools().plan(caller, &id));
+        listed.or_else(|| self.engine.tools().plan(caller, written))
     }
 
     /// An agent by the name that a client writes.
     fn agent(&self, caller: &Caller, written: &str) -> Option<KnownAgent> {
-        self.engine.agent(caller, &agent::named(written)?)
+        self.engine.catalog().agent(caller, &agent::named(written)?)
     }
 
     /// What an agent's prompt may name.
     fn around(&self, caller: &Caller) -> agent::Around {
-        let tools = self.engine.tools_for(caller);
+        let tools = self.engine.tools().list(caller);
         agent::Around {
             now: self.engine.clock().now().rfc3339(),
             tools: tools.iter().map(|spec| spec.name.clone()).collect(),
@@ -74,7 +74,7 @@ impl Own {
             (None, None) => return Err(Fault::new(WRONG_REQUEST, "the cursor is not one of ours")),
             (None, Some(inner)) => Some(inner.to_owned()).filter(|inner| !inner.is_empty()),
             (Some(after), _) => {
-                let plans = self.engine.plan_tools_for(caller);
+                let plans = self.engine.tools().plans(caller);
                 let first = plans.partition_point(|spec| spec.name.as_str() <= after);
                 let page = &plans[first..plans.len().min(first.saturating_add(limit))];
                 items.extend(page.iter().map(|spec| plan_resource(spec)));
@@ -92,7 +92,7 @@ impl Own {
             return Ok(Paged { items, next_cursor: Some(SESSIONS.to_owned()) });
         }
         let page = Page { cursor: sessions, limit: room };
-        let found = self.engine.sessions(caller, &SessionFilter::default(), &page).await;
+        let found = self.engine.sessions().list(caller, &SessionFilter::default(), &page).await;
         let Paged { items: rows, next_cursor } = found.map_err(fault)?;
         items.extend(rows.iter().map(session_resource));
         Ok(Paged { items, next_cursor: next_cursor.map(|next| format!("{SESSIONS}{next}")) })
@@ -112,11 +112,11 @@ impl Own {
                 history.map(|history| contents::of_value(uri, &history))
             }
             Place::Run(id) => {
-                let report = found(self.engine.run_report(caller, id).await)?;
+                let report = found(self.engine.runs().report(caller, id).await)?;
                 report.map(|report| contents::of_value(uri, &shown::run_answer(report)))
             }
             Place::Blob(hash) => {
-                let bytes = found(self.engine.blob(caller, &hash).await)?;
+                let bytes = found(self.engine.sessions().blob(caller, &hash).await)?;
                 bytes.map(|bytes| contents::of_bytes(uri, bytes))
             }
         };
@@ -125,10 +125,10 @@ impl Own {
 
     /// A session as `GET /api/v1/sessions/{id}` shows it, its context, and its latest run.
     async fn session(&self, caller: &Caller, id: SessionId) -> Result<Option<Value>, Fault> {
-        let inspected = found(self.engine.inspect(caller, &SessionRef::Id(id)).await)?;
+        let inspected = found(self.engine.sessions().inspect(caller, &SessionRef::Id(id)).await)?;
         let Some(Inspection { row, context }) = inspected else { return Ok(None) };
         let report = match row.run {
-            Some(run) => found(self.engine.run_report(caller, run).await)?,
+            Some(run) => found(self.engine.runs().report(caller, run).await)?,
             None => None,
         };
         Ok(Some(match report.map(shown::run_answer) {
@@ -145,7 +145,8 @@ impl Own {
         id: SessionId,
     ) -> Result<Option<rest::Page<rest::HistoryEntry>>, Fault> {
         let page = Page { cursor: None, limit: self.engine.limits().page_items_default };
-        let newest = found(self.engine.history(caller, &SessionRef::Id(id), &page).await)?;
+        let newest =
+            found(self.engine.sessions().history(caller, &SessionRef::Id(id), &page).await)?;
         Ok(newest.map(|Paged { items, next_cursor }| rest::Page {
             items: items.into_iter().map(shown::history_entry).collect(),
             next_cursor,
@@ -158,18 +159,18 @@ impl Own {
             Place::Plan(id) => PlanChanges::of(&self.engine, caller, id)
                 .map(|changes| Box::new(changes) as Box<dyn Changes>),
             Place::Session(id) | Place::History(id) => {
-                found(self.engine.session(caller, &SessionRef::Id(id)).await)?
+                found(self.engine.sessions().get(caller, &SessionRef::Id(id)).await)?
                     .map(|row| self.session_changes(&row))
             }
-            Place::Run(id) => found(self.engine.run_report(caller, id).await)?
+            Place::Run(id) => found(self.engine.runs().report(caller, id).await)?
                 .map(|report| self.session_changes(&report.session)),
-            Place::Blob(hash) => found(self.engine.blob(caller, &hash).await)?
+            Place::Blob(hash) => found(self.engine.sessions().blob(caller, &hash).await)?
                 .map(|_| Box::new(Never) as Box<dyn Changes>),
         })
     }
 
     fn session_changes(&self, row: &SessionRow) -> Box<dyn Changes> {
-        Box::new(SessionChanges(self.engine.watch(&row.key)))
+        Box::new(SessionChanges(self.engine.feed().watch(&row.key)))
     }
 
     async fn completed(
@@ -192,7 +193,7 @@ impl Own {
         let mut values: Vec<String> = match family {
             _ if argument != family.variable() => Vec::new(),
             Family::Plans => {
-                let plans = self.engine.plan_tools_for(caller);
+                let plans = self.engine.tools().plans(caller);
                 plans.iter().map(|spec| spec.name.to_string()).collect()
             }
             Family::Sessions | Family::Histories => {
@@ -212,16 +213,16 @@ impl Own {
 
     async fn newest_sessions(&self, caller: &Caller) -> Result<Vec<SessionRow>, Fault> {
         let page = Page { cursor: None, limit: self.engine.limits().page_items_max };
-        let found = self.engine.sessions(caller, &SessionFilter::default(), &page).await;
+        let found = self.engine.sessions().list(caller, &SessionFilter::default(), &page).await;
         found.map(|paged| paged.items).map_err(fault)
     }
 }
 
 impl Shelf for Own {
     fn prompts(&self, caller: &Caller) -> Vec<Arc<PromptSpec>> {
-        let plans = self.engine.plan_tools_for(caller);
+        let plans = self.engine.tools().plans(caller);
         let plans = plans.iter().map(|plan| Arc::new(prompt::spec(plan)));
-        let agents = self.engine.agents(caller);
+        let agents = self.engine.catalog().agents(caller);
         plans.chain(agents.iter().map(|known| Arc::new(agent::spec(known)))).collect()
     }
 
@@ -301,7 +302,7 @@ struct PlanChanges {
 impl PlanChanges {
     fn of(engine: &Engine, caller: &Caller, id: PlanId) -> Option<Self> {
         // Watched before it is looked at, so that no change is lost between the two.
-        let versions = engine.catalog_version();
+        let versions = engine.catalog().version();
         let known = Some(visible_plan(engine, caller, &id)?);
         Some(Self { engine: engine.clone(), caller: caller.clone(), id, known, versions })
     }
@@ -342,8 +343,8 @@ impl Changes for Never {
 }
 
 fn visible_plan(engine: &Engine, caller: &Caller, id: &PlanId) -> Option<Arc<Plan>> {
-    engine.plan_tool(caller, id.as_str())?;
-    engine.plan_for(caller, id)
+    engine.tools().plan(caller, id.as_str())?;
+    engine.catalog().plan(caller, id)
 }
 
 fn plan_resource(spec: &ToolSpec) -> ResourceSpec {
@@ -462,7 +463,7 @@ mod tests {
             default_id: id.into(),
         };
         let files = vec![plan("open/a"), plan("secret/b")];
-        engine.load_plans(&"default".into(), files).unwrap();
+        engine.catalog().load_plans(&"default".into(), files).unwrap();
         Own::new(engine)
     }
 
@@ -501,9 +502,9 @@ mod tests {
         let (own, ann) = (own(folder.path()), caller("ann"));
         let changes = own.changes(&ann, "waypost://plans/open%2Fa").await.unwrap();
         let mut changes = changes.unwrap();
-        own.engine.register_plan(&ann, source("open/c", "y"), None).await.unwrap();
+        own.engine.catalog().register_plan(&ann, source("open/c", "y"), None).await.unwrap();
         assert_eq!(changes.next().now_or_never(), None, "another plan");
-        own.engine.register_plan(&ann, source("open/a", "y"), None).await.unwrap();
+        own.engine.catalog().register_plan(&ann, source("open/a", "y"), None).await.unwrap();
         assert_eq!(changes.next().now_or_never(), Some(()));
         assert_eq!(changes.next().now_or_never(), None);
     }
@@ -512,7 +513,7 @@ mod tests {
     async fn a_session_wakes_after_its_commits() {
         let folder = tempfile::tempdir().unwrap();
         let (own, ann) = (own(folder.path()), caller("ann"));
-        let id = own.engine.create_session(&ann, None).await.unwrap().id;
+        let id = own.engine.sessions().create(&ann, None).await.unwrap().id;
         let read = own.read(&ann, &Place::Session(id).to_string()).await.unwrap().unwrap();
         assert!(read[0]["text"].as_str().unwrap().contains("\"context\":{}"), "{read:?}");
         let mut woken = Vec::new();
@@ -526,7 +527,7 @@ mod tests {
             once: None,
             about: Default::default(),
         };
-        let report = own.engine.run(&ann, request, 10_000).await.unwrap();
+        let report = own.engine.runs().start(&ann, request, 10_000).await.unwrap();
         for mut changes in woken {
             changes.next().await;
         }
