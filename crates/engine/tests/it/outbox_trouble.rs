@@ -6,7 +6,7 @@ use crate::outbox::{
 };
 use crate::outbox_scripted::{Does, Scripted};
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
-use engine::{RefusalKind, SinkRules};
+use engine::{RefusalCode, RefusalKind, SinkRules};
 use kernel::cloud::CloudEvent;
 use kernel::contracts::SessionRef;
 use kernel::limits::Limits;
@@ -262,16 +262,16 @@ async fn a_sink_that_is_not_configured_keeps_its_place_until_it_is_forgotten() {
     assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().sessions, 0);
     // It never passes them, so that nothing is waited for.
     let refusal = world.engine.sessions().remove(&caller(), &key("x")).await.unwrap_err();
-    assert_eq!(refusal.code, "events_unsent");
+    assert_eq!(refusal.code.name(), "events_unsent");
     assert!(refusal.hint.is_some_and(|hint| hint.contains("waypost events forget old")));
 
     for configured in ["new", "resting"] {
         let refusal = world.engine.feed().forget_sink(&caller(), configured).await.unwrap_err();
-        assert_eq!((refusal.kind, refusal.code), (RefusalKind::Conflict, "sink_configured"));
+        assert_eq!(refusal.code, RefusalCode::SinkConfigured);
     }
     assert_eq!(world.engine.feed().forget_sink(&caller(), "old").await, Ok(()));
     let unknown = world.engine.feed().forget_sink(&caller(), "old").await.unwrap_err();
-    assert_eq!(unknown.kind, RefusalKind::NotFound);
+    assert_eq!(unknown.code, RefusalCode::NotFound);
     assert_eq!(log(&world, "old").await, Vec::new());
     assert_eq!(world.engine.feed().unconfigured_sinks(&realm()).await, Ok(Vec::new()));
     assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().sessions, 1);

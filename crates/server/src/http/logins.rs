@@ -34,7 +34,7 @@ pub(crate) async fn begin(
         let what = format!("`oauth` of upstream `{name}` says that we log in ourselves");
         let hint =
             format!("nothing is to be done; `waypost mcp test {name}` says whether it works");
-        return Err(no_login(what).hint(hint).into());
+        return Err(no_login(what).hint(hint));
     }
     doors.logins_begun.take(doors.engine.clock().now()).map_err(too_many)?;
     let url = upstream.begin_login().await.map_err(|fault| failed(fault, config))?;

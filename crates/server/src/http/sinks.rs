@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::SinkState;
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, RefusalCode};
 use kernel::plan::mistake::meant;
 use kernel::rules::Pattern;
 use kernel::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
@@ -87,7 +87,7 @@ pub(crate) async fn forget(
     let Err(refusal) = doors.engine.feed().forget_sink(&caller, &name).await else {
         return Ok(StatusCode::NO_CONTENT);
     };
-    if refusal.kind == RefusalKind::NotFound {
+    if refusal.code == RefusalCode::NotFound {
         listed(&doors, &name).await?;
     }
     Err(refusal.into())
