@@ -26,6 +26,7 @@ use kernel::planted::{Switch, is_on};
 use kernel::schema::{Misfit, PARTS_AT_ONCE_MAX, Schemas, sentence};
 use serde_json::Value;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -260,9 +261,10 @@ impl Gate {
         let (clock, timeout_ms) = (self.clock.clone(), pass.timeout_ms);
         let (tool, reach) = (sending.tool.clone(), sending.reach);
         let called = tool.clone();
-        let calling = caught(self.send(sending, pass)).map(move |sent| {
+        let calling = async move {
+            let sent = caught(pin!(self.send(sending, pass))).await;
             sent.unwrap_or_else(|panicked| Err(panic_error(&called, reach, &panicked)))
-        });
+        };
         let calling = calling.boxed();
         match select(calling, clock.sleep_until(clock.now().plus_ms(timeout_ms))).await {
             Either::Left((result, _)) => Started { result, late: None, retry_ms: None },

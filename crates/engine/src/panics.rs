@@ -1,7 +1,7 @@
 //! Panics of what the engine calls. One is always a mistake of ours or of a tool, and it must cost
 //! no more than the call or the session that it happened in.
 
-use futures::FutureExt;
+use futures::future::poll_fn;
 use kernel::call::{HowFar, Reach, ToolError};
 use kernel::fault::Fault;
 use kernel::ids::ToolName;
@@ -9,6 +9,8 @@ use kernel::planted::{Switch, is_on};
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::Poll;
 
 /// How much of a panic's message is kept.
 const MESSAGE_CHARS_MAX: usize = 300;
@@ -25,9 +27,17 @@ impl Panicked {
     }
 }
 
-/// The future's result. What a panic leaves half changed must not be used afterwards.
-pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
-    AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| Panicked::of(payload.as_ref()))
+/// The future's result. What a panic leaves half changed must not be used afterwards. The future is
+/// pinned by the caller: those that are caught are large, and moving them costs more than they do.
+pub(crate) async fn caught<T>(
+    mut future: Pin<&mut impl Future<Output = T>>,
+) -> Result<T, Panicked> {
+    poll_fn(|context| match caught_now(|| future.as_mut().poll(context)) {
+        Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(panicked) => Poll::Ready(Err(panicked)),
+    })
+    .await
 }
 
 /// The same for what does not wait.

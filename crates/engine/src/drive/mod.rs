@@ -81,7 +81,11 @@ impl Seat {
         let mut driver = new();
         let mut panics = 0;
         loop {
-            match caught(driver.turn(&mut self.commands, panics > 0)).await {
+            let turned = {
+                let turn = pin!(driver.turn(&mut self.commands, panics > 0));
+                caught(turn).await
+            };
+            match turned {
                 Ok(Ok(())) => {}
                 Ok(Err(refusal)) => {
                     driver.fail(&refusal);

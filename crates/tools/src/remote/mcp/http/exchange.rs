@@ -165,8 +165,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         self.incoming.is_none()
     }
 
-    /// Whether it can take the next request, now that the body was read. An answer that can be read
-    /// in two ways may leave something behind for the next request, and so may bytes that follow it.
+    /// Whether it can take the next request, now that the body was read. An answer that can be
+    /// read in two ways may leave something behind for the next request, and so may bytes that
+    /// follow it.
     pub(super) fn is_reusable(&mut self) -> bool {
         if !self.is_clear || !self.is_whole() {
             return false;
