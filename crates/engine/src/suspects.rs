@@ -8,7 +8,7 @@ use kernel::contracts::CrashMarks;
 use kernel::ids::SessionId;
 use kernel::session::Session;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The sessions that something died of, until that is on record.
@@ -43,25 +43,41 @@ impl Suspects {
 
     /// Does one stretch of work on a session that may be on probation.
     pub(crate) fn watch<T>(&self, probation: &Probation, work: impl FnOnce() -> T) -> T {
-        let mark = probation.session().and_then(|session| self.marks.begin(session));
+        self.mark(probation);
         let done = work();
-        if let Some(mark) = mark {
+        if let Some(mark) = probation.take_mark() {
             self.marks.end(mark);
         }
         done
     }
+
+    /// Puts a session on probation and marks the stretch of work under way: the next thing that
+    /// this stretch does may already end the process.
+    pub(crate) fn begin(&self, probation: &Probation, session: SessionId) {
+        probation.begin(session);
+        self.mark(probation);
+    }
+
+    fn mark(&self, probation: &Probation) {
+        let Some(session) = probation.session().filter(|_| !probation.is_marked()) else { return };
+        if let Some(mark) = self.marks.begin(session) {
+            probation.keep_mark(mark);
+        }
+    }
 }
 
-/// Whether the session of one driver was recovered and has made no progress since.
+/// Whether the session of one driver was recovered, or ended a process before, and has made no
+/// progress since.
 #[derive(Default)]
 pub(crate) struct Probation {
     on: AtomicBool,
     session: Mutex<Option<SessionId>>,
+    /// One more than the mark of the stretch of work under way; 0 where it has none.
+    mark: AtomicUsize,
 }
 
 impl Probation {
-    /// Begins for a session that was taken over.
-    pub(crate) fn begin(&self, session: SessionId) {
+    fn begin(&self, session: SessionId) {
         *lock(&self.session) = Some(session);
         self.on.store(true, Ordering::Relaxed);
     }
@@ -82,5 +98,20 @@ impl Probation {
             return None;
         }
         *lock(&self.session)
+    }
+
+    fn is_marked(&self) -> bool {
+        self.mark.load(Ordering::Relaxed) != 0
+    }
+
+    fn keep_mark(&self, mark: usize) {
+        self.mark.store(mark + 1, Ordering::Relaxed);
+    }
+
+    /// The mark of a stretch of work that is over. Only the driver of the session comes here.
+    fn take_mark(&self) -> Option<usize> {
+        let mark = self.mark.load(Ordering::Relaxed).checked_sub(1)?;
+        self.mark.store(0, Ordering::Relaxed);
+        Some(mark)
     }
 }

@@ -3,6 +3,7 @@
 
 use kernel::contracts::CrashMarks;
 use kernel::ids::SessionId;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -18,8 +19,15 @@ const NAME: &str = "working";
 /// The marks of one data folder.
 pub(crate) struct FileMarks {
     file: File,
-    places: Mutex<[Option<SessionId>; PLACES]>,
+    places: Mutex<Places>,
     left: Vec<SessionId>,
+}
+
+/// What stands in the places.
+struct Places {
+    taken: [bool; PLACES],
+    /// The marks that the process before left, by place, each until it is settled.
+    left: BTreeMap<usize, SessionId>,
 }
 
 impl FileMarks {
@@ -30,18 +38,21 @@ impl FileMarks {
         options.read(true).write(true).create(true).truncate(false);
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(folder.join(NAME))?;
-        let mut places = [None; PLACES];
+        let mut places = Places { taken: [false; PLACES], left: BTreeMap::new() };
         let mut bytes = [0; BYTES];
-        for (number, place) in places.iter_mut().enumerate() {
-            let read = file.read_exact_at(&mut bytes, (number * BYTES) as u64);
+        for (place, taken) in places.taken.iter_mut().enumerate() {
+            let read = file.read_exact_at(&mut bytes, (place * BYTES) as u64);
             let id = u128::from_be_bytes(bytes);
-            *place = (read.is_ok() && id != 0).then_some(SessionId(id));
+            *taken = read.is_ok() && id != 0;
+            if *taken {
+                places.left.insert(place, SessionId(id));
+            }
         }
-        let left = places.iter().flatten().copied().collect();
+        let left = places.left.values().copied().collect();
         Ok(Self { file, places: Mutex::new(places), left })
     }
 
-    fn places(&self) -> MutexGuard<'_, [Option<SessionId>; PLACES]> {
+    fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -54,16 +65,14 @@ impl FileMarks {
 impl CrashMarks for FileMarks {
     fn begin(&self, session: SessionId) -> Option<usize> {
         let mut places = self.places();
-        let free = places.iter().position(Option::is_none)?;
-        let written = self.write(free, session);
-        written.then(|| places[free] = Some(session)).map(|()| free)
+        let free = places.taken.iter().position(|taken| !taken)?;
+        places.taken[free] = self.write(free, session);
+        places.taken[free].then_some(free)
     }
 
     fn end(&self, mark: usize) {
         let mut places = self.places();
-        if self.write(mark, SessionId(0)) {
-            places[mark] = None;
-        }
+        places.taken[mark] = !self.write(mark, SessionId(0));
     }
 
     fn suspects(&self) -> Vec<SessionId> {
@@ -71,10 +80,16 @@ impl CrashMarks for FileMarks {
     }
 
     fn settle(&self, session: SessionId) {
-        let found = self.places().iter().position(|place| *place == Some(session));
-        if let Some(place) = found {
-            self.end(place);
-        }
+        // This process may have marks of the session too: they end with their stretch of work.
+        let mut settled = Vec::new();
+        self.places().left.retain(|place, left| {
+            let stays = *left != session;
+            if !stays {
+                settled.push(*place);
+            }
+            stays
+        });
+        settled.into_iter().for_each(|place| self.end(place));
     }
 }
 
@@ -99,6 +114,25 @@ mod tests {
         }
         let marks = FileMarks::open(folder.path()).unwrap();
         marks.settle(two);
+        assert_eq!(FileMarks::open(folder.path()).unwrap().suspects(), []);
+    }
+
+    #[test]
+    fn what_is_settled_is_what_the_process_before_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (SessionId(1), SessionId(2));
+        {
+            let marks = FileMarks::open(folder.path()).unwrap();
+            marks.begin(one).unwrap();
+            marks.begin(two).unwrap();
+        }
+        let marks = FileMarks::open(folder.path()).unwrap();
+        marks.settle(one);
+        let mark = marks.begin(two).unwrap();
+        assert_eq!(mark, 0, "the new mark stands before the one that was left");
+        marks.settle(two);
+        assert_eq!(FileMarks::open(folder.path()).unwrap().suspects(), [two], "the new one stays");
+        marks.end(mark);
         assert_eq!(FileMarks::open(folder.path()).unwrap().suspects(), []);
     }
 

@@ -45,11 +45,16 @@ impl Driver {
         }
         self.shared.unpark(&self.key);
         let (id, moving) = (session.id, session.phase() == Phase::Moving);
+        let ended_a_process = session.runs.values().any(|run| run.deaths > 0);
         self.session = Some(session);
         if moving {
             self.take_over(id).await?;
-        } else {
-            self.shared.suspects.settle(id);
+            return Ok(true);
+        }
+        self.shared.suspects.settle(id);
+        if ended_a_process {
+            // A person may retry it: if it ends the process again, that counts at once.
+            self.shared.suspects.begin(&self.probation, id);
         }
         Ok(true)
     }
@@ -70,7 +75,7 @@ impl Driver {
             self.record(Fact::RunClaimed { run: *run, attempt: *attempt, died }).await?;
         }
         self.durable().await?;
-        self.probation.begin(id);
+        self.shared.suspects.begin(&self.probation, id);
         let max = self.shared.limits.recover_attempts_max;
         for Claim { run, deaths, .. } in moving {
             // Only what died of it just now: whoever retried it is not asked again by a restart.
