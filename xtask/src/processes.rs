@@ -9,7 +9,8 @@ use std::process;
 use crate::shell::Failure;
 
 /// Programs that a process test starts and must also end.
-const WATCHED: &[&str] = &["waypost", "receiver", "fixture-server", "upstream", "fake-models"];
+const WATCHED: &[&str] =
+    &["waypost", "receiver", "fixture-server", "upstream", "fake-models", "abortive"];
 
 /// Deep enough for any real chain of parents; a bound, because `/proc` changes while we read it.
 const ANCESTORS_MAX: usize = 64;

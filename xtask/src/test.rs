@@ -157,7 +157,8 @@ fn test(context: &Context) -> Result<(), Failure> {
             .args(["test", "--workspace", "--locked"])
             .env("WAYPOST_BIN", programs.join("waypost"))
             .env("WAYPOST_RECEIVER_BIN", programs.join("receiver"))
-            .env("WAYPOST_UPSTREAM_BIN", programs.join("upstream")),
+            .env("WAYPOST_UPSTREAM_BIN", programs.join("upstream"))
+            .env("WAYPOST_ABORTIVE_BIN", programs.join("abortive")),
     )
 }
 

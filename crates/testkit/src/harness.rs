@@ -16,13 +16,15 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 const LOG_TAIL_BYTES: usize = 4_000;
-const SERVER_BANNER: &str = "waypost listening on http://";
+/// What a server says before its address.
+pub const SERVER_BANNER: &str = "waypost listening on http://";
 
 /// What the tests themselves are told by; the server must not take it for settings of its own.
-const TEST_VARIABLES: [&str; 11] = [
+const TEST_VARIABLES: [&str; 12] = [
     "WAYPOST_BIN",
     "WAYPOST_RECEIVER_BIN",
     "WAYPOST_UPSTREAM_BIN",
+    "WAYPOST_ABORTIVE_BIN",
     "WAYPOST_KILLS",
     "WAYPOST_CHILD_KILLS",
     "WAYPOST_SEED",
@@ -157,6 +159,21 @@ impl Server {
         Self { process }
     }
 
+    /// Starts `abortive`, which has tools that can end it; an error where it ended before it
+    /// listened.
+    pub fn abortive(project: &Path, data: &Path) -> Result<Self, String> {
+        let data = absolute(data);
+        let folder = data.parent().unwrap_or(&data);
+        let mut command = Command::new("sh");
+        // A process that aborts must not write its whole memory to a file.
+        command.args(["-c", "ulimit -c 0 && exec \"$0\" \"$@\""]);
+        command.arg(program("WAYPOST_ABORTIVE_BIN", "abortive", "testkit"));
+        in_folder(&mut command, folder);
+        command.arg(absolute(project)).arg(&data);
+        let process = Process::start(command, &folder.join("server.log"), SERVER_BANNER)?;
+        Ok(Self { process })
+    }
+
     /// Starts `waypost up --demo` as the README says, in an empty folder, on a port of its own.
     pub fn demo(folder: &Path) -> Self {
         let mut command = up(folder);
@@ -195,6 +212,11 @@ impl Server {
             }
             client.get("/readyz").ok().filter(|answer| answer.status == 200)
         });
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.ended().is_some()
     }
 
     /// SIGKILL: it gets no chance to do anything. Its sockets are closed when this returns.

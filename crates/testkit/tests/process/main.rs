@@ -19,6 +19,7 @@ mod corpus;
 mod connections;
 mod events_out;
 mod kill;
+mod abort;
 mod backup;
 mod children;
 mod readme;
