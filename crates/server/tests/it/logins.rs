@@ -1,8 +1,7 @@
-//! Logins at upstreams, from the first refusal to a call that works: a real authorization server
-//! and a real MCP server behind ours.
+//! Logins at upstreams, from the first refusal to a call that works: an authorization server and an
+//! MCP server behind ours, which share no code with it.
 
 use crate::house::{Answer, House, is_in_clear, request};
-use crate::login_server::LoginServer;
 use crate::mcp_client::{Client, Events, LIMIT, asked};
 use axum::body::Body;
 use axum::http::{Method, Uri};
@@ -14,6 +13,7 @@ use server::project::Project;
 use std::fs;
 use std::time::Duration;
 use tempfile::TempDir;
+use testkit::login::LoginServer;
 use tokio::time::timeout;
 
 const HUB: &str = "/api/v1/upstreams/hub";
@@ -51,7 +51,8 @@ async fn begun(house: &House) -> String {
 }
 
 /// A person is sent to this address of ours.
-async fn comes_back(house: &House, to: &Uri) -> Answer {
+async fn comes_back(house: &House, to: &str) -> Answer {
+    let to: Uri = to.parse().unwrap();
     assert_eq!(to.authority().unwrap().as_str(), "127.0.0.1:8420");
     house.get(to.path_and_query().unwrap().as_str()).await
 }
@@ -59,7 +60,7 @@ async fn comes_back(house: &House, to: &Uri) -> Answer {
 /// Logs in, so that its tools are known, and out again: the page of the next login.
 async fn known_and_logged_out(house: &House, login: &LoginServer) -> String {
     until(house, "login").await;
-    let back = login.agree(&begun(house).await).await;
+    let back = login.agree(&begun(house).await);
     assert_eq!(comes_back(house, &back).await.status, 200);
     until(house, "ready").await;
     assert_eq!(house.delete(LOGIN).await.status, 204);
@@ -69,7 +70,7 @@ async fn known_and_logged_out(house: &House, login: &LoginServer) -> String {
 
 async fn sum(house: &House) -> Answer {
     let arguments = json!({"arguments": {"a": 2, "b": 3}});
-    house.post("/api/v1/tools/hub.math__add/call", arguments).await
+    house.post("/api/v1/tools/hub.add/call", arguments).await
 }
 
 fn vault_files(data: &TempDir) -> usize {
@@ -78,7 +79,7 @@ fn vault_files(data: &TempDir) -> usize {
 
 #[tokio::test]
 async fn somebody_logs_in_and_the_tools_work() {
-    let login = LoginServer::start().await;
+    let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, None).await;
     let waiting = until(&house, "login").await;
@@ -88,7 +89,7 @@ async fn somebody_logs_in_and_the_tools_work() {
     assert!(page.starts_with(&format!("{}/authorize?", login.base)), "{page}");
     let shown = until(&house, "login").await;
     assert_eq!(shown["loginUrl"], json!(page), "{shown}");
-    let back = login.agree(&page).await;
+    let back = login.agree(&page);
     let done = comes_back(&house, &back).await;
     assert_eq!(done.status, 200, "{done:?}");
     assert!(done.text.contains("<h1>You are logged in</h1>"), "{done:?}");
@@ -122,11 +123,11 @@ async fn somebody_logs_in_and_the_tools_work() {
 
 #[tokio::test]
 async fn a_person_may_come_back_after_a_restart() {
-    let login = LoginServer::start().await;
+    let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, None).await;
     until(&house, "login").await;
-    let back = login.agree(&begun(&house).await).await;
+    let back = login.agree(&begun(&house).await);
     stopper.stop().await;
     drop(house);
     let (house, stopper) = House::over(|| behind(&login), &data, None).await;
@@ -139,7 +140,7 @@ async fn a_person_may_come_back_after_a_restart() {
 
 #[tokio::test]
 async fn a_stored_provider_has_logins_too() {
-    let login = LoginServer::start().await;
+    let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(Project::demo, &data, None).await;
     let body = json!({"providerType": "MCP", "baseUrl": format!("{}/mcp", login.base)});
@@ -148,7 +149,7 @@ async fn a_stored_provider_has_logins_too() {
         assert_eq!(stored.status, 201, "{stored:?}");
     }
     until(&house, "login").await;
-    let back = login.agree(&begun(&house).await).await;
+    let back = login.agree(&begun(&house).await);
     let done = comes_back(&house, &back).await;
     assert_eq!(done.status, 200, "{done:?}");
     assert!(done.text.contains("<code>hub</code>"), "{done:?}");
@@ -162,7 +163,7 @@ async fn a_stored_provider_has_logins_too() {
 
 #[tokio::test]
 async fn a_login_that_cannot_be_finished_is_told_as_text() {
-    let login = LoginServer::start().await;
+    let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, None).await;
     until(&house, "login").await;
@@ -195,7 +196,7 @@ async fn a_login_that_cannot_be_finished_is_told_as_text() {
 
 #[tokio::test]
 async fn whoever_administers_logs_in() {
-    let login = LoginServer::start().await;
+    let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, Some("secret")).await;
     until(&house, "login").await;
@@ -213,7 +214,8 @@ async fn whoever_administers_logs_in() {
     asked.headers_mut().insert("authorization", "Bearer secret".parse().unwrap());
     assert_eq!(house.send(asked).await.body["loginUrl"], page);
     // Whoever comes back has no key, and a page of the other server behind them.
-    let back = login.agree(page).await;
+    let back = login.agree(page);
+    let back: Uri = back.parse().unwrap();
     let path = back.path_and_query().unwrap().as_str();
     let mut returning = request(Method::GET, path, Body::empty());
     returning.headers_mut().insert("origin", login.base.parse().unwrap());
@@ -267,12 +269,12 @@ async fn logins_are_counted() {
 
 #[tokio::test]
 async fn strangers_keep_nobody_out_whom_we_sent() {
-    let login = LoginServer::start().await;
+    let login = LoginServer::start();
     let hub = format!("[mcp.servers.hub]\nurl = \"{}/mcp\"\n", login.base);
     let settings = format!("[limits]\nlogins_per_minute = 1\n{hub}");
     let house = House::build(project(&settings), None).await;
     until(&house, "login").await;
-    let back = login.agree(&begun(&house).await).await;
+    let back = login.agree(&begun(&house).await);
     for status in [400, 429] {
         let stranger = house.get("/oauth/callback?state=x&code=y").await;
         assert_eq!(stranger.status, status, "{stranger:?}");
@@ -283,13 +285,13 @@ async fn strangers_keep_nobody_out_whom_we_sent() {
 
 #[tokio::test]
 async fn whoever_may_not_administer_is_told_who_logs_in() {
-    let login = LoginServer::start().await;
+    let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, Some("secret")).await;
     until(&house, "login").await;
     let key = [("authorization", "Bearer secret")];
     let begun = house.post_with(LOGIN, &key, json!({})).await;
-    let back = login.agree(begun.body["url"].as_str().unwrap()).await;
+    let back = login.agree(begun.body["url"].as_str().unwrap());
     assert_eq!(comes_back(&house, &back).await.status, 200);
     until(&house, "ready").await;
     let mut ending = request(Method::DELETE, LOGIN, Body::empty());
@@ -322,7 +324,7 @@ async fn who_we_are_can_be_read_where_it_can_be_reached() {
 
 #[tokio::test]
 async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
-    let login = LoginServer::start().await;
+    let login = LoginServer::start();
     let url = format!("{}/mcp", login.base);
     // Nobody lives to see it looked at in its own time.
     let house = House::build(
@@ -337,7 +339,7 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
 
     let caller = Caller { realm: "default".into(), subject: "local".into(), admin: true };
     let plan = json!({"planId": "sum", "steps": [
-        {"id": "add", "type": "tool_call", "toolId": "hub.math__add",
+        {"id": "add", "type": "tool_call", "toolId": "hub.add",
             "arguments": {"a": 2, "b": 3}, "saveAs": "sum", "nextStepId": "end"},
         {"id": "end", "type": "final_response", "message": {"jsonPath": "$.context.sum"}}]});
     let request = RunRequest {
@@ -350,7 +352,7 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
     let waiting = house.engine.runs().start(&caller, request, 10_000).await.unwrap();
     let asks: Vec<Value> = waiting.asks.iter().map(|ask| json!(ask.row.ask)).collect();
     assert!(asks.len() == 1 && json!(asks).to_string().contains(&page), "{page}: {asks:?}");
-    assert_eq!(comes_back(&house, &login.agree(&page).await).await.status, 200);
+    assert_eq!(comes_back(&house, &login.agree(&page)).await.status, 200);
     let mut status = String::new();
     for _ in 0..2_000 {
         let report = house.engine.runs().report(&caller, waiting.run.id).await.unwrap();
@@ -365,10 +367,10 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
 
 #[tokio::test]
 async fn a_client_that_was_shown_the_page_hears_when_the_login_is_done() {
-    let login = LoginServer::start().await;
+    let login = LoginServer::start();
     let house = House::build(behind(&login), None).await;
     let page = known_and_logged_out(&house, &login).await;
-    let params = json!({"name": "hub.math__add", "arguments": {"a": 2, "b": 3}});
+    let params = json!({"name": "hub.add", "arguments": {"a": 2, "b": 3}});
 
     let bare = Client::hello(&house, "2025-11-25", json!({})).await;
     let refused = bare.ask("tools/call", params.clone()).await;
@@ -385,7 +387,7 @@ async fn a_client_that_was_shown_the_page_hears_when_the_login_is_done() {
     let mut news = Events::of(house.open(client.get(None)).await);
     let accepted = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
     assert_eq!(client.send(&accepted).await.status, 202);
-    assert_eq!(comes_back(&house, &login.agree(&page).await).await.status, 200);
+    assert_eq!(comes_back(&house, &login.agree(&page)).await.status, 200);
     let mut told = Value::Null;
     while told["method"] != "notifications/elicitation/complete" {
         told = news.next().await.expect("the stream of news goes on").data;

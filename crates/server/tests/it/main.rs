@@ -30,7 +30,6 @@ mod trace;
 mod upstreams;
 mod providers;
 mod mcp_client;
-mod login_server;
 mod logins;
 mod agents;
 mod seed002;

@@ -15,6 +15,7 @@ mod web;
 mod pipe;
 mod process;
 
+use crate::http::{Connection, Message};
 use options::Way;
 use state::State;
 use std::sync::Arc;
@@ -31,5 +32,25 @@ pub fn run(options: Options) -> Result<(), String> {
     match state.options.way {
         Way::Http { port } => web::serve(&state, port),
         Way::Stdio => pipe::serve(&state),
+    }
+}
+
+/// One that behaves well, without a socket of its own: for a server that has more than this.
+pub(crate) struct Endpoint {
+    state: State,
+}
+
+impl Endpoint {
+    /// It was asked nothing yet.
+    pub(crate) fn new() -> Self {
+        let options = Options::read(std::iter::empty());
+        let options = options.unwrap_or_else(|error| panic!("no flags are wrong flags: {error}"));
+        Self { state: State::new(options) }
+    }
+
+    /// Answers one request; whether its connection can be used for another.
+    pub(crate) fn take(&self, connection: &mut Connection, message: &Message) -> bool {
+        // What cannot be written is not an error: the client went away.
+        web::take(&self.state, connection, message).unwrap_or(false)
     }
 }

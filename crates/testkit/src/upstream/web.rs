@@ -64,7 +64,11 @@ fn converse(state: &State, stream: TcpStream) {
 }
 
 /// Answers one HTTP request; whether the connection can be used again.
-fn take(state: &State, connection: &mut Connection, message: &Message) -> io::Result<bool> {
+pub(super) fn take(
+    state: &State,
+    connection: &mut Connection,
+    message: &Message,
+) -> io::Result<bool> {
     let method = message.first_line.split(' ').next().unwrap_or_default();
     match method {
         "POST" => post(state, connection, message),
