@@ -14,7 +14,7 @@ pub trait Clock: Send + Sync {
 
 /// Notes which sessions a process is working on, where the next process finds it: a session that
 /// is still noted when a process begins is one that the process before died of. Only sessions that
-/// were recovered and have made no progress yet are noted.
+/// were recovered, or ended a process before, and have made no progress since are noted.
 pub trait CrashMarks: Send + Sync {
     /// Work on a session begins; gives what ends it, if it could be noted.
     fn begin(&self, session: SessionId) -> Option<usize>;

@@ -3,17 +3,20 @@
 //!
 //! Nothing acknowledged may be lost (runs, answers, replies, what an agent was told), no write may
 //! happen twice, and every write whose outcome nobody can know must be asked about. What retention
-//! removes meanwhile is over, and the sink knows its end. No run is given up because of the kills.
+//! removes meanwhile is over, and the sink knows its end. A login at an upstream lasts, unless the
+//! kill took its newest token. No run is given up because of the kills.
 //! `WAYPOST_KILLS` asks for more kills, `WAYPOST_SEED` for the choices of an earlier run.
 
 mod plans;
 mod effects;
 mod told;
 mod talk;
+mod login;
 mod settle;
 mod check;
 
 use self::effects::Effects;
+use self::login::Logins;
 use self::talk::Talks;
 use self::told::Told;
 use crate::events_out::{SECRET, wait_for_sinks};
@@ -43,7 +46,7 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
     let (load, talks) = (Load::new(&plans::order), Talks::default());
     let mut told = Told::new(&site.hook);
     let last = thread::scope(|scope| {
-        let (load, talks) = (&load, &talks);
+        let (load, talks, logins) = (&load, &talks, &site.logins);
         for client in 1..=CLIENTS {
             scope.spawn(move || load.work(Rng::new(seed.wrapping_add(client))));
         }
@@ -52,6 +55,7 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
         }
         scope.spawn(move || talks.line(load));
         scope.spawn(move || talks.remove(load));
+        scope.spawn(move || logins.work(load));
         let _stop = StopAtEnd(&load.beacon);
         kill_again_and_again(&site, load, &mut told, Kills { count: kills, rng: Rng::new(seed) })
     });
@@ -59,18 +63,20 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
     server.wait_until_ready();
     let mut client = server.client();
     site.receiver.drain(last);
+    site.logins.settle(&mut client, &load);
     let settled = settle::all(&mut client, &load, &site.receiver);
     wait_for_sinks(&mut client, &[SINK]);
     let (book, effects) = (load.book(), Effects::read(&site.receiver));
     let facts = check::Facts { book: &book, effects: &effects, settled: &settled, talks: &talks };
     check::everything(&mut client, &facts, &mut told);
     let log = site.log();
+    site.logins.check(&mut client, &mut told, &log);
     let parked: Vec<&str> = log.lines().filter(|line| line.contains("session parked")).collect();
     assert_eq!(parked, Vec::<&str>::new(), "a session that can be read was parked");
     crate::tell(&format!(
         "kill test: {kills} kills, {} runs ordered, {} acknowledged, {} replies, {} requests \
          without an answer, {} put off, {} effects, {} unknown outcomes asked ({} had happened, {} \
-         certainly unheard), {}, {} deliveries, WAYPOST_SEED={seed}",
+         certainly unheard), {}, {}, {} deliveries, WAYPOST_SEED={seed}",
         book.orders.len(),
         book.runs.len(),
         book.replies.len(),
@@ -81,6 +87,7 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
         settled.happened.len(),
         effects.unheard.len(),
         talks.figures(),
+        site.logins.figures(),
         site.hook.taken().len(),
     ));
     // A load that no kill ever hits in the middle of something would pass and prove nothing.
@@ -103,6 +110,9 @@ fn kill_again_and_again(
         } else {
             server.wait_until_ready();
             check::spots(&mut server.client(), load, told, &mut rng);
+            if rng.one_in(4) {
+                site.logins.wait_until_back(&mut server.client());
+            }
             20 + rng.below(380)
         };
         load.beacon.publish(server.address());
@@ -133,6 +143,7 @@ struct Site {
     receiver: Receiver,
     /// Where the events go.
     hook: WebhookReceiver,
+    logins: Logins,
     project: Project,
     data: PathBuf,
     folder: TempDir,
@@ -144,9 +155,12 @@ impl Site {
         let receiver = Receiver::start(folder.path());
         let hook = WebhookReceiver::start(&[SECRET]);
         let files = plans::files(receiver.address());
-        let files: Vec<(&str, &str)> =
+        let mut files: Vec<(&str, &str)> =
             files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-        let settings = format!("{}\n{}\n{}", receiver.allow(), talk::MODEL, sink(&hook.url()));
+        files.push(login::PLAN);
+        let logins = Logins::start();
+        let (allow, model, login) = (receiver.allow(), talk::MODEL, logins.settings());
+        let settings = format!("{allow}\n{model}\n{login}\n{}", sink(&hook.url()));
         let project = Project::write(&folder.path().join("project"), &files, &settings);
         let rules = talk::RULES.replace(plans::RECEIVER, &receiver.address().to_string());
         let secret = format!("HOOK_SECRET={SECRET}\n");
@@ -160,7 +174,7 @@ impl Site {
             fs::write(path, text).unwrap();
         }
         let data = folder.path().join("data");
-        Self { receiver, hook, project, data, folder }
+        Self { receiver, hook, logins, project, data, folder }
     }
 
     /// What every server of this test logged.

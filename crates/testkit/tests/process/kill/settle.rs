@@ -2,6 +2,7 @@
 //! look at the other side, until every run is over.
 
 use super::effects::Effects;
+use super::login;
 use super::plans;
 use crate::api;
 use serde_json::{Value, json};
@@ -51,6 +52,10 @@ pub(super) fn all(client: &mut Client, load: &Load<'_>, receiver: &Receiver) -> 
         }
         let effects = Effects::read(receiver);
         for ask in asks {
+            if login::is_asked_there(&ask) {
+                login::answer(client, &ask);
+                continue;
+            }
             let answered = if ask.kind == "fix" {
                 let reply = settled.fix(&ask, &effects);
                 load.reply(client, &ask, &reply)
