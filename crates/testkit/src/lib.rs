@@ -1,6 +1,6 @@
 //! For tests only: scenes, damage to data folders, the process harness, the receivers that serve
-//! as oracles, the simulation, the fixtures that MCP peers call, servers that behave badly or want a
-//! login, the client that the official suite looks at, the fakes of model providers, and a
+//! as oracles, the simulation, the fixtures that MCP peers call, servers that behave badly or want
+//! a login, the client that the official suite looks at, the fakes of model providers, and a
 //! collector of spans.
 #![allow(
     clippy::disallowed_methods,
