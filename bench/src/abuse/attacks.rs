@@ -103,7 +103,7 @@ impl Attacks {
         let thread = std::thread::spawn(move || {
             runtime.block_on(async move {
                 begin(&target, upstream);
-                // Whoever drops the other end wants an end, too.
+                // A caller that drops the other end wants an end, too.
                 let _ = stopped.await;
             });
         });
@@ -112,7 +112,7 @@ impl Attacks {
 
     /// Ends all of them, and says how often each was made.
     pub fn stop(self) -> Result<Table> {
-        // The thread may have ended already; then its panic is told.
+        // The thread may have ended already; then its panic is reported.
         let _ = self.stop.send(());
         self.thread.join().map_err(|_| "the attacks panicked")?;
         let mut table = Table::new(&["attack", "how often"]);

@@ -26,7 +26,7 @@ pub type Exported = BoxStream<'static, Result<String, Refusal>>;
 
 impl Sessions<'_> {
     /// Makes a new session that begins as a copy of another, up to one of its events (default: the
-    /// last). It goes on by itself from there if it has something to do.
+    /// last). It continues by itself from there if it has something to do.
     pub async fn fork(
         self,
         caller: &Caller,

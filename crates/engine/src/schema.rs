@@ -3,8 +3,8 @@
 //! Schemas come from callers and from other servers, so each is measured (`kernel::schema::weigh`)
 //! before a validator is made of it, and each value before it is held against one. What is let
 //! through takes a bounded number of steps, and the limits are set so that neither takes more than
-//! a fraction of a second, whoever made schema and value. That is why both happen where they are
-//! asked for: a thread of its own could not be ended either. Nothing is built, checked or dropped
+//! a fraction of a second, whatever the schema and the value. So both happen where they are asked
+//! for: a thread of its own could not be ended either. Nothing is built, checked or dropped
 //! while the lock is held.
 
 use jsonschema::{Draft, PatternOptions, Validator};

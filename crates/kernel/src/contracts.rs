@@ -459,7 +459,7 @@ pub trait Blobs: Send + Sync {
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef>;
     /// Reads bytes; their hash is checked.
     fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>>;
-    /// Opens it to be read piece by piece, for whoever passes it on: it may be large, and its
+    /// Opens it to be read piece by piece, for a caller that passes it on: it may be large, and its
     /// reader slow. The hash is made on the way.
     fn open<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<OpenBlob>>;
     /// Removes it, whoever names it.

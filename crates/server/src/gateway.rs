@@ -386,7 +386,7 @@ async fn taken_in(
     let (done, mistakes) = oneshot::channel();
     let engine = engine.clone();
     let taking = async move {
-        // Whoever waits may be gone.
+        // The receiver may be gone.
         let _ = done.send(engine.tools().replace(tools));
     };
     spawn.thread("upstream schemas", Box::pin(taking));

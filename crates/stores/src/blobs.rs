@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// How many puts and gets wait for the blobs' thread; further callers wait for a place.
 const BLOB_QUEUE_MAX: usize = 256;
-/// How much of a blob is read at once for whoever passes it on.
+/// How much of a blob is read at once for a caller that passes it on.
 const PIECE_BYTES: u64 = 64 * 1024;
 /// The blobs' folder in the data folder.
 pub(crate) const FOLDER: &str = "blobs";

@@ -45,7 +45,7 @@ impl Context {
     }
 
     /// A client of the server that the command line or a variable names, else of the one that
-    /// serves this folder, else of the one that its settings describe. A person is told which one
+    /// serves this folder, else of the one that its settings describe. A person is shown which one
     /// it is, unless it is the default.
     pub(crate) async fn client(&self) -> Result<Client, Failure> {
         let (url, whence) = match &self.project {

@@ -12,8 +12,8 @@ use kernel::session::Session;
 use std::sync::Arc;
 
 impl Driver {
-    /// Writes the events as they come and goes on where they end, as after a restart. Nobody wakes
-    /// a session of which only some slices are there.
+    /// Writes the events as they come and continues where they end, as after a restart. Nobody
+    /// wakes a session of which only some slices are there.
     pub(super) async fn adopt(
         &mut self,
         id: SessionId,

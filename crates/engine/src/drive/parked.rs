@@ -93,7 +93,7 @@ impl Driver {
     }
 }
 
-/// What is told to whom a panic cost an answer.
+/// The refusal for a caller whose answer was lost to a panic.
 pub(super) fn panicked_refusal(Panicked(said): &Panicked) -> Refusal {
     let message = format!("the session's driver panicked: {said}");
     Refusal::new(RefusalCode::DriverEnded, message)

@@ -78,7 +78,7 @@ impl Driver {
         self.shared.suspects.begin(&self.probation, id);
         let max = self.shared.limits.recover_attempts_max;
         for Claim { run, deaths, .. } in moving {
-            // Only what died of it just now: whoever retried it is not asked again by a restart.
+            // Only after a death just now: a restart alone does not ask about a retried run again.
             if died && deaths >= max {
                 self.hand_over(run, deaths).await?;
                 // Before its mark goes: a process that dies here must still be told of it.

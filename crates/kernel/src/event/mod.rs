@@ -114,7 +114,7 @@ pub enum Fact {
         run: RunId,
         /// How many times without progress.
         attempt: u32,
-        /// Whoever had it before died, or panicked, while it worked on this very run.
+        /// The process before died, or its driver panicked, while it worked on this very run.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         died: bool,
     },

@@ -45,8 +45,8 @@ pub fn load_value(
 }
 
 /// Reads a stored plan again. It was checked when its run began, and what was around it then may be
-/// gone by now, so it is only read; and the limits of today do not apply to it, so that whoever
-/// lowers one stops no run that is under way.
+/// gone by now, so it is only read; and the limits of today do not apply to it, so that
+/// lowering one stops no run that is under way.
 pub fn reload(source: &Value) -> Result<Plan, Vec<Mistake>> {
     let node = shallow(source)?;
     read_pinned_plan(&node, &Limits::unbounded_plans())

@@ -1,4 +1,4 @@
-//! How large a JSON value is, as far as it matters to whoever walks through it.
+//! How large a JSON value is, as far as it matters to code that walks through it.
 
 use serde_json::Value;
 

@@ -21,7 +21,7 @@ const HOPS_PER_STEP: usize = 16;
 /// So many steps to look for what tells alternatives apart take as long as one schema to build.
 const LOOKS_PER_PART: u64 = 16;
 
-/// What a schema costs whoever holds values against it.
+/// What it costs to check values against a schema.
 #[derive(Debug)]
 pub struct Weight {
     graph: Graph,

@@ -200,7 +200,7 @@ impl Session {
         let open = open.clone();
         self.with_run(open.run, |run| {
             run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
-            // Giving up is no progress: whoever retries it gets the same warning again.
+            // Giving up is no progress: a retry that fails gets the same warning again.
             if fault.name != Fault::RECOVERY_GAVE_UP {
                 run.progressed();
             }

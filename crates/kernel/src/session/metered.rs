@@ -91,6 +91,6 @@ impl Session {
 pub(super) enum Granted {
     /// It may.
     More,
-    /// It goes on as it is, and is held again at its next step.
+    /// It continues as it is, and is held again at its next step.
     Nothing,
 }

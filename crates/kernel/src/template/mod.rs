@@ -21,6 +21,7 @@ mod meter;
 mod prices;
 mod program;
 mod scan;
+mod simple;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use meter::RENDERED_BYTES_MAX;
 use minijinja::machinery::{eval, make_string_output};
 use minijinja::value::Serde;
 use serde_json::{Map, Value};
+use simple::Simple;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,6 +47,8 @@ struct Checked {
     /// The text for the parser. It is compiled when it is filled: a program borrows its text.
     text: String,
     needs: Needs,
+    /// The same text where it needs no program.
+    simple: Option<Simple>,
 }
 
 /// What a template looks at, so that nothing else has to be made ready for it.
@@ -72,7 +76,7 @@ impl Template {
         let checked = if scan::has_syntax(source) {
             let text = scan::checked(source)?;
             let needs = Needs::read(names_in(&text, true)?.into_iter())?;
-            Some(Checked { text, needs })
+            Some(Checked { simple: Simple::read(source), text, needs })
         } else {
             None
         };
@@ -92,7 +96,10 @@ impl Template {
     /// The text with every `{{ }}` filled from `root`.
     pub fn render(&self, root: Map<String, Value>) -> Result<String, String> {
         match &self.checked {
-            Some(checked) => rendered(&checked.text, root),
+            Some(Checked { simple, text, .. }) => {
+                let simply = simple.as_ref().and_then(|simple| simple.render(&root));
+                simply.map_or_else(|| rendered(text, root), Ok)
+            }
             None => Ok(self.source.clone()),
         }
     }

@@ -1,6 +1,7 @@
 //! Tests of templates: what they can do, and that no text can make them do too much.
 
 use super::meter::{RENDERED_BYTES_MAX, WORK_MAX};
+use super::simple::Simple;
 use super::*;
 use serde_json::json;
 
@@ -400,4 +401,48 @@ fn a_large_value_can_be_used_many_times_but_not_in_every_iteration() {
 fn a_panic_of_the_engine_is_an_error() {
     let source = "{% for n in context.tags %}{{ loop.cycle() }}{% endfor %}";
     assert!(render(source).unwrap_err().contains("the engine of templates failed"));
+}
+
+#[test]
+fn simple_texts_are_filled_as_the_engine_fills_them() {
+    let root = || {
+        let context = json!({"sum": 3, "big": u64::MAX, "less": -7, "text": "a <b>{{ x }}",
+            "empty": "", "half": 0.5, "yes": true, "none": null, "list": [1], "in": {"is": "ok"},
+            "items": "a key"});
+        Map::from_iter([("context".to_owned(), context)])
+    };
+    let simple = [
+        "sum: {{ context.sum }}",
+        "{{context.big}}{{ context.less }}",
+        "{{ context.text }} }} {",
+        "{{ context.empty }}",
+        "a\n{{ context.in.is }} b",
+        "{{ context.items }}",
+    ];
+    for source in simple {
+        let filled = Simple::read(source).and_then(|simple| simple.render(&root()));
+        assert_eq!(filled, rendered(source, root()).ok(), "{source}");
+        assert!(filled.is_some(), "{source}");
+    }
+    let others = [
+        "{{ context.half }}",
+        "{{ context.yes }}",
+        "{{ context.none }}",
+        "{{ context.list }}",
+        "{{ context.missing }}",
+        "{{ context.sum.x }}",
+        "{{ context }}",
+        "{{- context.sum }}",
+        "{{ context.sum -}} x",
+        "{{ context.sum }}\n",
+        "{{ context['sum'] }}",
+        "{{ 'x' }}",
+        "{{ context.sum + 1 }}",
+        "{{ context.text|upper }}",
+        "{# a #}{{ context.sum }}",
+    ];
+    for source in others {
+        let filled = Simple::read(source).and_then(|simple| simple.render(&root()));
+        assert_eq!(filled, None, "{source}");
+    }
 }

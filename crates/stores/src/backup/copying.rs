@@ -133,7 +133,7 @@ impl<'a> Copying<'a> {
         Ok(())
     }
 
-    /// A blob that is not what its name says is of no use to whoever restores it.
+    /// A blob that is not what its name says is of no use in a restore.
     fn blob(&mut self, from: &Path, to: &Path, hash: &ContentHash) -> Result<(), BackupError> {
         self.go_on()?;
         let bytes = match fs::read(from) {

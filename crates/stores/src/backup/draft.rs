@@ -89,7 +89,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_finished {
-            // One that stays is seen by its name, and whoever comes next is told.
+            // One that stays is seen by its name, and the next command reports it.
             let _ = fs::remove_dir_all(&self.folder);
         }
     }

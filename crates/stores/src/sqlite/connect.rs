@@ -58,7 +58,7 @@ pub(crate) fn reader(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenE
     Ok(connection)
 }
 
-/// A connection to a database that is there, for whoever copies or checks it. It may write, though
+/// A connection to a database that is there, for copying or checking it. It may write, though
 /// nobody writes by it: one that may only read leaves the files of the log behind.
 pub(crate) fn existing(path: &Path, vfs: Option<&str>) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -122,7 +122,7 @@ fn answers_that_nobody_reads_stay_on_the_disk() {
         took.as_millis()
     ));
     assert!(memory_kb < MEMORY_KB_MAX, "{memory_kb} kB");
-    // Whoever reads gets all of it.
+    // A client that reads gets all of it.
     let whole = Client::new(address).limit(SLOW_LIMIT).get(&format!("/api/v1/blobs/{hash}"));
     let whole = whole.unwrap_or_else(|error| panic!("no blob: {error}"));
     assert_eq!(

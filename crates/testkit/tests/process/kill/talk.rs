@@ -1,4 +1,4 @@
-//! Clients that stay in one session: they talk to an agent whose model is made of rules, or run one
+//! Clients that stay in one session: they talk to an agent whose model is rule-based, or run one
 //! plan after the other, each message under a key of its own. One that got no answer sends the same
 //! message again, and must not be heard twice. Meanwhile old sessions and old runs are removed.
 

@@ -168,7 +168,7 @@ pub(crate) struct Received {
 /// A body that is still to be read, and the connection that it comes over.
 pub(crate) struct Body {
     coming: Coming,
-    /// Whether what came of it is not HTTP.
+    /// Whether the answer is not HTTP.
     is_garbled: bool,
     from: Option<IpAddr>,
     home: Arc<Plain>,
@@ -199,7 +199,7 @@ impl Body {
         }
     }
 
-    /// Whether what came of it is not HTTP.
+    /// Whether the answer is not HTTP.
     pub(super) fn is_garbled(&self) -> bool {
         self.is_garbled
     }
