@@ -246,10 +246,20 @@ struct Reader<'a> {
     layer: &'a Layer,
 }
 
+/// The size of a `waypost.toml`. Real ones have some kilobytes, and reading one takes more than
+/// twice as long when it is twice as large.
+const SETTINGS_BYTES_MAX: usize = 128 * 1024;
+
 impl<'a> Reader<'a> {
     /// The layer's table and what it says of upstreams, models and sinks, if all of it is right.
     fn table(&self) -> Result<(DeTable<'a>, Sections, Models, WrittenSinks), Vec<Mistake>> {
         let text = self.layer.text.as_str();
+        if text.len() > SETTINGS_BYTES_MAX {
+            let message =
+                format!("the settings have {} bytes, more than {SETTINGS_BYTES_MAX}", text.len());
+            let mistake = Mistake::error(message).hint("remove what is not needed");
+            return Err(vec![self.layer.found(None, mistake)]);
+        }
         let table = DeTable::parse(text).map_err(|error| vec![self.unreadable(&error)])?;
         let mut mistakes = Vec::new();
         self.unknown_keys(table.get_ref(), "", &mut mistakes);

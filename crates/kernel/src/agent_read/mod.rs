@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::names::is_plain_name;
 use crate::pipeline::PIPELINES;
 use crate::plan::mistake::{Mistake, meant};
-use crate::plan::read::{Origin, Reader, Spot, listed, quoted};
+use crate::plan::read::{Origin, Reader, Spot, UNKNOWN_KEYS_MAX, listed, quoted};
 use crate::plan::source::{DEPTH_MAX, Node, NodeKind, Subject, child_pointer, is_deeper};
 use crate::rules::Pattern;
 use crate::template::{fill, names};
@@ -179,11 +179,11 @@ impl Form<'_> {
             self.reader.wrong(spot, "a map for an agent");
             return false;
         };
-        for (key, _) in entries {
+        let is_unknown =
+            |name: &str| spellings().all(|known| known != name) && !name.starts_with("x-");
+        let unknown = entries.iter().filter(|(key, _)| is_unknown(&key.text));
+        for (key, _) in unknown.take(UNKNOWN_KEYS_MAX) {
             let name = key.text.as_str();
-            if spellings().any(|known| known == name) || name.starts_with("x-") {
-                continue;
-            }
             let what = format!("unknown key `{name}` in an agent");
             match (meant(name, spellings()), strangers) {
                 (Some(near), _) => {

@@ -86,6 +86,9 @@ pub(crate) struct Reader<'a> {
     pub(crate) pinned: bool,
 }
 
+/// How many unknown keys of one map are reported: each takes a search for the one that was meant.
+pub(crate) const UNKNOWN_KEYS_MAX: usize = 100;
+
 impl<'a> Reader<'a> {
     pub(crate) fn new(origin: &'a Origin, limits: &'a Limits) -> Self {
         Self { origin, limits, mistakes: Vec::new(), pinned: false }
@@ -108,15 +111,15 @@ impl<'a> Reader<'a> {
             self.wrong(spot, &format!("a map for {what}"));
             return false;
         };
-        for (key, _) in entries {
+        let is_extension = |name: &str| spot.pointer.is_empty() && name.starts_with("x-");
+        let is_unknown = |name: &str| !is_extension(name) && !known.contains(&name);
+        let unknown = entries.iter().filter(|(key, _)| is_unknown(&key.text));
+        for (key, _) in unknown.take(UNKNOWN_KEYS_MAX) {
             let name = key.text.as_str();
-            let extension = spot.pointer.is_empty() && name.starts_with("x-");
-            if !extension && !known.contains(&name) {
-                let hint = meant(name, known.iter().copied())
-                    .unwrap_or_else(|| format!("the keys are {}", quoted(known)));
-                let mistake = Mistake::error(format!("unknown key `{name}` in {what}")).hint(hint);
-                self.note_key(spot, key, mistake);
-            }
+            let hint = meant(name, known.iter().copied())
+                .unwrap_or_else(|| format!("the keys are {}", quoted(known)));
+            let mistake = Mistake::error(format!("unknown key `{name}` in {what}")).hint(hint);
+            self.note_key(spot, key, mistake);
         }
         true
     }

@@ -9,6 +9,8 @@ use minijinja::syntax::SyntaxConfig;
 
 /// How long a text with `{{ }}` may be.
 const SOURCE_BYTES_MAX: usize = 256 * 1024;
+/// How long one of its lines may be: minijinja counts columns in 16 bits.
+const LINE_BYTES_MAX: usize = 65_000;
 /// How deep the tree of one expression may be.
 const DEPTH_MAX: usize = 256;
 /// How many brackets may be open at the same time.
@@ -31,6 +33,12 @@ pub(super) fn checked(source: &str) -> Result<String, String> {
         return Err(format!(
             "a text with `{{{{ }}}}` has at most {SOURCE_BYTES_MAX} bytes, this one has {}",
             source.len()
+        ));
+    }
+    let is_long = |line: &str| line.len() > LINE_BYTES_MAX;
+    if has_syntax(source) && source.split('\n').any(is_long) {
+        return Err(format!(
+            "a line of a text with `{{{{ }}}}` has at most {LINE_BYTES_MAX} bytes; break it"
         ));
     }
     let mut scan = Scan::default();

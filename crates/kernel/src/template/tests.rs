@@ -48,6 +48,8 @@ fn length() -> String {
 /// The error of a text must contain these words, whichever way it goes in.
 fn refused(source: &str, words: &str) {
     let short: String = source.chars().take(60).collect();
+    let long_line = source.len() <= 256 * 1024 && source.split('\n').any(|it| it.len() > 65_000);
+    let words = if long_line { "has at most 65000 bytes" } else { words };
     let found = [
         Template::parse(source).map(drop),
         names(source).map(drop),
@@ -251,8 +253,8 @@ fn what_is_side_by_side_is_not_deep() {
     assert_eq!(render(&many).unwrap(), "3".repeat(500));
     let listed = format!("{{{{ [{}]|length }}}}", "-1, ".repeat(5_000));
     assert_eq!(render(&listed).unwrap(), "5000");
-    let long = format!("{{{{ context.sum }}}}{}", "x".repeat(200_000));
-    assert_eq!(render(&long).unwrap().len(), 200_001);
+    let long = format!("{{{{ context.sum }}}}{}", "x\n".repeat(100_000));
+    assert_eq!(render(&long).unwrap().len(), 200_000);
     let pieces = format!("{{{{ ''{} }}}}", " ~ context.sum|string".repeat(100));
     assert_eq!(render(&pieces).unwrap(), "3".repeat(100));
     let plain = "x".repeat(2_000_000);
@@ -352,7 +354,7 @@ fn a_text_has_a_longest_length() {
     let render = |source: &str| Template::parse(source).unwrap().render(large(big));
     let looped = "{% for n in context.numbers %}{{ context.big }}{% endfor %}";
     assert!(render(looped).unwrap_err().contains(&length()));
-    let raw = format!("{{% for n in context.numbers %}}{}{{% endfor %}}", "x".repeat(100_000));
+    let raw = format!("{{% for n in context.numbers %}}{}{{% endfor %}}", "x\n".repeat(50_000));
     assert!(render(&raw).unwrap_err().contains(&length()));
     let kept = format!("{{% set x %}}{raw}{{% endset %}}");
     assert!(render(&kept).unwrap_err().contains(&length()));
