@@ -156,7 +156,7 @@ limits! {
     history_query_max: usize = 1_000, 1..=100_000;
     /// How many nodes of JSON the pointers of one step visit, compare and copy, 64 bytes of text
     /// being one.
-    pointer_nodes_max: usize = 5_000_000, 1_000..=1_000_000_000;
+    pointer_nodes_max: usize = 2_000_000, 1_000..=1_000_000_000;
     /// How often one step may be entered by jumps in one frame.
     step_visits_max: u32 = 1_000, 1..=1_000_000;
     /// How many items a loop takes.

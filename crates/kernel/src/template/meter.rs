@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 /// How many bytes of values one render reads and makes. A text can look through the largest output
 /// of a tool many times; one that uses all of this takes about a second.
-pub(super) const WORK_MAX: u64 = 64 * 1024 * 1024;
+pub(super) const WORK_MAX: u64 = 32 * 1024 * 1024;
 /// How long a rendered text may be.
 pub(super) const RENDERED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How much may be written: the text, and once more as much into blocks that it keeps
