@@ -214,7 +214,7 @@ mod tests {
         };
         let costly = "[ab]*a[ab]{5000}";
         assert_eq!(matches(&"ab".repeat(10), costly), Ok(false));
-        let undecided = fault("`matches` cannot be decided: it looks at more than 5000000 nodes")
+        let undecided = fault("`matches` cannot be decided: it looks at more than 2000000 nodes")
             .hint("shorten the text or the pattern, or raise `pointer_nodes_max` in [limits]");
         assert_eq!(matches(&"ab".repeat(50_000), costly), Err(undecided));
         let too_large = || Err(fault(TOO_LARGE).hint(TOO_LARGE_HINT));
