@@ -86,7 +86,7 @@ impl Catalog {
 
     /// An agent with the plan by which it is talked to.
     pub(crate) fn talked(&self, agent: Agent) -> Result<Talked, Vec<Mistake>> {
-        let plan = talk_plan(&agent.name, &self.limits)?;
+        let plan = talk_plan(&agent.name)?;
         Ok((Arc::new(agent), plan))
     }
 
