@@ -179,7 +179,7 @@ impl World {
 
     /// Who calls.
     pub fn caller() -> Caller {
-        Caller { realm: REALM.into(), subject: "bench".into(), admin: false }
+        Caller::new(REALM, "bench")
     }
 
     /// Says something in a thread and waits until the run ends or pauses.

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn caller(subject: &str) -> Caller {
-        Caller { realm: "r".into(), subject: subject.into(), admin: false }
+        Caller::new("r", subject)
     }
 
     fn rate(per_minute: u32) -> NonZeroU32 {

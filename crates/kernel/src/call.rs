@@ -2,13 +2,14 @@
 //! far a call got.
 
 use crate::fault::Fault;
-use crate::ids::{CallId, ContentHash, RealmId, RunId, SessionKey, ToolName};
+use crate::ids::{CallId, ContentHash, RunId, SessionKey, ToolName};
 use crate::trace::TraceParent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use crate::caller::Caller;
 pub use crate::teller::{Listener, LogLevel, Teller, Told};
 
 /// What a tool does to the world. Declared, or assumed to be the worst.
@@ -156,18 +157,6 @@ impl Pins {
     pub fn repeatable(&self) -> bool {
         self.reach == Reach::Reads || self.idempotent
     }
-}
-
-/// Who calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Caller {
-    /// Whose data it may see.
-    pub realm: RealmId,
-    /// Who it is; `local` in local mode.
-    pub subject: Arc<str>,
-    /// Whether it may administer the realm.
-    #[serde(default)]
-    pub admin: bool,
 }
 
 /// One call as a tool sees it.

@@ -21,6 +21,7 @@ pub mod schema;
 pub mod llm;
 pub mod command;
 pub mod teller;
+pub mod caller;
 pub mod call;
 pub mod ask;
 pub mod agent;

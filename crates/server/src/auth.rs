@@ -7,7 +7,7 @@ use crate::error::Failure;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use kernel::call::Caller;
-use kernel::ids::{ContentHash, RealmId};
+use kernel::ids::ContentHash;
 use std::hint::black_box;
 use std::net::SocketAddr;
 
@@ -41,7 +41,7 @@ enum Admin {
 impl Entrance {
     /// The entrance of a server that listens on `address`. An empty key is none.
     pub(crate) fn new(address: SocketAddr, config: &ServerConfig, key: Option<&str>) -> Self {
-        let caller = |admin| Caller { realm: RealmId::from(REALM), subject: "local".into(), admin };
+        let local = Caller::new(REALM, "local");
         let admin = match (key.filter(|key| !key.is_empty()), config.admin) {
             (Some(key), _) => Admin::Key(ContentHash::of(key.as_bytes())),
             (None, AdminRule::Local) if address.ip().is_loopback() => Admin::Everybody,
@@ -51,8 +51,8 @@ impl Entrance {
         Self {
             hosts: own_names(address, &names),
             names,
-            local: caller(false),
-            administrator: caller(true),
+            administrator: local.clone().administering(),
+            local,
             admin,
         }
     }

@@ -93,7 +93,7 @@ impl Reload {
     /// For an engine that serves this.
     pub(crate) fn new(engine: Engine, taken: Parts) -> Self {
         let realm = RealmId::from(REALM);
-        let caller = Caller { realm, subject: "local".into(), admin: false };
+        let caller = Caller::new(realm, "local");
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);

@@ -46,7 +46,7 @@ pub(crate) fn unrecorded(call: Call) -> Call {
 
 /// What a tool answers to a call.
 pub(crate) fn answer(tool: impl TypedTool, call: &Call) -> Result<Value, ToolError> {
-    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+    let caller = Caller::new("default", "local");
     match block_on(typed(tool).call(&caller, call))? {
         ToolOutput::Value(value) => Ok(value),
         ToolOutput::Wants(wants) => panic!("wants {wants:?}"),

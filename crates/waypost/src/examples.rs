@@ -9,7 +9,7 @@ use engine::{Engine, Refusal, RunReport, RunRequest, RunSession, RunTarget};
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::call::Caller;
 use kernel::contracts::{AskFilter, Page};
-use kernel::ids::{PlanId, RealmId};
+use kernel::ids::PlanId;
 use kernel::plan::{Example, Expect, Plan};
 use kernel::projection::RunRow;
 use kernel::reply::short_form;
@@ -53,10 +53,7 @@ async fn play_all(
     let folder = TemporaryFolder::new()?;
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let assembled = assemble(project, folder.path().to_path_buf(), nowhere, Keys::none()).await?;
-    let stage = Stage {
-        engine: assembled.engine,
-        caller: Caller { realm: RealmId::from(REALM), subject: "local".into(), admin: false },
-    };
+    let stage = Stage { engine: assembled.engine, caller: Caller::new(REALM, "local") };
     let mut results = Vec::new();
     for plan in plans {
         for example in &plan.examples {

@@ -62,7 +62,7 @@ impl Driver {
     }
 
     pub(super) fn caller(&self, by: &Arc<str>) -> Caller {
-        Caller { realm: self.key.realm.clone(), subject: by.clone(), admin: false }
+        Caller::new(self.key.realm.clone(), by.clone())
     }
 
     /// Sends a started call. A write waits until its start is durable: after a crash we must know

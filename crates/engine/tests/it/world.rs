@@ -148,7 +148,7 @@ pub struct World {
 }
 
 pub fn caller() -> Caller {
-    Caller { realm: "default".into(), subject: "ann".into(), admin: false }
+    Caller::new("default", "ann")
 }
 
 /// The parts of an engine over this folder, with these tools and no rules.

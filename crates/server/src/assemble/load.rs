@@ -50,7 +50,7 @@ pub(super) async fn load(
     brought: Brought,
 ) -> Result<Vec<Mistake>, AssembleError> {
     let realm = RealmId::from(REALM);
-    let caller = Caller { realm: realm.clone(), subject: "local".into(), admin: false };
+    let caller = Caller::new(realm.clone(), "local");
     let known = || -> Vec<Arc<Agent>> {
         engine.catalog().agents(&caller).into_iter().map(|known| known.agent).collect()
     };

@@ -142,11 +142,10 @@ impl fmt::Debug for Seal {
 mod tests {
     use super::*;
     use engine::clock::SystemEntropy;
-    use kernel::ids::RealmId;
     use serde_json::json;
 
     fn bound(realm: &str, subject: &str, what: &str) -> Bound {
-        let caller = Caller { realm: RealmId::from(realm), subject: subject.into(), admin: false };
+        let caller = Caller::new(realm, subject);
         Bound::new(&caller, what)
     }
 

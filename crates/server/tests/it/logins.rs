@@ -337,7 +337,7 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
     .await;
     let page = known_and_logged_out(&house, &login).await;
 
-    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: true };
+    let caller = Caller::new("default", "local").administering();
     let plan = json!({"planId": "sum", "steps": [
         {"id": "add", "type": "tool_call", "toolId": "hub.add",
             "arguments": {"a": 2, "b": 3}, "saveAs": "sum", "nextStepId": "end"},

@@ -54,7 +54,7 @@ async fn call(
     let tool = tools.iter().find(|tool| tool.spec().name.as_str() == name).unwrap();
     JsonSchemas::default().check(&tool.spec().input_schema, &arguments).unwrap();
     tool.check(&arguments)?;
-    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+    let caller = Caller::new("default", "local");
     let call = Call {
         id: CallId(id),
         tool: name.into(),

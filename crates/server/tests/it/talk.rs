@@ -197,7 +197,7 @@ pub fn assistant() -> Value {
 
 /// Somebody who may store agents.
 pub fn operator() -> Caller {
-    Caller { realm: "default".into(), subject: "local".into(), admin: true }
+    Caller::new("default", "local").administering()
 }
 
 /// The demo with that agent and a model that says this.

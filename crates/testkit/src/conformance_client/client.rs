@@ -85,7 +85,7 @@ impl Client {
         let remote = Remote::start(vec![config], parts);
         let upstream = remote.upstreams().first().cloned();
         let upstream = upstream.ok_or("the product keeps no upstream")?;
-        let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+        let caller = Caller::new("default", "local");
         let (version, logins) = (asked.version.clone(), AtomicU32::new(0));
         Ok(Self { remote, upstream, caller, version, logins })
     }

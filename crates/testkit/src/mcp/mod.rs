@@ -91,7 +91,6 @@ fn extra(engine: &Later) -> Extra {
 mod tests {
     use super::*;
     use kernel::call::{Caller, Pace};
-    use kernel::ids::RealmId;
     use server::auth::REALM;
 
     /// What the suite's scenarios call by name.
@@ -137,7 +136,7 @@ mod tests {
     }
 
     fn caller() -> Caller {
-        Caller { realm: RealmId::from(REALM), subject: "local".into(), admin: false }
+        Caller::new(REALM, "local")
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct Clients {
 
 /// Who they say they are.
 pub fn caller() -> Caller {
-    Caller { realm: "default".into(), subject: "ann".into(), admin: false }
+    Caller::new("default", "ann")
 }
 
 /// Locks.

@@ -57,7 +57,7 @@ async fn call_at(
     place: CallPlace,
     arguments: Value,
 ) -> Result<Value, ToolError> {
-    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+    let caller = Caller::new("default", "local");
     let call = Call {
         id: CallId(7),
         tool: "http::request".into(),

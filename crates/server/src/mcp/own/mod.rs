@@ -417,7 +417,7 @@ mod tests {
     }
 
     fn caller(subject: &str) -> Caller {
-        Caller { realm: "default".into(), subject: subject.into(), admin: false }
+        Caller::new("default", subject)
     }
 
     fn source(id: &str, says: &str) -> Value {

@@ -10,7 +10,7 @@ use kernel::call::{
     Call, CallPlace, Caller, Given, HowFar, Reach, Teller, ToolError, ToolOutput, ToolSpec, Want,
 };
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
-use kernel::ids::{CallId, Millis, RealmId};
+use kernel::ids::{CallId, Millis};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::SocketAddr;
@@ -89,8 +89,7 @@ impl Office {
         arguments: Value,
         given: Given,
     ) -> Result<ToolOutput, ToolError> {
-        let caller =
-            Caller { realm: RealmId::from("default"), subject: "local".into(), admin: false };
+        let caller = Caller::new("default", "local");
         let call = Call {
             id: CallId(key),
             tool: name.into(),

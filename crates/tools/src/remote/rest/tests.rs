@@ -204,7 +204,7 @@ async fn pets(name: &str, address: SocketAddr) -> Vec<Arc<dyn Tool>> {
 
 async fn call(tools: &[Arc<dyn Tool>], name: &str, arguments: Value) -> Result<Value, ToolError> {
     let tool = tools.iter().find(|tool| tool.spec().name.as_str() == name).unwrap();
-    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+    let caller = Caller::new("default", "local");
     let call = Call {
         id: CallId(7),
         tool: name.into(),

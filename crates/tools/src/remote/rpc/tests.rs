@@ -155,7 +155,7 @@ fn parts(clock: Arc<dyn Clock>) -> RemoteParts {
 }
 
 async fn call(tool: &Arc<dyn Tool>, arguments: Value) -> Result<Value, ToolError> {
-    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+    let caller = Caller::new("default", "local");
     let call = Call {
         id: CallId(7),
         tool: tool.spec().name.clone(),

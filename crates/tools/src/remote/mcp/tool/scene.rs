@@ -229,7 +229,7 @@ impl Line for Ours {
 
 /// Who calls.
 pub(crate) fn caller() -> Caller {
-    Caller { realm: "default".into(), subject: "local".into(), admin: false }
+    Caller::new("default", "local")
 }
 
 /// A call with this given.

@@ -284,7 +284,7 @@ pub(super) fn upstream(remote: &Remote) -> &Upstream {
 /// What comes of a call of its only tool.
 pub(super) async fn called(remote: &Remote, given: Given) -> Result<ToolOutput, ToolError> {
     let tool = upstream(remote).tools().remove(0);
-    let caller = Caller { realm: "default".into(), subject: "local".into(), admin: false };
+    let caller = Caller::new("default", "local");
     let call = Call {
         id: CallId(7),
         tool: "far.t".into(),
