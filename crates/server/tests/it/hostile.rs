@@ -19,9 +19,8 @@ use testkit::fuzz::watch::Watchdog;
 use testkit::panics;
 use tokio::runtime::Builder;
 
-/// How long one answer may take; on a busy machine one of the tries.
-const LIMIT: Duration = Duration::from_secs(2);
-const TRIES: usize = 3;
+/// How long one answer may take on a busy machine: ten times as long as on an idle one.
+const LIMIT: Duration = Duration::from_secs(20);
 /// After so long nothing will come any more.
 const HANGS: Duration = Duration::from_secs(60);
 /// A build for tests takes about ten times as long for each node as a server.
@@ -187,18 +186,12 @@ impl Watch {
     /// as well as before.
     async fn look(&self, door: &Door, name: &str, body: &[u8]) {
         let what = format!("{} {}: {name}", door.method, door.path);
-        let mut took = Duration::ZERO;
-        for _ in 0..TRIES {
-            let watched = self.dog.begin(what.clone());
-            let answer = self.answer(door, body).await;
-            took = watched.elapsed();
-            drop(watched);
-            let shown: String = answer.text.chars().take(500).collect();
-            assert!(answer.status < 500, "{what}: {} {shown}", answer.status);
-            if took <= LIMIT {
-                break;
-            }
-        }
+        let watched = self.dog.begin(what.clone());
+        let answer = self.answer(door, body).await;
+        let took = watched.elapsed();
+        drop(watched);
+        let shown: String = answer.text.chars().take(500).collect();
+        assert!(answer.status < 500, "{what}: {} {shown}", answer.status);
         assert!(took <= LIMIT, "{what}: it took {took:?}");
         let watched = self.dog.begin(format!("`/livez` after {what}"));
         assert_eq!(self.house.get("/livez").await.status, 200, "after {what}");
@@ -307,16 +300,11 @@ fn checked(dog: &Watchdog, what: &str, folder: &Path, limit: Duration) -> Vec<Mi
     let variables = |_: &str| -> Option<String> { None };
     let data = folder.join("data");
     let setup = ToCheck { folder, data: &data, variables: &variables, secret_key: None };
-    let mut took = Duration::ZERO;
-    for _ in 0..TRIES {
-        let watched = dog.begin(what.to_owned());
-        let Checked { mistakes, .. } = check_project(&setup, Config::default());
-        took = watched.elapsed();
-        if took <= limit {
-            return mistakes;
-        }
-    }
-    panic!("{what}: it took {took:?}");
+    let watched = dog.begin(what.to_owned());
+    let Checked { mistakes, .. } = check_project(&setup, Config::default());
+    let took = watched.elapsed();
+    assert!(took <= limit, "{what}: it took {took:?}");
+    mistakes
 }
 
 fn write(folder: &Path, file: &str, bytes: &[u8]) {
