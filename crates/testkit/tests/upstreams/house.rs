@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT_MS: u64 = 120_000;
 /// Tools of the bad one that may never be answered, and how long the server waits for them.
 const LIMITED: [&str; 8] =
     ["lie", "hang", "huge", "other_id", "garbage", "half", "no_result", "demand"];
-const CALL_TIMEOUT_MS: u64 = 3_000;
+pub const CALL_TIMEOUT_MS: u64 = 3_000;
 
 /// How the bad upstream is reached, and which era it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +67,11 @@ impl House {
     pub fn hostile(way: Way) -> Self {
         let names = of(Kind::Answered).map(|case| limit(case.name));
         Self::build(way, &["--bad", "hostile"], &names.collect::<String>())
+    }
+
+    /// The same with these settings, too.
+    pub fn beside(way: Way, settings: &str) -> Self {
+        Self::build(way, &[], &format!("{}{settings}", limited()))
     }
 
     fn build(way: Way, flags: &[&str], settings: &str) -> Self {

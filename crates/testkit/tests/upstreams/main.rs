@@ -13,6 +13,7 @@ mod house;
 mod calls;
 mod lists;
 mod hostile;
+mod providers;
 mod traces;
 mod leaks;
 mod children;
