@@ -2,7 +2,8 @@
 //! works for a request stays. One that waits for its client may do so for a limited time, and when
 //! all places are taken, the connection that has waited longest makes room for a new one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -59,58 +60,80 @@ impl Awaited {
     }
 }
 
-/// The connections of all listeners.
+/// The connections of all listeners. What changes with every request has a lock of its connection's
+/// own, so that connections do not wait for each other.
 pub(crate) struct Connections {
     max: usize,
-    state: Mutex<State>,
+    /// Seconds since the start. They are counted and not read from a clock, which can be set back.
+    second: AtomicU64,
+    /// The last number that was given to a wait.
+    waits: AtomicU64,
+    open: Mutex<HashMap<u64, Arc<Open>>>,
+    /// How many are open.
+    count: AtomicUsize,
+    /// When it was last logged that no connection can be accepted.
+    told: Mutex<Option<u64>>,
     /// Told when a place may have become free, or a connection can be closed.
     changed: Notify,
 }
 
-#[derive(Default)]
-struct State {
-    /// Seconds since the start. They are counted and not read from a clock, which can be set back.
-    second: u64,
-    /// When it was last logged that no connection can be accepted.
-    told: Option<u64>,
-    /// The last number that was given to a connection or a wait.
-    numbers: u64,
-    open: HashMap<u64, Open>,
-    /// The connections that wait for their clients, longest first.
-    waits: BTreeMap<u64, Wait>,
-}
-
 /// An open connection.
 struct Open {
-    /// What it waits for; nothing while it works for a request.
+    wait: Mutex<Wait>,
+    hang_up: Notify,
+}
+
+/// What a connection waits for, and since when.
+struct Wait {
+    /// What its request needs next; nothing while it is worked for.
     stage: Option<Awaited>,
     /// The socket takes no more of what is to be sent.
     stalled: bool,
-    /// Its number among the waits.
-    wait: Option<u64>,
+    /// The number of this wait: the lower, the longer.
+    number: u64,
+    /// The second from which on it has waited too long.
+    due: u64,
     /// It is to be closed, unless a request comes first.
     leaving: bool,
-    hang_up: Arc<Notify>,
 }
 
-impl Open {
+impl Wait {
     fn awaited(&self) -> Option<Awaited> {
         if self.stalled { Some(Awaited::Reading) } else { self.stage }
     }
+
+    /// Whether it may be closed for another one.
+    fn is_idle(&self) -> bool {
+        !self.leaving && self.awaited().is_some_and(Awaited::is_idle)
+    }
 }
 
-/// A connection that waits.
-struct Wait {
-    connection: u64,
-    /// The second from which on it has waited too long.
-    due: u64,
-    idle: bool,
+impl Open {
+    fn wait(&self) -> MutexGuard<'_, Wait> {
+        locked(&self.wait)
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.wait().leaving
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Connections {
     /// Places for so many.
     pub(crate) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self { max, state: Mutex::default(), changed: Notify::new() })
+        Arc::new(Self {
+            max,
+            second: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
+            open: Mutex::default(),
+            count: AtomicUsize::new(0),
+            told: Mutex::default(),
+            changed: Notify::new(),
+        })
     }
 
     /// A place for one more. Where all are taken, the connection that has been idle longest is
@@ -129,168 +152,133 @@ impl Connections {
 
     /// A place, if there is one; else a connection is asked to leave, unless the one that was asked
     /// before still has to.
-    fn try_enter(self: &Arc<Self>, asked: &mut Option<u64>) -> Option<Line> {
-        let mut state = self.state();
-        if state.open.len() < self.max {
-            let (number, hang_up) = state.enter();
-            return Some(Line { connections: self.clone(), number, hang_up });
+    fn try_enter(self: &Arc<Self>, asked: &mut Option<Arc<Open>>) -> Option<Line> {
+        let mut all = locked(&self.open);
+        if all.len() < self.max {
+            let open = Arc::new(self.begin());
+            let number = open.wait().number;
+            all.insert(number, open.clone());
+            self.count.store(all.len(), Ordering::SeqCst);
+            return Some(Line { connections: self.clone(), number, open });
         }
-        if !asked.is_some_and(|connection| state.is_leaving(connection)) {
-            *asked = state.close_longest_idle();
+        if !asked.as_ref().is_some_and(|open| open.is_leaving()) {
+            *asked = close_longest_idle(&all);
         }
         None
+    }
+
+    /// A connection whose client has sent nothing yet.
+    fn begin(&self) -> Open {
+        let wait = Wait { stage: None, stalled: false, number: 0, due: 0, leaving: false };
+        let open = Open { wait: Mutex::new(wait), hang_up: Notify::new() };
+        self.change(&open, |wait| wait.stage = Some(Awaited::FirstByte));
+        open
     }
 
     /// Closes the connection that has been idle longest, because the system has no more
     /// descriptors.
     pub(crate) fn make_room(&self) {
-        self.state().close_longest_idle();
+        close_longest_idle(&locked(&self.open));
     }
 
     /// A second has passed: closes what has waited too long.
     pub(crate) fn tick(&self) {
-        let mut state = self.state();
-        state.second += 1;
-        let second = state.second;
-        let due = state.waits.iter().filter(|(_, wait)| wait.due <= second);
-        let due: Vec<u64> = due.map(|(number, _)| *number).collect();
-        for number in due {
-            state.close(number);
+        let second = self.second.fetch_add(1, Ordering::Relaxed) + 1;
+        for open in locked(&self.open).values() {
+            let mut wait = open.wait();
+            if wait.awaited().is_some() && wait.due <= second && !wait.leaving {
+                wait.leaving = true;
+                open.hang_up.notify_one();
+            }
         }
     }
 
     /// Whether it is time to log once more that no connection can be accepted.
     pub(crate) fn may_tell(&self) -> bool {
-        let mut state = self.state();
-        let second = state.second;
-        let may = state.told.is_none_or(|told| second >= told + TOLD_EVERY_S);
+        let second = self.second.load(Ordering::Relaxed);
+        let mut told = locked(&self.told);
+        let may = told.is_none_or(|told| second >= told + TOLD_EVERY_S);
         if may {
-            state.told = Some(second);
+            *told = Some(second);
         }
         may
     }
 
-    fn change(&self, connection: u64, change: impl FnOnce(&mut Open)) {
-        let is_full = {
-            let mut state = self.state();
-            state.change(connection, change);
-            state.open.len() >= self.max
-        };
-        if is_full {
-            self.changed.notify_waiters();
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn number(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
-    }
-
-    fn enter(&mut self) -> (u64, Arc<Notify>) {
-        let (number, hang_up) = (self.number(), Arc::new(Notify::new()));
-        let open = Open {
-            stage: None,
-            stalled: false,
-            wait: None,
-            leaving: false,
-            hang_up: hang_up.clone(),
-        };
-        self.open.insert(number, open);
-        self.change(number, |open| open.stage = Some(Awaited::FirstByte));
-        (number, hang_up)
-    }
-
     /// Changes a connection. Its wait begins anew only if it waits for something else.
-    fn change(&mut self, connection: u64, change: impl FnOnce(&mut Open)) {
-        let number = self.number();
-        let Some(open) = self.open.get_mut(&connection) else { return };
-        let before = open.awaited();
-        change(open);
-        let now = open.awaited();
+    fn change(&self, open: &Open, change: impl FnOnce(&mut Wait)) {
+        let mut wait = open.wait();
+        let before = wait.awaited();
+        change(&mut wait);
+        let now = wait.awaited();
         if now == before {
             return;
         }
-        if let Some(wait) = open.wait.take() {
-            self.waits.remove(&wait);
-        }
         match now {
             Some(awaited) => {
-                let (due, idle) = (self.second + awaited.seconds(), awaited.is_idle());
-                self.waits.insert(number, Wait { connection, due, idle });
-                open.wait = Some(number);
+                wait.number = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
+                wait.due = self.second.load(Ordering::Relaxed) + awaited.seconds();
             }
             // A request came just before it was closed, or its client reads again.
-            None => open.leaving = false,
+            None => wait.leaving = false,
+        }
+        drop(wait);
+        if self.count.load(Ordering::SeqCst) >= self.max {
+            self.changed.notify_waiters();
         }
     }
+}
 
-    fn is_leaving(&self, connection: u64) -> bool {
-        self.open.get(&connection).is_some_and(|open| open.leaving)
-    }
-
-    /// The connection that is to be closed, if there is an idle one.
-    fn close_longest_idle(&mut self) -> Option<u64> {
-        let (number, _) = self.waits.iter().find(|(_, wait)| wait.idle)?;
-        self.close(*number)
-    }
-
-    /// Closes the connection with this wait.
-    fn close(&mut self, wait: u64) -> Option<u64> {
-        let connection = self.waits.remove(&wait)?.connection;
-        let open = self.open.get_mut(&connection)?;
-        open.wait = None;
-        open.leaving = true;
-        open.hang_up.notify_one();
-        Some(connection)
-    }
-
-    fn leave(&mut self, connection: u64) {
-        let left = self.open.remove(&connection);
-        if let Some(wait) = left.and_then(|open| open.wait) {
-            self.waits.remove(&wait);
-        }
-    }
+/// The connection that is to be closed, if there is an idle one.
+fn close_longest_idle(all: &HashMap<u64, Arc<Open>>) -> Option<Arc<Open>> {
+    let idle = |open: &&Arc<Open>| {
+        let wait = open.wait();
+        wait.is_idle().then_some(wait.number)
+    };
+    let (_, open) =
+        all.values().filter_map(|open| Some((idle(&open)?, open))).min_by_key(|(wait, _)| *wait)?;
+    open.wait().leaving = true;
+    open.hang_up.notify_one();
+    Some(open.clone())
 }
 
 /// A connection's place. It is free again when this is dropped.
 pub(crate) struct Line {
     connections: Arc<Connections>,
+    /// By which it is found among the open ones.
     number: u64,
-    hang_up: Arc<Notify>,
+    open: Arc<Open>,
 }
 
 impl Line {
+    fn change(&self, change: impl FnOnce(&mut Wait)) {
+        self.connections.change(&self.open, change);
+    }
+
     /// The client sent something.
     pub(crate) fn heard(&self) {
-        self.connections.change(self.number, |open| {
-            if matches!(open.stage, Some(Awaited::FirstByte | Awaited::Request)) {
-                open.stage = Some(Awaited::Head);
+        self.change(|wait| {
+            if matches!(wait.stage, Some(Awaited::FirstByte | Awaited::Request)) {
+                wait.stage = Some(Awaited::Head);
             }
         });
     }
 
     /// Whether the socket takes no more of what is to be sent.
     pub(crate) fn stalled(&self, stalled: bool) {
-        self.connections.change(self.number, |open| open.stalled = stalled);
+        self.change(|wait| wait.stalled = stalled);
     }
 
     /// A request is here; it is worked for until the guard is dropped.
     pub(crate) fn work(self: &Arc<Self>) -> Work {
-        self.connections.change(self.number, |open| open.stage = None);
+        self.change(|wait| wait.stage = None);
         Work(self.clone())
     }
 
     /// Waits until the connection is to be closed.
     pub(crate) async fn hung_up(&self) {
         loop {
-            self.hang_up.notified().await;
-            if self.connections.state().is_leaving(self.number) {
+            self.open.hang_up.notified().await;
+            if self.open.is_leaving() {
                 return;
             }
         }
@@ -299,7 +287,12 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.connections.state().leave(self.number);
+        let mut all = locked(&self.connections.open);
+        all.remove(&self.number);
+        self.connections.count.store(all.len(), Ordering::SeqCst);
+        drop(all);
+        // Whoever asked it to leave asks another one, if its place is taken already.
+        self.open.wait().leaving = false;
         self.connections.changed.notify_waiters();
     }
 }
@@ -309,8 +302,7 @@ pub(crate) struct Work(Arc<Line>);
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let Line { connections, number, .. } = &*self.0;
-        connections.change(*number, |open| open.stage = Some(Awaited::Request));
+        self.0.change(|wait| wait.stage = Some(Awaited::Request));
     }
 }
 
