@@ -4,15 +4,13 @@
 
 use crate::config::{AdminRule, ServerConfig};
 use crate::error::Failure;
+use crate::realm::local_caller;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use kernel::call::Caller;
 use kernel::ids::ContentHash;
 use std::hint::black_box;
 use std::net::SocketAddr;
-
-/// The realm of local mode.
-pub const REALM: &str = "default";
 
 /// The names that a server has for itself on any machine.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -41,7 +39,7 @@ enum Admin {
 impl Entrance {
     /// The entrance of a server that listens on `address`. An empty key is none.
     pub(crate) fn new(address: SocketAddr, config: &ServerConfig, key: Option<&str>) -> Self {
-        let local = Caller::new(REALM, "local");
+        let local = local_caller();
         let admin = match (key.filter(|key| !key.is_empty()), config.admin) {
             (Some(key), _) => Admin::Key(ContentHash::of(key.as_bytes())),
             (None, AdminRule::Local) if address.ip().is_loopback() => Admin::Everybody,

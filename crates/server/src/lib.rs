@@ -4,6 +4,7 @@
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
 
+pub mod realm;
 pub mod layer;
 mod ranges;
 pub mod upstreams;
@@ -14,7 +15,7 @@ pub mod config;
 mod agents;
 pub mod project;
 mod error;
-pub mod auth;
+mod auth;
 mod secret;
 mod vault;
 mod backup;

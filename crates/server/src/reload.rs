@@ -4,14 +4,14 @@
 
 use crate::agents;
 use crate::assemble::{AssembleError, opened};
-use crate::auth::REALM;
 use crate::pipelines::misplaced;
 use crate::project::Project;
+use crate::realm::local_caller;
 use crate::upstreams::Variables;
 use engine::{Engine, Models, ProjectFiles};
 use kernel::agent::Agent;
 use kernel::call::Caller;
-use kernel::ids::{AgentName, PipelineName, RealmId};
+use kernel::ids::{AgentName, PipelineName};
 use kernel::pipeline::Pipeline;
 use kernel::plan::mistake::Mistake;
 use llms::config::{ModelConfig, ModelKind};
@@ -92,8 +92,7 @@ type Port = (PipelineName, u16);
 impl Reload {
     /// For an engine that serves this.
     pub(crate) fn new(engine: Engine, taken: Parts) -> Self {
-        let realm = RealmId::from(REALM);
-        let caller = Caller::new(realm, "local");
+        let caller = local_caller();
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);

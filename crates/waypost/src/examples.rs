@@ -16,8 +16,8 @@ use kernel::reply::short_form;
 use kernel::schema::sentence;
 use kernel::session::RunStatus;
 use serde_json::{Map, Value};
-use server::auth::REALM;
 use server::project::Project;
+use server::realm::local_caller;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// What came of one example.
@@ -53,7 +53,7 @@ async fn play_all(
     let folder = TemporaryFolder::new()?;
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let assembled = assemble(project, folder.path().to_path_buf(), nowhere, Keys::none()).await?;
-    let stage = Stage { engine: assembled.engine, caller: Caller::new(REALM, "local") };
+    let stage = Stage { engine: assembled.engine, caller: local_caller() };
     let mut results = Vec::new();
     for plan in plans {
         for example in &plan.examples {

@@ -23,6 +23,8 @@ pub enum Rule {
     Width,
     /// No file knows the machine it was written on.
     MachinePath,
+    /// One file names the realm.
+    Realm,
     /// An exception must still be needed.
     Exception,
 }
@@ -39,6 +41,7 @@ impl fmt::Display for Rule {
             Rule::Name => "name",
             Rule::Width => "width",
             Rule::MachinePath => "machine-path",
+            Rule::Realm => "realm",
             Rule::Exception => "exception",
         })
     }

@@ -10,6 +10,7 @@ mod paths;
 mod staircase;
 mod tokens;
 mod shape;
+mod realm;
 mod machine_paths;
 mod exceptions;
 
@@ -22,8 +23,15 @@ use source::Source;
 use tree::Tree;
 
 /// Rules that look at one source at a time.
-const SOURCE_RULES: &[fn(&Source) -> Vec<Finding>] =
-    &[tokens::clock, tokens::banned, shape::length, shape::head, shape::name, shape::width];
+const SOURCE_RULES: &[fn(&Source) -> Vec<Finding>] = &[
+    tokens::clock,
+    tokens::banned,
+    shape::length,
+    shape::head,
+    shape::name,
+    shape::width,
+    realm::named,
+];
 
 /// Checks the whole tree and prints every finding; any finding is a failure.
 pub fn run(root: &Path) -> Result<(), Failure> {

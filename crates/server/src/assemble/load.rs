@@ -3,13 +3,12 @@
 use super::error::{AssembleError, stored};
 use super::setup::Setup;
 use crate::agents;
-use crate::auth::REALM;
 use crate::pipelines;
+use crate::realm::local_caller;
 use engine::{AgentFile, Engine, PipelineFile, PlanFile};
 use kernel::agent::Agent;
-use kernel::call::Caller;
 use kernel::contracts::Definitions;
-use kernel::ids::{AgentName, RealmId};
+use kernel::ids::AgentName;
 use kernel::pipeline::Pipeline;
 use kernel::plan::mistake::Mistake;
 use std::sync::Arc;
@@ -49,8 +48,8 @@ pub(super) async fn load(
     definitions: &dyn Definitions,
     brought: Brought,
 ) -> Result<Vec<Mistake>, AssembleError> {
-    let realm = RealmId::from(REALM);
-    let caller = Caller::new(realm.clone(), "local");
+    let caller = local_caller();
+    let realm = caller.realm.clone();
     let known = || -> Vec<Arc<Agent>> {
         engine.catalog().agents(&caller).into_iter().map(|known| known.agent).collect()
     };

@@ -7,7 +7,7 @@ mod behind;
 mod load;
 mod check;
 
-use crate::auth::{Entrance, REALM};
+use crate::auth::Entrance;
 use crate::config::{Config, ServerConfig};
 use crate::connections::{CONNECTIONS_MAX, connections_within};
 use crate::doors::{Doors, Shared, SinkFacts};
@@ -16,6 +16,7 @@ use crate::mcp::door::Door;
 use crate::mcp::own::Own;
 use crate::ports::{self, OpenPort, OwnPort, PortError};
 use crate::public_url::PublicUrl;
+use crate::realm::default_realm;
 use crate::routes::router;
 use crate::secret::secret_key;
 use crate::sending::{Outlets, Wanted, left_behind};
@@ -151,7 +152,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         stores::open(&place, store_parts(&spawn, &clock, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let key = secret_key(&data, given_key.as_deref())?;
-    let realm = RealmId::from(REALM);
+    let realm = default_realm();
     let is_configured = |name: &str| upstreams.entries().iter().any(|entry| entry.name == name);
     let found = stored_entries(definitions.as_ref(), &realm, is_configured).await;
     let (providers, mut warnings) = found.map_err(stored)?;

@@ -1,6 +1,7 @@
 //! The keys of `[events.sinks.<name>]`.
 
 use crate::layer::Place;
+use crate::realm::DEFAULT_REALM;
 use crate::upstreams::text::{Reading, Text};
 use crate::upstreams::written::{Table, Word, Written};
 use kernel::plan::mistake::{Mistake, meant};
@@ -100,11 +101,11 @@ fn wrong_begin(text: &Text) -> Option<Mistake> {
 }
 
 fn wrong_realm(text: &Text) -> Option<Mistake> {
-    if text.text == super::REALM {
+    if text.text == DEFAULT_REALM {
         return None;
     }
     let what = format!("there is no realm `{}`", text.text);
-    let hint = format!("the one realm is `{}`; leave `realm` out", super::REALM);
+    let hint = format!("the one realm is `{}`; leave `realm` out", DEFAULT_REALM);
     Some(text.mistake(Mistake::error(what).hint(hint)))
 }
 

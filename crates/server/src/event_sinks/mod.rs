@@ -21,8 +21,6 @@ pub use entry::SinkEntry;
 const EVENTS: &str = "events";
 const SINKS: &str = "sinks";
 const PATH: &str = "events.sinks";
-/// The one realm that there is.
-const REALM: &str = "default";
 
 /// What layers say of sinks, still as it is written.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! Parameters of paths, queries and headers, each written once.
 
+use crate::realm::DEFAULT_REALM;
 use serde_json::{Map, Value, json};
 
 /// All of them, by the name that the table calls them by.
@@ -53,7 +54,7 @@ fn filters() -> Vec<(&'static str, Value)> {
     let seconds = json!({"type": "number", "minimum": 0});
     let mut realm = query("realm", "The caller's realm.", text());
     realm["required"] = json!(true);
-    realm["example"] = json!("default");
+    realm["example"] = json!(DEFAULT_REALM);
     vec![
         ("realm", realm),
         ("wait", query("wait", "Seconds to wait for the run, 30 if absent.", seconds)),

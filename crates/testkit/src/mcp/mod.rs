@@ -90,8 +90,8 @@ fn extra(engine: &Later) -> Extra {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::call::{Caller, Pace};
-    use server::auth::REALM;
+    use kernel::call::Pace;
+    use server::realm::local_caller;
 
     /// What the suite's scenarios call by name.
     const DEMANDED: &[&str] = &[
@@ -135,10 +135,6 @@ mod tests {
         runtime.block_on(work)
     }
 
-    fn caller() -> Caller {
-        Caller::new(REALM, "local")
-    }
-
     #[test]
     fn everything_that_the_suite_calls_is_there() {
         in_runtime(async {
@@ -149,10 +145,11 @@ mod tests {
             assert!(assembled.warnings.is_empty(), "{:?}", assembled.warnings);
             let engine = &assembled.engine;
             for name in DEMANDED {
-                let spec = engine.tools().callable(&caller(), name);
+                let spec = engine.tools().callable(&local_caller(), name);
                 assert!(spec.is_some_and(|spec| !spec.description.is_empty()), "{name}");
             }
-            let pace = |name: &str| engine.tools().callable(&caller(), name).map(|spec| spec.pace);
+            let pace =
+                |name: &str| engine.tools().callable(&local_caller(), name).map(|spec| spec.pace);
             assert_eq!(pace("failing_job"), Some(Pace::Task));
             assert_eq!(pace("confirm_delete"), Some(Pace::Slow));
             assert_eq!(pace("test_tool_with_task"), Some(Pace::Quick));
@@ -169,10 +166,11 @@ mod tests {
             let engine = assembled.unwrap_or_else(|error| panic!("{error}")).engine;
             let before = *engine.catalog().version().borrow();
             let tool = "test_trigger_tool_change".into();
-            let called = engine.tools().call(&caller(), &tool, serde_json::json!({}), 10_000).await;
+            let called =
+                engine.tools().call(&local_caller(), &tool, serde_json::json!({}), 10_000).await;
             assert!(matches!(called, Ok(engine::CallReport::Done(_))), "{called:?}");
             assert!(*engine.catalog().version().borrow() > before);
-            assert!(engine.tools().callable(&caller(), "test_changed_tool").is_some());
+            assert!(engine.tools().callable(&local_caller(), "test_changed_tool").is_some());
             engine.stop().await;
         });
     }

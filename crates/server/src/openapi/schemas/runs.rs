@@ -1,6 +1,7 @@
 //! Runs, sessions and their lists.
 
 use super::Named;
+use crate::realm::DEFAULT_REALM;
 use serde_json::{Value, json};
 
 pub(super) fn schemas() -> Vec<Named> {
@@ -160,7 +161,7 @@ fn session() -> Value {
         "examples": [
             {
                 "id": "ses_01a1dd49284f70738d4494956dc96807",
-                "realm": "default", "space": "session", "key": "order-7", "status": "stuck",
+                "realm": DEFAULT_REALM, "space": "session", "key": "order-7", "status": "stuck",
                 "run": "run_01a1dd49284f758f80be22cc92ec88e6",
                 "plan": "test::plan_that_fails", "step": "fail",
                 "lastError": {"name": "ToolFailedError", "message": "this tool always fails"},
@@ -173,7 +174,7 @@ fn session() -> Value {
             },
             {
                 "id": "ses_01a1dd49284f70738d4494956dc96808",
-                "realm": "default", "space": "session", "key": "order-8", "status": "running",
+                "realm": DEFAULT_REALM, "space": "session", "key": "order-8", "status": "running",
                 "asks": [],
                 "createdAt": "2026-11-15T03:38:41.616Z", "updatedAt": "2026-11-15T03:38:41.616Z",
                 "parked": {

@@ -1,6 +1,7 @@
 //! The data of server-sent events.
 
 use super::Named;
+use crate::realm::DEFAULT_REALM;
 use serde_json::{Value, json};
 
 pub(super) fn schemas() -> Vec<Named> {
@@ -40,7 +41,7 @@ fn feed_snapshot() -> Value {
             }
         },
         "examples": [{
-            "realm": "default", "cursor": "2a-0",
+            "realm": DEFAULT_REALM, "cursor": "2a-0",
             "asks": ["ask_befb4088acd7c34cfd5df5df63e5663c"]
         }]
     })
