@@ -197,13 +197,17 @@ impl Tools<'_> {
     /// does each key once.
     fn unrecorded_id(self, caller: &Caller, once: Option<&Once>) -> CallId {
         match once {
-            Some(Once { route, key, digest }) => CallId::of(&[
-                caller.realm.as_str().as_bytes(),
-                caller.subject.as_bytes(),
-                route.as_bytes(),
-                key.as_bytes(),
-                digest.as_str().as_bytes(),
-            ]),
+            Some(Once { route, key, digest }) => {
+                let mut parts = vec![
+                    caller.realm.as_str().as_bytes(),
+                    caller.subject.as_bytes(),
+                    route.as_bytes(),
+                    key.as_bytes(),
+                    digest.as_str().as_bytes(),
+                ];
+                parts.extend(caller.actor.as_deref().map(str::as_bytes));
+                CallId::of(&parts)
+            }
             None => CallId(self.shared.id_bits()),
         }
     }

@@ -21,6 +21,7 @@ pub(crate) struct Rates {
 struct Whose {
     realm: RealmId,
     subject: Arc<str>,
+    actor: Option<Arc<str>>,
     tool: ToolName,
 }
 
@@ -67,8 +68,12 @@ impl Rates {
 }
 
 fn whose(caller: &Caller, tool: &ToolName) -> Whose {
-    let (realm, subject) = (caller.realm.clone(), caller.subject.clone());
-    Whose { realm, subject, tool: tool.clone() }
+    Whose {
+        realm: caller.realm.clone(),
+        subject: caller.subject.clone(),
+        actor: caller.actor.clone(),
+        tool: tool.clone(),
+    }
 }
 
 /// Forgets the buckets that are full, and if all are in use the one that is next to be.
@@ -106,6 +111,8 @@ mod tests {
         assert_eq!(rates.look((&ann, &tool), rate(1), now), Err(60_000));
         assert_eq!(rates.take((&caller("bob"), &tool), rate(1), now), Ok(()));
         assert_eq!(rates.take((&ann, &"u".into()), rate(1), now), Ok(()));
+        let through = Caller { actor: Some("bot".into()), ..ann.clone() };
+        assert_eq!(rates.take((&through, &tool), rate(1), now), Ok(()));
         let elsewhere = Caller { realm: "other".into(), ..ann };
         assert_eq!(rates.take((&elsewhere, &tool), rate(1), now), Ok(()));
     }

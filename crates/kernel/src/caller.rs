@@ -136,7 +136,7 @@ named! {
 }
 
 /// The scopes of a credential. Each of them allows reading, only `admin` allows the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Scopes(u8);
 
 impl Scopes {

@@ -6,6 +6,7 @@ use super::client::Version;
 use axum::body::Bytes;
 use engine::Engine;
 use kernel::call::{Caller, Reach, ToolSpec};
+use kernel::caller::Scopes;
 use kernel::ids::{RealmId, ToolName};
 use kernel::names::{Alphabet, MCP_NAME_CHARS_MAX, outward};
 use serde::Serialize;
@@ -48,6 +49,8 @@ impl Lists {
         let reader = Reader {
             realm: caller.realm.clone(),
             subject: caller.subject.clone(),
+            actor: caller.actor.clone(),
+            scopes: caller.scopes,
             admin: caller.admin,
             shape,
         };
@@ -116,6 +119,8 @@ impl Rendered {
 struct Reader {
     realm: RealmId,
     subject: Arc<str>,
+    actor: Option<Arc<str>>,
+    scopes: Option<Scopes>,
     admin: bool,
     shape: Shape,
 }
@@ -581,6 +586,8 @@ mod tests {
         let reader = |subject: &str| Reader {
             realm: "r".into(),
             subject: subject.into(),
+            actor: None,
+            scopes: None,
             admin: false,
             shape: Shape::Any,
         };
@@ -588,6 +595,8 @@ mod tests {
             |version| Arc::new(Rendered { version, text: Bytes::new(), ends: Vec::new() });
         let mut kept = Kept::default();
         kept.keep(reader("a"), rendered(1), 2);
+        let through = Reader { actor: Some("bot".into()), ..reader("a") };
+        assert!(kept.find(&through, 1).is_none(), "who calls for somebody has a list of its own");
         kept.keep(reader("b"), rendered(1), 2);
         assert!(kept.find(&reader("a"), 1).is_some());
         kept.keep(reader("c"), rendered(1), 2);

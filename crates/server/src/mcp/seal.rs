@@ -33,6 +33,7 @@ pub(crate) struct Seal {
 pub(crate) struct Bound {
     realm: String,
     subject: String,
+    actor: Option<String>,
     what: String,
 }
 
@@ -42,14 +43,16 @@ impl Bound {
         Self {
             realm: caller.realm.to_string(),
             subject: caller.subject.to_string(),
+            actor: caller.actor.as_deref().map(str::to_owned),
             what: what.into(),
         }
     }
 
-    /// All parts, each with its length, so that no two lists of parts run together.
+    /// All parts, each with its length, so that no two lists of parts run together. An actor is a
+    /// part only where there is one: states that were sealed before there were any still open.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORM];
-        for part in [&self.realm, &self.subject, &self.what] {
+        for part in [&self.realm, &self.subject, &self.what].into_iter().chain(&self.actor) {
             bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
             bytes.extend_from_slice(part.as_bytes());
         }
@@ -204,6 +207,9 @@ mod tests {
             let other = bound(realm, subject, what);
             assert!(seal.open(&text, &other, Millis(0)).is_err(), "{other:?}");
         }
+        let through = Caller { actor: Some("bot".into()), ..Caller::new("default", "ann") };
+        let through = Bound::new(&through, "tools/call greet 0f");
+        assert!(seal.open(&text, &through, Millis(0)).is_err(), "sent by somebody for ann");
         let another = Seal::new([8; 32]);
         assert!(another.open(&text, &sealed(&seal).1, Millis(0)).is_err());
     }

@@ -255,7 +255,9 @@ impl Session {
     }
 
     fn is_of(&self, caller: &Caller) -> bool {
-        self.caller.realm == caller.realm && self.caller.subject == caller.subject
+        let own = &self.caller;
+        let is_same = own.subject == caller.subject && own.actor == caller.actor;
+        is_same && own.realm == caller.realm
     }
 
     /// Whether a request is under way or a stream is open.
