@@ -1,6 +1,7 @@
-//! Who comes in. In local mode everybody on this machine is the caller `local`; browsers that were
-//! led here by a foreign page are not: an open loopback server is a target for DNS rebinding, so
-//! `Host` and `Origin` must be names of ours.
+//! Who comes in: established once for each request, which carries it to its handler. In local mode
+//! everybody on this machine is the caller `local`; browsers that were led here by a foreign page
+//! are not: an open loopback server is a target for DNS rebinding, so `Host` and `Origin` must be
+//! names of ours.
 
 use crate::config::{AdminRule, ServerConfig};
 use crate::error::Failure;
@@ -8,9 +9,10 @@ use crate::realm::local_caller;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use kernel::call::Caller;
-use kernel::ids::ContentHash;
+use ring::digest::{Digest, SHA256, digest};
 use std::hint::black_box;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// The names that a server has for itself on any machine.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -21,15 +23,31 @@ pub(crate) struct Entrance {
     hosts: Vec<String>,
     /// Names under which a proxy serves us; they are among the hosts.
     names: Vec<String>,
-    local: Caller,
-    administrator: Caller,
+    local: Arc<Caller>,
+    administrator: Arc<Caller>,
     admin: Admin,
+}
+
+/// Who sends a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Visitor {
+    /// As whom it calls. What does not need an administrator is not done as one.
+    pub(crate) caller: Arc<Caller>,
+    /// The same, administering, where the request proves that it may.
+    pub(crate) administrator: Option<Arc<Caller>>,
+}
+
+impl Visitor {
+    /// Whether it may administer.
+    pub(crate) fn administers(&self) -> bool {
+        self.administrator.is_some()
+    }
 }
 
 #[derive(Debug, Clone)]
 enum Admin {
     /// Whoever has the key of this hash; the key itself is not kept.
-    Key(ContentHash),
+    Key(Digest),
     /// Everybody: only this machine reaches us.
     Everybody,
     /// Nobody, for no key was set.
@@ -41,7 +59,7 @@ impl Entrance {
     pub(crate) fn new(address: SocketAddr, config: &ServerConfig, key: Option<&str>) -> Self {
         let local = local_caller();
         let admin = match (key.filter(|key| !key.is_empty()), config.admin) {
-            (Some(key), _) => Admin::Key(ContentHash::of(key.as_bytes())),
+            (Some(key), _) => Admin::Key(digest(&SHA256, key.as_bytes())),
             (None, AdminRule::Local) if address.ip().is_loopback() => Admin::Everybody,
             (None, AdminRule::Local | AdminRule::Key) => Admin::Nobody,
         };
@@ -49,8 +67,8 @@ impl Entrance {
         Self {
             hosts: own_names(address, &names),
             names,
-            administrator: local.clone().administering(),
-            local,
+            administrator: Arc::new(local.clone().administering()),
+            local: Arc::new(local),
             admin,
         }
     }
@@ -90,9 +108,15 @@ impl Entrance {
         Ok(())
     }
 
-    /// Who calls.
-    pub(crate) fn caller(&self) -> &Caller {
-        &self.local
+    /// Who sends a request with these headers.
+    pub(crate) fn visitor(&self, headers: &HeaderMap) -> Visitor {
+        let administers = match &self.admin {
+            Admin::Everybody => true,
+            Admin::Key(key) => bearer(headers).is_some_and(|given| fits(key, given)),
+            Admin::Nobody => false,
+        };
+        let administrator = administers.then(|| self.administrator.clone());
+        Visitor { caller: self.local.clone(), administrator }
     }
 
     /// Whether whoever calls may administer, too.
@@ -100,25 +124,18 @@ impl Entrance {
         matches!(self.admin, Admin::Everybody)
     }
 
-    /// Who administers, if these headers say so.
-    pub(crate) fn administrator(&self, headers: &HeaderMap) -> Result<&Caller, Failure> {
-        let unauthorized = |message: &str, hint: &str| {
-            Err(Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", message).hint(hint))
-        };
-        match &self.admin {
-            Admin::Everybody => Ok(&self.administrator),
-            Admin::Key(key) if bearer(headers).is_some_and(|given| fits(key, given)) => {
-                Ok(&self.administrator)
+    /// What a visitor hears that may not administer.
+    pub(crate) fn no_administrator(&self) -> Failure {
+        let (message, hint) = match &self.admin {
+            Admin::Key(_) | Admin::Everybody => {
+                ("this needs the admin key", "send `Authorization: Bearer <WAYPOST_ADMIN_KEY>`")
             }
-            Admin::Key(_) => unauthorized(
-                "this needs the admin key",
-                "send `Authorization: Bearer <WAYPOST_ADMIN_KEY>`",
-            ),
-            Admin::Nobody => unauthorized(
+            Admin::Nobody => (
                 "nobody may administer, for no admin key is set",
                 "start the server with `WAYPOST_ADMIN_KEY` set and send it as a bearer token",
             ),
-        }
+        };
+        Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", message).hint(hint)
     }
 
     fn check_host(&self, host: &str) -> Result<(), Failure> {
@@ -174,9 +191,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Compares hashes, and every byte of them: how long it takes says nothing about the key.
-fn fits(key: &ContentHash, given: &str) -> bool {
-    let given = ContentHash::of(given.as_bytes());
-    let pairs = key.as_str().bytes().zip(given.as_str().bytes());
+fn fits(key: &Digest, given: &str) -> bool {
+    let given = digest(&SHA256, given.as_bytes());
+    let (key, given): (&[u8], &[u8]) = (key.as_ref(), given.as_ref());
+    let pairs = key.iter().zip(given);
     black_box(pairs.fold(0u8, |seen, (left, right)| black_box(seen | (left ^ right)))) == 0
 }
 
@@ -266,21 +284,38 @@ mod tests {
     fn the_admin_key_decides_where_there_is_one() {
         let with = |value: &str| headers(&[(AUTHORIZATION, value)]);
         let keyed = entrance(Some("secret"), AdminRule::Local);
-        assert!(keyed.administrator(&with("Bearer secret")).is_ok_and(|caller| caller.admin));
+        let administrator = keyed.visitor(&with("Bearer secret")).administrator;
+        assert!(administrator.is_some_and(|caller| caller.admin));
+        assert!(!keyed.visitor(&with("Bearer secret")).caller.admin);
         for value in ["Bearer secres", "Bearer", "Bearer secret2", "Basic secret", "secret"] {
-            assert!(keyed.administrator(&with(value)).is_err(), "{value}");
+            assert!(!keyed.visitor(&with(value)).administers(), "{value}");
         }
-        assert!(keyed.administrator(&HeaderMap::new()).is_err());
-        assert!(entrance(None, AdminRule::Local).administrator(&HeaderMap::new()).is_ok());
-        assert!(entrance(Some(""), AdminRule::Local).administrator(&HeaderMap::new()).is_ok());
-        assert!(entrance(None, AdminRule::Key).administrator(&HeaderMap::new()).is_err());
+        let administers = |entrance: Entrance| entrance.visitor(&HeaderMap::new()).administers();
+        assert!(!administers(keyed));
+        assert!(administers(entrance(None, AdminRule::Local)));
+        assert!(administers(entrance(Some(""), AdminRule::Local)));
+        assert!(!administers(entrance(None, AdminRule::Key)));
+    }
+
+    #[test]
+    fn a_refusal_says_how_to_administer() {
+        let refusal = |key, rule| entrance(key, rule).no_administrator();
+        let refusals = [refusal(Some("secret"), AdminRule::Local), refusal(None, AdminRule::Key)];
+        let told = refusals.each_ref().map(Failure::message);
+        let expected =
+            ["this needs the admin key", "nobody may administer, for no admin key is set"];
+        assert_eq!(told, expected);
+        for refusal in &refusals {
+            assert_eq!(refusal.status(), StatusCode::UNAUTHORIZED);
+            assert_eq!(refusal.code(), "unauthorized");
+        }
     }
 
     #[test]
     fn without_a_key_only_this_machine_administers() {
         let config = ServerConfig::default();
         let open = Entrance::new("192.0.2.1:80".parse().unwrap(), &config, None);
-        assert!(open.administrator(&HeaderMap::new()).is_err());
+        assert!(!open.visitor(&HeaderMap::new()).administers());
         assert_eq!(own_names("127.0.0.1:80".parse().unwrap(), &[])[1], "localhost");
     }
 }

@@ -1,12 +1,13 @@
 //! What every handler has at hand: the engine, the entrance, the upstreams, and the few things that
 //! doors share.
 
-use crate::auth::Entrance;
+use crate::auth::{Entrance, Visitor};
 use crate::counted::{Answers, Reloads};
 use crate::error::Failure;
 use crate::gateway::Gateway;
 use crate::rate::SharedRate;
 use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use engine::Engine;
 use kernel::backup::Backup;
@@ -134,19 +135,15 @@ impl Doors {
         Self { data, ..self }
     }
 
-    /// Who calls.
-    pub(crate) fn caller(&self) -> &Caller {
-        self.entrance.caller()
-    }
-
     /// The limits.
     pub(crate) fn limits(&self) -> &Limits {
         self.engine.limits()
     }
 
-    /// The pipeline whose route this is. They can change while we serve, so they are asked for.
-    pub(crate) fn pipeline_at(&self, path: &str) -> Option<Arc<Pipeline>> {
-        self.engine.catalog().pipeline_at(self.caller(), path)
+    /// The caller's pipeline whose route this is. They can change while we serve, so they are asked
+    /// for.
+    pub(crate) fn pipeline_at(&self, caller: &Caller, path: &str) -> Option<Arc<Pipeline>> {
+        self.engine.catalog().pipeline_at(caller, path)
     }
 
     /// Room for one more stream, if there is any.
@@ -181,14 +178,45 @@ impl Closing {
     }
 }
 
+impl<S: Send + Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+        visitor(parts).cloned()
+    }
+}
+
+/// Who calls, as the frame established it.
+pub(crate) struct Who(pub(crate) Arc<Caller>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Who {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+        visitor(parts).map(|visitor| Self(visitor.caller.clone()))
+    }
+}
+
 /// A caller who may administer. Asked for before a body is read: a stranger learns nothing of it.
-pub(crate) struct Administrator(pub(crate) Caller);
+pub(crate) struct Administrator(pub(crate) Arc<Caller>);
 
 impl FromRequestParts<Shared> for Administrator {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Failure> {
-        let caller = doors.entrance.administrator(&parts.headers)?;
-        Ok(Self(caller.clone()))
+        let administrator = visitor(parts)?.administrator.clone();
+        administrator.map(Self).ok_or_else(|| doors.entrance.no_administrator())
     }
 }
+
+/// Who sends this request.
+fn visitor(parts: &Parts) -> Result<&Visitor, Failure> {
+    // Every door is in the frame: without it nobody may come in.
+    parts.extensions.get::<Visitor>().ok_or_else(|| {
+        let message = "this door is outside the frame, and nobody knows who calls";
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_caller", message)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,11 @@
-//! The frame around every door: strangers are refused before a handler runs, and a failure gets
-//! the door's shape and a trace id on its way out.
+//! The frame around every door: strangers are refused before a handler runs, who calls goes with
+//! the request from here on, and a failure gets the door's shape and a trace id on its way out.
 
-use crate::auth::Entrance;
+use crate::auth::{Entrance, Visitor};
 use crate::doors::{Doors, Shared};
 use crate::error::{Failure, Shape};
 use crate::public_url::CALLBACK_PATH;
+use crate::realm::local_caller;
 use crate::trace;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
@@ -25,14 +26,18 @@ const CASES: (&str, &str) = ("/api/v1/pipelines/", "/cases");
 
 /// Checks who comes in, lets the handler answer, and shapes a failure.
 pub(crate) async fn frame(State(doors): State<Shared>, request: Request, next: Next) -> Response {
-    framed(&doors, request, |request| next.run(request)).await
+    framed(&doors, request, |mut request, visitor| {
+        request.extensions_mut().insert(visitor);
+        next.run(request)
+    })
+    .await
 }
 
-/// The same around a handler that stands alone.
+/// The same around a handler that stands alone, and is told who calls.
 pub(crate) async fn framed<F: Future<Output = Response>>(
     doors: &Shared,
     request: Request,
-    handler: impl FnOnce(Request) -> F,
+    handler: impl FnOnce(Request, Visitor) -> F,
 ) -> Response {
     sent(doors, checked(doors, request, handler).await)
 }
@@ -47,7 +52,7 @@ fn sent(doors: &Shared, mut response: Response) -> Response {
 async fn checked<F: Future<Output = Response>>(
     doors: &Shared,
     request: Request,
-    handler: impl FnOnce(Request) -> F,
+    handler: impl FnOnce(Request, Visitor) -> F,
 ) -> Response {
     let shape = shape_of(request.uri().path());
     let (uri, headers) = (request.uri(), request.headers());
@@ -60,10 +65,13 @@ async fn checked<F: Future<Output = Response>>(
     };
     if let Err(failure) = checked {
         // Looked for only here: a handler that answers a pipeline's route knows that it does.
-        let shape = if doors.pipeline_at(uri.path()).is_some() { Shape::Seed } else { shape };
+        // Nobody calls here, so that only pipelines of the realm that every server has are known.
+        let is_pipeline = doors.pipeline_at(&local_caller(), uri.path()).is_some();
+        let shape = if is_pipeline { Shape::Seed } else { shape };
         return told(doors, failure, (shape, caller));
     }
-    let mut response = handler(request).await;
+    let visitor = doors.entrance.visitor(headers);
+    let mut response = handler(request, visitor).await;
     match response.extensions_mut().remove::<Failure>() {
         Some(failure) => told(doors, failure, (shape, caller)),
         None => response,
@@ -87,11 +95,13 @@ pub(crate) async fn own_frame(
     sent(&own.doors, own_framed(&own, request, next).await)
 }
 
-async fn own_framed(own: &OwnFrame, request: Request, next: Next) -> Response {
+async fn own_framed(own: &OwnFrame, mut request: Request, next: Next) -> Response {
     let how = (Shape::Seed, trace::of(request.headers()));
     if let Err(failure) = own.entrance.check(request.uri(), request.headers()) {
         return told(&own.doors, failure, how);
     }
+    let visitor = own.entrance.visitor(request.headers());
+    request.extensions_mut().insert(visitor);
     let mut response = next.run(request).await;
     match response.extensions_mut().remove::<Failure>() {
         Some(failure) => told(&own.doors, failure, how),

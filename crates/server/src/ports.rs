@@ -1,11 +1,12 @@
 //! Ports of pipelines' own: `http.port` opens one more listener on this machine, where the
 //! pipeline's route and `/health` are and nothing else, in a frame like that of all other doors.
 
-use crate::doors::Shared;
+use crate::doors::{Shared, Who};
 use crate::error::Failure;
 use crate::frame::{OwnFrame, own_frame};
 use crate::http::{ops, pipelines};
 use crate::params::short;
+use crate::realm::local_caller;
 use crate::routes::wrong_method;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -62,7 +63,7 @@ pub(crate) async fn open(
     server: SocketAddr,
 ) -> Result<Vec<(OwnPort, OpenPort)>, PortError> {
     let mut opened = Vec::new();
-    for pipeline in doors.engine.catalog().pipelines(doors.caller()) {
+    for pipeline in doors.engine.catalog().pipelines(&local_caller()) {
         let Some(port) = pipeline.port.filter(|port| *port == 0 || *port != server.port()) else {
             continue;
         };
@@ -100,11 +101,14 @@ fn router(doors: &Shared, address: SocketAddr, pipeline: PipelineName) -> Router
 }
 
 /// The pipeline's route as it is now: it may have changed since the port was opened.
-async fn serve(State(own): State<Own>, request: Request) -> Result<Response, Failure> {
-    let (engine, caller) = (&own.doors.engine, own.doors.caller());
-    let pipeline = engine.catalog().pipeline(caller, &own.pipeline);
+async fn serve(
+    State(own): State<Own>,
+    Who(caller): Who,
+    request: Request,
+) -> Result<Response, Failure> {
+    let pipeline = own.doors.engine.catalog().pipeline(&caller, &own.pipeline);
     match pipeline.filter(|pipeline| pipeline.route == request.uri().path()) {
-        Some(pipeline) => pipelines::serve(&own.doors, &pipeline, request).await,
+        Some(pipeline) => pipelines::serve(&own.doors, &caller, &pipeline, request).await,
         None => {
             let hint = "this port serves one pipeline and `/health`";
             Err(Refusal::not_found("route", short(request.uri().path())).hint(hint).into())

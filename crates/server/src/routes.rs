@@ -2,7 +2,7 @@
 //! own file. Doors that speak a protocol of their own stand beside the table: OpenAPI cannot
 //! describe them.
 
-use crate::doors::Shared;
+use crate::doors::{Shared, Who};
 use crate::error::Failure;
 use crate::frame::frame;
 use crate::http::{
@@ -20,6 +20,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, delete, get, post, put};
 use engine::refusal::Refusal;
+use kernel::call::Caller;
 use kernel::plan::mistake::meant;
 use std::sync::Arc;
 
@@ -171,20 +172,21 @@ fn is_like(door: &str, path: &str) -> bool {
 /// A path that is not in the table may be a pipeline's.
 async fn beside_the_table(
     State(doors): State<Shared>,
+    Who(caller): Who,
     request: Request,
 ) -> Result<Response, Failure> {
-    match doors.pipeline_at(request.uri().path()) {
-        Some(pipeline) => pipelines::serve(&doors, &pipeline, request).await,
-        None => Err(unknown_path(&doors, request.uri())),
+    match doors.pipeline_at(&caller, request.uri().path()) {
+        Some(pipeline) => pipelines::serve(&doors, &caller, &pipeline, request).await,
+        None => Err(unknown_path(&doors, &caller, request.uri())),
     }
 }
 
-fn unknown_path(doors: &Shared, uri: &Uri) -> Failure {
+fn unknown_path(doors: &Shared, caller: &Caller, uri: &Uri) -> Failure {
     let path = short(uri.path());
     let beside = PROTOCOLS.iter().map(|(_, path)| *path);
     let known = TABLE.iter().map(|route| route.path).chain(beside);
     let mut candidates: Vec<String> = known.filter_map(|known| like(known, &path)).collect();
-    let pipelines = doors.engine.catalog().pipelines(doors.caller());
+    let pipelines = doors.engine.catalog().pipelines(caller);
     candidates.extend(pipelines.iter().map(|pipeline| pipeline.route.clone()));
     let hint = if path.starts_with("/api/v1/plans/") || path.starts_with("/api/v1/tools/") {
         Some("percent-encode the name: `/` is `%2F`".to_owned())

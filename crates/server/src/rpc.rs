@@ -5,7 +5,7 @@
 
 use crate::body::{Raw, is_deeper};
 use crate::content::{Structures, content, failure, words_with};
-use crate::doors::{Doors, Shared};
+use crate::doors::{Doors, Shared, Who};
 use crate::once::{Key, replayed};
 use crate::params::short;
 use crate::shown;
@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use engine::{CallReport, CallRequest, Once, RunReport};
 use futures::future::join_all;
-use kernel::call::{ToolSpec, Wants};
+use kernel::call::{Caller, ToolSpec, Wants};
 use kernel::ids::ToolName;
 use kernel::names::{Alphabet, inward, outward};
 use kernel::plan::mistake::meant;
@@ -106,6 +106,8 @@ impl Reply {
 
 /// What goes with a request beside its text.
 struct Aside {
+    /// Who sends it.
+    caller: Arc<Caller>,
     /// The key under which it is done once.
     key: Key,
     /// The span of whoever sends it.
@@ -115,6 +117,7 @@ struct Aside {
 /// `POST /rpc`.
 pub(crate) async fn serve(
     State(doors): State<Shared>,
+    Who(caller): Who,
     key: Key,
     Trace(trace): Trace,
     Raw(sent): Raw,
@@ -126,9 +129,9 @@ pub(crate) async fn serve(
         return shown_as_json(error(None, &why));
     }
     if body.first() == Some(&b'[') {
-        return batch(&doors, &Aside { key, trace }, body).await;
+        return batch(&doors, &Aside { caller, key, trace }, body).await;
     }
-    let reply = one(&doors, Aside { key, trace }, body).await;
+    let reply = one(&doors, Aside { caller, key, trace }, body).await;
     match reply.text {
         Some(text) => replayed(shown_as_json(text), reply.replayed),
         None => StatusCode::NO_CONTENT.into_response(),
@@ -151,7 +154,8 @@ async fn batch(doors: &Doors, aside: &Aside, body: &[u8]) -> Response {
         .iter()
         .enumerate()
         .map(|(index, request)| {
-            let aside = Aside { key: aside.key.nth(index), trace: aside.trace };
+            let (caller, key) = (aside.caller.clone(), aside.key.nth(index));
+            let aside = Aside { caller, key, trace: aside.trace };
             one(doors, aside, request.get().as_bytes())
         })
         .collect();
@@ -203,12 +207,12 @@ fn read_frame(text: &[u8]) -> Result<Sent<'_>, RpcError> {
 
 async fn dispatch(
     doors: &Doors,
-    Aside { key, trace }: Aside,
+    Aside { caller, key, trace }: Aside,
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<Done, RpcError> {
     let (name, arguments, dialect) = match method {
-        "tools/list" => return list(doors, &read(params)?),
+        "tools/list" => return list(doors, &caller, &read(params)?),
         "tools/call" => {
             let ToolCall { name, arguments } = read(params)?;
             (name, Value::Object(arguments), Dialect::Tools)
@@ -218,19 +222,21 @@ async fn dispatch(
             (method.to_owned(), Value::Object(arguments), Dialect::Method)
         }
     };
-    let Some(spec) = find(doors, &name) else { return Err(unknown(doors, &name, dialect)) };
+    let Some(spec) = find(doors, &caller, &name) else {
+        return Err(unknown(doors, &caller, &name, dialect));
+    };
     let request = CallRequest {
         once: once(key, method, params),
         trace,
         ..CallRequest::new(spec.name.clone(), arguments, doors.limits().run_wait_ms)
     };
-    match doors.engine.tools().call_with(doors.caller(), request).await {
+    match doors.engine.tools().call_with(&caller, request).await {
         Ok(CallReport::Done(output)) => Ok(Done::new(content(&spec, &output, Structures::Any))),
         Ok(CallReport::Repeated(output)) => {
             Ok(Done { members: content(&spec, &output, Structures::Any), replayed: true })
         }
         Ok(CallReport::Wants(wants)) => {
-            doors.engine.tools().forget_wants(doors.caller(), spec.name.as_str(), &wants);
+            doors.engine.tools().forget_wants(&caller, spec.name.as_str(), &wants);
             Ok(wanted(&spec.name, &wants))
         }
         Ok(CallReport::Failed(report)) => Ok(failed(&spec.name, &report)),
@@ -259,15 +265,15 @@ fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<Once> {
 }
 
 /// A tool by any of its names: its own, the one that MCP clients use, or with dots.
-fn find(doors: &Doors, name: &str) -> Option<Arc<ToolSpec>> {
-    let known = |name: &str| doors.engine.tools().callable(doors.caller(), name);
+fn find(doors: &Doors, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
+    let known = |name: &str| doors.engine.tools().callable(caller, name);
     let from_mcp = || known(&inward(name, Alphabet::Mcp)?);
     let dotted = || name.contains('.').then(|| name.replace('.', "::"));
     known(name).or_else(from_mcp).or_else(|| known(&dotted()?))
 }
 
-fn unknown(doors: &Doors, name: &str, dialect: Dialect) -> RpcError {
-    let tools = doors.engine.tools().callables(doors.caller());
+fn unknown(doors: &Doors, caller: &Caller, name: &str, dialect: Dialect) -> RpcError {
+    let tools = doors.engine.tools().callables(caller);
     let hint = meant(name, tools.iter().map(|spec| spec.name.as_str()))
         .unwrap_or_else(|| "`tools/list` lists the tools".to_owned());
     let (code, noun) = match dialect {
@@ -278,8 +284,8 @@ fn unknown(doors: &Doors, name: &str, dialect: Dialect) -> RpcError {
 }
 
 /// `tools/list`: a page of what the caller can call, by name.
-fn list(doors: &Doors, asked: &ToolList) -> Result<Done, RpcError> {
-    let mut specs = doors.engine.tools().callables(doors.caller());
+fn list(doors: &Doors, caller: &Caller, asked: &ToolList) -> Result<Done, RpcError> {
+    let mut specs = doors.engine.tools().callables(caller);
     if let Some(cursor) = &asked.cursor {
         specs.retain(|spec| spec.name.as_str() > cursor.as_str());
     }

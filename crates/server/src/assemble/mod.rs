@@ -329,3 +329,15 @@ async fn begin_stored(gateway: &Gateway, providers: &[Entry]) -> Vec<Mistake> {
     }
     warnings
 }
+
+/// A server without a project whose data is in this folder, for tests of what is behind the frame.
+#[cfg(test)]
+pub(crate) async fn assembled_in(folder: &Path) -> Assembled {
+    let fatal = Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}"));
+    let address = SocketAddr::from(([127, 0, 0, 1], 8420));
+    let project = crate::project::Project::default();
+    match assemble(Setup::new(project, folder.join("data"), address, fatal)).await {
+        Ok(assembled) => assembled,
+        Err(error) => panic!("{error}"),
+    }
+}

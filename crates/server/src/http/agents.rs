@@ -4,7 +4,7 @@
 use super::condition::{Condition, not_stored, stale, tagged};
 use super::tools::{PageQuery, paged};
 use crate::body::Posted;
-use crate::doors::{Administrator, Doors, Shared};
+use crate::doors::{Administrator, Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::{Named, Params, short};
 use crate::shown;
@@ -24,10 +24,11 @@ use wire::rest::{AgentAnswer, AgentSummary, Page};
 /// `GET /agents`, by name.
 pub(crate) async fn list(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<AgentSummary>> {
-    let default = default_agent(&doors);
-    let agents = doors.engine.catalog().agents(doors.caller()).into_iter().map(Arc::new).collect();
+    let default = default_agent(&doors, &caller);
+    let agents = doors.engine.catalog().agents(&caller).into_iter().map(Arc::new).collect();
     let page = paged(agents, query, doors.limits(), |known: &KnownAgent| known.agent.name.as_str());
     Json(Page {
         items: page.items.iter().map(|known| summary(known, default.as_ref())).collect(),
@@ -38,11 +39,12 @@ pub(crate) async fn list(
 /// `GET /agents/{refName}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
 ) -> Result<Response, Failure> {
-    match doors.engine.catalog().agent(doors.caller(), &AgentName::from(name.as_str())) {
-        Some(known) => Ok(answer(&doors, &known)),
-        None => Err(missing(&doors, &name)),
+    match doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str())) {
+        Some(known) => Ok(answer(&doors, &caller, &known)),
+        None => Err(missing(&doors, &caller, &name)),
     }
 }
 
@@ -75,7 +77,7 @@ pub(crate) async fn store(
     let stored = stored.map_err(not_stored)?;
     let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
     let known = KnownAgent { agent: stored.agent, version: Some(stored.version) };
-    Ok((status, answer(&doors, &known)))
+    Ok((status, answer(&doors, &caller, &known)))
 }
 
 /// `DELETE /agents/{refName}`.
@@ -86,7 +88,7 @@ pub(crate) async fn remove(
 ) -> Result<StatusCode, Failure> {
     let ref_name = AgentName::from(name.as_str());
     if doors.engine.catalog().agent(&caller, &ref_name).is_none() {
-        return Err(missing(&doors, &name));
+        return Err(missing(&doors, &caller, &name));
     }
     refuse_filed(&doors, &caller, &ref_name)?;
     doors.engine.catalog().remove_agent(&caller, &ref_name).await?;
@@ -110,9 +112,9 @@ pub(super) fn refuse_filed(
 }
 
 /// An agent with its version, if it has one.
-fn answer(doors: &Doors, known: &KnownAgent) -> Response {
+fn answer(doors: &Doors, caller: &Caller, known: &KnownAgent) -> Response {
     let agent = (*known.agent.source).clone();
-    let summary = summary(known, default_agent(doors).as_ref());
+    let summary = summary(known, default_agent(doors, caller).as_ref());
     let response = Json(AgentAnswer { summary, agent }).into_response();
     match known.version {
         Some(version) => tagged(response, version),
@@ -121,12 +123,10 @@ fn answer(doors: &Doors, known: &KnownAgent) -> Response {
 }
 
 /// Whom requests are for that name nobody: the one that is set, else the only one there is.
-fn default_agent(doors: &Doors) -> Option<AgentName> {
-    doors.default_agent.clone().or_else(|| {
-        match doors.engine.catalog().agents(doors.caller()).as_slice() {
-            [only] => Some(only.agent.name.clone()),
-            _ => None,
-        }
+fn default_agent(doors: &Doors, caller: &Caller) -> Option<AgentName> {
+    doors.default_agent.clone().or_else(|| match doors.engine.catalog().agents(caller).as_slice() {
+        [only] => Some(only.agent.name.clone()),
+        _ => None,
     })
 }
 
@@ -148,8 +148,8 @@ fn named_by_path(agent: &mut Map<String, Value>, name: &str) -> Result<(), Failu
     }
 }
 
-fn missing(doors: &Doors, name: &str) -> Failure {
-    let agents = doors.engine.catalog().agents(doors.caller());
+fn missing(doors: &Doors, caller: &Caller, name: &str) -> Failure {
+    let agents = doors.engine.catalog().agents(caller);
     let hint = meant(name, agents.iter().map(|known| known.agent.name.as_str()))
         .unwrap_or_else(|| "`GET /api/v1/agents` lists the agents".to_owned());
     Refusal::not_found("agent", short(name)).hint(hint).into()

@@ -1,7 +1,7 @@
 //! `/api/v1/asks`: the inbox, and replies by kind of ask.
 
 use crate::body::{Raw, parse};
-use crate::doors::{Doors, Shared};
+use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::once::{Key, replayed};
 use crate::params::{Named, Params, Wait, page, session_ref};
@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use engine::RefusalCode;
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
+use kernel::call::Caller;
 use kernel::contracts::AskFilter;
 use kernel::ids::{BadId, CallId, RunId, SessionId, StepId};
 use kernel::plan::mistake::meant;
@@ -45,11 +46,12 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
 /// `GET /asks`, oldest first: the open ones, unless `status` says otherwise (`any` for all).
 pub(crate) async fn list(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(query): Params<InboxQuery>,
 ) -> Result<Json<rest::Page<rest::Ask>>, Failure> {
     let page = page(query.limit, query.cursor.clone(), doors.limits());
-    let filter = filter(&doors, query).await?;
-    let found = doors.engine.asks().list(doors.caller(), &filter, &page).await?;
+    let filter = filter(&doors, &caller, query).await?;
+    let found = doors.engine.asks().list(&caller, &filter, &page).await?;
     let items = found.items.into_iter().map(shown::ask).collect();
     Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
 }
@@ -57,15 +59,17 @@ pub(crate) async fn list(
 /// `GET /asks/{id}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    Who(caller): Who,
     name: Named,
 ) -> Result<Json<rest::Ask>, Failure> {
-    let ask = doors.engine.asks().get(doors.caller(), name.ask()?).await?;
+    let ask = doors.engine.asks().get(&caller, name.ask()?).await?;
     Ok(Json(shown::ask(ask)))
 }
 
 /// `POST /asks/{id}`: 200 once the reply has won, whatever the run does then.
 pub(crate) async fn reply(
     State(doors): State<Shared>,
+    Who(caller): Who,
     name: Named,
     Params(wait): Params<Wait>,
     key: Key,
@@ -73,22 +77,22 @@ pub(crate) async fn reply(
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
     let id = name.ask()?;
-    let ask = doors.engine.asks().get(doors.caller(), id).await?;
+    let ask = doors.engine.asks().get(&caller, id).await?;
     let reply = read(&ask.row.ask.body, &body, doors.limits().body_depth_max)?;
     let once = key.once(&body);
     drop(body);
-    let report = doors.engine.asks().reply(doors.caller(), id, reply, once, wait_ms).await;
+    let report = doors.engine.asks().reply(&caller, id, reply, once, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     let again = report.replayed;
     Ok(replayed(Json(shown::reply_answer(report)).into_response(), again))
 }
 
-async fn filter(doors: &Doors, query: InboxQuery) -> Result<AskFilter, Failure> {
+async fn filter(doors: &Doors, caller: &Caller, query: InboxQuery) -> Result<AskFilter, Failure> {
     let session: Option<SessionId> = match &query.session {
         None => None,
         Some(name) => {
             let wanted = session_ref(name, query.space.as_deref());
-            Some(doors.engine.sessions().get(doors.caller(), &wanted).await?.id)
+            Some(doors.engine.sessions().get(caller, &wanted).await?.id)
         }
     };
     let run = match &query.run {

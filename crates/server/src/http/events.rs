@@ -4,7 +4,7 @@
 
 use super::sessions;
 use super::stream::{LAST_EVENT_ID, Look, Pulse, RETRY, Source, answer, permit, told};
-use crate::doors::{Doors, Shared};
+use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::{Named, Params, session_ref};
 use crate::shown;
@@ -12,10 +12,12 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event;
+use kernel::call::Caller;
 use kernel::contracts::SessionRef;
 use kernel::projection::SessionRow;
 use serde::Deserialize;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use wire::rest;
 
 /// `?space=&after=`.
@@ -29,6 +31,7 @@ pub(crate) struct StreamQuery {
 /// `GET /sessions/{id}/events`.
 pub(crate) async fn follow(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<StreamQuery>,
     headers: HeaderMap,
@@ -36,14 +39,14 @@ pub(crate) async fn follow(
     let after = after(&query, &headers)?;
     let permit = permit(&doors)?;
     let wanted = session_ref(&name, query.space.as_deref());
-    let row = doors.engine.sessions().get(doors.caller(), &wanted).await?;
+    let row = doors.engine.sessions().get(&caller, &wanted).await?;
     let pulse = Pulse::new(doors.engine.feed().watch(&row.key), &doors);
     let session = SessionRef::Id(row.id);
     // Before the answer: a place that is not kept any more is refused, not told in a stream.
     let limit = doors.limits().page_items_max;
     let waiting: VecDeque<_> =
-        doors.engine.sessions().events(doors.caller(), &session, after, limit).await?.into();
-    let journal = Journal { session, begins: Some(row), waiting, after };
+        doors.engine.sessions().events(&caller, &session, after, limit).await?.into();
+    let journal = Journal { caller, session, begins: Some(row), waiting, after };
     Ok(answer(doors, journal, pulse, permit))
 }
 
@@ -65,6 +68,8 @@ fn after(query: &StreamQuery, headers: &HeaderMap) -> Result<u64, Failure> {
 
 /// One client's place in a session's journal.
 struct Journal {
+    /// Whose stream it is.
+    caller: Arc<Caller>,
     session: SessionRef,
     /// The session as the stream began, until it was shown.
     begins: Option<SessionRow>,
@@ -78,9 +83,9 @@ impl Source for Journal {
     async fn first(&mut self, doors: &Doors) -> Result<Event, Failure> {
         let row = match self.begins.take() {
             Some(row) => row,
-            None => doors.engine.sessions().get(doors.caller(), &self.session).await?,
+            None => doors.engine.sessions().get(&self.caller, &self.session).await?,
         };
-        let session = sessions::session(doors, row).await?;
+        let session = sessions::session(doors, &self.caller, row).await?;
         Ok(told("snapshot", &session).retry(RETRY))
     }
 
@@ -90,7 +95,7 @@ impl Source for Journal {
                 self.after = seq;
                 return Ok(Look::Event(Event::default().id(seq.to_string()).data(body)));
             }
-            let (engine, caller) = (&doors.engine, doors.caller());
+            let (engine, caller) = (&doors.engine, &self.caller);
             let limit = doors.limits().page_items_max;
             let events = engine.sessions().events(caller, &self.session, self.after, limit).await?;
             if !events.is_empty() {

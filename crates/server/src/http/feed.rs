@@ -3,7 +3,7 @@
 //! cut off comes back with the last `id` and misses nothing.
 
 use super::stream::{LAST_EVENT_ID, Look, Pulse, RETRY, Source, answer, permit, told};
-use crate::doors::{Doors, Shared};
+use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::Params;
 use axum::extract::State;
@@ -11,11 +11,13 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event;
 use engine::refusal::{Refusal, RefusalCode};
+use kernel::call::Caller;
 use kernel::contracts::{AskFilter, FeedRow, Page};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use wire::rest::{FeedEvent, FeedSnapshot};
 
 /// How many rows are read at once; each holds the events of one append.
@@ -31,6 +33,7 @@ pub(crate) struct FeedQuery {
 /// `GET /events`.
 pub(crate) async fn follow(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(query): Params<FeedQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
@@ -38,12 +41,12 @@ pub(crate) async fn follow(
     let permit = permit(&doors)?;
     // Before the first read: what is committed after it wakes us.
     let pulse = Pulse::new(doors.engine.feed().watch_all(), &doors);
-    let (gone, end) = doors.engine.feed().bounds(doors.caller()).await?;
+    let (gone, end) = doors.engine.feed().bounds(&caller).await?;
     let place = match wanted {
         None => Place { row: gone + 1, sent: 0 },
         Some(place) => place.within(gone, end)?,
     };
-    let feed = Feed { end, waiting: VecDeque::new(), read: place.row - 1, place };
+    let feed = Feed { caller, end, waiting: VecDeque::new(), read: place.row - 1, place };
     Ok(answer(doors, feed, pulse, permit))
 }
 
@@ -115,6 +118,8 @@ fn number(text: &str) -> Option<u64> {
 
 /// One client's place in the feed.
 struct Feed {
+    /// Whose stream it is.
+    caller: Arc<Caller>,
     /// The last row when the stream began.
     end: u64,
     /// Events that were read and not yet sent.
@@ -127,8 +132,8 @@ struct Feed {
 
 impl Source for Feed {
     async fn first(&mut self, doors: &Doors) -> Result<Event, Failure> {
-        let asks = open_asks(doors).await?;
-        let realm = doors.caller().realm.as_str().to_owned();
+        let asks = open_asks(doors, &self.caller).await?;
+        let realm = self.caller.realm.as_str().to_owned();
         let cursor = after_row(self.end);
         Ok(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY))
     }
@@ -139,7 +144,7 @@ impl Source for Feed {
                 self.place = place;
                 return Ok(Look::Event(Event::default().id(place.to_string()).data(body)));
             }
-            let rows = doors.engine.feed().rows(doors.caller(), self.read, ROWS_MAX).await?;
+            let rows = doors.engine.feed().rows(&self.caller, self.read, ROWS_MAX).await?;
             let Some(last) = rows.last() else { return Ok(Look::Nothing) };
             self.read = last.cursor;
             for row in &rows {
@@ -166,10 +171,10 @@ impl Feed {
     }
 }
 
-async fn open_asks(doors: &Doors) -> Result<Vec<String>, Failure> {
+async fn open_asks(doors: &Doors, caller: &Caller) -> Result<Vec<String>, Failure> {
     let filter = AskFilter { status: Some("open".to_owned()), ..AskFilter::default() };
     let page = Page { cursor: None, limit: doors.limits().page_items_max };
-    let asks = doors.engine.asks().list(doors.caller(), &filter, &page).await?;
+    let asks = doors.engine.asks().list(caller, &filter, &page).await?;
     Ok(asks.items.iter().map(|ask| ask.row.ask.id.to_string()).collect())
 }
 

@@ -1,7 +1,8 @@
 //! Operations: `/livez`, `/readyz`, `/health`, `/metrics`, `/openapi.json`.
 
 use super::readings::Reading;
-use crate::doors::Shared;
+use crate::auth::Visitor;
+use crate::doors::{Shared, Who};
 use crate::error::Failure;
 use crate::instance::{CHALLENGE, CHALLENGE_CHARS_MAX, proof};
 use crate::openapi::{document, with_pipelines};
@@ -20,12 +21,16 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// `GET /livez`: the process answers, and a client that sends a challenge learns which one it is.
-pub(crate) async fn livez(State(doors): State<Shared>, headers: HeaderMap) -> Json<Health> {
+pub(crate) async fn livez(
+    State(doors): State<Shared>,
+    visitor: Visitor,
+    headers: HeaderMap,
+) -> Json<Health> {
     let challenge = headers.get(CHALLENGE).and_then(|value| value.to_str().ok());
     let is_short = |text: &&str| (1..=CHALLENGE_CHARS_MAX).contains(&text.len());
     let instance = challenge.filter(is_short).map(|challenge| {
         // A stranger behind a proxy has no business with processes and folders of this machine.
-        let is_told = doors.entrance.administrator(&headers).is_ok();
+        let is_told = visitor.administers();
         Instance {
             proof: proof(&doors.token, challenge),
             pid: is_told.then(std::process::id),
@@ -50,13 +55,16 @@ pub(crate) async fn health() -> Json<Health> {
 }
 
 /// `GET /openapi.json`, with the routes of the pipelines that there are now.
-pub(crate) async fn openapi(State(doors): State<Shared>) -> Json<Value> {
-    Json(with_pipelines(document(), &doors.engine.catalog().pipelines(doors.caller())))
+pub(crate) async fn openapi(State(doors): State<Shared>, Who(caller): Who) -> Json<Value> {
+    Json(with_pipelines(document(), &doors.engine.catalog().pipelines(&caller)))
 }
 
 /// `GET /metrics`.
-pub(crate) async fn metrics(State(doors): State<Shared>) -> Result<Response, Failure> {
-    let reading = Reading::of(&doors).await;
+pub(crate) async fn metrics(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+) -> Result<Response, Failure> {
+    let reading = Reading::of(&doors, &caller).await;
     let mut registry = Registry::with_prefix("waypost");
     registry.register("build", "What is running", Info::new(vec![("version", VERSION)]));
     if let Some(telemetry) = &doors.telemetry {

@@ -5,7 +5,7 @@
 use super::tools::{PageQuery, paged};
 use crate::body::{parse, read};
 use crate::content::whole;
-use crate::doors::{Doors, Shared};
+use crate::doors::{Doors, Shared, Who};
 use crate::error::{Failure, Shape};
 use crate::once::{Key, replayed, replayed_failure};
 use crate::params::{Named, Params, short};
@@ -17,6 +17,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
 use engine::{CaseReport, RunReport, SubmitOptions};
+use kernel::call::Caller;
 use kernel::ids::{PipelineName, SessionId};
 use kernel::pipeline::{BadCase, Case, Pipeline};
 use kernel::plan::mistake::meant;
@@ -32,9 +33,10 @@ const AN_OBJECT: &str = "send the case as a JSON object";
 /// `GET /pipelines`, by name.
 pub(crate) async fn list(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<PipelineSummary>> {
-    let pipelines = doors.engine.catalog().pipelines(doors.caller());
+    let pipelines = doors.engine.catalog().pipelines(&caller);
     let page = paged(pipelines, query, doors.limits(), |known: &Pipeline| known.name.as_str());
     Json(Page {
         items: page.items.iter().map(|known| shown::pipeline(known)).collect(),
@@ -45,19 +47,21 @@ pub(crate) async fn list(
 /// `GET /pipelines/{name}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
 ) -> Result<Json<PipelineAnswer>, Failure> {
-    let pipeline = named(&doors, &name)?;
+    let pipeline = named(&doors, &caller, &name)?;
     Ok(Json(shown::pipeline_answer(&pipeline)))
 }
 
 /// `GET /pipelines/{name}/stats`.
 pub(crate) async fn stats(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
 ) -> Result<Json<PipelineStats>, Failure> {
-    let pipeline = named(&doors, &name)?;
-    let rows = doors.engine.cases().tallies(doors.caller(), &pipeline.name).await?;
+    let pipeline = named(&doors, &caller, &name)?;
+    let rows = doors.engine.cases().tallies(&caller, &pipeline.name).await?;
     let chars_max = doors.limits().tally_reason_chars_max;
     Ok(Json(shown::pipeline_stats(&pipeline, rows, chars_max)))
 }
@@ -65,16 +69,18 @@ pub(crate) async fn stats(
 /// `POST /pipelines/{name}/cases`: what the pipeline's own route does.
 pub(crate) async fn submit(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     request: Request,
 ) -> Result<Response, Failure> {
-    let pipeline = named(&doors, &name)?;
-    taken(&doors, &pipeline, request).await
+    let pipeline = named(&doors, &caller, &name)?;
+    taken(&doors, &caller, &pipeline, request).await
 }
 
 /// A request at a pipeline's route.
 pub(crate) async fn serve(
     doors: &Shared,
+    caller: &Caller,
     pipeline: &Arc<Pipeline>,
     request: Request,
 ) -> Result<Response, Failure> {
@@ -85,13 +91,13 @@ pub(crate) async fn serve(
             .header(ALLOW, HeaderValue::from_static("POST"))
             .shaped(Shape::Seed));
     }
-    taken(doors, pipeline, request).await.map_err(|failure| failure.shaped(Shape::Seed))
+    taken(doors, caller, pipeline, request).await.map_err(|failure| failure.shaped(Shape::Seed))
 }
 
-fn named(doors: &Doors, name: &str) -> Result<Arc<Pipeline>, Failure> {
-    let found = doors.engine.catalog().pipeline(doors.caller(), &PipelineName::from(name));
+fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Pipeline>, Failure> {
+    let found = doors.engine.catalog().pipeline(caller, &PipelineName::from(name));
     found.ok_or_else(|| {
-        let pipelines = doors.engine.catalog().pipelines(doors.caller());
+        let pipelines = doors.engine.catalog().pipelines(caller);
         let hint = meant(name, pipelines.iter().map(|known| known.name.as_str()))
             .unwrap_or_else(|| "`GET /api/v1/pipelines` lists the pipelines".to_owned());
         Refusal::not_found("pipeline", short(name)).hint(hint).into()
@@ -101,6 +107,7 @@ fn named(doors: &Doors, name: &str) -> Result<Arc<Pipeline>, Failure> {
 /// Takes a case in, and answers with what came of it.
 async fn taken(
     doors: &Shared,
+    caller: &Caller,
     pipeline: &Arc<Pipeline>,
     request: Request,
 ) -> Result<Response, Failure> {
@@ -109,7 +116,7 @@ async fn taken(
     let trace = trace::of(&parts.headers);
     let sent = read(doors, body).await?;
     // A body may take its time, and pipelines can change meanwhile.
-    let pipeline = &named(doors, pipeline.name.as_str())?;
+    let pipeline = &named(doors, caller, pipeline.name.as_str())?;
     let body = object(&sent, doors.limits().body_depth_max)?;
     let case = pipeline.admit(&body).map_err(refused)?;
     let options =
@@ -117,18 +124,18 @@ async fn taken(
     drop(sent);
     let road = Road::of(&case);
     let told = Told { pipeline, id: case_id(&case, pipeline), road };
-    let report = doors.engine.cases().submit(doors.caller(), pipeline, case, options).await?;
-    told.report(opened(doors, report).await)
+    let report = doors.engine.cases().submit(caller, pipeline, case, options).await?;
+    told.report(opened(doors, caller, report).await)
 }
 
 /// The same with a whole answer: a client of this door knows nothing of blobs.
-async fn opened(doors: &Doors, report: CaseReport) -> CaseReport {
+async fn opened(doors: &Doors, caller: &Caller, report: CaseReport) -> CaseReport {
     let mut report = match report {
         CaseReport::Ran(report) => report,
         CaseReport::Waits { .. } | CaseReport::Late(_) => return report,
     };
     if let Some(answer) = report.run.answer.take() {
-        let (engine, caller) = (&doors.engine, doors.caller());
+        let engine = &doors.engine;
         let mut answer = whole(engine, caller, answer).await;
         if let Some(result) = answer.get_mut("result") {
             *result = whole(engine, caller, result.take()).await;

@@ -3,7 +3,7 @@
 use super::condition::{Condition, not_stored, stale, tagged};
 use super::tools::{PageQuery, paged};
 use crate::body::Posted;
-use crate::doors::{Administrator, Doors, Shared};
+use crate::doors::{Administrator, Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::{Named, Params, short};
 use crate::shown;
@@ -12,6 +12,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
+use kernel::call::Caller;
 use kernel::ids::PlanId;
 use kernel::plan::mistake::{Mistake, meant};
 use serde_json::{Map, Value};
@@ -20,9 +21,10 @@ use wire::rest::{Page, PlanAnswer, PlanCheck, PlanSummary};
 /// `GET /plans`, by id.
 pub(crate) async fn list(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<PlanSummary>> {
-    let plans = doors.engine.catalog().plans(doors.caller());
+    let plans = doors.engine.catalog().plans(&caller);
     let page = paged(plans, query, doors.limits(), |plan| plan.id.as_str());
     Json(Page {
         items: page.items.iter().map(|plan| shown::plan_summary(plan)).collect(),
@@ -33,11 +35,12 @@ pub(crate) async fn list(
 /// `GET /plans/{id}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
 ) -> Result<Response, Failure> {
     let id = PlanId::from(name.as_str());
-    let version = doors.engine.catalog().plan_version(doors.caller(), &id).await?;
-    shown_plan(&doors, &id, version)
+    let version = doors.engine.catalog().plan_version(&caller, &id).await?;
+    shown_plan(&doors, &caller, &id, version)
 }
 
 /// `PUT /plans/{id}`: the body is the plan. 201 for the first version, 200 for the next ones.
@@ -62,13 +65,18 @@ pub(crate) async fn store(
     let stored = doors.engine.catalog().register_plan(&caller, Value::Object(plan), expected).await;
     let stored = stored.map_err(not_stored)?;
     let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, shown_plan(&doors, &id, Some(stored.version))?))
+    Ok((status, shown_plan(&doors, &caller, &id, Some(stored.version))?))
 }
 
 /// A plan with its version, if it has one.
-fn shown_plan(doors: &Doors, id: &PlanId, version: Option<u64>) -> Result<Response, Failure> {
-    let Some(plan) = doors.engine.catalog().plan(doors.caller(), id) else {
-        let plans = doors.engine.catalog().plans(doors.caller());
+fn shown_plan(
+    doors: &Doors,
+    caller: &Caller,
+    id: &PlanId,
+    version: Option<u64>,
+) -> Result<Response, Failure> {
+    let Some(plan) = doors.engine.catalog().plan(caller, id) else {
+        let plans = doors.engine.catalog().plans(caller);
         let hint = meant(id.as_str(), plans.iter().map(|plan| plan.id.as_str()))
             .unwrap_or_else(|| "`GET /api/v1/plans` lists the plans".to_owned());
         return Err(Refusal::not_found("plan", short(id.as_str())).hint(hint).into());
@@ -97,9 +105,10 @@ fn named_by_path(plan: &mut Map<String, Value>, name: &str) -> Result<(), Failur
 /// `POST /plans/validate`: the body is the plan.
 pub(crate) async fn validate(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Posted(plan): Posted<Value>,
 ) -> Json<PlanCheck> {
-    let (valid, mistakes) = match doors.engine.catalog().validate_plan(doors.caller(), &plan) {
+    let (valid, mistakes) = match doors.engine.catalog().validate_plan(&caller, &plan) {
         Ok(warnings) => (true, warnings),
         Err(mistakes) => (false, mistakes),
     };

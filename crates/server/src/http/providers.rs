@@ -2,6 +2,7 @@
 //! when it is removed; what runs is shown by `/api/v1/upstreams`.
 
 use super::condition::{Condition, stale, tagged};
+use crate::auth::Visitor;
 use crate::body::Posted;
 use crate::doors::{Administrator, Shared};
 use crate::error::Failure;
@@ -23,12 +24,12 @@ use wire::rest::Provider;
 /// `GET /providers/{refName}`. What may be a secret in an address is for administrators.
 pub(crate) async fn show(
     State(doors): State<Shared>,
-    headers: HeaderMap,
+    visitor: Visitor,
     Named(name): Named,
 ) -> Result<Response, Failure> {
-    let definition = stored(&doors.gateway, &doors.caller().realm, &name).await?;
+    let definition = stored(&doors.gateway, &visitor.caller.realm, &name).await?;
     let Definition { mut body, version, .. } = definition.ok_or_else(|| missing(&name))?;
-    if doors.entrance.administrator(&headers).is_err() {
+    if !visitor.administers() {
         for key in ["baseUrl", "document"] {
             if let Some(Value::String(url)) = body.get_mut(key) {
                 *url = shown_url(url);

@@ -2,6 +2,7 @@
 
 use crate::doors::Doors;
 use engine::{Counts, RefusalCode, SinkState};
+use kernel::call::Caller;
 use kernel::contracts::StoreFigures;
 use kernel::figures::{COMMIT_MS, OpenAsks, OpenSessions};
 use kernel::ids::Millis;
@@ -56,8 +57,8 @@ pub(super) struct UpstreamReading {
 
 impl Reading {
     /// How it is now. A store that cannot be read has metrics too.
-    pub(super) async fn of(doors: &Doors) -> Self {
-        let (engine, caller) = (&doors.engine, doors.caller());
+    pub(super) async fn of(doors: &Doors, caller: &Caller) -> Self {
+        let engine = &doors.engine;
         let open = doors.limits().streams_max.saturating_sub(doors.streams.available_permits());
         Self {
             counts: engine.counts(),

@@ -1,7 +1,7 @@
 //! `/api/v1/runs`: starts a run of a plan or an agent, and what can be done with one.
 
 use crate::body::{Raw, parse};
-use crate::doors::{Doors, Shared};
+use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::once::{Key, replayed};
 use crate::params::{Named, Params, Wait, short};
@@ -14,6 +14,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode};
 use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget};
+use kernel::call::Caller;
 use kernel::ids::{AgentName, PlanId, RunId, SessionId};
 use kernel::plan::mistake::meant;
 use serde_json::{Map, Value, json};
@@ -32,6 +33,7 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
 /// `POST /runs`.
 pub(crate) async fn start(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(wait): Params<Wait>,
     key: Key,
     Trace(trace): Trace,
@@ -42,7 +44,7 @@ pub(crate) async fn start(
     let once = key.once(&sent);
     drop(sent);
     let request = match body.agent.take() {
-        Some(agent) => to_agent(&doors, agent, body)?,
+        Some(agent) => to_agent(&doors, &caller, agent, body)?,
         None => RunRequest {
             target: target(body.plan, body.plan_id)?,
             input: input(body.input),
@@ -53,7 +55,7 @@ pub(crate) async fn start(
     };
     let about = RunAbout { trace, ..RunAbout::default() };
     let request = RunRequest { once, about, ..request };
-    let report = doors.engine.runs().start(doors.caller(), request, wait_ms).await;
+    let report = doors.engine.runs().start(&caller, request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok(settled_or_not(report))
 }
@@ -61,44 +63,52 @@ pub(crate) async fn start(
 /// `GET /runs/{id}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    Who(caller): Who,
     name: Named,
 ) -> Result<Json<RunAnswer>, Failure> {
-    let report = doors.engine.runs().report(doors.caller(), name.run()?).await?;
+    let report = doors.engine.runs().report(&caller, name.run()?).await?;
     Ok(Json(shown::run_answer(report)))
 }
 
 /// `POST /runs/{id}/cancel`.
-pub(crate) async fn cancel(State(doors): State<Shared>, name: Named) -> Result<Response, Failure> {
-    let report = doors.engine.runs().cancel(doors.caller(), name.run()?).await?;
+pub(crate) async fn cancel(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+    name: Named,
+) -> Result<Response, Failure> {
+    let report = doors.engine.runs().cancel(&caller, name.run()?).await?;
     Ok(settled_or_not(report))
 }
 
 /// `POST /runs/{id}/pause`.
 pub(crate) async fn pause(
     State(doors): State<Shared>,
+    Who(caller): Who,
     name: Named,
 ) -> Result<Json<RunAnswer>, Failure> {
-    let report = doors.engine.runs().pause(doors.caller(), name.run()?).await?;
+    let report = doors.engine.runs().pause(&caller, name.run()?).await?;
     Ok(Json(shown::run_answer(report)))
 }
 
 /// `POST /runs/{id}/continue`.
 pub(crate) async fn go_on(
     State(doors): State<Shared>,
+    Who(caller): Who,
     name: Named,
 ) -> Result<Json<RunAnswer>, Failure> {
-    let report = doors.engine.runs().continue_run(doors.caller(), name.run()?).await?;
+    let report = doors.engine.runs().continue_run(&caller, name.run()?).await?;
     Ok(Json(shown::run_answer(report)))
 }
 
 /// `POST /runs/{id}/retry`: tries the run's failed step again.
 pub(crate) async fn retry(
     State(doors): State<Shared>,
+    Who(caller): Who,
     name: Named,
     Params(wait): Params<Wait>,
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
-    let report = doors.engine.runs().retry(doors.caller(), name.run()?, wait_ms).await?;
+    let report = doors.engine.runs().retry(&caller, name.run()?, wait_ms).await?;
     Ok(settled_or_not(report))
 }
 
@@ -118,13 +128,18 @@ pub(super) fn target(plan: Option<Value>, id: Option<String>) -> Result<RunTarge
 
 /// What is said to an agent: a run of the plan by which it is talked to. A session that is named is
 /// a thread, where the conversation goes on.
-fn to_agent(doors: &Doors, agent: String, body: RunBody) -> Result<RunRequest, Failure> {
+fn to_agent(
+    doors: &Doors,
+    caller: &Caller,
+    agent: String,
+    body: RunBody,
+) -> Result<RunRequest, Failure> {
     if body.plan.is_some() || body.plan_id.is_some() {
         return Err(Failure::bad_request("agent_and_plan", "the body names an agent and a plan")
             .hint("leave one out"));
     }
     let name = AgentName::from(agent);
-    let (engine, caller) = (&doors.engine, doors.caller());
+    let engine = &doors.engine;
     if engine.catalog().agent(caller, &name).is_none() {
         let agents = engine.catalog().agents(caller);
         let names = agents.iter().map(|known| known.agent.name.as_str());

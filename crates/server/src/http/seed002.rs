@@ -4,7 +4,7 @@
 
 use super::agents::refuse_filed;
 use crate::body::Posted;
-use crate::doors::{Administrator, Doors, Shared};
+use crate::doors::{Administrator, Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::{Named, Params, short};
 use axum::Json;
@@ -12,6 +12,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use engine::KnownAgent;
 use engine::refusal::{Refusal, RefusalCode};
+use kernel::call::Caller;
 use kernel::ids::{AgentName, ContentHash, RealmId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -31,32 +32,35 @@ pub(crate) struct InRealm {
 /// `GET /list`: a bare list, by name.
 pub(crate) async fn list(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Vec<Value>>, Failure> {
-    let realm = realm(&doors, query)?;
-    let agents = doors.engine.catalog().agents(doors.caller());
+    let realm = realm(&caller, query)?;
+    let agents = doors.engine.catalog().agents(&caller);
     Ok(Json(agents.iter().map(|known| entity(&realm, known)).collect()))
 }
 
 /// `GET /{refName}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Value>, Failure> {
-    let realm = realm(&doors, query)?;
-    let known = doors.engine.catalog().agent(doors.caller(), &AgentName::from(name.as_str()));
+    let realm = realm(&caller, query)?;
+    let known = doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str()));
     Ok(Json(entity(&realm, &known.ok_or_else(|| missing(&name))?)))
 }
 
 /// `GET /id/{id}`.
 pub(crate) async fn show_by_id(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(id): Named,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Value>, Failure> {
-    let realm = realm(&doors, query)?;
-    Ok(Json(entity(&realm, &with_id(&doors, &realm, &id).ok_or_else(|| missing(&id))?)))
+    let realm = realm(&caller, query)?;
+    Ok(Json(entity(&realm, &with_id(&doors, &caller, &id).ok_or_else(|| missing(&id))?)))
 }
 
 /// `POST /`: stores the agent under its `refName`, whether there is one or not.
@@ -66,7 +70,7 @@ pub(crate) async fn save(
     Params(query): Params<InRealm>,
     Posted(mut agent): Posted<Map<String, Value>>,
 ) -> Result<Json<Value>, Failure> {
-    let realm = realm(&doors, query)?;
+    let realm = realm(&caller, query)?;
     let named = agent.get("refName").or_else(|| agent.get("ref_name")).and_then(Value::as_str);
     if let Some(name) = named.map(AgentName::from) {
         refuse_filed(&doors, &caller, &name)?;
@@ -74,7 +78,7 @@ pub(crate) async fn save(
         let id = given_id(agent.get(ID))
             .or_else(|| known.as_ref().map(|known| id_of(&realm, known)))
             .unwrap_or_else(|| made_id(&realm, &name));
-        refuse_taken(&doors, &realm, (id.as_str(), &name))?;
+        refuse_taken(&doors, &caller, (id.as_str(), &name))?;
         agent.insert(ID.to_owned(), Value::from(id));
     }
     let stored = doors.engine.catalog().register_agent(&caller, Value::Object(agent), None).await?;
@@ -89,7 +93,7 @@ pub(crate) async fn remove(
     Named(name): Named,
     Params(query): Params<InRealm>,
 ) -> Result<Json<AgentDeleted>, Failure> {
-    realm(&doors, query)?;
+    realm(&caller, query)?;
     let known = doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str()));
     let known = known.ok_or_else(|| missing(&name))?;
     refuse_filed(&doors, &caller, &known.agent.name)?;
@@ -104,22 +108,22 @@ pub(crate) async fn remove_by_id(
     Named(id): Named,
     Params(query): Params<InRealm>,
 ) -> Result<Json<AgentDeleted>, Failure> {
-    let realm = realm(&doors, query)?;
-    let known = with_id(&doors, &realm, &id).ok_or_else(|| missing(&id))?;
+    realm(&caller, query)?;
+    let known = with_id(&doors, &caller, &id).ok_or_else(|| missing(&id))?;
     refuse_filed(&doors, &caller, &known.agent.name)?;
     doors.engine.catalog().remove_agent(&caller, &known.agent.name).await?;
     Ok(Json(AgentDeleted { deleted: true, ref_name: None, id: Some(id) }))
 }
 
 /// The realm that the query names: the caller's, or none that is there.
-fn realm(doors: &Doors, query: InRealm) -> Result<RealmId, Failure> {
+fn realm(caller: &Caller, query: InRealm) -> Result<RealmId, Failure> {
     let named = query.realm.filter(|realm| !realm.trim().is_empty());
     let Some(named) = named else {
         let message = "realm query parameter is required";
         return Err(Failure::bad_request("realm_required", message)
-            .hint(format!("add `?realm={}`", doors.caller().realm)));
+            .hint(format!("add `?realm={}`", caller.realm)));
     };
-    let realm = &doors.caller().realm;
+    let realm = &caller.realm;
     if realm.as_str() == named {
         return Ok(realm.clone());
     }
@@ -154,18 +158,18 @@ fn made_id(realm: &RealmId, name: &AgentName) -> String {
     hash.as_str().chars().take(ID_DIGITS).collect()
 }
 
-fn with_id(doors: &Doors, realm: &RealmId, id: &str) -> Option<KnownAgent> {
-    let agents = doors.engine.catalog().agents(doors.caller());
-    agents.into_iter().find(|known| id_of(realm, known) == id)
+fn with_id(doors: &Doors, caller: &Caller, id: &str) -> Option<KnownAgent> {
+    let agents = doors.engine.catalog().agents(caller);
+    agents.into_iter().find(|known| id_of(&caller.realm, known) == id)
 }
 
 /// An id is one agent's.
 fn refuse_taken(
     doors: &Doors,
-    realm: &RealmId,
+    caller: &Caller,
     (id, name): (&str, &AgentName),
 ) -> Result<(), Failure> {
-    let owner = with_id(doors, realm, id).filter(|known| known.agent.name != *name);
+    let owner = with_id(doors, caller, id).filter(|known| known.agent.name != *name);
     let Some(owner) = owner else { return Ok(()) };
     let message = format!("the id `{}` is that of agent `{}`", short(id), owner.agent.name);
     Err(Failure::new(StatusCode::CONFLICT, "id_taken", message)

@@ -3,7 +3,7 @@
 
 use super::runs::{input, target};
 use crate::body::{Maybe, Posted, Raw, parse, parse_maybe};
-use crate::doors::{Administrator, Shared};
+use crate::doors::{Administrator, Shared, Who};
 use crate::error::Failure;
 use crate::once::{Key, replayed};
 use crate::params::{Named, Params, page};
@@ -65,9 +65,10 @@ pub(crate) struct HistoryQuery {
 /// `POST /sessions`.
 pub(crate) async fn create(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Maybe(body): Maybe<CreateSession>,
 ) -> Result<(StatusCode, Json<SessionCore>), Failure> {
-    let row = doors.engine.sessions().create(doors.caller(), body.session_id).await;
+    let row = doors.engine.sessions().create(&caller, body.session_id).await;
     let row = row.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok((StatusCode::CREATED, Json(session_core(row))))
 }
@@ -75,13 +76,14 @@ pub(crate) async fn create(
 /// `GET /sessions/{id}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<HistoryQuery>,
 ) -> Result<Json<SessionView>, Failure> {
     let wanted = named(&name);
     let page = page(query.limit, query.cursor, doors.limits());
-    let inspection = doors.engine.sessions().inspect(doors.caller(), &wanted).await?;
-    let history = doors.engine.sessions().history(doors.caller(), &wanted, &page).await?;
+    let inspection = doors.engine.sessions().inspect(&caller, &wanted).await?;
+    let history = doors.engine.sessions().history(&caller, &wanted, &page).await?;
     let entries = history.items.iter().map(|item| item.entry.datum().to_value());
     Ok(Json(SessionView {
         core: session_core(inspection.row),
@@ -94,6 +96,7 @@ pub(crate) async fn show(
 /// `POST /sessions/{id}/execute-plan`.
 pub(crate) async fn execute(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     key: Key,
     Trace(trace): Trace,
@@ -109,7 +112,7 @@ pub(crate) async fn execute(
     };
     drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
-    let report = doors.engine.runs().start(doors.caller(), request, wait_ms).await;
+    let report = doors.engine.runs().start(&caller, request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok(accepted(report))
 }
@@ -117,6 +120,7 @@ pub(crate) async fn execute(
 /// `POST /sessions/{id}/resume`.
 pub(crate) async fn resume(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     key: Key,
     Raw(sent): Raw,
@@ -128,15 +132,18 @@ pub(crate) async fn resume(
     let resume = Resume { input: body.input, ask, step, once: key.once(&sent) };
     drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
-    let report = doors.engine.asks().resume(doors.caller(), &named(&name), resume, wait_ms).await;
+    let report = doors.engine.asks().resume(&caller, &named(&name), resume, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, resume_place))?;
     Ok(accepted(report))
 }
 
 /// `GET /capabilities`.
-pub(crate) async fn capabilities(State(doors): State<Shared>) -> Json<Capabilities> {
-    let tools = doors.engine.tools().list(doors.caller());
-    let plans = doors.engine.catalog().plans(doors.caller());
+pub(crate) async fn capabilities(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+) -> Json<Capabilities> {
+    let tools = doors.engine.tools().list(&caller);
+    let plans = doors.engine.catalog().plans(&caller);
     Json(Capabilities {
         tools: tools.iter().map(|spec| tool(spec)).collect(),
         plans: plans.iter().map(|known| plan(known)).collect(),
@@ -146,6 +153,7 @@ pub(crate) async fn capabilities(State(doors): State<Shared>) -> Json<Capabiliti
 /// `POST /capabilities/discover`.
 pub(crate) async fn discover(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Posted(body): Posted<Discover>,
 ) -> Json<Capabilities> {
     let query = body.query.to_lowercase();
@@ -153,14 +161,14 @@ pub(crate) async fn discover(
         |id: &str, description: &str| format!("{id} {description}").to_lowercase().contains(&query);
     let limit = body.limit.unwrap_or(DISCOVER_LIMIT_DEFAULT);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(doors.limits().page_items_max);
-    let tools = doors.engine.tools().list(doors.caller());
+    let tools = doors.engine.tools().list(&caller);
     let tools: Vec<Capability> = tools
         .iter()
         .filter(|spec| fits(spec.name.as_str(), &spec.description))
         .take(limit)
         .map(|spec| tool(spec))
         .collect();
-    let plans = doors.engine.catalog().plans(doors.caller());
+    let plans = doors.engine.catalog().plans(&caller);
     let plans = plans
         .iter()
         .filter(|plan| fits(plan.id.as_str(), &plan.description))

@@ -3,7 +3,7 @@
 
 use super::runs::talk;
 use crate::body::{Maybe, Posted};
-use crate::doors::{Administrator, Doors, Shared};
+use crate::doors::{Administrator, Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::{InSpace, Named, Params, page, session_ref, short};
 use crate::shown;
@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use engine::{Pruned, RefusalCode};
 use futures::TryStreamExt;
 use futures::future::try_join_all;
+use kernel::call::Caller;
 use kernel::contracts::{AskFilter, Page, SessionFilter, SessionRef};
 use kernel::ids::{AgentName, PlanId, Space};
 use kernel::plan::mistake::meant;
@@ -59,6 +60,7 @@ pub(crate) struct HistoryQuery {
 /// `GET /sessions`, newest first.
 pub(crate) async fn list(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<rest::Page<rest::Session>>, Failure> {
     let plan = match (query.plan, query.agent) {
@@ -73,34 +75,39 @@ pub(crate) async fn list(
     let status = query.status.as_deref().filter(|_| !parked).map(status).transpose()?;
     let filter = SessionFilter { status, plan, space: query.space.map(Space::from), parked };
     let page = page(query.limit, query.cursor, doors.limits());
-    let found = doors.engine.sessions().list(doors.caller(), &filter, &page).await?;
-    let items = found.items.into_iter().map(|row| session(&doors, row));
+    let found = doors.engine.sessions().list(&caller, &filter, &page).await?;
+    let items = found.items.into_iter().map(|row| session(&doors, &caller, row));
     Ok(Json(rest::Page { items: try_join_all(items).await?, next_cursor: found.next_cursor }))
 }
 
 /// `GET /sessions/{id}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::Session>, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let row = doors.engine.sessions().get(doors.caller(), &wanted).await?;
+    let row = doors.engine.sessions().get(&caller, &wanted).await?;
     let conversation = match row.key.space == Space::thread() {
-        true => match conversation(&doors, &row).await {
+        true => match conversation(&doors, &caller, &row).await {
             // Its row can be read, and says why the rest cannot.
             Err(_) if row.parked.is_some() => None,
             found => Some(found?),
         },
         false => None,
     };
-    let session = session(&doors, row).await?;
+    let session = session(&doors, &caller, row).await?;
     Ok(Json(rest::Session { request_state: conversation, ..session }))
 }
 
 /// The conversation of a thread.
-async fn conversation(doors: &Doors, row: &SessionRow) -> Result<RequestState, Failure> {
-    let (engine, caller) = (&doors.engine, doors.caller());
+async fn conversation(
+    doors: &Doors,
+    caller: &Caller,
+    row: &SessionRow,
+) -> Result<RequestState, Failure> {
+    let engine = &doors.engine;
     let transcript = engine.sessions().transcript(caller, &SessionRef::Id(row.id)).await?;
     let Some(run) = row.run else { return Ok(threads::request_state(transcript, None, None)) };
     let report = engine.runs().report(caller, run).await?;
@@ -118,12 +125,13 @@ async fn conversation(doors: &Doors, row: &SessionRow) -> Result<RequestState, F
 /// `GET /sessions/{id}/history`, newest first.
 pub(crate) async fn history(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<HistoryQuery>,
 ) -> Result<Json<rest::Page<rest::HistoryEntry>>, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
     let page = page(query.limit, query.cursor, doors.limits());
-    let found = doors.engine.sessions().history(doors.caller(), &wanted, &page).await?;
+    let found = doors.engine.sessions().history(&caller, &wanted, &page).await?;
     let items = found.items.into_iter().map(shown::history_entry).collect();
     Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
 }
@@ -131,11 +139,12 @@ pub(crate) async fn history(
 /// `GET /sessions/{id}/context`.
 pub(crate) async fn context(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::ContextAnswer>, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let inspection = doors.engine.sessions().inspect(doors.caller(), &wanted).await?;
+    let inspection = doors.engine.sessions().inspect(&caller, &wanted).await?;
     Ok(Json(rest::ContextAnswer { context: inspection.context }))
 }
 
@@ -150,13 +159,14 @@ pub(crate) struct RemoveQuery {
 /// `DELETE /sessions/{id}`.
 pub(crate) async fn remove(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<RemoveQuery>,
 ) -> Result<StatusCode, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
     match query.unsent.as_deref() {
-        None => doors.engine.sessions().remove(doors.caller(), &wanted).await?,
-        Some("drop") => doors.engine.sessions().remove_unsent(doors.caller(), &wanted).await?,
+        None => doors.engine.sessions().remove(&caller, &wanted).await?,
+        Some("drop") => doors.engine.sessions().remove_unsent(&caller, &wanted).await?,
         Some(other) => {
             let message = format!("`unsent` cannot be `{}`", short(other));
             let hint = "it is `drop`, to remove events that were not sent; leave it out to wait";
@@ -180,26 +190,28 @@ pub(crate) async fn prune(
 /// `POST /sessions/{id}/fork`: a new session that begins as a copy.
 pub(crate) async fn fork(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
     Maybe(body): Maybe<rest::ForkBody>,
 ) -> Result<Response, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let row = doors.engine.sessions().fork(doors.caller(), &wanted, body.at).await;
+    let row = doors.engine.sessions().fork(&caller, &wanted, body.at).await;
     let row = row.map_err(|refusal| Failure::placed(refusal, fork_place))?;
     let location = [(LOCATION, format!("/api/v1/sessions/{}", row.id))];
-    let session = Json(session(&doors, row).await?);
+    let session = Json(session(&doors, &caller, row).await?);
     Ok((StatusCode::CREATED, location, session).into_response())
 }
 
 /// `GET /sessions/{id}/export`: the session with its whole journal and history.
 pub(crate) async fn export(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
 ) -> Result<Response, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let pieces = doors.engine.sessions().export(doors.caller(), &wanted).await?;
+    let pieces = doors.engine.sessions().export(&caller, &wanted).await?;
     // The answer has begun: one that breaks off is not taken for a whole one.
     let pieces = pieces.map_err(move |refusal| {
         tracing::warn!(session = %name, error = %refusal.message, "an export broke off");
@@ -210,7 +222,11 @@ pub(crate) async fn export(
 }
 
 /// A session with the ids of its open asks.
-pub(super) async fn session(doors: &Doors, row: SessionRow) -> Result<rest::Session, Failure> {
+pub(super) async fn session(
+    doors: &Doors,
+    caller: &Caller,
+    row: SessionRow,
+) -> Result<rest::Session, Failure> {
     let mut ids = Vec::new();
     // Asks are withdrawn when a run ends, so most sessions need no second look.
     if row.run.is_some() && !row.status.is_over() {
@@ -220,7 +236,7 @@ pub(super) async fn session(doors: &Doors, row: SessionRow) -> Result<rest::Sess
             ..AskFilter::default()
         };
         let page = Page { cursor: None, limit: doors.limits().page_items_max };
-        let asks = doors.engine.asks().list(doors.caller(), &filter, &page).await?;
+        let asks = doors.engine.asks().list(caller, &filter, &page).await?;
         ids.extend(asks.items.iter().map(|ask| ask.row.ask.id.to_string()));
     }
     Ok(shown::session(row, ids))

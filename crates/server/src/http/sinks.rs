@@ -3,7 +3,7 @@
 
 use super::feed::after_row;
 use super::tools::{PageQuery, paged};
-use crate::doors::{Administrator, Doors, Shared, SinkFacts};
+use crate::doors::{Administrator, Doors, Shared, SinkFacts, Who};
 use crate::error::Failure;
 use crate::params::{Named, Params, TwoNamed, page, short};
 use axum::Json;
@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use engine::SinkState;
 use engine::refusal::{Refusal, RefusalCode};
+use kernel::call::Caller;
 use kernel::plan::mistake::meant;
 use kernel::rules::Pattern;
 use kernel::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
@@ -30,9 +31,10 @@ pub(crate) struct DeliveryQuery {
 /// `GET /sinks`, by name.
 pub(crate) async fn list(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<rest::Page<rest::Sink>>, Failure> {
-    let states = doors.engine.feed().sinks(doors.caller()).await?;
+    let states = doors.engine.feed().sinks(&caller).await?;
     let sinks = states.into_iter().map(|state| {
         let facts = doors.sinks.iter().find(|facts| facts.name == state.name);
         Arc::new(sink(facts, state))
@@ -46,14 +48,15 @@ pub(crate) async fn list(
 /// `GET /sinks/{name}/deliveries`, newest first.
 pub(crate) async fn deliveries(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(query): Params<DeliveryQuery>,
 ) -> Result<Json<rest::Page<rest::Delivery>>, Failure> {
-    listed(&doors, &name).await?;
+    listed(&doors, &caller, &name).await?;
     let status = query.status.as_deref().map(status).transpose()?;
     let filter = DeliveryFilter { sink: Some(name), status };
     let page = page(query.limit, query.cursor, doors.limits());
-    let found = doors.engine.feed().deliveries(doors.caller(), &filter, &page).await?;
+    let found = doors.engine.feed().deliveries(&caller, &filter, &page).await?;
     let items = found.items.into_iter().map(delivery).collect();
     Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
 }
@@ -64,7 +67,7 @@ pub(crate) async fn resend(
     Administrator(caller): Administrator,
     TwoNamed(name, event): TwoNamed,
 ) -> Result<Json<rest::Delivery>, Failure> {
-    let facts = configured(&doors, &name).await?;
+    let facts = configured(&doors, &caller, &name).await?;
     Ok(Json(delivery(doors.engine.feed().resend(&caller, &facts.name, &event).await?)))
 }
 
@@ -74,7 +77,7 @@ pub(crate) async fn resume(
     Administrator(caller): Administrator,
     Named(name): Named,
 ) -> Result<Json<rest::Sink>, Failure> {
-    let facts = configured(&doors, &name).await?;
+    let facts = configured(&doors, &caller, &name).await?;
     Ok(Json(sink(Some(facts), doors.engine.feed().resume_sink(&caller, &facts.name).await?)))
 }
 
@@ -88,14 +91,14 @@ pub(crate) async fn forget(
         return Ok(StatusCode::NO_CONTENT);
     };
     if refusal.code == RefusalCode::NotFound {
-        listed(&doors, &name).await?;
+        listed(&doors, &caller, &name).await?;
     }
     Err(refusal.into())
 }
 
 /// Refuses a name that no sink has, with the one that was meant.
-async fn listed(doors: &Doors, name: &str) -> Result<(), Failure> {
-    let states = doors.engine.feed().sinks(doors.caller()).await?;
+async fn listed(doors: &Doors, caller: &Caller, name: &str) -> Result<(), Failure> {
+    let states = doors.engine.feed().sinks(caller).await?;
     if states.iter().any(|state| state.name == name) {
         return Ok(());
     }
@@ -105,11 +108,15 @@ async fn listed(doors: &Doors, name: &str) -> Result<(), Failure> {
 }
 
 /// What is configured of the sink of this name, if it is.
-async fn configured<'d>(doors: &'d Doors, name: &str) -> Result<&'d SinkFacts, Failure> {
+async fn configured<'d>(
+    doors: &'d Doors,
+    caller: &Caller,
+    name: &str,
+) -> Result<&'d SinkFacts, Failure> {
     if let Some(facts) = doors.sinks.iter().find(|facts| facts.name == name) {
         return Ok(facts);
     }
-    listed(doors, name).await?;
+    listed(doors, caller, name).await?;
     let message = format!("sink `{name}` is not configured: nothing is sent to it");
     Err(Failure::new(StatusCode::CONFLICT, "sink_unconfigured", message)
         .hint(format!("add `[events.sinks.{name}]` to the settings and start again")))

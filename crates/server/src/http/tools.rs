@@ -2,7 +2,7 @@
 
 use super::runs::{input, location};
 use crate::body::{Raw, parse_maybe};
-use crate::doors::Shared;
+use crate::doors::{Shared, Who};
 use crate::error::Failure;
 use crate::once::{Key, replayed, replayed_failure};
 use crate::params::{Named, Params, Wait, page, short};
@@ -15,7 +15,7 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode};
 use engine::{CallReport, CallRequest, RunReport};
-use kernel::call::{ToolSpec, Wants};
+use kernel::call::{Caller, ToolSpec, Wants};
 use kernel::contracts::Paged;
 use kernel::ids::ToolName;
 use kernel::limits::Limits;
@@ -41,12 +41,13 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
 /// `GET /tools`, by name.
 pub(crate) async fn list(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(query): Params<PageQuery>,
 ) -> Json<Page<Tool>> {
-    let tools = doors.engine.tools().callables(doors.caller());
+    let tools = doors.engine.tools().callables(&caller);
     let page = paged(tools, query, doors.limits(), |spec| spec.name.as_str());
     Json(Page {
-        items: page.items.iter().map(|spec| listed(&doors, spec)).collect(),
+        items: page.items.iter().map(|spec| listed(&doors, &caller, spec)).collect(),
         next_cursor: page.next_cursor,
     })
 }
@@ -54,17 +55,19 @@ pub(crate) async fn list(
 /// `GET /tools/{name}`.
 pub(crate) async fn show(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
 ) -> Result<Json<Tool>, Failure> {
-    match doors.engine.tools().callable(doors.caller(), &name) {
-        Some(spec) => Ok(Json(listed(&doors, &spec))),
-        None => Err(no_tool(&doors, &name)),
+    match doors.engine.tools().callable(&caller, &name) {
+        Some(spec) => Ok(Json(listed(&doors, &caller, &spec))),
+        None => Err(no_tool(&doors, &caller, &name)),
     }
 }
 
 /// `POST /tools/{name}/call`.
 pub(crate) async fn call(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Named(name): Named,
     Params(wait): Params<Wait>,
     key: Key,
@@ -73,8 +76,8 @@ pub(crate) async fn call(
 ) -> Result<Response, Failure> {
     let wait_ms = wait.ms(&doors)?;
     let body: CallBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
-    if doors.engine.tools().callable(doors.caller(), &name).is_none() {
-        return Err(no_tool(&doors, &name));
+    if doors.engine.tools().callable(&caller, &name).is_none() {
+        return Err(no_tool(&doors, &caller, &name));
     }
     let tool = ToolName::from(name);
     let arguments = input(body.arguments);
@@ -82,14 +85,14 @@ pub(crate) async fn call(
     drop(sent);
     let request = CallRequest::new(tool.clone(), arguments, wait_ms);
     let request = CallRequest { once, trace, ..request };
-    let report = doors.engine.tools().call_with(doors.caller(), request).await;
+    let report = doors.engine.tools().call_with(&caller, request).await;
     match report.map_err(|refusal| Failure::placed(refusal, place))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
         CallReport::Repeated(result) => {
             Ok(replayed(Json(CallAnswer { result }).into_response(), true))
         }
         CallReport::Wants(wants) => {
-            doors.engine.tools().forget_wants(doors.caller(), tool.as_str(), &wants);
+            doors.engine.tools().forget_wants(&caller, tool.as_str(), &wants);
             Err(wanted(&tool, &wants))
         }
         CallReport::Failed(report) => Err(failed(&tool, &report)),
@@ -105,8 +108,8 @@ pub(crate) async fn call(
 }
 
 /// A tool as it is shown; what is no tool of the caller's is a plan.
-fn listed(doors: &Shared, spec: &ToolSpec) -> Tool {
-    let is_plan = doors.engine.tools().get(doors.caller(), spec.name.as_str()).is_none();
+fn listed(doors: &Shared, caller: &Caller, spec: &ToolSpec) -> Tool {
+    let is_plan = doors.engine.tools().get(caller, spec.name.as_str()).is_none();
     shown::tool(spec, is_plan)
 }
 
@@ -148,8 +151,8 @@ pub(super) fn paged<T>(
     Paged { next_cursor: last.filter(|_| more), items }
 }
 
-fn no_tool(doors: &Shared, name: &str) -> Failure {
-    let tools = doors.engine.tools().callables(doors.caller());
+fn no_tool(doors: &Shared, caller: &Caller, name: &str) -> Failure {
+    let tools = doors.engine.tools().callables(caller);
     let hint = meant(name, tools.iter().map(|spec| spec.name.as_str()))
         .unwrap_or_else(|| "`GET /api/v1/tools` lists the tools".to_owned());
     Refusal::not_found("tool", short(name)).hint(hint).into()

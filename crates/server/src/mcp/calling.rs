@@ -310,7 +310,7 @@ impl<'a> Calling<'a> {
 /// Cancels a run whose client goes away before it is answered: nobody waits for it any more.
 pub(crate) struct Guard {
     door: Arc<Door>,
-    caller: Caller,
+    caller: Arc<Caller>,
     run: Option<RunId>,
 }
 
@@ -337,7 +337,7 @@ impl Drop for Guard {
     }
 }
 
-async fn cancel(engine: Engine, caller: Caller, run: RunId) {
+async fn cancel(engine: Engine, caller: Arc<Caller>, run: RunId) {
     for _ in 0..CANCEL_TRIES {
         match engine.runs().cancel(&caller, run).await {
             // It may not be stored yet, and a read that is not recorded never is.

@@ -16,7 +16,7 @@ pub(crate) struct Exchange {
     /// What all requests share.
     pub(crate) door: Arc<Door>,
     /// Whose request it is.
-    pub(crate) caller: Caller,
+    pub(crate) caller: Arc<Caller>,
     /// The program that sends it.
     pub(crate) client: Client,
     /// Its id.

@@ -21,6 +21,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
+use kernel::call::Caller;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl From<RpcError> for Refused {
 }
 
 /// Answers a `POST`.
-pub(crate) async fn post(door: Arc<Door>, request: Request) -> Response {
+pub(crate) async fn post(door: Arc<Door>, caller: &Arc<Caller>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Some(accept) = Accept::read(&parts.headers) else {
         let why = "`Accept` must take `application/json` or `text/event-stream`";
@@ -79,7 +80,7 @@ pub(crate) async fn post(door: Arc<Door>, request: Request) -> Response {
             return Refused::new(failure.status(), failure.rpc_error()).response(None);
         }
     };
-    let arrival = Arrival { door: &door, headers: &parts.headers, accept };
+    let arrival = Arrival { door: &door, caller, headers: &parts.headers, accept };
     let (answered, id) = if bytes.trim_ascii_start().first() == Some(&b'[') {
         (arrival.batch(&bytes).await, None)
     } else {
@@ -93,15 +94,19 @@ pub(crate) async fn post(door: Arc<Door>, request: Request) -> Response {
     answered.unwrap_or_else(|refused| refused.response(id.as_ref()))
 }
 
-/// The session that these headers name.
-pub(crate) fn session(door: &Door, headers: &HeaderMap) -> Result<Arc<Session>, Refused> {
+/// The caller's session that these headers name.
+pub(crate) fn session(
+    door: &Door,
+    caller: &Caller,
+    headers: &HeaderMap,
+) -> Result<Arc<Session>, Refused> {
     if let Some(version) = header(headers, HEADER_VERSION)
         && Version::named(version).is_none_or(Version::is_modern)
     {
         return Err(hello::unsupported(version).into());
     }
     let id = session_id(headers)?;
-    door.sessions.find(id, door.doors.caller()).ok_or_else(no_session)
+    door.sessions.find(id, caller).ok_or_else(no_session)
 }
 
 /// The session id in these headers.
@@ -122,6 +127,7 @@ pub(crate) fn no_session() -> Refused {
 /// A message that came in.
 struct Arrival<'a> {
     door: &'a Arc<Door>,
+    caller: &'a Arc<Caller>,
     headers: &'a HeaderMap,
     accept: Accept,
 }
@@ -200,7 +206,7 @@ impl Arrival<'_> {
         if strict
             && method == "tools/call"
             && let Some(name) = said.name.and_then(message::text)
-            && let Some(spec) = lists::find(self.door, self.door.doors.caller(), &name)
+            && let Some(spec) = lists::find(self.door, self.caller, &name)
         {
             headers::check_arguments(self.headers, &spec.input_schema, said)?;
         }
@@ -210,8 +216,7 @@ impl Arrival<'_> {
     fn initialize(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
         let door = self.door;
         let client = hello::greeted(asked.what.params, door.lenient)?;
-        let caller = door.doors.caller();
-        let (session, wishes) = Session::begin(&door.doors, caller, &client, None);
+        let (session, wishes) = Session::begin(&door.doors, self.caller, &client, None);
         door.sessions
             .add(&session)
             .map_err(|error| Refused::new(StatusCode::TOO_MANY_REQUESTS, error))?;
@@ -227,7 +232,7 @@ impl Arrival<'_> {
     }
 
     async fn in_session(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
-        let session = session(self.door, self.headers)?;
+        let session = session(self.door, self.caller, self.headers)?;
         let line = known(asked)?;
         let permit = line.tells().then(|| self.accept.room(&self.door.doors)).flatten();
         let (outbox, told) = match &permit {
@@ -263,7 +268,7 @@ impl Arrival<'_> {
     fn exchange(&self, asked: &Asked<'_>, client: Client, outbox: Outbox) -> Exchange {
         Exchange {
             door: self.door.clone(),
-            caller: self.door.doors.caller().clone(),
+            caller: self.caller.clone(),
             client,
             id: asked.id.clone(),
             params: asked.what.params.map(RawValue::to_owned),
@@ -276,7 +281,7 @@ impl Arrival<'_> {
         let meta = Said::read(noted.params)?.meta()?;
         // Without a session a client cancels by closing the stream; nothing else is worth noting.
         if !self.is_stateless(&noted.method, &meta) {
-            let session = session(self.door, self.headers)?;
+            let session = session(self.door, self.caller, self.headers)?;
             dispatch::notified(&noted.method, noted.params, &session.requests);
         }
         Ok(StatusCode::ACCEPTED.into_response())
@@ -287,7 +292,7 @@ impl Arrival<'_> {
         id: &RawValue,
         answer: Result<&RawValue, &RawValue>,
     ) -> Result<Response, Refused> {
-        session(self.door, self.headers)?.answer(id, answer);
+        session(self.door, self.caller, self.headers)?.answer(id, answer);
         Ok(StatusCode::ACCEPTED.into_response())
     }
 
@@ -301,7 +306,7 @@ impl Arrival<'_> {
         }
         let items: Vec<&RawValue> =
             serde_json::from_slice(bytes).map_err(|error| message::malformed(&error).error)?;
-        let session = session(self.door, self.headers)
+        let session = session(self.door, self.caller, self.headers)
             .ok()
             .filter(|session| session.version == Version::March2025)
             .ok_or_else(|| invalid("send one message at a time; only 2025-03-26 has batches"))?;

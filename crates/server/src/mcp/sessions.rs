@@ -86,7 +86,7 @@ impl Sessions {
 /// One client's session.
 pub(crate) struct Session {
     id: String,
-    caller: Caller,
+    caller: Arc<Caller>,
     /// The version that was agreed on.
     pub(crate) version: Version,
     /// What the client can.
@@ -128,7 +128,7 @@ impl Session {
     /// request goes the given way, or to the stream that the client opens for it.
     pub(crate) fn begin(
         doors: &Doors,
-        caller: &Caller,
+        caller: &Arc<Caller>,
         client: &Client,
         news: Option<Outbox>,
     ) -> (Arc<Self>, mpsc::Receiver<Wish>) {

@@ -13,7 +13,9 @@ use super::outbox::Outbox;
 use super::requests::{Requests, is_cancelled};
 use super::sessions::Session;
 use super::{hello, listen};
+use crate::realm::local_caller;
 use futures::future::BoxFuture;
+use kernel::call::Caller;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io;
@@ -45,7 +47,9 @@ where
     };
     door.spawn.task("mcp output", Box::pin(writing));
     let requests = Requests::new(door.doors.limits().mcp_session_requests_max);
-    let mut pipe = Pipe { door: door.clone(), sender, requests, session: None };
+    // Whoever started us has this machine's rights.
+    let caller = Arc::new(local_caller());
+    let mut pipe = Pipe { door: door.clone(), caller, sender, requests, session: None };
     let mut input = BufReader::new(input);
     while !pipe.sender.is_closed() {
         match line(&mut input, door.doors.limits().body_bytes_max).await {
@@ -75,6 +79,8 @@ where
 /// One client's pipe.
 struct Pipe {
     door: Arc<Door>,
+    /// Who is at its other end.
+    caller: Arc<Caller>,
     sender: mpsc::Sender<String>,
     /// Its requests, of either era.
     requests: Requests,
@@ -148,8 +154,7 @@ impl Pipe {
         }
         let client = hello::greeted(asked.what.params, self.door.lenient)?;
         let news = Outbox::new(Arc::new(self.way(None)));
-        let (doors, caller) = (&self.door.doors, self.door.doors.caller());
-        let (session, wishes) = Session::begin(doors, caller, &client, Some(news));
+        let (session, wishes) = Session::begin(&self.door.doors, &self.caller, &client, Some(news));
         let herald = listen::herald(self.door.clone(), session.news(), wishes);
         self.door.spawn.task("mcp session", Box::pin(herald));
         self.session = Some(session);
@@ -161,7 +166,7 @@ impl Pipe {
         let session = self.session.clone().filter(|_| !client.version.is_modern());
         Exchange {
             door: self.door.clone(),
-            caller: self.door.doors.caller().clone(),
+            caller: self.caller.clone(),
             client,
             id: asked.id.clone(),
             params: asked.what.params.map(RawValue::to_owned),

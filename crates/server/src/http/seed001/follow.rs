@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use engine::{Deltas, Heard, RunReport, Watch};
 use futures::future::select;
 use futures::{FutureExt, stream};
+use kernel::call::Caller;
 use kernel::contracts::SessionRef;
 use kernel::event::{self, Fact, TurnKind};
 use kernel::fault::Fault;
@@ -26,11 +27,14 @@ use kernel::talk::Settled;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use wire::seed001::{ThreadAnswer, ThreadDelta, ThreadRestart, ToolCallInfo, ToolResult};
 
 /// Listens to a thread, from before something is said in it.
 pub(super) struct Ear {
+    /// Who listens.
+    caller: Arc<Caller>,
     session: SessionRef,
     /// The last event that was there before.
     after: u64,
@@ -45,18 +49,22 @@ pub(super) struct Ear {
 
 impl Ear {
     /// Begins to listen.
-    pub(super) async fn open(doors: &Doors, thread: &str) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        doors: &Doors,
+        caller: &Arc<Caller>,
+        thread: &str,
+    ) -> Result<Self, Failure> {
         let permit = permit(doors)?;
         let session = session(thread);
-        let (engine, caller) = (&doors.engine, doors.caller());
+        let (engine, caller) = (&doors.engine, caller.clone());
         let key =
             SessionKey { realm: caller.realm.clone(), space: Space::thread(), id: thread.into() };
         let (watch, deltas) = (engine.feed().watch(&key), engine.feed().deltas(&key));
         // A thread that is not there yet has no events.
-        let row = engine.sessions().get(caller, &session).await.ok();
+        let row = engine.sessions().get(&caller, &session).await.ok();
         let (after, current) = row.map_or((0, None), |row| (row.seq, row.run));
         let closing = doors.closing();
-        Ok(Self { session, after, current, watch, deltas, closing, _permit: permit })
+        Ok(Self { caller, session, after, current, watch, deltas, closing, _permit: permit })
     }
 
     /// Tells what happens until the run ends or pauses.
@@ -128,11 +136,11 @@ impl Telling {
 
     /// What was committed goes to what waits; the run, once there is nothing more to come.
     async fn news(&mut self) -> Result<Option<RunReport>, Failure> {
-        let doors = self.doors.clone();
-        let (engine, caller) = (&doors.engine, doors.caller());
+        let (doors, caller) = (self.doors.clone(), self.ear.caller.clone());
+        let engine = &doors.engine;
         let limit = doors.limits().page_items_max;
         let events =
-            engine.sessions().events(caller, &self.ear.session, self.ear.after, limit).await?;
+            engine.sessions().events(&caller, &self.ear.session, self.ear.after, limit).await?;
         for (seq, text) in &events {
             self.ear.after = *seq;
             self.take_in(text);
@@ -141,7 +149,7 @@ impl Telling {
             self.look = true;
             return Ok(None);
         }
-        let report = engine.runs().report(caller, self.run).await?;
+        let report = engine.runs().report(&caller, self.run).await?;
         let settled = report.run.status != RunStatus::Running;
         let followed = settled && self.ear.current.is_some_and(|current| current != self.run);
         // Something was committed between the two reads. If another run began, it is of that one.

@@ -6,7 +6,7 @@ mod follow;
 
 use super::runs::location;
 use crate::body::{Raw, parse};
-use crate::doors::{Doors, Shared};
+use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::once::{Key, replayed};
 use crate::params::{Params, Wait, short};
@@ -20,6 +20,7 @@ use engine::refusal::{ActiveRun, Refusal, RefusalCode, RefusalKind};
 use engine::{Once, RunReport, Saying};
 use follow::Ear;
 use kernel::ask::{Ask, AskBody};
+use kernel::call::Caller;
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionRef};
 use kernel::ids::{AgentName, RunId, Space};
 use kernel::session::RunStatus;
@@ -51,6 +52,7 @@ pub(crate) async fn health() -> Json<&'static str> {
 /// `POST /run`.
 pub(crate) async fn run(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(wait): Params<Wait>,
     key: Key,
     headers: HeaderMap,
@@ -66,16 +68,17 @@ pub(crate) async fn run(
     drop(sent);
     if takes_events(&headers) {
         // Listened to before it begins, so that nothing is missed.
-        let ear = Ear::open(&doors, &body.thread_id).await?;
-        let report = say(&doors, &body, about, 0).await?;
+        let ear = Ear::open(&doors, &caller, &body.thread_id).await?;
+        let report = say(&doors, &caller, &body, about, 0).await?;
         return Ok(ear.tell(doors, report));
     }
-    answered(say(&doors, &body, about, wait_ms).await?)
+    answered(say(&doors, &caller, &body, about, wait_ms).await?)
 }
 
 /// `POST /resume`.
 pub(crate) async fn resume(
     State(doors): State<Shared>,
+    Who(caller): Who,
     Params(wait): Params<Wait>,
     key: Key,
     headers: HeaderMap,
@@ -84,23 +87,22 @@ pub(crate) async fn resume(
     let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
     let body: ResumeThread = parse(&sent, doors.limits().body_depth_max)?;
     let (thread, given) = replies::given(body)?;
-    let asks = asks(&doors, &thread).await?;
+    let asks = asks(&doors, &caller, &thread).await?;
     let replies = replies::read(&thread, given, &asks);
     let (session, once) = (session(&thread), key.once(&sent));
     drop(sent);
     let ear = match takes_events(&headers) {
-        true => Some(Ear::open(&doors, &thread).await?),
+        true => Some(Ear::open(&doors, &caller, &thread).await?),
         false => None,
     };
     let wait_ms = if ear.is_some() { 0 } else { wait_ms };
     let report = match replies {
         Ok(replies) => {
-            let caller = doors.caller();
             let report =
-                doors.engine.asks().reply_all(caller, &session, replies, once, wait_ms).await;
+                doors.engine.asks().reply_all(&caller, &session, replies, once, wait_ms).await;
             report.map_err(|refusal| Failure::placed(refusal, place))?
         }
-        Err(failure) => repeated(&doors, &session, once, wait_ms).await.ok_or(failure)?,
+        Err(failure) => repeated(&doors, &caller, &session, once, wait_ms).await.ok_or(failure)?,
     };
     match ear {
         Some(ear) => Ok(ear.tell(doors, report)),
@@ -112,6 +114,7 @@ pub(crate) async fn resume(
 /// by an older run, and nobody asks it any more.
 async fn repeated(
     doors: &Doors,
+    caller: &Caller,
     session: &SessionRef,
     once: Option<Once>,
     wait_ms: u64,
@@ -119,7 +122,7 @@ async fn repeated(
     let once = Some(once?);
     // It answers nothing: either it is a repeat, or it is refused.
     let replies = Vec::new();
-    doors.engine.asks().reply_all(doors.caller(), session, replies, once, wait_ms).await.ok()
+    doors.engine.asks().reply_all(caller, session, replies, once, wait_ms).await.ok()
 }
 
 /// The session of a thread.
@@ -135,13 +138,14 @@ fn takes_events(headers: &HeaderMap) -> bool {
 /// Says something in a thread.
 async fn say(
     doors: &Doors,
+    caller: &Caller,
     body: &RunThread,
     (once, trace): (Option<Once>, Option<TraceParent>),
     wait_ms: u64,
 ) -> Result<RunReport, Failure> {
     let agent = body.agent.as_deref().map(AgentName::from);
     let agent = agent.as_ref().or(doors.default_agent.as_ref());
-    let (engine, caller) = (&doors.engine, doors.caller());
+    let engine = &doors.engine;
     let (thread, text) = (&body.thread_id, &body.user_request);
     let saying = Saying { agent, thread, text, once, trace };
     let said = engine.threads().say(caller, saying.clone(), wait_ms).await;
@@ -185,8 +189,8 @@ fn busy(thread: &str, active: &ActiveRun) -> Failure {
 }
 
 /// The asks of a thread's latest run, open and closed.
-async fn asks(doors: &Doors, thread: &str) -> Result<Vec<SessionAsk>, Failure> {
-    let (engine, caller) = (&doors.engine, doors.caller());
+async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<SessionAsk>, Failure> {
+    let engine = &doors.engine;
     let row =
         engine.sessions().get(caller, &session(thread)).await.map_err(|refusal| {
             match refusal.kind() {
