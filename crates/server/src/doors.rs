@@ -3,6 +3,7 @@
 
 use crate::auth::{Entrance, Visitor};
 use crate::counted::{Answers, Reloads};
+use crate::cursors::Cursors;
 use crate::error::Failure;
 use crate::gateway::Gateway;
 use crate::rate::SharedRate;
@@ -31,6 +32,8 @@ pub(crate) struct Doors {
     pub(crate) gateway: Gateway,
     /// Copies of all that it keeps.
     pub(crate) backup: Arc<dyn Backup>,
+    /// Seals places in lists and in the feed.
+    pub(crate) cursors: Cursors,
     /// The agent of requests that name none, where one is set.
     pub(crate) default_agent: Option<AgentName>,
     /// Where events go, by name.
@@ -75,12 +78,13 @@ pub(crate) struct SinkFacts {
 pub(crate) type Shared = Arc<Doors>;
 
 impl Doors {
-    /// Doors before this engine and these upstreams, with what makes backups.
+    /// Doors before this engine and these upstreams, with what makes backups and seals places.
     pub(crate) fn new(
         engine: Engine,
         entrance: Entrance,
         gateway: Gateway,
         backup: Arc<dyn Backup>,
+        cursors: Cursors,
     ) -> Self {
         let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
         let bodies = Arc::new(Semaphore::new(bodies_bytes(engine.limits())));
@@ -94,6 +98,7 @@ impl Doors {
             entrance,
             gateway,
             backup,
+            cursors,
             default_agent,
             sinks,
             streams,

@@ -19,6 +19,7 @@ mod auth;
 mod secret;
 mod vault;
 mod backup;
+mod cursors;
 mod rate;
 mod zones;
 pub mod instance;

@@ -5,6 +5,7 @@
 
 use crate::body::{Raw, is_deeper};
 use crate::content::{Structures, content, failure, words_with};
+use crate::cursors::{NOT_OF_LIST, Purpose};
 use crate::doors::{Doors, Shared, Who};
 use crate::once::{Key, replayed};
 use crate::params::short;
@@ -286,8 +287,11 @@ fn unknown(doors: &Doors, caller: &Caller, name: &str, dialect: Dialect) -> RpcE
 /// `tools/list`: a page of what the caller can call, by name.
 fn list(doors: &Doors, caller: &Caller, asked: &ToolList) -> Result<Done, RpcError> {
     let mut specs = doors.engine.tools().callables(caller);
+    let of = Purpose::of(caller, "/rpc tools/list");
     if let Some(cursor) = &asked.cursor {
-        specs.retain(|spec| spec.name.as_str() > cursor.as_str());
+        let last = doors.cursors.open(&of, cursor);
+        let last = last.ok_or_else(|| RpcError::invalid_params(NOT_OF_LIST))?;
+        specs.retain(|spec| spec.name.as_str() > last.as_str());
     }
     let max = doors.limits().page_items_max.max(1);
     let more = specs.len() > max;
@@ -295,7 +299,8 @@ fn list(doors: &Doors, caller: &Caller, asked: &ToolList) -> Result<Done, RpcErr
     let tools: Vec<Value> = specs.iter().map(|spec| tool(spec)).collect();
     let mut members = format!("\"tools\":{}", Value::Array(tools));
     if let Some(last) = specs.last().filter(|_| more) {
-        members.push_str(&format!(",\"nextCursor\":{}", Value::from(last.name.as_str())));
+        let next = doors.cursors.seal(&of, last.name.as_str());
+        members.push_str(&format!(",\"nextCursor\":\"{next}\""));
     }
     Ok(Done::new(members))
 }

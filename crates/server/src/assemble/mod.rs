@@ -10,6 +10,7 @@ mod check;
 use crate::auth::Entrance;
 use crate::config::{Config, ServerConfig};
 use crate::connections::{CONNECTIONS_MAX, connections_within};
+use crate::cursors::Cursors;
 use crate::doors::{Doors, Shared, SinkFacts};
 use crate::gateway::{Gateway, GatewayParts, left_out, stored_entries};
 use crate::mcp::door::Door;
@@ -201,9 +202,10 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
     gateway.watch_arrivals();
-    let doors = Doors::new(engine.clone(), entrance, gateway, backup).talking_to(agents.default);
-    let doors = Arc::new(doors.seen_by(telemetry).sending_to(sinks).kept_in(&data));
-    let shelves = (extra.shelves, own_shelf(setup.only_extra, &engine));
+    let doors = Doors::new(engine.clone(), entrance, gateway, backup, Cursors::new(key));
+    let doors = doors.talking_to(agents.default).seen_by(telemetry).sending_to(sinks);
+    let doors = Arc::new(doors.kept_in(&data));
+    let shelves = (extra.shelves, own_shelf(setup.only_extra, &doors));
     let door = Arc::new(Door::new(doors.clone(), shelves, key, spawn.clone()).lenient(mcp.lenient));
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
@@ -302,8 +304,11 @@ fn builtin(only_extra: bool, http: HttpSettings) -> Vec<Arc<dyn Tool>> {
 }
 
 /// Our own prompts and resources, unless only what code brings is offered.
-fn own_shelf(only_extra: bool, engine: &Engine) -> Arc<dyn Shelf> {
-    if only_extra { Arc::new(Bare) } else { Arc::new(Own::new(engine.clone())) }
+fn own_shelf(only_extra: bool, doors: &Doors) -> Arc<dyn Shelf> {
+    if only_extra {
+        return Arc::new(Bare);
+    }
+    Arc::new(Own::new(doors.engine.clone(), doors.cursors.clone()))
 }
 
 /// These models, and those that code brings.

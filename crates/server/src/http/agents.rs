@@ -4,6 +4,7 @@
 use super::condition::{Condition, not_stored, stale, tagged};
 use super::tools::{PageQuery, paged};
 use crate::body::Posted;
+use crate::cursors::Purpose;
 use crate::doors::{Administrator, Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::{Named, Params, short};
@@ -26,14 +27,15 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<PageQuery>,
-) -> Json<Page<AgentSummary>> {
+) -> Result<Json<Page<AgentSummary>>, Failure> {
     let default = default_agent(&doors, &caller);
     let agents = doors.engine.catalog().agents(&caller).into_iter().map(Arc::new).collect();
-    let page = paged(agents, query, doors.limits(), |known: &KnownAgent| known.agent.name.as_str());
-    Json(Page {
+    let of = Purpose::of(&caller, "/api/v1/agents");
+    let page = paged(&doors, &of, agents, query, |known: &KnownAgent| known.agent.name.as_str())?;
+    Ok(Json(Page {
         items: page.items.iter().map(|known| summary(known, default.as_ref())).collect(),
         next_cursor: page.next_cursor,
-    })
+    }))
 }
 
 /// `GET /agents/{refName}`.

@@ -1,6 +1,7 @@
 //! `/api/v1/asks`: the inbox, and replies by kind of ask.
 
 use crate::body::{Raw, parse};
+use crate::cursors::Purpose;
 use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::once::{Key, replayed};
@@ -49,11 +50,13 @@ pub(crate) async fn list(
     Who(caller): Who,
     Params(query): Params<InboxQuery>,
 ) -> Result<Json<rest::Page<rest::Ask>>, Failure> {
-    let page = page(query.limit, query.cursor.clone(), doors.limits());
+    let (limit, cursor) = (query.limit, query.cursor.clone());
     let filter = filter(&doors, &caller, query).await?;
+    let of = Purpose::of(&caller, "/api/v1/asks").filtered(&filter);
+    let page = page(limit, doors.cursors.start(&of, cursor)?, doors.limits());
     let found = doors.engine.asks().list(&caller, &filter, &page).await?;
     let items = found.items.into_iter().map(shown::ask).collect();
-    Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
+    Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
 }
 
 /// `GET /asks/{id}`.

@@ -3,6 +3,7 @@
 //! cut off comes back with the last `id` and misses nothing.
 
 use super::stream::{LAST_EVENT_ID, Look, Pulse, RETRY, Source, answer, permit, told};
+use crate::cursors::Purpose;
 use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::Params;
@@ -37,7 +38,8 @@ pub(crate) async fn follow(
     Params(query): Params<FeedQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let wanted = wanted(query, &headers)?;
+    let of = Purpose::feed(&caller);
+    let wanted = wanted(&doors, &of, query, &headers)?;
     let permit = permit(&doors)?;
     // Before the first read: what is committed after it wakes us.
     let pulse = Pulse::new(doors.engine.feed().watch_all(), &doors);
@@ -46,13 +48,18 @@ pub(crate) async fn follow(
         None => Place { row: gone + 1, sent: 0 },
         Some(place) => place.within(gone, end)?,
     };
-    let feed = Feed { caller, end, waiting: VecDeque::new(), read: place.row - 1, place };
+    let feed = Feed { caller, of, end, waiting: VecDeque::new(), read: place.row - 1, place };
     Ok(answer(doors, feed, pulse, permit))
 }
 
 /// A client that comes back says in the header what it saw last; that is later than what its URL
 /// once said.
-fn wanted(query: FeedQuery, headers: &HeaderMap) -> Result<Option<Place>, Failure> {
+fn wanted(
+    doors: &Doors,
+    of: &Purpose,
+    query: FeedQuery,
+    headers: &HeaderMap,
+) -> Result<Option<Place>, Failure> {
     let text = match headers.get(LAST_EVENT_ID) {
         Some(last) => last.to_str().unwrap_or_default().to_owned(),
         None => match query.after {
@@ -60,7 +67,8 @@ fn wanted(query: FeedQuery, headers: &HeaderMap) -> Result<Option<Place>, Failur
             None => return Ok(None),
         },
     };
-    Place::parse(&text).map(Some).ok_or_else(bad_cursor)
+    let place = doors.cursors.open(of, &text).and_then(|text| Place::parse(&text));
+    place.map(Some).ok_or_else(bad_cursor)
 }
 
 fn bad_cursor() -> Failure {
@@ -69,7 +77,7 @@ fn bad_cursor() -> Failure {
         .into()
 }
 
-/// A place in the feed: so many events of this row were sent. Opaque to clients.
+/// A place in the feed: so many events of this row were sent. Clients get it sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     row: u64,
@@ -107,8 +115,9 @@ impl fmt::Display for Place {
 
 /// A place as clients are told it, where everything up to this row is behind it: what comes after
 /// is asked for with it.
-pub(super) fn after_row(row: u64) -> String {
-    Place { row: row.saturating_add(1), sent: 0 }.to_string()
+pub(super) fn after_row(doors: &Doors, caller: &Caller, row: u64) -> String {
+    let place = Place { row: row.saturating_add(1), sent: 0 };
+    doors.cursors.seal(&Purpose::feed(caller), &place.to_string())
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -120,6 +129,8 @@ fn number(text: &str) -> Option<u64> {
 struct Feed {
     /// Whose stream it is.
     caller: Arc<Caller>,
+    /// What the ids of its events are good for.
+    of: Purpose,
     /// The last row when the stream began.
     end: u64,
     /// Events that were read and not yet sent.
@@ -134,7 +145,7 @@ impl Source for Feed {
     async fn first(&mut self, doors: &Doors) -> Result<Event, Failure> {
         let asks = open_asks(doors, &self.caller).await?;
         let realm = self.caller.realm.as_str().to_owned();
-        let cursor = after_row(self.end);
+        let cursor = after_row(doors, &self.caller, self.end);
         Ok(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY))
     }
 
@@ -142,7 +153,8 @@ impl Source for Feed {
         loop {
             if let Some((place, body)) = self.waiting.pop_front() {
                 self.place = place;
-                return Ok(Look::Event(Event::default().id(place.to_string()).data(body)));
+                let id = doors.cursors.seal(&self.of, &place.to_string());
+                return Ok(Look::Event(Event::default().id(id).data(body)));
             }
             let rows = doors.engine.feed().rows(&self.caller, self.read, ROWS_MAX).await?;
             let Some(last) = rows.last() else { return Ok(Look::Nothing) };

@@ -5,6 +5,7 @@
 use super::tools::{PageQuery, paged};
 use crate::body::{parse, read};
 use crate::content::whole;
+use crate::cursors::Purpose;
 use crate::doors::{Doors, Shared, Who};
 use crate::error::{Failure, Shape};
 use crate::once::{Key, replayed, replayed_failure};
@@ -35,13 +36,14 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<PageQuery>,
-) -> Json<Page<PipelineSummary>> {
+) -> Result<Json<Page<PipelineSummary>>, Failure> {
     let pipelines = doors.engine.catalog().pipelines(&caller);
-    let page = paged(pipelines, query, doors.limits(), |known: &Pipeline| known.name.as_str());
-    Json(Page {
+    let of = Purpose::of(&caller, "/api/v1/pipelines");
+    let page = paged(&doors, &of, pipelines, query, |known: &Pipeline| known.name.as_str())?;
+    Ok(Json(Page {
         items: page.items.iter().map(|known| shown::pipeline(known)).collect(),
         next_cursor: page.next_cursor,
-    })
+    }))
 }
 
 /// `GET /pipelines/{name}`.

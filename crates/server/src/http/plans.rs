@@ -3,6 +3,7 @@
 use super::condition::{Condition, not_stored, stale, tagged};
 use super::tools::{PageQuery, paged};
 use crate::body::Posted;
+use crate::cursors::Purpose;
 use crate::doors::{Administrator, Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::{Named, Params, short};
@@ -23,13 +24,14 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<PageQuery>,
-) -> Json<Page<PlanSummary>> {
+) -> Result<Json<Page<PlanSummary>>, Failure> {
     let plans = doors.engine.catalog().plans(&caller);
-    let page = paged(plans, query, doors.limits(), |plan| plan.id.as_str());
-    Json(Page {
+    let of = Purpose::of(&caller, "/api/v1/plans");
+    let page = paged(&doors, &of, plans, query, |plan| plan.id.as_str())?;
+    Ok(Json(Page {
         items: page.items.iter().map(|plan| shown::plan_summary(plan)).collect(),
         next_cursor: page.next_cursor,
-    })
+    }))
 }
 
 /// `GET /plans/{id}`.

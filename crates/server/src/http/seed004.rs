@@ -3,6 +3,7 @@
 
 use super::runs::{input, target};
 use crate::body::{Maybe, Posted, Raw, parse, parse_maybe};
+use crate::cursors::Purpose;
 use crate::doors::{Administrator, Shared, Who};
 use crate::error::Failure;
 use crate::once::{Key, replayed};
@@ -81,7 +82,8 @@ pub(crate) async fn show(
     Params(query): Params<HistoryQuery>,
 ) -> Result<Json<SessionView>, Failure> {
     let wanted = named(&name);
-    let page = page(query.limit, query.cursor, doors.limits());
+    let of = Purpose::history(&caller, &wanted);
+    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
     let inspection = doors.engine.sessions().inspect(&caller, &wanted).await?;
     let history = doors.engine.sessions().history(&caller, &wanted, &page).await?;
     let entries = history.items.iter().map(|item| item.entry.datum().to_value());
@@ -89,7 +91,7 @@ pub(crate) async fn show(
         core: session_core(inspection.row),
         context: inspection.context,
         history: entries.collect(),
-        next_cursor: history.next_cursor,
+        next_cursor: doors.cursors.next(&of, history.next_cursor),
     }))
 }
 

@@ -3,6 +3,7 @@
 
 use super::runs::talk;
 use crate::body::{Maybe, Posted};
+use crate::cursors::Purpose;
 use crate::doors::{Administrator, Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::{InSpace, Named, Params, page, session_ref, short};
@@ -74,10 +75,12 @@ pub(crate) async fn list(
     let parked = query.status.as_deref() == Some(PARKED);
     let status = query.status.as_deref().filter(|_| !parked).map(status).transpose()?;
     let filter = SessionFilter { status, plan, space: query.space.map(Space::from), parked };
-    let page = page(query.limit, query.cursor, doors.limits());
+    let of = Purpose::of(&caller, "/api/v1/sessions").filtered(&filter);
+    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
     let found = doors.engine.sessions().list(&caller, &filter, &page).await?;
     let items = found.items.into_iter().map(|row| session(&doors, &caller, row));
-    Ok(Json(rest::Page { items: try_join_all(items).await?, next_cursor: found.next_cursor }))
+    let next_cursor = doors.cursors.next(&of, found.next_cursor);
+    Ok(Json(rest::Page { items: try_join_all(items).await?, next_cursor }))
 }
 
 /// `GET /sessions/{id}`.
@@ -130,10 +133,11 @@ pub(crate) async fn history(
     Params(query): Params<HistoryQuery>,
 ) -> Result<Json<rest::Page<rest::HistoryEntry>>, Failure> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let page = page(query.limit, query.cursor, doors.limits());
+    let of = Purpose::history(&caller, &wanted);
+    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
     let found = doors.engine.sessions().history(&caller, &wanted, &page).await?;
     let items = found.items.into_iter().map(shown::history_entry).collect();
-    Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
+    Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
 }
 
 /// `GET /sessions/{id}/context`.

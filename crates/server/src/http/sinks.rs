@@ -3,6 +3,7 @@
 
 use super::feed::after_row;
 use super::tools::{PageQuery, paged};
+use crate::cursors::Purpose;
 use crate::doors::{Administrator, Doors, Shared, SinkFacts, Who};
 use crate::error::Failure;
 use crate::params::{Named, Params, TwoNamed, page, short};
@@ -37,10 +38,11 @@ pub(crate) async fn list(
     let states = doors.engine.feed().sinks(&caller).await?;
     let sinks = states.into_iter().map(|state| {
         let facts = doors.sinks.iter().find(|facts| facts.name == state.name);
-        Arc::new(sink(facts, state))
+        Arc::new(sink(&doors, &caller, facts, state))
     });
-    let page =
-        paged(sinks.collect(), query, doors.limits(), |sink: &rest::Sink| sink.name.as_str());
+    let sinks: Vec<Arc<rest::Sink>> = sinks.collect();
+    let of = Purpose::of(&caller, "/api/v1/sinks");
+    let page = paged(&doors, &of, sinks, query, |sink: &rest::Sink| sink.name.as_str())?;
     let items = page.items.iter().map(|sink| (**sink).clone()).collect();
     Ok(Json(rest::Page { items, next_cursor: page.next_cursor }))
 }
@@ -55,10 +57,11 @@ pub(crate) async fn deliveries(
     listed(&doors, &caller, &name).await?;
     let status = query.status.as_deref().map(status).transpose()?;
     let filter = DeliveryFilter { sink: Some(name), status };
-    let page = page(query.limit, query.cursor, doors.limits());
+    let of = Purpose::of(&caller, "/api/v1/sinks/{name}/deliveries").filtered(&filter);
+    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
     let found = doors.engine.feed().deliveries(&caller, &filter, &page).await?;
     let items = found.items.into_iter().map(delivery).collect();
-    Ok(Json(rest::Page { items, next_cursor: found.next_cursor }))
+    Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
 }
 
 /// `POST /sinks/{name}/deliveries/{event}/resend`: 200 either way, for it was tried.
@@ -78,7 +81,8 @@ pub(crate) async fn resume(
     Named(name): Named,
 ) -> Result<Json<rest::Sink>, Failure> {
     let facts = configured(&doors, &caller, &name).await?;
-    Ok(Json(sink(Some(facts), doors.engine.feed().resume_sink(&caller, &facts.name).await?)))
+    let state = doors.engine.feed().resume_sink(&caller, &facts.name).await?;
+    Ok(Json(sink(&doors, &caller, Some(facts), state)))
 }
 
 /// `DELETE /sinks/{name}`: only where it is not configured.
@@ -137,7 +141,7 @@ fn status(name: &str) -> Result<DeliveryStatus, Failure> {
     }
 }
 
-fn sink(facts: Option<&SinkFacts>, state: SinkState) -> rest::Sink {
+fn sink(doors: &Doors, caller: &Caller, facts: Option<&SinkFacts>, state: SinkState) -> rest::Sink {
     let texts = |patterns: &Vec<Pattern>| -> Vec<String> {
         patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
     };
@@ -151,7 +155,7 @@ fn sink(facts: Option<&SinkFacts>, state: SinkState) -> rest::Sink {
         },
         target: facts.and_then(|facts| facts.target.clone()),
         types: facts.and_then(|facts| facts.types.as_ref()).map(texts),
-        place: after_row(state.place),
+        place: after_row(doors, caller, state.place),
         lag: state.lag,
         delivered: state.delivered,
         failed: state.failed,

@@ -2,7 +2,8 @@
 
 use super::runs::{input, location};
 use crate::body::{Raw, parse_maybe};
-use crate::doors::{Shared, Who};
+use crate::cursors::Purpose;
+use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::once::{Key, replayed, replayed_failure};
 use crate::params::{Named, Params, Wait, page, short};
@@ -18,7 +19,6 @@ use engine::{CallReport, CallRequest, RunReport};
 use kernel::call::{Caller, ToolSpec, Wants};
 use kernel::contracts::Paged;
 use kernel::ids::ToolName;
-use kernel::limits::Limits;
 use kernel::plan::mistake::meant;
 use serde::Deserialize;
 use serde_json::json;
@@ -43,13 +43,14 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<PageQuery>,
-) -> Json<Page<Tool>> {
+) -> Result<Json<Page<Tool>>, Failure> {
     let tools = doors.engine.tools().callables(&caller);
-    let page = paged(tools, query, doors.limits(), |spec| spec.name.as_str());
-    Json(Page {
+    let of = Purpose::of(&caller, "/api/v1/tools");
+    let page = paged(&doors, &of, tools, query, |spec| spec.name.as_str())?;
+    Ok(Json(Page {
         items: page.items.iter().map(|spec| listed(&doors, &caller, spec)).collect(),
         next_cursor: page.next_cursor,
-    })
+    }))
 }
 
 /// `GET /tools/{name}`.
@@ -133,22 +134,24 @@ fn failed(tool: &ToolName, report: &RunReport) -> Failure {
     replayed_failure(failure, report.replayed)
 }
 
-/// One page of what is in memory, in order of name; the cursor is the last name of the page before.
+/// One page of what is in memory, in order of name; the cursor is the last name of the page before,
+/// sealed.
 pub(super) fn paged<T>(
+    doors: &Doors,
+    of: &Purpose,
     mut items: Vec<Arc<T>>,
     query: PageQuery,
-    limits: &Limits,
     name: fn(&T) -> &str,
-) -> Paged<Arc<T>> {
-    let page = page(query.limit, query.cursor, limits);
+) -> Result<Paged<Arc<T>>, Failure> {
+    let page = page(query.limit, doors.cursors.start(of, query.cursor)?, doors.limits());
     items.sort_by(|left, right| name(left).cmp(name(right)));
     if let Some(cursor) = &page.cursor {
         items.retain(|item| name(item) > cursor.as_str());
     }
     let more = items.len() > page.limit;
     items.truncate(page.limit);
-    let last = items.last().map(|item| name(item).to_owned());
-    Paged { next_cursor: last.filter(|_| more), items }
+    let last = items.last().filter(|_| more).map(|item| doors.cursors.seal(of, name(item)));
+    Ok(Paged { next_cursor: last, items })
 }
 
 fn no_tool(doors: &Shared, caller: &Caller, name: &str) -> Failure {

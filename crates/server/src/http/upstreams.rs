@@ -2,6 +2,7 @@
 
 use super::tools::{PageQuery, paged};
 use crate::auth::Visitor;
+use crate::cursors::Purpose;
 use crate::doors::{Administrator, Doors, Shared};
 use crate::error::Failure;
 use crate::gateway::Member;
@@ -21,14 +22,15 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     visitor: Visitor,
     Params(query): Params<PageQuery>,
-) -> Json<Page<Upstream>> {
+) -> Result<Json<Page<Upstream>>, Failure> {
     let viewer = Viewer::of(&visitor);
     let members = doors.gateway.members().into_iter().map(Arc::new).collect();
-    let page = paged(members, query, doors.limits(), |member: &Member| member.facts.name.as_str());
-    Json(Page {
+    let of = Purpose::of(&visitor.caller, "/api/v1/upstreams");
+    let page = paged(&doors, &of, members, query, |member: &Member| member.facts.name.as_str())?;
+    Ok(Json(Page {
         items: page.items.iter().map(|member| shown(member, viewer)).collect(),
         next_cursor: page.next_cursor,
-    })
+    }))
 }
 
 /// `GET /upstreams/{name}`.

@@ -5,6 +5,7 @@ use super::answer::{Answered, Kind, Outcome};
 use super::client::Version;
 use super::door::Door;
 use super::exchange::Exchange;
+use crate::cursors::{NOT_OF_LIST, Purpose};
 use kernel::call::{Caller, ToolSpec};
 use kernel::fault::Fault;
 use kernel::names::{Alphabet, inward};
@@ -25,7 +26,7 @@ pub(crate) async fn tools(exchange: Exchange) -> Answered {
     let (engine, limits) = (&door.doors.engine, door.doors.limits());
     let rendered = door.lists.tools(engine, &exchange.caller, version);
     let (tools, last) = rendered.page(after.as_deref(), limits.mcp_list_items_max);
-    let next = last.map(|last| cursor(TOOLS, last));
+    let next = last.map(|last| cursor(&exchange, TOOLS, last));
     // Not copied: a thousand tools are some hundred kilobytes.
     let begin = format!("\"{TOOLS}\":[");
     let end = list_end(version, next.as_deref(), limits.mcp_list_ttl_ms);
@@ -54,36 +55,35 @@ struct PageParams {
 /// Where the page that a request asks for begins; none for the first.
 pub(crate) fn after(exchange: &Exchange, list: &str) -> Result<Option<String>, RpcError> {
     let PageParams { cursor } = exchange.params()?;
-    cursor.map(|cursor| place(list, &cursor)).transpose()
+    let Some(cursor) = cursor else { return Ok(None) };
+    let (cursors, of) = (&exchange.door.doors.cursors, purpose(&exchange.caller, list));
+    let place = cursors.open_or(&of, &cursor, |old| old_place(list, old));
+    place.map(Some).ok_or_else(bad_cursor)
 }
 
 /// A place in a list as an opaque cursor.
-pub(crate) fn cursor(list: &str, place: &str) -> String {
-    let mut text = String::with_capacity(2 * (list.len() + 1 + place.len()));
-    for byte in list.bytes().chain([b':']).chain(place.bytes()) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+pub(crate) fn cursor(exchange: &Exchange, list: &str, place: &str) -> String {
+    exchange.door.doors.cursors.seal(&purpose(&exchange.caller, list), place)
 }
 
-/// The place that a cursor of this list stands for.
-fn place(list: &str, cursor: &str) -> Result<String, RpcError> {
+fn purpose(caller: &Caller, list: &str) -> Purpose {
+    Purpose::of(caller, "/mcp").filtered(&list)
+}
+
+/// The place that a cursor of this list stands for, as 0.1.0 wrote them: hexadecimal digits.
+fn old_place(list: &str, cursor: &str) -> Option<String> {
     let bytes: Option<Vec<u8>> = cursor
         .as_bytes()
         .chunks(2)
         .map(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok())
         .collect();
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let place = text.as_deref().and_then(|text| text.strip_prefix(list)?.strip_prefix(':'));
-    place.map(str::to_owned).ok_or_else(bad_cursor)
+    let text = String::from_utf8(bytes?).ok()?;
+    text.strip_prefix(list)?.strip_prefix(':').map(str::to_owned)
 }
 
 /// The cursor is not one of ours.
 pub(crate) fn bad_cursor() -> RpcError {
-    RpcError::invalid_params(
-        "`cursor` is not one of this list; use `nextCursor` of the page before, as it is",
-    )
+    RpcError::invalid_params(NOT_OF_LIST)
 }
 
 /// The items after a key, at most so many, and the last one's key if more follow. The items are in
@@ -165,15 +165,17 @@ mod tests {
     use wire::jsonrpc::INVALID_PARAMS;
 
     #[test]
-    fn a_cursor_is_read_by_its_own_list_only() {
+    fn an_old_cursor_is_read_by_its_own_list_only() {
         for at in ["", "a", "math::add", "1:ä:2"] {
-            assert_eq!(place(TOOLS, &cursor(TOOLS, at)).as_deref(), Ok(at));
-            assert!(place("prompts", &cursor(TOOLS, at)).is_err(), "{at}");
+            let cursor: String =
+                format!("{TOOLS}:{at}").bytes().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(old_place(TOOLS, &cursor).as_deref(), Some(at));
+            assert_eq!(old_place("prompts", &cursor), None, "{at}");
         }
         for cursor in ["", "7", "zz", "ff", "tools:a", "äb", "746f6f6c73"] {
-            let refused = place(TOOLS, cursor).unwrap_err();
-            assert_eq!(refused.code, INVALID_PARAMS, "{cursor}");
+            assert_eq!(old_place(TOOLS, cursor), None, "{cursor}");
         }
+        assert_eq!(bad_cursor().code, INVALID_PARAMS);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) async fn list(exchange: Exchange) -> Answered {
     let prompts = all(&exchange);
     let max = limits.mcp_list_items_max;
     let (page, last) = page_of(&prompts, |spec| spec.name.as_str(), after.as_deref(), max);
-    let next = last.map(|last| cursor(PROMPTS, last));
+    let next = last.map(|last| cursor(&exchange, PROMPTS, last));
     let items = joined(page.iter().map(|spec| Prompt::of(spec, version)));
     Ok(listed(version, PROMPTS, &items, next.as_deref(), limits.mcp_list_ttl_ms))
 }

@@ -51,7 +51,7 @@ pub(crate) async fn list(exchange: Exchange) -> Answered {
     }
     let version = exchange.client.version;
     let items = joined(found.iter().map(|spec| Resource::of(spec, version)));
-    let next = next.map(|place| cursor(RESOURCES, &place));
+    let next = next.map(|place| cursor(&exchange, RESOURCES, &place));
     Ok(listed(version, RESOURCES, &items, next.as_deref(), RESOURCES_TTL_MS))
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn templates(exchange: Exchange) -> Answered {
     all.dedup_by(|left, right| left.uri_template == right.uri_template);
     let max = limits.mcp_list_items_max;
     let (page, last) = page_of(&all, |spec| spec.uri_template.as_str(), after.as_deref(), max);
-    let next = last.map(|last| cursor(TEMPLATES, last));
+    let next = last.map(|last| cursor(&exchange, TEMPLATES, last));
     let items = joined(page.iter().map(|spec| Template::of(spec, version)));
     Ok(listed(version, TEMPLATES, &items, next.as_deref(), limits.mcp_list_ttl_ms))
 }

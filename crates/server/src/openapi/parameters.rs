@@ -38,7 +38,10 @@ fn pages() -> Vec<(&'static str, Value)> {
     let limit = json!({"type": "integer", "minimum": 0});
     vec![
         ("limit", query("limit", "How many items at most; cut to the server's limit.", limit)),
-        ("cursor", query("cursor", "`nextCursor` of the page before.", text())),
+        (
+            "cursor",
+            query("cursor", "`nextCursor` of the page before, under the same filter.", text()),
+        ),
     ]
 }
 
@@ -102,7 +105,7 @@ fn streams() -> Vec<(&'static str, Value)> {
     let seq = json!({"type": "integer", "minimum": 0});
     vec![
         ("after", query("after", "Only events after this sequence.", seq)),
-        ("afterCursor", query("after", "Only events after this one: its `id`.", text())),
+        ("afterCursor", query("after", "Only events after this one: its `id`, opaque.", text())),
         (
             "lastEventId",
             header("Last-Event-ID", "The `id` of the last event; goes before `after`.", text()),

@@ -1,6 +1,6 @@
 //! `/api/v1/plans`, `/api/v1/tools` and `/api/v1/blobs`.
 
-use crate::house::{House, demo_with, question, refused, text};
+use crate::house::{House, demo_with, encoded, question, refused, text};
 use serde_json::{Value, json};
 
 const NESTED: &str = "description: d\nsteps:\n  - {id: end, type: final_response, message: hi}\n";
@@ -21,9 +21,11 @@ async fn plans_are_listed_by_id_and_by_page() {
     assert_eq!(ids, known);
     assert_eq!(all["nextCursor"], Value::Null);
     let page = house.get("/api/v1/plans?limit=2").await.body;
-    assert_eq!(page["nextCursor"], known[1]);
-    let rest = house.get("/api/v1/plans?limit=9&cursor=math::conditional_add").await.body;
-    assert_eq!(rest["items"].as_array().unwrap().len(), 3);
+    // The second is as the release before gave it out.
+    for cursor in [encoded(&page["nextCursor"]), known[1].to_owned()] {
+        let rest = house.get(&format!("/api/v1/plans?limit=9&cursor={cursor}")).await.body;
+        assert_eq!(rest["items"].as_array().unwrap().len(), 3, "{cursor}");
+    }
     assert_eq!(house.get("/api/v1/plans?x=1").await.status, 400);
 }
 

@@ -5,6 +5,8 @@ use axum::body::{Body, BodyDataStream};
 use axum::http::{Method, Response};
 use futures::StreamExt;
 use serde_json::{Value, json};
+use server::project::Project;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const PATH: &str = "/api/v1/events";
@@ -97,10 +99,12 @@ async fn all_sessions_are_told_in_order() {
     assert_eq!(snapshot["asks"], json!([waiting["run"]["asks"][0]["id"]]));
     let events = client.take(count(&house, &["a"]).await).await;
     for (index, (id, name, data)) in events.iter().enumerate() {
-        assert!(!id.is_empty() && name.is_empty(), "{id} {name}");
+        assert!(id.starts_with('w') && id.len() == 33 && name.is_empty(), "{id} {name}");
         assert_eq!(data["session"], first["session"]["id"]);
         assert_eq!(data["event"]["seq"], index + 1);
     }
+    let unlike: BTreeSet<&String> = events.iter().map(|(id, _, _)| id).collect();
+    assert_eq!(unlike.len(), events.len(), "each has its own place");
     let (_, _, next) = client.next().await;
     assert_eq!(next["session"], waiting["session"]["id"]);
     assert_eq!(next["event"]["type"], "session.created");
@@ -132,6 +136,7 @@ async fn a_client_that_is_cut_off_after_any_event_misses_nothing() {
     let mut seen: Vec<Told> = Vec::new();
     while seen.len() < count {
         let last = seen.last().map(|(id, _, _)| id.as_str());
+        // The place in the address is as the release before gave it out.
         let (mut client, _) = Client::connect(&house, &format!("{PATH}?after=1-0"), last).await;
         seen.push(client.next().await);
     }
@@ -148,6 +153,39 @@ async fn a_place_that_is_none_is_refused() {
         assert_eq!(open(&house, PATH, Some(place)).await.status().as_u16(), 400, "{place}");
     }
     assert_eq!(house.get(&format!("{PATH}?from=1")).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_cursor_of_a_list_is_no_place() {
+    let house = House::demo().await;
+    finished(&house, "a").await;
+    finished(&house, "b").await;
+    let (mut client, _) = Client::connect(&house, PATH, None).await;
+    let (id, _, _) = client.next().await;
+    let cursor = text(&house.get("/api/v1/sessions?limit=1").await.body["nextCursor"]);
+    let answer = house.get(&format!("{PATH}?after={cursor}")).await;
+    assert_eq!(answer.refusal(), refused(400, "bad_cursor", &[]));
+    let answer = house.get(&format!("/api/v1/sessions?cursor={id}")).await;
+    assert_eq!(answer.refusal(), refused(400, "bad_cursor", &[]));
+}
+
+#[tokio::test]
+async fn places_are_the_same_after_a_restart() {
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(Project::demo, &data, None).await;
+    finished(&house, "a").await;
+    let (mut client, before) = Client::connect(&house, PATH, None).await;
+    let events = client.take(count(&house, &["a"]).await).await;
+    drop(client);
+    stopper.stop().await;
+    drop(house);
+
+    let (house, stopper) = House::over(Project::demo, &data, None).await;
+    let (mut client, after) = Client::connect(&house, PATH, Some(&events[1].0)).await;
+    assert_eq!(after["cursor"], before["cursor"]);
+    assert_eq!(client.take(events.len() - 2).await, events[2..]);
+    drop(client);
+    stopper.stop().await;
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod asks;
 mod catalog;
 mod events;
 mod feed;
+mod cursors;
 mod sinks;
 mod keys;
 mod openapi;

@@ -1,6 +1,6 @@
 //! `/mcp` in the stateless version: lists, prompts, resources and completion.
 
-use crate::house::{House, demo_with, question, read, request, text};
+use crate::house::{House, demo_with, encoded, question, read, request, text};
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -141,6 +141,27 @@ async fn long_lists_come_in_pages() {
     assert_eq!((resources.len(), unlike.len()), (7, 7), "four plans, three sessions");
     assert!(resources[..4].iter().all(|uri| uri.starts_with("waypost://plans/")));
     assert!(resources[4..].iter().all(|uri| uri.starts_with("waypost://sessions/ses_")));
+}
+
+#[tokio::test]
+async fn cursors_of_the_release_before_are_taken() {
+    let house = House::demo().await;
+    let old: String = "tools:m".bytes().map(|byte| format!("{byte:02x}")).collect();
+    let list = result(&house, "tools/list", json!({"cursor": old})).await;
+    assert_eq!(each(&list["tools"], "name")[0], "math__add", "{list}");
+}
+
+#[tokio::test]
+async fn a_history_goes_on_where_it_is_listed() {
+    let house = House::limited("page_items_default = 1").await;
+    let input = json!({"a": 1, "b": 1});
+    let run = house.run(json!({"planId": "math::conditional_add", "input": input})).await;
+    let id = text(&run["session"]["id"]);
+    let newest = read_json(&house, &format!("waypost://sessions/{id}/history")).await;
+    assert_eq!(newest["items"][0]["step"], "validate", "{newest}");
+    let cursor = encoded(&newest["nextCursor"]);
+    let rest = house.get(&format!("/api/v1/sessions/{id}/history?cursor={cursor}")).await.body;
+    assert_eq!(rest["items"][0]["step"], "add", "{rest}");
 }
 
 #[tokio::test]

@@ -179,6 +179,9 @@ async fn tools_are_listed_and_called_as_in_mcp() {
     let first = ask(&house, "tools/list", json!({})).await["result"].clone();
     let cursor = first["nextCursor"].clone();
     let rest = ask(&house, "tools/list", json!({"cursor": cursor})).await["result"].clone();
+    let page = house.get("/api/v1/tools?limit=1").await.body;
+    let other = ask(&house, "tools/list", json!({"cursor": page["nextCursor"]})).await;
+    assert_eq!(other["error"]["code"], -32602, "a cursor of another list: {other}");
     assert!(rest.get("nextCursor").is_none(), "{rest}");
     let of = |page: &Value| page["tools"].as_array().unwrap().clone();
     let tools = [of(&first), of(&rest)].concat();

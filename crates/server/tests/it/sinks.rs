@@ -1,7 +1,9 @@
 //! `/api/v1/sinks`: where events go, how each got there, an event sent once more, and a sink that
 //! is not configured any more.
 
-use crate::house::{Answer, House, refused, text};
+use crate::house::{Answer, House, encoded, refused, request, text};
+use axum::body::Body;
+use axum::http::Method;
 use serde_json::{Value, json};
 use server::config::Config;
 use server::project::Project;
@@ -126,7 +128,13 @@ async fn sinks_are_shown_without_secrets() {
     assert_eq!((&lines["delivered"], &lines["failed"]), (&json!(2), &json!(0)));
     assert_eq!((lines.get("types"), lines.get("lastError")), (None, None));
     let page = house.get("/api/v1/sinks?limit=1").await.body;
-    assert_eq!((page["items"].as_array().unwrap().len(), &page["nextCursor"]), (1, &json!("hook")));
+    assert_eq!((page["items"].as_array().unwrap().len(), &page["items"][0]), (1, hook));
+    let rest = house.get(&format!("/api/v1/sinks?cursor={}", encoded(&page["nextCursor"]))).await;
+    assert_eq!(rest.body["items"], json!([lines]));
+    // Where a sink stands is a place of the feed.
+    let ahead = format!("/api/v1/events?after={}", text(&hook["place"]));
+    let feed = house.open(request(Method::GET, &ahead, Body::empty())).await;
+    assert_eq!(feed.status().as_u16(), 200, "{ahead}");
 }
 
 #[tokio::test]
@@ -158,9 +166,11 @@ async fn the_log_says_how_it_went() {
     }
     let path = "/api/v1/sinks/hook/deliveries?limit=1";
     let first = house.get(path).await.body;
-    let cursor = crate::house::encoded(&first["nextCursor"]);
+    let cursor = encoded(&first["nextCursor"]);
     let second = house.get(&format!("{path}&cursor={cursor}")).await.body;
     assert_ne!(first["items"][0]["event"], second["items"][0]["event"]);
+    let other = house.get(&format!("{path}&status=failed&cursor={cursor}")).await;
+    assert_eq!(other.refusal(), refused(400, "bad_cursor", &[]));
     let none = house.get("/api/v1/sinks/hook/deliveries?status=delivered").await.body;
     assert_eq!(none["items"], json!([]));
 }

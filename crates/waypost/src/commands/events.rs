@@ -16,7 +16,7 @@ use wire::rest::{Delivery, DeliveryStatus, Page, Sink};
 const EXAMPLES: &str = "\
 Examples:
   waypost events tail                      # all that is kept, then what happens, until Ctrl-C
-  waypost events tail --after 2a-1         # goes on after an event
+  waypost events tail --after wTMJAS...    # goes on after an event
   waypost events tail --type 'run.*'       # or a type that was published: TradeRepaired
   waypost --json events tail | jq -r '[.cursor, .session, .event.type] | @tsv'
   waypost events sinks                     # where events go, and how far each sink came
@@ -250,14 +250,14 @@ fn names(told: &Value) -> Vec<String> {
     names
 }
 
-/// `2a-1  2026-11-15T02:17:25.123Z  ses_..  call.finished  {..}`; `--json` has all of it.
+/// `wTM..  2026-11-15T02:17:25.123Z  ses_..  call.finished  {..}`; `--json` has all of it.
 fn line(cursor: Option<&str>, told: &Value) -> String {
     let event = &told["event"];
     let at = event["at"].as_i64().map(|at| Millis(at).rfc3339()).unwrap_or_default();
     let session = told["session"].as_str().unwrap_or_default();
     let kind = event["type"].as_str().unwrap_or_default();
     let data = one_line(&event["data"].to_string());
-    format!("{:8}  {at}  {session}  {kind:16}  {data}", cursor.unwrap_or_default())
+    format!("{}  {at}  {session}  {kind:16}  {data}", cursor.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod contents;
 mod prompt;
 mod agent;
 
+use crate::cursors::{Cursors, Purpose};
 use crate::shown;
 use engine::refusal::{Refusal, RefusalKind};
 use engine::{Engine, Inspection, KnownAgent, Watch};
@@ -32,6 +33,7 @@ use wire::rest::{self, RunAnswer};
 /// Our own shelf.
 pub(crate) struct Own {
     engine: Engine,
+    cursors: Cursors,
 }
 
 /// What our cursors begin with: after this plan, or at this place of the sessions.
@@ -39,9 +41,9 @@ const AFTER_PLAN: &str = "plan:";
 const SESSIONS: &str = "sessions:";
 
 impl Own {
-    /// The shelf of this engine.
-    pub(crate) fn new(engine: Engine) -> Self {
-        Self { engine }
+    /// The shelf of this engine; cursors in what it shows are sealed with these.
+    pub(crate) fn new(engine: Engine, cursors: Cursors) -> Self {
+        Self { engine, cursors }
     }
 
     /// A plan by the name that a client writes: as its prompt was listed, or its own id.
@@ -145,11 +147,13 @@ impl Own {
         id: SessionId,
     ) -> Result<Option<rest::Page<rest::HistoryEntry>>, Fault> {
         let page = Page { cursor: None, limit: self.engine.limits().page_items_default };
-        let newest =
-            found(self.engine.sessions().history(caller, &SessionRef::Id(id), &page).await)?;
+        let session = SessionRef::Id(id);
+        let newest = found(self.engine.sessions().history(caller, &session, &page).await)?;
+        // The next page is to be had where the REST API lists it.
+        let of = Purpose::history(caller, &session);
         Ok(newest.map(|Paged { items, next_cursor }| rest::Page {
             items: items.into_iter().map(shown::history_entry).collect(),
-            next_cursor,
+            next_cursor: self.cursors.next(&of, next_cursor),
         }))
     }
 
@@ -464,7 +468,7 @@ mod tests {
         };
         let files = vec![plan("open/a"), plan("secret/b")];
         engine.catalog().load_plans(&"default".into(), files).unwrap();
-        Own::new(engine)
+        Own::new(engine, Cursors::new([7; 32]))
     }
 
     #[tokio::test(flavor = "multi_thread")]

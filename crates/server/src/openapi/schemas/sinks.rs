@@ -46,7 +46,8 @@ fn sink() -> Value {
             },
             "place": {
                 "type": "string",
-                "description": "How far it came in the feed: `after` for what is ahead of it."
+                "description": "How far it came in the feed, opaque: `after` for what is ahead \
+                    of it."
             },
             "lag": count("Rows of the feed that are still ahead of it."),
             "delivered": count("Events that it took since the server started."),
@@ -60,19 +61,22 @@ fn sink() -> Value {
         "examples": [
             {
                 "name": "events", "type": "file", "status": "sending",
-                "target": "/var/lib/waypost/events.jsonl", "place": "2b-0", "lag": 0,
+                "target": "/var/lib/waypost/events.jsonl",
+                "place": "wQ8TKxDnq2KriQyy-RQUcxSAsM5IKepYs", "lag": 0,
                 "delivered": 42, "failed": 0, "retrying": 0
             },
             {
                 "name": "hook", "type": "webhook", "status": "sending",
                 "target": "https://hooks.example.com/waypost",
-                "types": ["TradeRepaired", "waypost.run.*"], "place": "2a-0", "lag": 1,
+                "types": ["TradeRepaired", "waypost.run.*"],
+                "place": "wj72t3RImyMcGv-pKLNbDZWnEIMBKo4-E", "lag": 1,
                 "delivered": 7, "failed": 1, "retrying": 1,
                 "lastError": "the receiver answered 500"
             },
             {
                 "name": "old-hook", "type": "unknown", "status": "unconfigured",
-                "place": "1c-0", "lag": 15, "delivered": 0, "failed": 0, "retrying": 0
+                "place": "wTMJASrEQXKTPjcw9QB0NAH-ZxhgL2k-K", "lag": 15,
+                "delivered": 0, "failed": 0, "retrying": 0
             }
         ]
     })

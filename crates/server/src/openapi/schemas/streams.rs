@@ -32,7 +32,7 @@ fn feed_snapshot() -> Value {
             "realm": {"type": "string"},
             "cursor": {
                 "type": "string",
-                "description": "Where the feed ended then: `after` for what is new."
+                "description": "Where the feed ended then, opaque: `after` for what is new."
             },
             "asks": {
                 "type": "array",
@@ -41,7 +41,7 @@ fn feed_snapshot() -> Value {
             }
         },
         "examples": [{
-            "realm": DEFAULT_REALM, "cursor": "2a-0",
+            "realm": DEFAULT_REALM, "cursor": "wj72t3RImyMcGv-pKLNbDZWnEIMBKo4-E",
             "asks": ["ask_befb4088acd7c34cfd5df5df63e5663c"]
         }]
     })
