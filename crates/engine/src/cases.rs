@@ -29,8 +29,7 @@ impl Cases<'_> {
 
     /// The session that keeps a case.
     fn key(caller: &Caller, pipeline: &PipelineName, case: &str) -> SessionKey {
-        let realm = caller.realm.clone();
-        SessionKey { realm, space: Space::case(pipeline), id: case.into() }
+        caller.key(Space::case(pipeline), case)
     }
 
     /// Takes a case and waits until its run ends or pauses, at most so long. Requests for one case

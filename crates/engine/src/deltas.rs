@@ -130,7 +130,7 @@ mod tests {
     use kernel::ids::Space;
 
     fn ear(listeners: &Arc<Listeners>, attempt: u32) -> Ear {
-        let key = SessionKey { realm: "r".into(), space: Space::thread(), id: "t".into() };
+        let key = SessionKey::new("r", Space::thread(), "t");
         let at = TurnPlace { run: RunId(1), frame: FrameId(1), turn: 2, attempt };
         Ear { listeners: listeners.clone(), key, at, open: true }
     }

@@ -15,7 +15,7 @@ use kernel::call::{
     Abilities, CallPlace, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
 };
 use kernel::fault::Fault;
-use kernel::ids::{CallId, PlanId, SessionId, SessionKey, Space, ToolName};
+use kernel::ids::{CallId, PlanId, SessionId, Space, ToolName};
 use kernel::plan::Closure;
 use kernel::plan::flow::read_made;
 use kernel::session::RunStatus;
@@ -221,11 +221,7 @@ impl Tools<'_> {
         let closure = self.one_step(&request.tool)?;
         let session = SessionId(self.shared.id_bits());
         let run = request.run.unwrap_or_else(|| self.shared.runs().new_id());
-        let key = SessionKey {
-            realm: caller.realm.clone(),
-            space: Space::call(),
-            id: session.to_string().into(),
-        };
+        let key = caller.key(Space::call(), session.to_string());
         let start = StartRun {
             session,
             presence: Presence::Fresh,

@@ -28,7 +28,7 @@ impl Sessions<'_> {
             Some(key) => self.shared.client_key(key)?,
             None => id.to_string().into(),
         };
-        let key = SessionKey { realm: caller.realm.clone(), space: Space::session(), id: name };
+        let key = caller.key(Space::session(), name);
         self.shared.ask(&key, |answer| Command::Create { id, answer }).await
     }
 }
@@ -116,18 +116,17 @@ impl Runs<'_> {
         session: RunSession,
     ) -> Result<(SessionKey, Presence, SessionId), Refusal> {
         let id = SessionId(self.shared.id_bits());
-        let in_space = |space, name| SessionKey { realm: caller.realm.clone(), space, id: name };
         match session {
             RunSession::New => {
-                Ok((in_space(Space::session(), id.to_string().into()), Presence::Fresh, id))
+                Ok((caller.key(Space::session(), id.to_string()), Presence::Fresh, id))
             }
             RunSession::Thread(name) => {
                 let name = self.shared.client_key(name)?;
-                Ok((in_space(Space::thread(), name), Presence::MayExist, id))
+                Ok((caller.key(Space::thread(), name), Presence::MayExist, id))
             }
             RunSession::Case(pipeline, name) => {
                 let name = self.shared.client_key(name)?;
-                Ok((in_space(Space::case(&pipeline), name), Presence::MayExist, id))
+                Ok((caller.key(Space::case(&pipeline), name), Presence::MayExist, id))
             }
             // A `ses_` id names a session that is there; any other name may be new.
             RunSession::Named(name) => match name.parse::<SessionId>() {
@@ -137,7 +136,7 @@ impl Runs<'_> {
                 }
                 Err(_) => {
                     let name = self.shared.client_key(name)?;
-                    Ok((in_space(Space::session(), name), Presence::MayExist, id))
+                    Ok((caller.key(Space::session(), name), Presence::MayExist, id))
                 }
             },
             RunSession::Existing(reference) => {

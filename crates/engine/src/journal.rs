@@ -41,7 +41,7 @@ impl Sessions<'_> {
                 .hint("`at` is the sequence of one of its events; leave it out for the last"));
         }
         let id = SessionId(self.shared.id_bits());
-        let key = SessionKey { id: id.to_string().into(), ..row.key.clone() };
+        let key = caller.key(row.key.space.clone(), id.to_string());
         let (fork, reading) = loop {
             let mut reading = Reading::new(self.shared, &row.key, at);
             match self.weighed(&mut reading, Following::new(id, key.clone())).await {

@@ -88,7 +88,7 @@ mod tests {
     use kernel::ids::Space;
 
     fn key(id: &str) -> SessionKey {
-        SessionKey { realm: "r".into(), space: Space::case(&"p".into()), id: id.into() }
+        SessionKey::new("r", Space::case(&"p".into()), id)
     }
 
     /// Somebody who stands in the line from now on.

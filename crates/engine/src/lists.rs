@@ -19,10 +19,12 @@ use kernel::reply::BadReply;
 impl Sessions<'_> {
     /// One session's row.
     pub async fn get(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow, Refusal> {
-        let found = self.shared.store.session(&caller.realm, session).await?;
+        let found = self.shared.store.session(&caller.realm, &caller.meant(session)).await?;
         found.ok_or_else(|| match session {
             SessionRef::Id(id) => Refusal::not_found("session", id),
-            SessionRef::Key { key, .. } => Refusal::not_found("session", key),
+            SessionRef::Key { key, .. } | SessionRef::Owned { key, .. } => {
+                Refusal::not_found("session", key)
+            }
         })
     }
 

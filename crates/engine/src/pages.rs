@@ -103,7 +103,7 @@ mod tests {
     use kernel::ids::Space;
 
     fn session(id: &str) -> SessionKey {
-        SessionKey { realm: "r".into(), space: Space::thread(), id: id.into() }
+        SessionKey::new("r", Space::thread(), id)
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Threads<'_> {
 
     /// The session that keeps a thread's conversation.
     pub fn key(caller: &Caller, thread: &str) -> SessionKey {
-        SessionKey { realm: caller.realm.clone(), space: Space::thread(), id: thread.into() }
+        caller.key(Space::thread(), thread)
     }
 
     fn spoken_to(self, caller: &Caller, agent: Option<&AgentName>) -> Result<AgentName, Refusal> {
@@ -71,7 +71,7 @@ impl Threads<'_> {
     /// meanwhile is not given up.
     pub(crate) async fn give_up_login(self, caller: &Caller, thread: &str) -> Result<(), Refusal> {
         let named = SessionRef::Key { key: thread.into(), space: Some(Space::thread()) };
-        let row = self.shared.store.session(&caller.realm, &named).await?;
+        let row = self.shared.store.session(&caller.realm, &caller.meant(&named)).await?;
         let open = [RunStatus::Waiting, RunStatus::Running];
         let Some(run) = row.filter(|row| open.contains(&row.status)).and_then(|row| row.run) else {
             return Ok(());

@@ -1,10 +1,15 @@
 //! Who calls, and what it may ask for: a subject in one realm, the acts that policy decides about,
 //! and the scopes that limit a credential.
 
-use crate::ids::RealmId;
+use crate::ids::{RealmId, SessionKey, Space};
+use crate::lists::SessionRef;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::sync::Arc;
+
+/// Who calls in local mode. What is done there is nobody's own.
+pub const LOCAL: &str = "local";
 
 /// Who calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +40,30 @@ impl Caller {
     #[must_use]
     pub fn administering(self) -> Self {
         Self { admin: true, ..self }
+    }
+
+    /// Whose it is what this caller makes: the subject's; nobody's in local mode.
+    pub fn owner(&self) -> Option<Arc<str>> {
+        (&*self.subject != LOCAL).then(|| self.subject.clone())
+    }
+
+    /// The session that this caller means by an id that it chose, or that was made for it.
+    pub fn key(&self, space: Space, id: impl Into<Arc<str>>) -> SessionKey {
+        let owner = if space.is_owned() { self.owner() } else { None };
+        SessionKey { realm: self.realm.clone(), space, id: id.into(), owner }
+    }
+
+    /// What this caller means by a reference: of ids that are their owner's, its own.
+    pub fn meant<'r>(&self, session: &'r SessionRef) -> Cow<'r, SessionRef> {
+        match (session, self.owner()) {
+            (SessionRef::Key { key, space }, Some(owner)) => {
+                let (key, space) = (key.clone(), space.clone());
+                Cow::Owned(SessionRef::Owned { key, space, owner })
+            }
+            (SessionRef::Id(_) | SessionRef::Owned { .. }, _) | (SessionRef::Key { .. }, None) => {
+                Cow::Borrowed(session)
+            }
+        }
     }
 }
 
@@ -201,6 +230,18 @@ mod tests {
         assert_eq!(text, r#"["use","answer"]"#);
         assert_eq!(serde_json::from_str::<Scopes>(&text).unwrap(), scopes);
         assert!(serde_json::from_str::<Scopes>(r#"["all"]"#).is_err());
+    }
+
+    #[test]
+    fn ids_of_threads_are_their_callers_own_and_nobodys_in_local_mode() {
+        let (ann, local) = (Caller::new("r", "ann"), Caller::new("r", LOCAL));
+        assert_eq!(local.key(Space::thread(), "t"), SessionKey::new("r", Space::thread(), "t"));
+        assert_eq!(ann.key(Space::thread(), "t").owner.as_deref(), Some("ann"));
+        assert_ne!(
+            ann.key(Space::thread(), "t"),
+            Caller::new("r", "bob").key(Space::thread(), "t")
+        );
+        assert_eq!(ann.key(Space::session(), "s"), local.key(Space::session(), "s"));
     }
 
     #[test]

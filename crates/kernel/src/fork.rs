@@ -452,7 +452,7 @@ mod tests {
     const ASK: AskId = AskId(4);
 
     fn key(id: &str) -> SessionKey {
-        SessionKey { realm: RealmId::from("r"), space: Space::session(), id: id.into() }
+        SessionKey::new(RealmId::from("r"), Space::session(), id)
     }
 
     fn request() -> CallRequest {

@@ -252,6 +252,12 @@ impl Space {
     pub fn thread() -> Self {
         Self::from("thread")
     }
+    /// The spaces whose ids are their owner's: the same id from another subject is another session.
+    pub const OWNED: [&'static str; 2] = ["thread", "context"];
+    /// Whether ids here are their owner's.
+    pub fn is_owned(&self) -> bool {
+        Self::OWNED.contains(&self.as_str())
+    }
     /// Where a pipeline keeps its cases: no case of another one has its ids.
     pub fn case(pipeline: &PipelineName) -> Self {
         Self::from(format!("{CASES}{pipeline}"))
@@ -279,11 +285,30 @@ pub struct SessionKey {
     pub space: Space,
     /// The client's own key, or the session's id where the client chose none.
     pub id: Arc<str>,
+    /// The subject that chose the id, in a space whose ids are their owner's. There is none in
+    /// local mode, nor in what release 0.1.0 wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
+}
+
+impl SessionKey {
+    /// A key that is nobody's own. `Caller::key` gives a caller's.
+    pub fn new(
+        realm: impl Into<RealmId>,
+        space: impl Into<Space>,
+        id: impl Into<Arc<str>>,
+    ) -> Self {
+        Self { realm: realm.into(), space: space.into(), id: id.into(), owner: None }
+    }
 }
 
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.realm, self.space, self.id)
+        write!(f, "{}/{}/{}", self.realm, self.space, self.id)?;
+        match &self.owner {
+            Some(owner) => write!(f, "@{owner}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -352,6 +377,25 @@ mod tests {
         let json = serde_json::to_string(&id).unwrap();
         assert_eq!(json, format!("\"{id}\""));
         assert_eq!(serde_json::from_str::<RunId>(&json).unwrap(), id);
+    }
+
+    #[test]
+    fn a_key_without_an_owner_is_written_and_told_as_before() {
+        let text = r#"{"realm":"r","space":"thread","id":"t"}"#;
+        let key: SessionKey = serde_json::from_str(text).unwrap();
+        assert_eq!(key, SessionKey::new("r", Space::thread(), "t"));
+        assert_eq!(serde_json::to_string(&key).unwrap(), text);
+        assert_eq!(key.to_string(), "r/thread/t");
+    }
+
+    #[test]
+    fn keys_of_two_owners_are_two() {
+        let nobodys = SessionKey::new("r", Space::thread(), "t");
+        let anns = SessionKey { owner: Some("ann".into()), ..nobodys.clone() };
+        assert_ne!(anns, nobodys);
+        assert_ne!(anns.to_string(), nobodys.to_string());
+        let text = serde_json::to_string(&anns).unwrap();
+        assert_eq!(serde_json::from_str::<SessionKey>(&text).unwrap(), anns);
     }
 
     #[test]

@@ -17,6 +17,15 @@ pub enum SessionRef {
         /// The space; any where none is named, if only one has that key.
         space: Option<Space>,
     },
+    /// The same as a subject means it: where ids are their owner's, its own and no other's.
+    Owned {
+        /// The client's key.
+        key: Arc<str>,
+        /// The space; any where none is named, if only one has that key.
+        space: Option<Space>,
+        /// The subject.
+        owner: Arc<str>,
+    },
 }
 
 /// Which sessions to list, newest first.

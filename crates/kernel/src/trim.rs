@@ -129,7 +129,7 @@ mod tests {
     const ID: SessionId = SessionId(1);
 
     fn key() -> SessionKey {
-        SessionKey { realm: "r".into(), space: Space::session(), id: "s".into() }
+        SessionKey::new("r", Space::session(), "s")
     }
 
     fn datum(number: u32, from: Origin) -> Arc<Datum> {

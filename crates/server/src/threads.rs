@@ -261,7 +261,7 @@ mod tests {
         };
         SessionAsk {
             session: SessionId(1),
-            key: SessionKey { realm: "r".into(), space: Space::thread(), id: "t".into() },
+            key: SessionKey::new("r", Space::thread(), "t"),
             row: AskRow { ask, status: AskStatus::Open, decision: None },
         }
     }

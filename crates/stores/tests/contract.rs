@@ -143,7 +143,7 @@ struct Driver {
 
 impl Driver {
     fn new(realm: &str, id: &str) -> Self {
-        let key = SessionKey { realm: realm.into(), space: Space::session(), id: id.into() };
+        let key = SessionKey::new(realm, Space::session(), id);
         Self::of(key)
     }
 
@@ -667,10 +667,10 @@ fn sessions_are_listed_newest_first() {
 fn a_key_without_a_space_is_the_only_one_or_the_session() {
     let scene = Scene::new();
     for (space, id) in [("thread", "a"), ("session", "a"), ("thread", "b"), ("context", "b")] {
-        let key = SessionKey { realm: realm(), space: space.into(), id: id.into() };
+        let key = SessionKey::new(realm(), space, id);
         done(scene.store().append(Driver::of(key).created()));
     }
-    let key = SessionKey { realm: realm(), space: "thread".into(), id: "c".into() };
+    let key = SessionKey::new(realm(), "thread", "c");
     done(scene.store().append(Driver::of(key).created()));
     let space_of = |id: &str, space: Option<&str>| {
         let named = SessionRef::Key { key: id.into(), space: space.map(Space::from) };
@@ -682,6 +682,59 @@ fn a_key_without_a_space_is_the_only_one_or_the_session() {
     assert_eq!(space_of("b", None), None);
     assert_eq!(space_of("c", None).as_deref(), Some("thread"));
     assert_eq!(space_of("d", None), None);
+}
+
+#[test]
+fn the_same_id_of_two_owners_is_two_sessions() {
+    let scene = Scene::new();
+    let nobodys = SessionKey::new(realm(), Space::thread(), "t");
+    let of = |owner: &str| SessionKey { owner: Some(owner.into()), ..nobodys.clone() };
+    let keys = [nobodys.clone(), of("ann"), of("idp:\u{1f}bob")];
+    for key in &keys {
+        let mut driver = Driver::of(key.clone());
+        done(scene.store().append(driver.created()));
+        done(scene.store().append(driver.next()));
+    }
+    let scene = scene.reopened();
+    for key in &keys {
+        assert_eq!(scene.tail(key).len(), 2, "{key}");
+        let row = SessionRef::Id(Driver::of(key.clone()).row.id);
+        let row = block_on(scene.store().session(&realm(), &row)).unwrap().unwrap();
+        assert_eq!(row.key, *key);
+    }
+    let fed = block_on(scene.store().feed(&realm(), 0, 9)).unwrap();
+    assert_eq!(fed.iter().filter(|row| row.key == keys[1]).count(), 2);
+    assert_eq!(block_on(scene.store().load(&of("eve"))), Ok(None));
+    // No id reads as somebody else's.
+    for id in ["t\u{1f}ann", "t\u{1f}idp:\u{1f}bob"] {
+        let key = SessionKey::new(realm(), Space::thread(), id);
+        assert_eq!(block_on(scene.store().load(&key)), Ok(None), "{id:?}");
+    }
+}
+
+#[test]
+fn a_subject_means_its_own_where_ids_are_their_owners() {
+    let scene = Scene::new();
+    let nobodys = SessionKey::new(realm(), Space::thread(), "t");
+    let anns = SessionKey { owner: Some("ann".into()), ..nobodys.clone() };
+    let plain = SessionKey::new(realm(), Space::session(), "s");
+    for key in [&nobodys, &anns, &plain] {
+        done(scene.store().append(Driver::of(key.clone()).created()));
+    }
+    let found = |named: SessionRef| {
+        block_on(scene.store().session(&realm(), &named)).unwrap().map(|row| row.key)
+    };
+    let means = |key: &str, owner: &str, space: Option<Space>| {
+        found(SessionRef::Owned { key: key.into(), space, owner: owner.into() })
+    };
+    for space in [None, Some(Space::thread())] {
+        assert_eq!(means("t", "ann", space.clone()), Some(anns.clone()));
+        assert_eq!(means("t", "bob", space.clone()), None);
+        assert_eq!(found(SessionRef::Key { key: "t".into(), space }), Some(nobodys.clone()));
+    }
+    for space in [None, Some(Space::session())] {
+        assert_eq!(means("s", "bob", space), Some(plain.clone()));
+    }
 }
 
 #[test]

@@ -220,7 +220,7 @@ mod tests {
     fn seen(space: Space, what: What) -> Seen {
         Seen {
             realm: "r".into(),
-            session: Some(SessionKey { realm: "r".into(), space, id: "s".into() }),
+            session: Some(SessionKey::new("r", space, "s")),
             run: None,
             at: None,
             trace: None,

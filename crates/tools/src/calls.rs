@@ -16,11 +16,7 @@ pub(crate) const CASE: &str = "T-200";
 
 /// A recorded call in a case.
 pub(crate) fn call_of(tool: &str, arguments: Value) -> Call {
-    let session = SessionKey {
-        realm: "default".into(),
-        space: Space::case(&"trade-failures".into()),
-        id: CASE.into(),
-    };
+    let session = SessionKey::new("default", Space::case(&"trade-failures".into()), CASE);
     Call {
         id: CallId(7),
         tool: tool.into(),

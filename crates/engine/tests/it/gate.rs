@@ -77,7 +77,7 @@ async fn a_session_does_not_grow_with_its_runs() {
     let limits = Limits { snapshot_floor_bytes: 0, ..Limits::default() };
     let world = World::with_limits(folder.path(), &[READ], limits).await;
     world.permits.add_permits(1_000);
-    let key = SessionKey { realm: "default".into(), space: Space::session(), id: "s".into() };
+    let key = SessionKey::new("default", Space::session(), "s");
     let mut sizes = Vec::new();
     for run in 1..=120 {
         world.run("read", json!({}), "s").await;

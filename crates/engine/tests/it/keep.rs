@@ -147,7 +147,7 @@ async fn a_long_journal_is_exported_and_forked_in_slices() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
     let (realm, space) = (caller().realm, Space::session());
-    let (id, long) = (SessionId(7), SessionKey { realm, space, id: "long".into() });
+    let (id, long) = (SessionId(7), SessionKey::new(realm, space, "long"));
     let event = |seq: u64| {
         let result = Err(Fault::new("Late", "too late to count"));
         let fact = match seq {

@@ -5,7 +5,9 @@ use crate::model::{Scripted, calls, text, told};
 use crate::world::{World, caller};
 use engine::{Once, RunReport, Saying};
 use kernel::ask::{AskBody, CallDecision, Reply};
-use kernel::ids::{AgentName, ContentHash};
+use kernel::call::Caller;
+use kernel::contracts::SessionRef;
+use kernel::ids::{AgentName, ContentHash, Space};
 use kernel::limits::Limits;
 use serde_json::json;
 use std::path::Path;
@@ -90,6 +92,25 @@ async fn a_request_that_comes_twice_is_said_once() {
     let again = say().await.unwrap();
     assert_eq!((again.run.id, again.replayed), (first.run.id, true));
     assert_eq!((again.run.status.name(), model.asked()), ("waiting", 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_of_another_subject_is_another_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Scripted::new([calls([("slow::write", json!({"n": 1}))]), text("hello")]);
+    let world = world(folder.path(), &[HELPER], &model).await;
+    let anns = say(&world, "write it").await.unwrap();
+    let bob = Caller::new("default", "bob");
+    let bobs = world.engine.threads().say(&bob, saying("hello"), 20_000).await.unwrap();
+    assert_eq!(bobs.run.status.name(), "completed");
+    assert_ne!(bobs.session.id, anns.session.id);
+    for space in [None, Some(Space::thread())] {
+        let thread = SessionRef::Key { key: "t".into(), space };
+        let found = world.engine.sessions().get(&bob, &thread).await.unwrap();
+        assert_eq!(found.id, bobs.session.id);
+        let found = world.engine.sessions().get(&caller(), &thread).await.unwrap();
+        assert_eq!(found.id, anns.session.id);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

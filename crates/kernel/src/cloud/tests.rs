@@ -10,7 +10,7 @@ use crate::ids::{CallId, ContentHash, FrameId, SessionKey, Space};
 const AT: Millis = Millis(1_700_000_000_000);
 
 fn key() -> SessionKey {
-    SessionKey { realm: "acme".into(), space: Space::session(), id: "T-100".into() }
+    SessionKey::new("acme", Space::session(), "T-100")
 }
 
 fn row(facts: Vec<Fact>) -> FeedRow {

@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_of_another_shape_is_as_good_as_none() {
-        let key = SessionKey { realm: "r".into(), space: Space::session(), id: "s".into() };
+        let key = SessionKey::new("r", Space::session(), "s");
         let session = Session::new(SessionId(1), key);
         let text = session.to_snapshot().unwrap();
         assert_eq!(Session::from_snapshot(&text), Some(session));

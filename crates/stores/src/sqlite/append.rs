@@ -2,7 +2,7 @@
 //! append leaves nothing behind in the transaction that it shares with others.
 
 use super::closures;
-use super::columns::{integer, to_json};
+use super::columns::{integer, text_of, to_json};
 use super::keys;
 use super::refs;
 use super::tallies;
@@ -116,8 +116,8 @@ pub(crate) fn write_snapshot(
     seq: u64,
     body: &str,
 ) -> Result<(), Trouble> {
-    let key = (key.realm.as_str(), key.space.as_str(), &*key.id);
-    let params = params![key.0, key.1, key.2, integer(seq), body];
+    let (realm, space) = (key.realm.as_str(), key.space.as_str());
+    let params = params![realm, space, text_of(key), integer(seq), body];
     connection.prepare_cached(SNAPSHOT)?.execute(params)?;
     Ok(())
 }
@@ -132,7 +132,7 @@ pub(crate) fn park(
          wake_at = CASE WHEN wake_at IS NULL THEN NULL ELSE max(wake_at, ?5) END \
          WHERE realm = ?1 AND space = ?2 AND key = ?3";
     let (realm, space) = (key.realm.as_str(), key.space.as_str());
-    let params = params![realm, space, key.id, to_json(parked)?, parked.until.0];
+    let params = params![realm, space, text_of(key), to_json(parked)?, parked.until.0];
     connection.prepare_cached(sql)?.execute(params)?;
     Ok(())
 }
@@ -167,7 +167,7 @@ fn create(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, T
     let created = connection.prepare_cached(CREATE)?.execute(params![
         row.key.realm.as_str(),
         row.key.space.as_str(),
-        row.key.id,
+        text_of(&row.key),
         row.id.0.to_be_bytes(),
         row.status.name(),
         row.run.map(|run| run.0.to_be_bytes()),

@@ -10,6 +10,7 @@ use kernel::session::RunStatus;
 use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The columns that `session` reads, from the table `s`.
@@ -27,9 +28,37 @@ pub(crate) const AFTER_ASK: usize = 7;
 
 /// A session's id and key, which begin every row.
 fn head(row: &Row<'_>) -> Result<(SessionId, SessionKey), Trouble> {
-    let key =
-        SessionKey { realm: RealmId(row.get(1)?), space: Space(row.get(2)?), id: row.get(3)? };
-    Ok((SessionId(bits(row, 0)?), key))
+    Ok((SessionId(bits(row, 0)?), key(row, 1)?))
+}
+
+/// Between a client's key and its owner, in the column `key`. No stored key has a control
+/// character, so what stands before the first one is the key, whatever the owner looks like.
+const OWNER: char = '\u{1f}';
+
+/// A session's key out of the columns `realm`, `space` and `key`, from this one on.
+pub(crate) fn key(row: &Row<'_>, first: usize) -> Result<SessionKey, Trouble> {
+    let (realm, space) = (RealmId(row.get(first)?), Space(row.get(first + 1)?));
+    let text: Arc<str> = row.get(first + 2)?;
+    let (id, owner) = match text.split_once(OWNER) {
+        None => (text, None),
+        Some((id, owner)) => (id.into(), Some(owner.into())),
+    };
+    Ok(SessionKey { realm, space, id, owner })
+}
+
+/// What stands for a key in the column `key`: the client's, with its owner if it has one.
+pub(crate) fn key_text<'k>(id: &'k str, owner: Option<&str>) -> Cow<'k, str> {
+    match owner {
+        // Nobody can have stored it: it must not read as somebody's.
+        _ if id.contains(OWNER) => Cow::Owned(format!("{OWNER}{id}")),
+        None => Cow::Borrowed(id),
+        Some(owner) => Cow::Owned(format!("{id}{OWNER}{owner}")),
+    }
+}
+
+/// The same of a whole key.
+pub(crate) fn text_of(key: &SessionKey) -> Cow<'_, str> {
+    key_text(&key.id, key.owner.as_deref())
 }
 
 /// A session out of the columns `SESSION`.

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn key() -> SessionKey {
-        SessionKey { realm: "r".into(), space: "session".into(), id: "a".into() }
+        SessionKey::new("r", "session", "a")
     }
 
     #[test]

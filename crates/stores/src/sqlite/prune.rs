@@ -2,11 +2,12 @@
 //! again before it does, so that a session that moved meanwhile stays.
 
 use super::closures;
+use super::columns::key;
 use super::consumers;
 use super::refs;
 use super::trouble::Trouble;
 use kernel::contracts::{RETENTION, Realms};
-use kernel::ids::{Millis, RealmId, SessionKey, Space};
+use kernel::ids::{Millis, RealmId, SessionKey};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -70,9 +71,7 @@ pub(crate) fn old_sessions(
 }
 
 fn found(row: &Row<'_>) -> Result<Found, Trouble> {
-    let key =
-        SessionKey { realm: RealmId(row.get(1)?), space: Space(row.get(2)?), id: row.get(3)? };
-    Ok((row.get(0)?, key))
+    Ok((row.get(0)?, key(row, 1)?))
 }
 
 /// Removes those of them that are still old, with all that belongs to them; how many rows. What a

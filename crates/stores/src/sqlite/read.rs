@@ -2,8 +2,8 @@
 //! transaction.
 
 use super::columns::{
-    AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, bits, count, cursor_number, integer, paged,
-    rows_max, run, session,
+    AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, bits, count, cursor_number, integer, key,
+    key_text, paged, rows_max, run, session, text_of,
 };
 use super::trouble::Trouble;
 use kernel::contracts::{
@@ -15,6 +15,7 @@ use kernel::projection::SessionRow;
 use kernel::session::RunStatus;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 /// Begins with the row that holds the event after `?2`; rows follow each other without a gap.
@@ -45,7 +46,7 @@ pub(crate) fn session_number(
     key: &SessionKey,
 ) -> Result<Option<i64>, Trouble> {
     let sql = "SELECT pk FROM sessions WHERE realm = ?1 AND key = ?2 AND space = ?3";
-    let params = params![key.realm.as_str(), key.id, key.space.as_str()];
+    let params = params![key.realm.as_str(), text_of(key), key.space.as_str()];
     let number = connection.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?;
     Ok(number)
 }
@@ -59,20 +60,20 @@ pub(crate) fn load(
     let sql = "SELECT s.pk, s.id, s.epoch, n.seq, n.body \
          FROM sessions AS s LEFT JOIN snapshots AS n ON n.session = s.pk \
          WHERE s.realm = ?1 AND s.key = ?2 AND s.space = ?3";
-    let found =
-        one(connection, sql, params![key.realm.as_str(), key.id, key.space.as_str()], |row| {
-            let number: i64 = row.get(0)?;
-            let after: Option<i64> = row.get(3)?;
-            let snapshot: Option<String> = row.get(4)?;
-            let stored = Stored {
-                id: SessionId(bits(row, 1)?),
-                snapshot_bytes: snapshot.as_ref().map_or(0, String::len),
-                snapshot,
-                tail: Vec::new(),
-                foreign: count(row, 2)? != epoch,
-            };
-            Ok((number, after.unwrap_or(0), stored))
-        })?;
+    let params = params![key.realm.as_str(), text_of(key), key.space.as_str()];
+    let found = one(connection, sql, params, |row| {
+        let number: i64 = row.get(0)?;
+        let after: Option<i64> = row.get(3)?;
+        let snapshot: Option<String> = row.get(4)?;
+        let stored = Stored {
+            id: SessionId(bits(row, 1)?),
+            snapshot_bytes: snapshot.as_ref().map_or(0, String::len),
+            snapshot,
+            tail: Vec::new(),
+            foreign: count(row, 2)? != epoch,
+        };
+        Ok((number, after.unwrap_or(0), stored))
+    })?;
     let Some((number, after, mut stored)) = found else {
         return Ok(None);
     };
@@ -88,11 +89,7 @@ pub(crate) fn due(
     limit: usize,
 ) -> Result<Vec<Lease>, Trouble> {
     let params = params![now.0, integer(epoch), limit_of(limit)];
-    many(connection, DUE, params, |row| {
-        let key =
-            SessionKey { realm: RealmId(row.get(0)?), space: Space(row.get(1)?), id: row.get(2)? };
-        Ok(Lease { key, epoch, until: None })
-    })
+    many(connection, DUE, params, |row| Ok(Lease { key: key(row, 0)?, epoch, until: None }))
 }
 
 /// The nearest time after this one at which a session should be driven.
@@ -112,6 +109,9 @@ pub(crate) fn closure(
     one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
 }
 
+/// Of ids that are their owner's only those of the owner count.
+const OWN: &str = "(s.key = ?3 OR s.space NOT IN (SELECT value FROM json_each(?4)))";
+
 /// One session. A key without a space means the one in `session`, else the only one.
 pub(crate) fn find_session(
     connection: &Connection,
@@ -127,16 +127,34 @@ pub(crate) fn find_session(
         }
         SessionRef::Key { key, space: Some(space) } => {
             let sql = format!("{from} AND s.key = ?2 AND s.space = ?3");
+            one(connection, &sql, params![realm, key_text(key, None), space.as_str()], session)
+        }
+        SessionRef::Owned { key, space: Some(space), owner } => {
+            let sql = format!("{from} AND s.key = ?2 AND s.space = ?3");
+            let key = key_text(key, Some(&**owner).filter(|_| space.is_owned()));
             one(connection, &sql, params![realm, key, space.as_str()], session)
         }
         SessionRef::Key { key, space: None } => {
             let sql = format!("{from} AND s.key = ?2 ORDER BY s.space <> 'session' LIMIT 2");
-            let mut found = many(connection, &sql, params![realm, key], session)?;
-            let is_clear = found.len() == 1
-                || found.first().is_some_and(|first| first.key.space == Space::session());
-            Ok(if is_clear { Some(found.swap_remove(0)) } else { None })
+            let found = many(connection, &sql, params![realm, key_text(key, None)], session)?;
+            Ok(the_only(found))
+        }
+        SessionRef::Owned { key, space: None, owner } => {
+            let sql = format!(
+                "{from} AND s.key IN (?2, ?3) AND {OWN} ORDER BY s.space <> 'session' LIMIT 2"
+            );
+            let (nobodys, own) = (key_text(key, None), key_text(key, Some(&**owner)));
+            let owned = json!(Space::OWNED).to_string();
+            Ok(the_only(many(connection, &sql, params![realm, nobodys, own, owned], session)?))
         }
     }
+}
+
+/// The session that a key without a space means.
+fn the_only(mut found: Vec<SessionRow>) -> Option<SessionRow> {
+    let is_clear =
+        found.len() == 1 || found.first().is_some_and(|first| first.key.space == Space::session());
+    is_clear.then(|| found.swap_remove(0))
 }
 
 /// Sessions, newest first.
@@ -304,9 +322,7 @@ pub(crate) fn feed(
     while bytes < FEED_BYTES_MAX
         && let Some(row) = rows.next()?
     {
-        let key =
-            SessionKey { realm: RealmId(row.get(3)?), space: Space(row.get(4)?), id: row.get(5)? };
-        let session = SessionId(bits(row, 1)?);
+        let (session, key) = (SessionId(bits(row, 1)?), key(row, 3)?);
         let body: String = row.get(2)?;
         bytes += body.len();
         feed.push(FeedRow { cursor: count(row, 0)?, session, key, body });

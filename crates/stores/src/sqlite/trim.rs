@@ -2,7 +2,7 @@
 //! out what the runs left, and the writer looks again before it puts that in their place.
 
 use super::closures;
-use super::columns::{bits, integer};
+use super::columns::{bits, integer, key};
 use super::consumers;
 use super::prune::Scope;
 use super::read::split;
@@ -10,7 +10,7 @@ use super::refs;
 use super::trouble::Trouble;
 use kernel::contracts::{RETENTION, Trimmable};
 use kernel::datum::blobs_named;
-use kernel::ids::{Millis, RealmId, SessionId, SessionKey, Space};
+use kernel::ids::{Millis, SessionId};
 use kernel::trim::Trim;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -59,11 +59,9 @@ pub(crate) fn trimmable(
 }
 
 fn found(row: &Row<'_>) -> Result<Trimmable, Trouble> {
-    let key =
-        SessionKey { realm: RealmId(row.get(3)?), space: Space(row.get(4)?), id: row.get(5)? };
     Ok(Trimmable {
         place: (Millis(row.get(0)?), row.get::<_, i64>(1)? as u64),
-        key,
+        key: key(row, 3)?,
         id: SessionId(bits(row, 2)?),
         keeps: row.get(6)?,
     })

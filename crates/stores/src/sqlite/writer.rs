@@ -446,7 +446,7 @@ mod tests {
         // Room for a small probe, and not for all that is refused.
         bench.pages_max(pages + 60);
         let large = bench.insert("large", 400_000);
-        let key = SessionKey { realm: "r".into(), space: Space::session(), id: "s".into() };
+        let key = SessionKey::new("r", Space::session(), "s");
         bench.writes.snapshot(&key, 1, "x".repeat(400_000));
         bench.batch();
         assert_eq!(large.now_or_never(), Some(Err(StoreError::Full)));

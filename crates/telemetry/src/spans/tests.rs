@@ -14,11 +14,7 @@ use std::collections::BTreeMap;
 fn seen(what: What) -> Seen {
     Seen {
         realm: "default".into(),
-        session: Some(SessionKey {
-            realm: "default".into(),
-            space: Space::thread(),
-            id: "t-1".into(),
-        }),
+        session: Some(SessionKey::new("default", Space::thread(), "t-1")),
         run: Some(RunId(7)),
         at: None,
         trace: Some(TraceParent { trace: 0xabc, span: 0xdef, sampled: true }),

@@ -50,7 +50,7 @@ const RUN: RunId = RunId(7);
 
 impl Stage {
     pub(super) fn new(scene: &Scene) -> Self {
-        let key = SessionKey { realm: "default".into(), space: space(scene), id: "scene".into() };
+        let key = SessionKey::new("default", space(scene), "scene");
         let closure = closure(scene);
         Self {
             scene: scene.clone(),

@@ -136,11 +136,7 @@ mod tests {
     #[test]
     fn what_is_hidden_is_hidden_until_it_heals() {
         let damage = Damage::default();
-        let key = |id: &str| SessionKey {
-            realm: "default".into(),
-            space: Space::session(),
-            id: id.into(),
-        };
+        let key = |id: &str| SessionKey::new("default", Space::session(), id);
         damage.harm(Harm::Journal(key("a")));
         assert!(damage.refuses(&key("a")) && !damage.refuses(&key("b")));
         damage.harm(Harm::Plan(PlanId::from("p")));

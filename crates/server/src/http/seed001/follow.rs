@@ -20,7 +20,7 @@ use kernel::call::Caller;
 use kernel::contracts::SessionRef;
 use kernel::event::{self, Fact, TurnKind};
 use kernel::fault::Fault;
-use kernel::ids::{CallId, RunId, SessionKey, Space};
+use kernel::ids::{CallId, RunId, Space};
 use kernel::llm::Delta;
 use kernel::session::RunStatus;
 use kernel::talk::Settled;
@@ -57,8 +57,7 @@ impl Ear {
         let permit = permit(doors)?;
         let session = session(thread);
         let (engine, caller) = (&doors.engine, caller.clone());
-        let key =
-            SessionKey { realm: caller.realm.clone(), space: Space::thread(), id: thread.into() };
+        let key = caller.key(Space::thread(), thread);
         let (watch, deltas) = (engine.feed().watch(&key), engine.feed().deltas(&key));
         // A thread that is not there yet has no events.
         let row = engine.sessions().get(&caller, &session).await.ok();

@@ -35,8 +35,7 @@ fn result(spec: &ToolSpec, output: Value, version: Version) -> Value {
 }
 
 fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
-    let key =
-        SessionKey { realm: RealmId::from("default"), space: Space::call(), id: "ses_1".into() };
+    let key = SessionKey::new(RealmId::from("default"), Space::call(), "ses_1");
     let plan = PlanId::from("call/t");
     RunReport {
         run: RunRow {
