@@ -44,7 +44,7 @@ impl Cases<'_> {
         case: Case,
         options: SubmitOptions,
     ) -> Result<CaseReport, Refusal> {
-        let SubmitOptions { wait_ms, once, trace } = options;
+        let SubmitOptions { wait_ms, once, trace, mut occasion } = options;
         // Pinned before it stands in line: the road that is counted is the one that is taken.
         let closure = self.shared.catalog.closure(&caller.realm, &pipeline.plan);
         // A repeat need not wait for its own first request.
@@ -58,13 +58,14 @@ impl Cases<'_> {
             return Ok(CaseReport::Late(None));
         };
         let reason_chars_max = self.shared.limits.tally_reason_chars_max;
-        let tally = Some(Tally::of(pipeline, &case, reason_chars_max));
+        let tally = Tally::of(pipeline, &case, reason_chars_max);
+        occasion.kind = Some(tally.reason.to_string().into());
         let request = RunRequest {
             target: RunTarget::Pinned(closure),
             input: case.input,
             session: RunSession::Case(pipeline.name.clone(), case.id),
             once,
-            about: RunAbout { trace, tally },
+            about: RunAbout { trace, tally: Some(tally), occasion },
         };
         let held = Held { shared: self.shared.clone(), key, run: None, place: Some(place) };
         self.take_turn(caller, request, held, deadline).await

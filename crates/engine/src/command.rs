@@ -4,6 +4,7 @@ use crate::once::Claim;
 use crate::refusal::Refusal;
 use crate::request::{ReplyReport, Resume, RunAbout, RunReport};
 use kernel::ask::Reply;
+use kernel::call::Caller;
 use kernel::event::Event;
 use kernel::ids::{AskId, RunId, SessionId};
 use kernel::plan::Closure;
@@ -29,7 +30,7 @@ pub(crate) enum Presence {
 /// A command for one session.
 pub(crate) enum Command {
     /// Make the session.
-    Create { id: SessionId, answer: Answer<SessionRow> },
+    Create { id: SessionId, owner: Option<Arc<str>>, answer: Answer<SessionRow> },
     /// Make the session out of these events.
     Adopt { id: SessionId, events: Slices, answer: Answer<SessionRow> },
     /// Start a run.
@@ -90,7 +91,7 @@ pub(crate) struct StartRun {
     /// Its input.
     pub(crate) input: Value,
     /// Who starts it.
-    pub(crate) by: Arc<str>,
+    pub(crate) caller: Caller,
     /// The key that the request holds, if it has one.
     pub(crate) claim: Option<Claim>,
     /// Whether who starts it need not wait for what goes on elsewhere.

@@ -145,7 +145,7 @@ impl Tools<'_> {
             input: request.arguments,
             session: RunSession::New,
             once: request.once,
-            about: RunAbout { trace: request.trace, tally: None },
+            about: RunAbout { trace: request.trace, tally: None, occasion: request.occasion },
         };
         let id = request.run.unwrap_or_else(|| self.shared.runs().new_id());
         let wait_ms = if slow { 0 } else { request.wait_ms };
@@ -158,7 +158,8 @@ impl Tools<'_> {
         request: CallRequest,
         sent: Unrecorded,
     ) -> Result<CallReport, Refusal> {
-        let CallRequest { tool, arguments, given, teller, run, wait_ms, trace, .. } = request;
+        let CallRequest { tool, arguments, given, teller, run, wait_ms, trace, occasion, .. } =
+            request;
         let arguments = Arc::new(arguments);
         let later = request.as_task && !sent.for_good;
         let call = self.unrecorded_id(caller, request.once.as_ref());
@@ -182,8 +183,8 @@ impl Tools<'_> {
             (Ok(ToolOutput::Wants(wants)), _) if later && wants.inputs.is_empty() => {
                 // It goes on elsewhere: from here on somebody must remember it.
                 let arguments = Arc::unwrap_or_clone(arguments);
-                let request =
-                    CallRequest { run, trace, ..CallRequest::new(tool, arguments, wait_ms) };
+                let request = CallRequest::new(tool, arguments, wait_ms);
+                let request = CallRequest { run, trace, occasion, ..request };
                 let direct = Direct { as_task: true, sent: Some(wants.state), ..Direct::default() };
                 self.call_as_run(caller, request, direct).await
             }
@@ -228,11 +229,11 @@ impl Tools<'_> {
             run,
             closure,
             input: request.arguments,
-            by: caller.subject.clone(),
+            caller: caller.clone(),
             claim: direct.claim,
             as_task: direct.as_task,
             sent: direct.sent,
-            about: RunAbout { trace: request.trace, tally: None },
+            about: RunAbout { trace: request.trace, tally: None, occasion: request.occasion },
         };
         let command = |answer| Command::Run { start: Box::new(start), answer };
         self.shared

@@ -29,7 +29,8 @@ impl Sessions<'_> {
             None => id.to_string().into(),
         };
         let key = caller.key(Space::session(), name);
-        self.shared.ask(&key, |answer| Command::Create { id, answer }).await
+        let owner = caller.owner();
+        self.shared.ask(&key, |answer| Command::Create { id, owner, answer }).await
     }
 }
 
@@ -99,7 +100,7 @@ impl Runs<'_> {
             run,
             closure,
             input: request.input,
-            by: caller.subject.clone(),
+            caller: caller.clone(),
             claim,
             as_task: false,
             sent: None,

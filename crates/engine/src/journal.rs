@@ -44,7 +44,8 @@ impl Sessions<'_> {
         let key = caller.key(row.key.space.clone(), id.to_string());
         let (fork, reading) = loop {
             let mut reading = Reading::new(self.shared, &row.key, at);
-            match self.weighed(&mut reading, Following::new(id, key.clone())).await {
+            let following = Following::new(id, key.clone(), caller.owner());
+            match self.weighed(&mut reading, following).await {
                 Ok(fork) => break (fork, reading),
                 // Retention took the beginning while it was read: from the new one on.
                 Err(Unread::Trimmed(_)) => {}

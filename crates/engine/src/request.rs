@@ -3,6 +3,7 @@
 use kernel::agent::Agent;
 use kernel::call::{Abilities, Given, Teller, Wants};
 use kernel::contracts::SessionAsk;
+use kernel::event::Occasion;
 use kernel::ids::{
     AgentName, AskId, ContentHash, Millis, PipelineName, PlanId, RunId, StepId, ToolName,
 };
@@ -72,6 +73,8 @@ pub struct RunAbout {
     pub trace: Option<TraceParent>,
     /// The road that a case takes: it is counted with the run's start.
     pub tally: Option<Tally>,
+    /// What it came of.
+    pub occasion: Occasion,
 }
 
 /// What a person says in a thread.
@@ -87,6 +90,8 @@ pub struct Saying<'a> {
     pub once: Option<Once>,
     /// The caller's span.
     pub trace: Option<TraceParent>,
+    /// What the run comes of.
+    pub occasion: Occasion,
 }
 
 /// How a case is taken.
@@ -98,6 +103,8 @@ pub struct SubmitOptions {
     pub once: Option<Once>,
     /// The caller's span.
     pub trace: Option<TraceParent>,
+    /// What the run comes of; the kind of case is added to it.
+    pub occasion: Occasion,
 }
 
 /// What came of a case.
@@ -169,6 +176,8 @@ pub struct CallRequest {
     pub wait_ms: u64,
     /// The caller's span.
     pub trace: Option<TraceParent>,
+    /// What the run comes of, if it becomes one.
+    pub occasion: Occasion,
 }
 
 impl CallRequest {
@@ -185,6 +194,7 @@ impl CallRequest {
             as_task: false,
             wait_ms,
             trace: None,
+            occasion: Occasion::default(),
         }
     }
 }

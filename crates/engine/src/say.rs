@@ -23,14 +23,14 @@ impl Threads<'_> {
         saying: Saying<'_>,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
-        let Saying { agent, thread, text, once, trace } = saying;
+        let Saying { agent, thread, text, once, trace, occasion } = saying;
         let agent = self.spoken_to(caller, agent)?;
         let request = RunRequest {
             target: RunTarget::Plan(talk_id(&agent)),
             input: json!({"user_request": text}),
             session: RunSession::Thread(thread.to_owned()),
             once,
-            about: RunAbout { trace, ..RunAbout::default() },
+            about: RunAbout { trace, tally: None, occasion },
         };
         self.shared.runs().start(caller, request, wait_ms).await
     }

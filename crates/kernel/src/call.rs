@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use crate::caller::Caller;
+pub use crate::caller::{Caller, Scopes};
 pub use crate::teller::{Listener, LogLevel, Teller, Told};
 
 /// What a tool does to the world. Declared, or assumed to be the worst.

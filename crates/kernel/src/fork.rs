@@ -5,7 +5,7 @@
 use crate::ask::{Ask, AskBody, Decision, Reply, digest};
 use crate::call::{HowFar, Judgement};
 use crate::datum::{Datum, Held, Origin};
-use crate::event::{Base, CallRequest, Event, Fact, Outcome, VERSION};
+use crate::event::{Base, CallRequest, Event, Fact, Occasion, Outcome, VERSION};
 use crate::fault::Fault;
 use crate::ids::{AskId, CallId, ContentHash, Millis, RunId, SessionId, SessionKey};
 use crate::planted::{Switch, is_on};
@@ -17,14 +17,17 @@ use std::sync::Arc;
 /// The state that a fork begins with, found by reading the journal of its source a first time.
 pub struct Following {
     source: Session,
+    /// Whose the new session is, where its key does not say so.
+    owner: Option<Arc<str>>,
     /// The new id of each run.
     runs: BTreeMap<RunId, RunId>,
 }
 
 impl Following {
-    /// Nothing was read yet; the new session has this id and this key.
-    pub fn new(id: SessionId, key: SessionKey) -> Self {
-        Self { source: Session::new(id, key), runs: BTreeMap::new() }
+    /// Nothing was read yet; the new session has this id and this key, and is of whoever makes it.
+    pub fn new(id: SessionId, key: SessionKey, maker: Option<Arc<str>>) -> Self {
+        let owner = maker.filter(|_| key.owner.is_none());
+        Self { source: Session::new(id, key), owner, runs: BTreeMap::new() }
     }
 
     /// Reads the next event. `new_run` gives a run that begins its new id.
@@ -56,6 +59,7 @@ fn untold(fact: Fact) -> Fact {
 /// claims are not copied.
 pub struct Fork {
     source: Session,
+    owner: Option<Arc<str>>,
     runs: BTreeMap<RunId, RunId>,
     now: Millis,
     /// The session that is copied, once that is read.
@@ -80,7 +84,7 @@ pub struct Fork {
 impl Fork {
     /// A fork of what was followed to its end.
     pub fn new(followed: Following, now: Millis) -> Self {
-        let Following { source, runs } = followed;
+        let Following { source, owner, runs } = followed;
         let about_calls = |body: &AskBody| match body {
             AskBody::Approve { .. } | AskBody::Fix { .. } => true,
             AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => false,
@@ -95,6 +99,7 @@ impl Fork {
             open: open.chain(undecided.iter().copied()).collect(),
             undecided,
             source,
+            owner,
             runs,
             now,
             from: SessionId(0),
@@ -117,7 +122,8 @@ impl Fork {
             Fact::BaseSet(base) if self.seq == 0 => {
                 self.from = base.id;
                 let (id, key) = (self.source.id, self.source.key.clone());
-                facts.push((self.now, Fact::SessionCreated { id, key }));
+                let owner = self.owner.clone();
+                facts.push((self.now, Fact::SessionCreated { id, key, owner }));
             }
             _ => {}
         }
@@ -217,8 +223,8 @@ impl Fork {
     /// What later digests need.
     fn note(&mut self, fact: &Fact) {
         match fact {
-            Fact::RunStarted { run, by, .. } => {
-                self.by.insert(*run, by.clone());
+            Fact::RunStarted { run, by, subject, .. } => {
+                self.by.insert(*run, subject.as_ref().unwrap_or(by).clone());
             }
             Fact::CallJudged { call, judgement: Judgement::Admitted { pins, .. } } => {
                 self.specs.insert(*call, pins.spec.clone());
@@ -246,11 +252,11 @@ impl Fork {
             *datum = self.datum(datum);
         }
         match fact {
-            Fact::SessionCreated { id, key } => {
-                (*id, *key) = (self.source.id, self.source.key.clone());
+            Fact::SessionCreated { id, key, owner } => {
+                (*id, *key, *owner) = (self.source.id, self.source.key.clone(), self.owner.clone());
             }
-            Fact::RunStarted { run, .. }
-            | Fact::RunMetered { run }
+            Fact::RunStarted { run, about, .. } => self.rename_run(run, about),
+            Fact::RunMetered { run }
             | Fact::RunHeld { run, .. }
             | Fact::RunClaimed { run, .. }
             | Fact::RunPaused { run, .. }
@@ -314,6 +320,12 @@ impl Fork {
         }
     }
 
+    /// A run names the one that it is a copy of.
+    fn rename_run(&self, run: &mut RunId, about: &mut Option<Box<Occasion>>) {
+        about.get_or_insert_default().parent = Some(*run);
+        *run = self.run(*run);
+    }
+
     fn rename_decision(&self, ask: &mut AskId, decision: &mut Decision) {
         *ask = self.ask(*ask);
         match &mut decision.reply {
@@ -337,6 +349,7 @@ impl Fork {
 
     fn rename_base(&self, base: &mut Base) {
         (base.id, base.key) = (self.source.id, self.source.key.clone());
+        base.owner = self.owner.clone().or_else(|| self.source.key.owner.clone());
         base.context.values_mut().for_each(|datum| *datum = self.datum(datum));
         base.timers.clear();
         if let Some((ask, decision)) = &mut base.last_decided {
@@ -497,7 +510,7 @@ mod tests {
         let reply = Reply::Approve { decisions };
         let decision = Box::new(Decision { by: "eve".into(), at: Millis(110), reply });
         let facts = vec![
-            Fact::SessionCreated { id: SessionId(1), key: key("a") },
+            Fact::SessionCreated { id: SessionId(1), key: key("a"), owner: None },
             Fact::RunStarted {
                 run: RunId(2),
                 plan: "p".into(),
@@ -508,6 +521,10 @@ mod tests {
                 start: "pay".into(),
                 trace: None,
                 metered: true,
+                subject: None,
+                actor: None,
+                scopes: None,
+                about: None,
             },
             Fact::CallRequested(Box::new(request())),
             Fact::CallJudged {
@@ -551,7 +568,7 @@ mod tests {
 
     fn forked(events: &[Event]) -> (Vec<Event>, Session) {
         let (id, key) = (SessionId(9), key("b"));
-        let mut following = Following::new(id, key.clone());
+        let mut following = Following::new(id, key.clone(), Some("eve".into()));
         events.iter().for_each(|event| following.see(event, |run| RunId(run.0 + 100)));
         let mut fork = Fork::new(following, Millis(1_000));
         events.iter().for_each(|event| fork.weigh(event));
@@ -588,6 +605,20 @@ mod tests {
         // A value that looks like an id is a value.
         assert_eq!(open.request.arguments, request().arguments);
         assert!(!session.runs.contains_key(&RunId(2)));
+    }
+
+    #[test]
+    fn a_copy_is_its_makers_and_its_runs_name_those_that_they_are_copies_of() {
+        let (events, session) = forked(&journal());
+        assert_eq!(session.owner.as_deref(), Some("eve"));
+        let parents: Vec<Option<RunId>> = events
+            .iter()
+            .filter_map(|event| match &event.fact {
+                Fact::RunStarted { about, .. } => Some(about.as_ref().and_then(|it| it.parent)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(parents, [Some(RunId(2))]);
     }
 
     #[test]
@@ -677,6 +708,7 @@ mod tests {
         let base = Base {
             id: SessionId(1),
             key: key("a"),
+            owner: Some("ann".into()),
             created_at: Millis(5),
             context: BTreeMap::from([("paid".into(), Arc::new(value))]),
             runs: 3,
@@ -688,12 +720,14 @@ mod tests {
         let fact = Fact::BaseSet(Box::new(base));
         let base = Event { seq: 20, at: Millis(60), v: VERSION, fact };
         let (events, session) = forked(&[base]);
-        let created = Fact::SessionCreated { id: SessionId(9), key: key("b") };
+        let owner = Some("eve".into());
+        let created = Fact::SessionCreated { id: SessionId(9), key: key("b"), owner };
         assert_eq!(events[0].fact, created);
         let last = events.last().map(|event| (event.seq, &event.fact));
         assert_eq!(last, Some((3, &Fact::SessionForked { from: SessionId(1), at: 20 })));
         assert_eq!((session.runs_made, session.frames_made, session.timers.len()), (3, 8, 0));
         assert_ne!(session.context["paid"].from, Origin::Call(CALL));
+        assert_eq!(session.owner.as_deref(), Some("eve"));
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub struct SessionRow {
     pub id: SessionId,
     /// Its key.
     pub key: SessionKey,
+    /// Whose it is: a subject. None in local mode, nor in rows of release 0.1.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
     /// The status of its latest run; `Running` before the first.
     pub status: RunStatus,
     /// Its latest run.
@@ -65,6 +68,9 @@ pub struct RunRow {
     pub id: RunId,
     /// Which run of its session, from 1.
     pub no: u32,
+    /// Whose it is: a subject. None in local mode, nor in rows of release 0.1.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
     /// Its plan.
     pub plan: PlanId,
     /// Where it stands.
@@ -225,6 +231,7 @@ pub fn run_row(run: &Run) -> RunRow {
     RunRow {
         id: run.id,
         no: run.no,
+        owner: run.owner().cloned(),
         plan: run.plan.clone(),
         status: run.status(),
         step: run.step.clone(),
@@ -243,6 +250,7 @@ pub fn session_row(session: &Session, now: Millis) -> SessionRow {
     SessionRow {
         id: session.id,
         key: session.key.clone(),
+        owner: session.owner.clone(),
         status: run.map_or(RunStatus::Running, Run::status),
         run: run.map(|run| run.id),
         plan: run.map(|run| run.plan.clone()),

@@ -91,6 +91,7 @@ impl Cutter {
         let base = Base {
             id: session.id,
             key: session.key.clone(),
+            owner: session.owner.clone(),
             created_at: session.created_at,
             context: (*session.context).clone(),
             runs: session.runs_made,
@@ -180,6 +181,10 @@ mod tests {
                 start: "call".into(),
                 trace: None,
                 metered: true,
+                subject: None,
+                actor: None,
+                scopes: None,
+                about: None,
             },
             Fact::CallRequested(Box::new(request)),
             Fact::CallJudged {
@@ -207,7 +212,7 @@ mod tests {
 
     /// Three runs, one after the other; something comes late between the first two.
     fn journal() -> Vec<Event> {
-        let mut facts = vec![Fact::SessionCreated { id: ID, key: key() }];
+        let mut facts = vec![Fact::SessionCreated { id: ID, key: key(), owner: None }];
         facts.extend(run(1));
         let result = Ok(datum(9, Origin::Call(CallId(1))));
         facts.push(Fact::CallLate { call: CallId(1), result });
@@ -290,7 +295,7 @@ mod tests {
         // A run is only known not to be the newest once another has begun.
         assert_eq!(cut(&events[..second as usize - 1], 1_000, 9), None);
         // Two at the same time are cut off together or not at all.
-        let mut facts = vec![Fact::SessionCreated { id: ID, key: key() }];
+        let mut facts = vec![Fact::SessionCreated { id: ID, key: key(), owner: None }];
         let mut other = run(2);
         let end = other.pop().unwrap();
         facts.extend(other);

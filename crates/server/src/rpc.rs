@@ -19,6 +19,7 @@ use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use engine::{CallReport, CallRequest, Once, RunReport};
 use futures::future::join_all;
 use kernel::call::{Caller, ToolSpec, Wants};
+use kernel::event::Occasion;
 use kernel::ids::ToolName;
 use kernel::names::{Alphabet, inward, outward};
 use kernel::plan::mistake::meant;
@@ -229,6 +230,7 @@ async fn dispatch(
     let request = CallRequest {
         once: once(key, method, params),
         trace,
+        occasion: Occasion::at("rpc", "/rpc"),
         ..CallRequest::new(spec.name.clone(), arguments, doors.limits().run_wait_ms)
     };
     match doors.engine.tools().call_with(&caller, request).await {

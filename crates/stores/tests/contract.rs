@@ -151,6 +151,7 @@ impl Driver {
         let row = SessionRow {
             id: SessionId::of(&[key.to_string().as_bytes()]),
             key,
+            owner: None,
             status: RunStatus::Running,
             run: None,
             plan: None,
@@ -171,7 +172,8 @@ impl Driver {
 
     /// The first append.
     fn created(&mut self) -> Append {
-        let fact = Fact::SessionCreated { id: self.row.id, key: self.row.key.clone() };
+        let (id, key) = (self.row.id, self.row.key.clone());
+        let fact = Fact::SessionCreated { id, key, owner: None };
         self.append(vec![fact])
     }
 
@@ -209,6 +211,7 @@ impl Driver {
         RunRow {
             id: RunId::of(&[self.key().to_string().as_bytes(), &no.to_be_bytes()]),
             no,
+            owner: None,
             plan: PlanId::from("math/add"),
             status: RunStatus::Running,
             step: Some(StepId::from("one")),
@@ -1616,6 +1619,34 @@ fn what_a_run_spent_is_kept_and_an_older_database_has_spent_nothing() {
     assert_eq!(found.row, RunRow { spent: RunSpent::default(), stopped: None, ..asked });
 }
 
+#[test]
+fn owners_are_kept_and_rows_of_an_older_database_have_none() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    a.row.owner = Some("ann".into());
+    let mut first = a.next();
+    let run = RunRow { owner: Some("bob".into()), ..a.run_row(1) };
+    first.runs = vec![run.clone()];
+    done(scene.store().append(first));
+    let owners = |scene: &Scene| {
+        let id = SessionRef::Id(a.row.id);
+        let session = block_on(scene.store().session(&realm(), &id)).unwrap().unwrap();
+        let run = block_on(scene.store().run(&realm(), run.id)).unwrap().unwrap();
+        (session.owner, run.row.owner)
+    };
+    assert_eq!(owners(&scene), (Some("ann".into()), Some("bob".into())));
+
+    let folder = scene.closed();
+    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
+    let as_before = "ALTER TABLE sessions DROP COLUMN owner; ALTER TABLE runs DROP COLUMN owner;
+        DELETE FROM migrations WHERE version = 8;";
+    database.execute_batch(as_before).unwrap();
+    drop(database);
+    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
+    assert_eq!(owners(&Scene { opened, folder }), (None, None));
+}
+
 /// A closure of this text.
 fn closure(text: &str) -> Arc<StoredClosure> {
     Arc::new(StoredClosure { hash: ContentHash::of(text.as_bytes()), body: text.to_owned() })
@@ -1634,6 +1665,10 @@ fn starting(a: &mut Driver, no: u32, pinned: &Arc<StoredClosure>) -> Append {
         start: StepId::from("one"),
         trace: None,
         metered: true,
+        subject: None,
+        actor: None,
+        scopes: None,
+        about: None,
     };
     let mut append = a.append(vec![fact]);
     append.pins = BTreeMap::from([(run.id, pinned.hash.clone())]);

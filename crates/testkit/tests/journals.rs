@@ -78,7 +78,7 @@ fn replay(path: &Path) -> Session {
         event::read(row).unwrap_or_else(|unreadable| panic!("{}: {unreadable}", path.display()))
     });
     let events: Vec<Event> = rows.flatten().collect();
-    let Some(Event { fact: Fact::SessionCreated { id, key }, .. }) = events.first() else {
+    let Some(Event { fact: Fact::SessionCreated { id, key, .. }, .. }) = events.first() else {
         panic!("{} does not begin with its session", path.display());
     };
     let mut session = Session::new(*id, key.clone());

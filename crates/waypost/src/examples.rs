@@ -191,6 +191,7 @@ mod tests {
         RunRow {
             id: RunId(1),
             no: 1,
+            owner: None,
             plan: PlanId::from("a/b"),
             status,
             step: None,

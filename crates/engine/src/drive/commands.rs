@@ -28,8 +28,8 @@ impl Driver {
             return Err(refusal);
         }
         match command {
-            Command::Create { id, answer } => {
-                let made = self.create(id).await;
+            Command::Create { id, owner, answer } => {
+                let made = self.create(id, owner).await;
                 told(answer, made)
             }
             Command::Adopt { id, events, answer } => {
@@ -118,19 +118,21 @@ impl Driver {
         }
     }
 
-    async fn create(&mut self, id: SessionId) -> Obeyed<SessionRow> {
+    async fn create(&mut self, id: SessionId, owner: Option<Arc<str>>) -> Obeyed<SessionRow> {
         if self.session.is_some() {
             return Ok(Err(exists(&self.key.id)));
         }
-        self.begin(id).await?;
+        self.begin(id, owner).await?;
         self.durable().await?;
         let Some(session) = &self.session else { return Err(super::record::no_session()) };
         Ok(Ok(session_row(session, session.updated_at)))
     }
 
-    async fn begin(&mut self, id: SessionId) -> Result<(), Refusal> {
-        self.session = Some(Session::new(id, self.key.clone()));
-        self.record(Fact::SessionCreated { id, key: self.key.clone() }).await
+    async fn begin(&mut self, id: SessionId, owner: Option<Arc<str>>) -> Result<(), Refusal> {
+        let key = self.key.clone();
+        self.session = Some(Session::new(id, key.clone()));
+        let owner = owner.filter(|_| key.owner.is_none());
+        self.record(Fact::SessionCreated { id, key, owner }).await
     }
 
     async fn run(&mut self, start: StartRun, answer: Answer<RunReport>) -> Result<(), Refusal> {
@@ -153,7 +155,8 @@ impl Driver {
             return told(answer, durable.map(|()| Err(refusal)));
         }
         if self.session.is_none() {
-            self.begin(start.session).await?;
+            // The run's start says whose it is.
+            self.begin(start.session, None).await?;
         }
         let frame = self.session.as_ref().map_or(0, |session| session.frames_made) + 1;
         let main = start.closure.main.clone();
@@ -172,11 +175,15 @@ impl Driver {
             plan: main.id.clone(),
             closure: start.closure.hash.clone(),
             input: Arc::new(Datum::inline(start.input, Origin::Input)),
-            by: start.by,
+            by: start.caller.subject,
             frame: FrameId(frame),
             start: main.start.clone(),
             trace: self.shared.observers.trace_of_run(start.run, start.about.trace),
             metered: true,
+            subject: None,
+            actor: start.caller.actor,
+            scopes: start.caller.scopes,
+            about: start.about.occasion.recorded(),
         })
         .await
     }
@@ -370,7 +377,7 @@ impl Driver {
         };
         let run = self.session.as_ref().and_then(|session| session.runs.get(&ask.run));
         let Some(run) = run else { return Ok(()) };
-        let caller = self.caller(&run.by);
+        let caller = run.caller(&self.key.realm);
         for (tool, arguments) in edits {
             let refused = match self.shared.gate.admit(&caller, &tool, &arguments) {
                 Judgement::Refused(fault) => fault.message,

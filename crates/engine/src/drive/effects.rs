@@ -10,7 +10,7 @@ use crate::refusal::{Refusal, RefusalCode};
 use futures::FutureExt;
 use futures::future::{abortable, ready};
 use kernel::call::{
-    Abilities, CallPlace, Caller, HowFar, Publisher, Reach, Teller, ToolError, ToolOutput, Wants,
+    Abilities, CallPlace, HowFar, Publisher, Reach, Teller, ToolError, ToolOutput, Wants,
 };
 use kernel::cloud::Published;
 use kernel::datum::{Datum, Origin};
@@ -55,14 +55,10 @@ impl Driver {
         let Some(run) = session.runs.get(&open.run) else {
             return Ok(());
         };
-        let caller = self.caller(&run.by);
+        let caller = run.caller(&self.key.realm);
         let request = &open.request;
         let judgement = self.shared.gate.admit(&caller, &request.tool, &request.arguments);
         self.record(Fact::CallJudged { call, judgement }).await
-    }
-
-    pub(super) fn caller(&self, by: &Arc<str>) -> Caller {
-        Caller::new(self.key.realm.clone(), by.clone())
     }
 
     /// Sends a started call. A write waits until its start is durable: after a crash we must know
@@ -84,7 +80,7 @@ impl Driver {
         }
         let reach = open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach);
         let sending = Sending {
-            caller: self.caller(&run.by),
+            caller: run.caller(&self.key.realm),
             call: id,
             tool: open.request.tool.clone(),
             arguments: open.request.arguments.clone(),
@@ -197,7 +193,7 @@ impl Driver {
         for open in session.calls.values().filter(|&open| ends(open)) {
             let CallState::Wanting(wanting) = &open.state else { continue };
             let Some(run) = session.runs.get(&open.run) else { continue };
-            let caller = self.caller(&run.by);
+            let caller = run.caller(&self.key.realm);
             if let Some(listed) = self.shared.gate.find(&caller, open.request.tool.as_str()) {
                 listed.tool.forget(&wanting.wants.state);
             }

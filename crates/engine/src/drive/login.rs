@@ -82,7 +82,7 @@ impl Driver {
         if run.paused || !untouched || !only_pages(&wanting.wants) {
             return Some((call, None));
         }
-        let caller = self.caller(&run.by);
+        let caller = run.caller(&self.key.realm);
         let listed = self.shared.gate.find(&caller, open.request.tool.as_str());
         let can = listed.is_some_and(|listed| listed.tool.can_be_asked_anew(&wanting.wants.state));
         Some((call, can.then(|| wanting.wants.clone())))

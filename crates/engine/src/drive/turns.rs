@@ -91,7 +91,7 @@ impl Driver {
         let Cards { shown, tools } = match kind {
             TurnKind::Act => {
                 // What is not listed for whoever started the run is not there for its agents.
-                let specs = self.shared.gate.visible(&self.caller(&run.by));
+                let specs = self.shared.gate.visible(&run.caller(&self.key.realm));
                 Cards::of(agent, state.route.as_ref(), &specs)
             }
             TurnKind::Route | TurnKind::Sum => Cards::default(),

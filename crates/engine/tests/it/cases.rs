@@ -302,7 +302,11 @@ async fn a_repeated_request_is_the_same_run_and_waits_for_nobody() {
     let keyed = |wait_ms: u64| {
         let (route, key) = ("POST /cases".to_owned(), "k".to_owned());
         let once = Some(Once { route, key, digest: ContentHash::of(b"body") });
-        submit_with(&world, slow("T-1", 1), SubmitOptions { wait_ms, once, trace: None })
+        submit_with(
+            &world,
+            slow("T-1", 1),
+            SubmitOptions { wait_ms, once, ..SubmitOptions::default() },
+        )
     };
     let late = keyed(SHORT_MS).await.unwrap();
     let CaseReport::Late(Some(first)) = late else { panic!("{late:?}") };

@@ -151,7 +151,7 @@ async fn a_long_journal_is_exported_and_forked_in_slices() {
     let event = |seq: u64| {
         let result = Err(Fault::new("Late", "too late to count"));
         let fact = match seq {
-            1 => Fact::SessionCreated { id, key: long.clone() },
+            1 => Fact::SessionCreated { id, key: long.clone(), owner: None },
             _ => Fact::CallLate { call: CallId(seq.into()), result },
         };
         Event { seq, at: Millis(1), v: VERSION, fact }

@@ -6,6 +6,7 @@ mod callable;
 mod cases;
 mod control;
 mod gate;
+mod identity;
 mod registry;
 mod rules;
 mod expiry;

@@ -58,6 +58,10 @@ fn started() -> Fact {
         start: "a".into(),
         trace: None,
         metered: true,
+        subject: None,
+        actor: None,
+        scopes: None,
+        about: None,
     }
 }
 
@@ -188,7 +192,7 @@ fn asks_are_told_by_their_kinds_alone() {
 #[test]
 fn what_tells_nothing_is_not_even_parsed() {
     let quiet = [
-        Fact::SessionCreated { id: SessionId(1), key: key() },
+        Fact::SessionCreated { id: SessionId(1), key: key(), owner: None },
         Fact::StepChosen { frame: FrameId(0), step: "a".into(), next: None },
         Fact::TimerFired { timer: "\"type\":\"run.ended\"".to_owned() },
         finished(Vec::new()),

@@ -2,7 +2,7 @@
 //! released (type, v) pair never changes its meaning; upgrades of old ones live in `journal`.
 
 use crate::ask::{Ask, Decision};
-use crate::call::{Given, HowFar, Judgement, Want};
+use crate::call::{Given, HowFar, Judgement, Scopes, Want};
 use crate::datum::{BlobRef, Datum};
 use crate::fault::Fault;
 use crate::ids::{
@@ -23,8 +23,8 @@ mod journal;
 
 pub use journal::{Unreadable, read};
 pub use parts::{
-    AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, LoopStart, Outcome, PlanEntry,
-    Route, TurnEnd, TurnKind, TurnStart,
+    AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, LoopStart, OCCASION_CHARS_MAX,
+    Occasion, Outcome, PlanEntry, Route, TurnEnd, TurnKind, TurnStart,
 };
 
 /// The version that this release writes, for every type.
@@ -55,6 +55,9 @@ pub enum Fact {
         id: SessionId,
         /// Its key.
         key: SessionKey,
+        /// Who made it, where that is not the key's owner, nor local mode.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<Arc<str>>,
     },
     /// A session began as a copy of another.
     #[serde(rename = "session.forked")]
@@ -81,13 +84,24 @@ pub enum Fact {
         frame: FrameId,
         /// The first step.
         start: StepId,
-        /// The span that the run is a part of, with whether its trace is recorded: the caller's,
-        /// or the run's own where its trace begins with it.
+        /// The span that it is a part of: the caller's, or its own where its trace begins with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<TraceParent>,
         /// What it uses is counted from here on. Releases that did not count leave it out.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         metered: bool,
+        /// For whom it acts, where that is not who started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Arc<str>>,
+        /// Who really called, where that is not who started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<Arc<str>>,
+        /// The most that the credential allowed; none is no ceiling.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scopes: Option<Scopes>,
+        /// What it came of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        about: Option<Box<Occasion>>,
     },
     /// What the run uses is counted from here on: an earlier release began it.
     #[serde(rename = "run.metered")]

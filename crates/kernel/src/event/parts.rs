@@ -4,15 +4,65 @@ use crate::ask::Decision;
 use crate::datum::{Datum, Source};
 use crate::fault::Fault;
 use crate::ids::{
-    AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, SessionId,
+    AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId,
     SessionKey, StepId, ToolName,
 };
 use crate::llm::{Native, Stop, Usage};
 use crate::talk::Asked;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// How many characters a text of an occasion has at most; what is longer is cut.
+pub const OCCASION_CHARS_MAX: usize = 200;
+
+/// What a run came of, as far as its door knows. It is for whoever counts and compares runs;
+/// nothing is decided by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Occasion {
+    /// The kind of case: why it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Cow<'static, str>>,
+    /// By which kind of door: `rest`, `mcp`, `run`, `pipeline`, ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Cow<'static, str>>,
+    /// Where at that door: a route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<Cow<'static, str>>,
+    /// In which mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Cow<'static, str>>,
+    /// In which variant, where several are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<Cow<'static, str>>,
+    /// The run that it came of, or is a copy of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// On whose account it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<Cow<'static, str>>,
+}
+
+impl Occasion {
+    /// A request by this kind of door, at this place.
+    pub fn at(trigger: &'static str, endpoint: impl Into<Cow<'static, str>>) -> Self {
+        let (trigger, endpoint) = (Some(Cow::Borrowed(trigger)), Some(endpoint.into()));
+        Self { trigger, endpoint, ..Self::default() }
+    }
+
+    /// As it is recorded: with texts that are not too long, and not at all where nothing is known.
+    pub fn recorded(mut self) -> Option<Box<Self>> {
+        let Self { kind, trigger, endpoint, mode, variant, account, .. } = &mut self;
+        for text in [kind, trigger, endpoint, mode, variant, account].into_iter().flatten() {
+            if let Some((end, _)) = text.char_indices().nth(OCCASION_CHARS_MAX) {
+                text.to_mut().truncate(end);
+            }
+        }
+        (self != Self::default()).then(|| Box::new(self))
+    }
+}
 
 /// Why a run is being closed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -284,6 +334,9 @@ pub struct Base {
     pub id: SessionId,
     /// Its key.
     pub key: SessionKey,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
     /// When it began.
     pub created_at: Millis,
     /// The context that the removed runs left.

@@ -71,7 +71,7 @@ impl At<'_> {
     /// so that a replay gives the same one.
     pub(super) fn ask(&self, step: StepId, title: String, body: AskBody, more: Vec<u8>) -> Ask {
         let place = (&self.session.key.realm, self.session.id, self.run.id, &step);
-        let digest = digest(place, &body, &more, &self.run.by);
+        let digest = digest(place, &body, &more, self.run.subject());
         let seq = self.session.seq.to_be_bytes();
         Ask {
             id: AskId::of(&[&self.place(), &seq, body.kind().as_bytes()]),

@@ -2,7 +2,9 @@
 
 use super::frame::INPUTS;
 use super::metered::{Granted, Metered};
-use super::{CallState, Context, Frame, FrameKind, FrameState, Run, RunSpent, Session, ending};
+use super::{
+    Behalf, CallState, Context, Frame, FrameKind, FrameState, Run, RunSpent, Session, ending,
+};
 use crate::datum::{Datum, Held, Origin};
 use crate::entry::{FramePath, HistoryRow};
 use crate::event::{Base, Event, Fact, Outcome};
@@ -25,7 +27,11 @@ impl Session {
         self.seq = event.seq;
         self.updated_at = event.at;
         match &event.fact {
-            Fact::SessionCreated { .. } | Fact::SessionForked { .. } => self.created_at = event.at,
+            Fact::SessionCreated { owner, .. } => {
+                self.created_at = event.at;
+                self.owner = owner.clone().or_else(|| self.key.owner.clone());
+            }
+            Fact::SessionForked { .. } => self.created_at = event.at,
             Fact::BaseSet(base) => self.begin_at(base),
             Fact::RunStarted { .. }
             | Fact::RunMetered { .. }
@@ -88,6 +94,7 @@ impl Session {
     /// Stands where the events stood that this base replaces.
     fn begin_at(&mut self, base: &Base) {
         self.created_at = base.created_at;
+        self.owner = base.owner.clone();
         self.context = Arc::new(base.context.clone());
         self.runs_made = base.runs;
         self.frames_made = base.frames;
@@ -101,40 +108,7 @@ impl Session {
 
     fn apply_run(&mut self, event: &Event) {
         match &event.fact {
-            Fact::RunStarted { run, plan, closure, input, by, frame, start, trace, metered } => {
-                self.runs_made += 1;
-                let started = Run {
-                    id: *run,
-                    no: self.runs_made,
-                    plan: plan.clone(),
-                    closure: closure.clone(),
-                    input: input.clone(),
-                    by: by.clone(),
-                    root: *frame,
-                    base: self.context.clone(),
-                    step: None,
-                    answer: None,
-                    last_error: None,
-                    started_at: event.at,
-                    ended_at: None,
-                    ending: None,
-                    paused: false,
-                    closing: None,
-                    claims: 0,
-                    deaths: 0,
-                    used: metered.then(Metered::default),
-                    ready: 0,
-                    in_flight: 0,
-                    open_asks: 0,
-                    open_fixes: 0,
-                    spent: RunSpent::default(),
-                    stopped: None,
-                    trace: *trace,
-                };
-                self.runs.insert(*run, started);
-                self.add_frame(new_frame(*frame, *run, plan, FrameKind::Root));
-                self.enter(*frame, Some(start.clone()));
-            }
+            Fact::RunStarted { .. } => self.start_run(event),
             Fact::RunMetered { run } => {
                 self.with_run(*run, |run| run.used = Some(Metered::default()));
             }
@@ -148,6 +122,63 @@ impl Session {
             Fact::RunEnded { run, outcome } => self.end_run(*run, outcome, event.at),
             _ => {}
         }
+    }
+
+    fn start_run(&mut self, event: &Event) {
+        let Fact::RunStarted {
+            run,
+            plan,
+            closure,
+            input,
+            by,
+            frame,
+            start,
+            trace,
+            metered,
+            subject,
+            actor,
+            scopes,
+            about: _,
+        } = &event.fact
+        else {
+            return;
+        };
+        self.runs_made += 1;
+        let started = Run {
+            id: *run,
+            no: self.runs_made,
+            plan: plan.clone(),
+            closure: closure.clone(),
+            input: input.clone(),
+            by: by.clone(),
+            behalf: Behalf { subject: subject.clone(), actor: actor.clone(), scopes: *scopes },
+            root: *frame,
+            base: self.context.clone(),
+            step: None,
+            answer: None,
+            last_error: None,
+            started_at: event.at,
+            ended_at: None,
+            ending: None,
+            paused: false,
+            closing: None,
+            claims: 0,
+            deaths: 0,
+            used: metered.then(Metered::default),
+            ready: 0,
+            in_flight: 0,
+            open_asks: 0,
+            open_fixes: 0,
+            spent: RunSpent::default(),
+            stopped: None,
+            trace: *trace,
+        };
+        if self.owner.is_none() {
+            self.owner = started.owner().cloned();
+        }
+        self.runs.insert(*run, started);
+        self.add_frame(new_frame(*frame, *run, plan, FrameKind::Root));
+        self.enter(*frame, Some(start.clone()));
     }
 
     /// What the process before had sent is sent again, or asked about.

@@ -17,6 +17,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+mod run;
 mod spent;
 pub mod frame;
 mod metered;
@@ -33,6 +34,7 @@ pub use apply_agent::turn_timer;
 pub use apply_wants::{login_look, login_timer};
 pub use frame::{AgentPhase, AgentState, Frame, FrameKind, FrameState, Join, JoinKind};
 pub use metered::Metered;
+pub use run::Behalf;
 pub use spent::RunSpent;
 
 /// A context: key to value.
@@ -45,6 +47,9 @@ pub struct Session {
     pub id: SessionId,
     /// Its key.
     pub key: SessionKey,
+    /// Whose it is: of who made it, or started its first run. Nobody's in local mode.
+    #[serde(default)]
+    pub owner: Option<Arc<str>>,
     /// When it began.
     pub created_at: Millis,
     /// When its last event was recorded.
@@ -161,6 +166,9 @@ pub struct Run {
     pub input: Arc<Datum>,
     /// Who started it.
     pub by: Arc<str>,
+    /// For whom it acts, beyond that.
+    #[serde(default)]
+    pub behalf: Behalf,
     /// The root frame.
     pub root: FrameId,
     /// The session's context as of its start.
@@ -208,41 +216,6 @@ pub struct Run {
     /// where its trace begins with it.
     #[serde(default)]
     pub trace: Option<TraceParent>,
-}
-
-impl Run {
-    /// The frame that asks whether the run may use more, while it stands still for that.
-    pub fn held(&self) -> Option<FrameId> {
-        self.used.as_ref().and_then(|used| used.held)
-    }
-
-    /// It got further: what went wrong before is no longer in its way.
-    pub(crate) fn progressed(&mut self) {
-        (self.claims, self.deaths) = (0, 0);
-    }
-
-    /// Where it stands, by its counters.
-    pub fn status(&self) -> RunStatus {
-        if let Some(ending) = self.ending {
-            return ending;
-        }
-        if self.closing.is_some() || self.in_flight > 0 {
-            return RunStatus::Running;
-        }
-        if self.paused {
-            return RunStatus::Paused;
-        }
-        // Its other frames wait with the one that asks.
-        if self.held().is_some() && self.open_fixes > 0 {
-            return RunStatus::Stuck;
-        }
-        match (self.ready, self.open_fixes, self.open_asks) {
-            (1.., _, _) => RunStatus::Running,
-            (0, 1.., _) => RunStatus::Stuck,
-            (0, 0, 1..) => RunStatus::Waiting,
-            (0, 0, 0) => RunStatus::Running,
-        }
-    }
 }
 
 /// A call that is not settled.
@@ -372,6 +345,7 @@ impl Session {
         Self {
             id,
             key,
+            owner: None,
             created_at: Millis(0),
             updated_at: Millis(0),
             seq: 0,

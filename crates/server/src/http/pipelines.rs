@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
 use engine::{CaseReport, RunReport, SubmitOptions};
 use kernel::call::Caller;
+use kernel::event::Occasion;
 use kernel::ids::{PipelineName, SessionId};
 use kernel::pipeline::{BadCase, Case, Pipeline};
 use kernel::plan::mistake::meant;
@@ -121,8 +122,12 @@ async fn taken(
     let pipeline = &named(doors, caller, pipeline.name.as_str())?;
     let body = object(&sent, doors.limits().body_depth_max)?;
     let case = pipeline.admit(&body).map_err(refused)?;
-    let options =
-        SubmitOptions { wait_ms: pipeline.request_timeout_ms, once: key.once(&sent), trace };
+    let options = SubmitOptions {
+        wait_ms: pipeline.request_timeout_ms,
+        once: key.once(&sent),
+        trace,
+        occasion: Occasion::at("pipeline", pipeline.route.clone()),
+    };
     drop(sent);
     let road = Road::of(&case);
     let told = Told { pipeline, id: case_id(&case, pipeline), road };

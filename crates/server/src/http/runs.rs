@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode};
 use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget};
 use kernel::call::Caller;
+use kernel::event::Occasion;
 use kernel::ids::{AgentName, PlanId, RunId, SessionId};
 use kernel::plan::mistake::meant;
 use serde_json::{Map, Value, json};
@@ -53,7 +54,8 @@ pub(crate) async fn start(
             about: RunAbout::default(),
         },
     };
-    let about = RunAbout { trace, ..RunAbout::default() };
+    let occasion = Occasion::at("rest", "/api/v1/runs");
+    let about = RunAbout { trace, tally: None, occasion };
     let request = RunRequest { once, about, ..request };
     let report = doors.engine.runs().start(&caller, request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;

@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use engine::{RefusalCode, Resume, RunAbout, RunReport, RunRequest, RunSession};
 use kernel::call::ToolSpec;
 use kernel::contracts::SessionRef;
+use kernel::event::Occasion;
 use kernel::ids::{AskId, BadId, Space, StepId};
 use kernel::plan::Plan;
 use kernel::projection::SessionRow;
@@ -110,7 +111,11 @@ pub(crate) async fn execute(
         input: input(body.initial_args),
         session: RunSession::Existing(named(&name)),
         once: key.once(&sent),
-        about: RunAbout { trace, ..RunAbout::default() },
+        about: RunAbout {
+            trace,
+            tally: None,
+            occasion: Occasion::at("rest", "/sessions/{id}/execute-plan"),
+        },
     };
     drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;

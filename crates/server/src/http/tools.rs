@@ -18,6 +18,7 @@ use engine::refusal::{Refusal, RefusalCode};
 use engine::{CallReport, CallRequest, RunReport};
 use kernel::call::{Caller, ToolSpec, Wants};
 use kernel::contracts::Paged;
+use kernel::event::Occasion;
 use kernel::ids::ToolName;
 use kernel::plan::mistake::meant;
 use serde::Deserialize;
@@ -85,7 +86,8 @@ pub(crate) async fn call(
     let once = key.once(&sent);
     drop(sent);
     let request = CallRequest::new(tool.clone(), arguments, wait_ms);
-    let request = CallRequest { once, trace, ..request };
+    let occasion = Occasion::at("rest", "/api/v1/tools/{name}/call");
+    let request = CallRequest { once, trace, occasion, ..request };
     let report = doors.engine.tools().call_with(&caller, request).await;
     match report.map_err(|refusal| Failure::placed(refusal, place))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),

@@ -15,6 +15,7 @@ use engine::{CallRequest, Engine, Once, RunReport};
 use futures::future::{Either, select};
 use kernel::call::{Caller, Given, Pace, Reach, Told, ToolSpec};
 use kernel::canonical;
+use kernel::event::Occasion;
 use kernel::ids::{Millis, RunId, StepId};
 use kernel::limits::Limits;
 use kernel::trace::TraceParent;
@@ -205,6 +206,7 @@ impl<'a> Calling<'a> {
             run: Some(run),
             as_task: takes_tasks(&self.exchange.client),
             trace: self.trace,
+            occasion: Occasion::at("mcp", "tools/call"),
             ..CallRequest::new(self.spec.name.clone(), arguments, self.first_ms())
         }
     }

@@ -14,18 +14,20 @@ use kernel::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
 use rusqlite::{Connection, OptionalExtension, params};
 
 const CREATE: &str = "INSERT INTO sessions (realm, space, key, id, status, run, plan, step, \
-     last_error, seq, wake_at, epoch, created_at, updated_at) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING";
+     last_error, seq, wake_at, epoch, created_at, updated_at, owner) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) \
+     ON CONFLICT DO NOTHING";
 
 const ADVANCE: &str = "UPDATE sessions SET status = ?4, run = ?5, plan = ?6, step = ?7, \
-     last_error = ?8, seq = ?9, wake_at = ?10, epoch = ?11, updated_at = ?12, parked = NULL \
+     last_error = ?8, seq = ?9, wake_at = ?10, epoch = ?11, updated_at = ?12, owner = ?13, \
+     parked = NULL \
      WHERE id = ?1 AND realm = ?2 AND seq = ?3 RETURNING pk";
 
 const JOURNAL: &str = "INSERT INTO journal (session, seq, last_seq, body) VALUES (?1, ?2, ?3, ?4)";
 
 const RUN: &str = "INSERT INTO runs (id, session, no, plan, status, step, answer, last_error, \
-     started_at, ended_at, spent, stopped, closure) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+     started_at, ended_at, spent, stopped, closure, owner) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
      ON CONFLICT (id) DO UPDATE SET status = excluded.status, step = excluded.step, \
      answer = excluded.answer, last_error = excluded.last_error, ended_at = excluded.ended_at, \
      spent = excluded.spent, stopped = excluded.stopped WHERE runs.session = excluded.session";
@@ -179,6 +181,7 @@ fn create(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, T
         integer(epoch),
         row.created_at.0,
         row.updated_at.0,
+        row.owner,
     ])?;
     match created {
         0 => Err(Trouble::Refused(StoreError::Exists(row.key.to_string()))),
@@ -205,6 +208,7 @@ fn advance(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, 
         row.wake_at.map(|at| at.0),
         integer(epoch),
         row.updated_at.0,
+        row.owner,
     ];
     let session: Option<i64> = statement.query_row(params, |row| row.get(0)).optional()?;
     session.ok_or_else(|| Trouble::Refused(StoreError::Conflict(row.key.to_string())))
@@ -231,6 +235,7 @@ fn write_run(
         (!run.spent.is_nothing()).then(|| to_json(&run.spent)).transpose()?,
         run.stopped,
         pinned.map(closures::mark),
+        run.owner,
     ])?;
     if written == 0 {
         let why = format!("`{}` is a run of another session", run.id);

@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 /// The columns that `session` reads, from the table `s`.
 pub(crate) const SESSION: &str = "s.id, s.realm, s.space, s.key, s.status, s.run, s.plan, s.step, \
-     s.last_error, s.seq, s.wake_at, s.created_at, s.updated_at, s.parked";
+     s.last_error, s.seq, s.wake_at, s.created_at, s.updated_at, s.parked, s.owner";
 /// Where the columns after `SESSION` begin.
-pub(crate) const AFTER_SESSION: usize = 14;
+pub(crate) const AFTER_SESSION: usize = 15;
 /// The columns that `run` reads, from the tables `s` and `r`.
 pub(crate) const RUN: &str = "s.id, s.realm, s.space, s.key, r.id, r.no, r.plan, r.status, \
-     r.step, r.answer, r.last_error, r.started_at, r.ended_at, r.spent, r.stopped";
+     r.step, r.answer, r.last_error, r.started_at, r.ended_at, r.spent, r.stopped, r.owner";
 /// The columns that `ask` reads, from the tables `s` and `a`.
 pub(crate) const ASK: &str = "s.id, s.realm, s.space, s.key, a.body, a.status, a.decision";
 /// Where the columns after `ASK` begin.
@@ -77,6 +77,7 @@ pub(crate) fn session(row: &Row<'_>) -> Result<SessionRow, Trouble> {
         created_at: Millis(row.get(11)?),
         updated_at: Millis(row.get(12)?),
         parked: from_json(row, 13)?,
+        owner: row.get(14)?,
     })
 }
 
@@ -95,6 +96,7 @@ pub(crate) fn run(row: &Row<'_>) -> Result<SessionRun, Trouble> {
         ended_at: row.get::<_, Option<i64>>(12)?.map(Millis),
         spent: from_json(row, 13)?.unwrap_or_default(),
         stopped: row.get(14)?,
+        owner: row.get(15)?,
     };
     Ok(SessionRun { session, key, row: run })
 }

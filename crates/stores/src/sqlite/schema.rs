@@ -60,6 +60,12 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("migrations/0007_parked.sql"),
         fill: None,
     },
+    Migration {
+        version: 8,
+        name: "owners",
+        sql: include_str!("migrations/0008_owners.sql"),
+        fill: None,
+    },
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (

@@ -70,7 +70,7 @@ impl Stage {
 
     pub(super) fn begin(&mut self) {
         let (id, key) = (self.session.id, self.session.key.clone());
-        self.record(Fact::SessionCreated { id, key });
+        self.record(Fact::SessionCreated { id, key, owner: None });
         self.begin_next();
     }
 
@@ -90,6 +90,10 @@ impl Stage {
             start: main.start.clone(),
             trace: None,
             metered: true,
+            subject: None,
+            actor: None,
+            scopes: None,
+            about: None,
         });
         true
     }

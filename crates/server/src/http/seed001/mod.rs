@@ -22,6 +22,7 @@ use follow::Ear;
 use kernel::ask::{Ask, AskBody};
 use kernel::call::Caller;
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionRef};
+use kernel::event::Occasion;
 use kernel::ids::{AgentName, RunId, Space};
 use kernel::session::RunStatus;
 use kernel::trace::TraceParent;
@@ -147,7 +148,8 @@ async fn say(
     let agent = agent.as_ref().or(doors.default_agent.as_ref());
     let engine = &doors.engine;
     let (thread, text) = (&body.thread_id, &body.user_request);
-    let saying = Saying { agent, thread, text, once, trace };
+    let occasion = Occasion::at("run", "/run");
+    let saying = Saying { agent, thread, text, once, trace, occasion };
     let said = engine.threads().say(caller, saying.clone(), wait_ms).await;
     let said = match said {
         Err(refusal) => match look_under_way(&refusal) {

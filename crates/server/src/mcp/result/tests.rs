@@ -41,6 +41,7 @@ fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
         run: RunRow {
             id: RunId(1),
             no: 1,
+            owner: None,
             plan: plan.clone(),
             status,
             step: None,
@@ -54,6 +55,7 @@ fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
         session: SessionRow {
             id: SessionId(1),
             key,
+            owner: None,
             status,
             run: Some(RunId(1)),
             plan: Some(plan),

@@ -1,0 +1,156 @@
+//! A run as it stands, and for whom it acts.
+
+use super::{Run, RunStatus};
+use crate::caller::{Caller, LOCAL, Scopes};
+use crate::ids::{FrameId, RealmId};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// For whom a run acts, beyond who started it: the start keeps what held then. Local mode knows
+/// nothing of it, and neither did release 0.1.0: such a run acts for who started it, with no
+/// ceiling.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Behalf {
+    /// The subject, where that is not who started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Arc<str>>,
+    /// Who really called, where that is not who started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Arc<str>>,
+    /// The most that the credential allowed; none is no ceiling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Scopes>,
+}
+
+impl Run {
+    /// The subject that it acts for.
+    pub fn subject(&self) -> &Arc<str> {
+        self.behalf.subject.as_ref().unwrap_or(&self.by)
+    }
+
+    /// Whose it is: of who started it; nobody's in local mode.
+    pub fn owner(&self) -> Option<&Arc<str>> {
+        (&*self.by != LOCAL).then_some(&self.by)
+    }
+
+    /// Who calls whatever it calls.
+    pub fn caller(&self, realm: &RealmId) -> Caller {
+        let Behalf { actor, scopes, .. } = &self.behalf;
+        let caller = Caller::new(realm.clone(), self.subject().clone());
+        Caller { actor: actor.clone(), scopes: *scopes, ..caller }
+    }
+
+    /// The frame that asks whether the run may use more, while it stands still for that.
+    pub fn held(&self) -> Option<FrameId> {
+        self.used.as_ref().and_then(|used| used.held)
+    }
+
+    /// It got further: what went wrong before is no longer in its way.
+    pub(crate) fn progressed(&mut self) {
+        (self.claims, self.deaths) = (0, 0);
+    }
+
+    /// Where it stands, by its counters.
+    pub fn status(&self) -> RunStatus {
+        if let Some(ending) = self.ending {
+            return ending;
+        }
+        if self.closing.is_some() || self.in_flight > 0 {
+            return RunStatus::Running;
+        }
+        if self.paused {
+            return RunStatus::Paused;
+        }
+        // Its other frames wait with the one that asks.
+        if self.held().is_some() && self.open_fixes > 0 {
+            return RunStatus::Stuck;
+        }
+        match (self.ready, self.open_fixes, self.open_asks) {
+            (1.., _, _) => RunStatus::Running,
+            (0, 1.., _) => RunStatus::Stuck,
+            (0, 0, 1..) => RunStatus::Waiting,
+            (0, 0, 0) => RunStatus::Running,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caller::Scope;
+    use crate::event::{self, Fact, OCCASION_CHARS_MAX, Occasion};
+    use crate::ids::Millis;
+    use crate::projection::session_row;
+    use crate::session::Session;
+
+    /// A session and its run as release 0.1.0 wrote them.
+    const BEFORE: &str = concat!(
+        r#"[{"seq":1,"at":1,"v":1,"type":"session.created","data":{"#,
+        r#""id":"ses_00000000000000000000000000000001","#,
+        r#""key":{"realm":"r","space":"session","id":"s"}}},"#,
+        r#"{"seq":2,"at":2,"v":1,"type":"run.started","data":{"#,
+        r#""run":"run_00000000000000000000000000000007","plan":"p","closure":"c","#,
+        r#""input":{"value":{},"from":"input"},"by":"ann","frame":1,"start":"one"}}]"#,
+    );
+
+    fn replayed(journal: &str) -> Session {
+        let events = event::read(journal).unwrap();
+        let Fact::SessionCreated { id, key, .. } = &events[0].fact else { panic!("{journal}") };
+        let mut session = Session::new(*id, key.clone());
+        events.iter().for_each(|event| drop(session.apply(event)));
+        session
+    }
+
+    fn only_run(session: &Session) -> &Run {
+        session.runs.values().next().unwrap()
+    }
+
+    #[test]
+    fn a_run_of_an_earlier_release_acts_for_who_started_it_with_no_ceiling() {
+        let session = replayed(BEFORE);
+        let run = only_run(&session);
+        assert_eq!(run.caller(&"r".into()), Caller::new("r", "ann"));
+        assert_eq!(session_row(&session, Millis(2)).owner.as_deref(), Some("ann"));
+        let events = event::read(BEFORE).unwrap();
+        assert_eq!(serde_json::to_string(&events).unwrap(), BEFORE, "nothing is added");
+    }
+
+    #[test]
+    fn what_a_start_says_of_its_caller_holds_for_the_run() {
+        let more = r#","subject":"robot","actor":"eve","scopes":["use"],"about":{"trigger":"mcp"}"#;
+        let journal = BEFORE.replace(r#""start":"one""#, &format!(r#""start":"one"{more}"#));
+        let session = replayed(&journal);
+        let scopes = Some([Scope::Use].into_iter().collect());
+        let expected = Caller { actor: Some("eve".into()), scopes, ..Caller::new("r", "robot") };
+        assert_eq!(only_run(&session).caller(&"r".into()), expected);
+        assert_eq!(only_run(&session).owner().map(|owner| &**owner), Some("ann"));
+        let events = event::read(&journal).unwrap();
+        assert_eq!(serde_json::to_string(&events).unwrap(), journal);
+        let text = session.to_snapshot().unwrap();
+        assert_eq!(Session::from_snapshot(&text), Some(session));
+    }
+
+    #[test]
+    fn what_local_mode_leaves_is_nobodys() {
+        let session = replayed(&BEFORE.replace(r#""by":"ann""#, r#""by":"local""#));
+        assert_eq!((only_run(&session).owner(), &session.owner), (None, &None));
+    }
+
+    #[test]
+    fn a_session_is_its_makers_whoever_runs_in_it() {
+        let made = BEFORE.replace(r#""id":"s"}}"#, r#""id":"s"},"owner":"eve"}"#);
+        assert_eq!(replayed(&made).owner.as_deref(), Some("eve"));
+        let owned = BEFORE.replace(r#""id":"s"}}"#, r#""id":"s","owner":"bob"}}"#);
+        assert_eq!(replayed(&owned).owner.as_deref(), Some("bob"));
+    }
+
+    #[test]
+    fn an_occasion_is_cut_and_left_out_where_nothing_is_known() {
+        assert_eq!(Occasion::default().recorded(), None);
+        let long = "ä".repeat(OCCASION_CHARS_MAX + 1);
+        let recorded = Occasion::at("rest", long.clone()).recorded().unwrap();
+        let endpoint = recorded.endpoint.as_deref().unwrap();
+        assert_eq!(endpoint, &long[..2 * OCCASION_CHARS_MAX]);
+        assert_eq!(recorded.trigger.as_deref(), Some("rest"));
+    }
+}
