@@ -36,6 +36,23 @@ pub struct Ask {
     /// The call that wants it, where it is a tool that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Wanted>,
+    /// Who may answer; everyone who sees it, where nobody narrowed that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answerers: Option<Answerers>,
+    /// For whom its run acts; nobody in local mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Arc<str>>,
+}
+
+/// Who may answer an ask, where a policy narrows that.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Answerers {
+    /// Lists of roles and principals, `role:x` and `principal:y`: whoever answers is in each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<Vec<String>>,
+    /// Only somebody else: not who started the run, called for it, or changed what it does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other: bool,
 }
 
 /// sha256 over exactly what is asked: where, what, on whose behalf. `more` is what the body does
@@ -262,5 +279,39 @@ impl AskStatus {
             AskStatus::Expired => "expired",
             AskStatus::Withdrawn => "withdrawn",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question as release 0.1.0 wrote it.
+    const BEFORE: &str = concat!(
+        r#"{"id":"ask_00000000000000000000000000000004","#,
+        r#""run":"run_00000000000000000000000000000007","frame":1,"step":"work","#,
+        r#""title":"go on?","body":{"kind":"clarify","message":"go on?"},"#,
+        r#""digest":"d","createdAt":5}"#,
+    );
+
+    #[test]
+    fn an_ask_of_an_earlier_release_is_for_everyone() {
+        let ask: Ask = serde_json::from_str(BEFORE).unwrap();
+        assert_eq!((&ask.answerers, &ask.subject), (&None, &None));
+        assert_eq!(serde_json::to_string(&ask).unwrap(), BEFORE, "nothing is added");
+    }
+
+    #[test]
+    fn who_may_answer_is_written_and_read_back() {
+        let lists = vec![vec!["role:lead".to_owned(), "principal:eve".to_owned()]];
+        let ask = Ask {
+            answerers: Some(Answerers { lists, other: true }),
+            subject: Some("ann".into()),
+            ..serde_json::from_str(BEFORE).unwrap()
+        };
+        let text = serde_json::to_string(&ask).unwrap();
+        let written = r#""answerers":{"lists":[["role:lead","principal:eve"]],"other":true}"#;
+        assert!(text.contains(written), "{text}");
+        assert_eq!(serde_json::from_str::<Ask>(&text).unwrap(), ask);
     }
 }

@@ -499,6 +499,8 @@ mod tests {
             created_at: Millis(100),
             expires_at: Some(Millis(160)),
             wanted: None,
+            answerers: None,
+            subject: None,
         }
     }
 

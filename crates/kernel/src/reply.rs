@@ -256,6 +256,8 @@ mod tests {
             created_at: Millis(0),
             expires_at: None,
             wanted: None,
+            answerers: None,
+            subject: None,
         }
     }
 

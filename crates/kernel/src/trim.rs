@@ -137,6 +137,23 @@ mod tests {
         Arc::new(Datum::inline(json!(number), from))
     }
 
+    fn asked(no: u32) -> Ask {
+        Ask {
+            id: AskId(u128::from(no)),
+            run: RunId(u128::from(no)),
+            frame: FrameId(no),
+            step: "ask".into(),
+            title: "go on?".to_owned(),
+            body: AskBody::Clarify { message: "go on?".to_owned(), questions: Vec::new() },
+            digest: ContentHash::of(b"ask"),
+            created_at: Millis(0),
+            expires_at: None,
+            wanted: None,
+            answerers: None,
+            subject: None,
+        }
+    }
+
     /// A run that calls a tool, asks, and goes on; its end comes last.
     fn run(no: u32) -> Vec<Fact> {
         let (run, frame) = (RunId(u128::from(no)), FrameId(no));
@@ -156,18 +173,6 @@ mod tests {
             replaces: None,
         };
         let pins = Pins { spec: ContentHash::of(b"spec"), reach: Reach::Reads, idempotent: true };
-        let asked = Ask {
-            id: ask,
-            run,
-            frame,
-            step: "ask".into(),
-            title: "go on?".to_owned(),
-            body: AskBody::Clarify { message: "go on?".to_owned(), questions: Vec::new() },
-            digest: ContentHash::of(b"ask"),
-            created_at: Millis(0),
-            expires_at: None,
-            wanted: None,
-        };
         let reply = Reply::Clarify { answer: Some(json!(no)) };
         let decision = Box::new(Decision { by: "eve".into(), at: Millis(0), reply });
         vec![
@@ -198,7 +203,7 @@ mod tests {
                 settled: None,
                 published: Vec::new(),
             },
-            Fact::AskOpened(Box::new(asked)),
+            Fact::AskOpened(Box::new(asked(no))),
             Fact::AskDecided { ask, decision },
             Fact::InputGiven {
                 frame,

@@ -2,7 +2,7 @@
 //! may be large.
 
 use engine::{KnownAgent, ReplyReport, RunReport};
-use kernel::ask::{AskBody, AskStatus, AskedCall, Decision, FixAction, Question};
+use kernel::ask::{Answerers, AskBody, AskStatus, AskedCall, Decision, FixAction, Question};
 use kernel::call::{HowFar, Pace, Reach, ToolSpec};
 use kernel::contracts::SessionAsk;
 use kernel::entry::EntryResult;
@@ -109,7 +109,9 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
         how: None,
         actions: Vec::new(),
         digest: row.ask.digest.as_str().to_owned(),
-        may_answer: vec!["*".to_owned()],
+        other: row.ask.answerers.as_ref().is_some_and(|answerers| answerers.other),
+        may_answer: may_answer(row.ask.answerers),
+        subject: row.ask.subject.map(|subject| subject.to_string()),
         created_at: row.ask.created_at.rfc3339(),
         expires_at: row.ask.expires_at.map(|at| at.rfc3339()),
         status: ask_status(row.status),
@@ -120,6 +122,16 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
         shown.calls = vec![asked_call(wanted.call)];
     }
     shown
+}
+
+/// Who may answer: those of the only list, or of each of several.
+fn may_answer(answerers: Option<Answerers>) -> Vec<String> {
+    let lists = answerers.map(|answerers| answerers.lists).unwrap_or_default();
+    match lists.as_slice() {
+        [] => vec!["*".to_owned()],
+        [one] => one.clone(),
+        several => several.iter().map(|list| list.join(", ")).collect(),
+    }
 }
 
 /// What is particular to the kind of ask.
@@ -415,4 +427,39 @@ fn question(asked: Question) -> rest::AskedQuestion {
 
 fn unshared(value: Arc<Value>) -> Value {
     Arc::unwrap_or_clone(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::ids::{SessionId, SessionKey, Space};
+    use kernel::projection::AskRow;
+    use serde_json::json;
+
+    fn shown_with(members: Value) -> Value {
+        let mut asked = json!({
+            "id": format!("ask_{:032x}", 4), "run": format!("run_{:032x}", 7), "frame": 1,
+            "step": "work", "title": "go on?", "digest": "d", "createdAt": 5,
+            "body": {"kind": "clarify", "message": "go on?"},
+        });
+        asked.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        let asked = serde_json::from_value(asked).unwrap();
+        let row = AskRow { ask: asked, status: AskStatus::Open, decision: None };
+        let key = SessionKey::new("r", Space::session(), "s");
+        json!(ask(SessionAsk { session: SessionId(1), key, row }))
+    }
+
+    #[test]
+    fn an_ask_shows_who_may_answer_only_where_that_is_narrowed() {
+        let everyones = shown_with(json!({}));
+        assert_eq!(everyones["mayAnswer"], json!(["*"]));
+        assert_eq!((everyones.get("other"), everyones.get("subject")), (None, None));
+        let answerers = json!({"lists": [["role:lead", "principal:eve"]], "other": true});
+        let narrowed = shown_with(json!({"answerers": answerers, "subject": "ann"}));
+        assert_eq!(narrowed["mayAnswer"], json!(["role:lead", "principal:eve"]));
+        assert_eq!((&narrowed["other"], &narrowed["subject"]), (&json!(true), &json!("ann")));
+        let answerers = json!({"lists": [["role:lead", "principal:eve"], ["role:auditor"]]});
+        let twice = shown_with(json!({"answerers": answerers}));
+        assert_eq!(twice["mayAnswer"], json!(["role:lead, principal:eve", "role:auditor"]));
+    }
 }

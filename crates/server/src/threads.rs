@@ -258,6 +258,8 @@ mod tests {
             created_at: Millis(0),
             expires_at: None,
             wanted: None,
+            answerers: None,
+            subject: None,
         };
         SessionAsk {
             session: SessionId(1),

@@ -236,6 +236,8 @@ impl Driver {
             created_at: Millis(12),
             expires_at: Some(Millis(99)),
             wanted: None,
+            answerers: None,
+            subject: None,
         }
     }
 

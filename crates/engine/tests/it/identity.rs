@@ -65,6 +65,7 @@ async fn a_run_goes_on_for_whom_it_was_started() {
     let world = World::changed(folder.path(), &[WRITE], change).await;
     world.permits.add_permits(1);
     let ask = &report.asks[0].row.ask;
+    assert_eq!((ask.subject.as_deref(), &ask.answerers), (Some("ann"), &None));
     let AskBody::Approve { calls } = &ask.body else { panic!("{:?}", ask.body) };
     let call_id = calls[0].call_id;
     let decision = CallDecision { call_id, approve: true, feedback: None, arguments: None };
@@ -84,6 +85,7 @@ async fn local_mode_leaves_no_names() {
     let request = world.request("write", json!({}), "s");
     let report = world.engine.runs().start(&local, request, WAIT_MS).await.unwrap();
     assert_eq!((&report.run.owner, &report.session.owner), (&None, &None));
+    assert_eq!(report.asks[0].row.ask.subject, None);
     let made = world.engine.sessions().create(&local, Some("made".into())).await.unwrap();
     assert_eq!((&made.owner, &made.key.owner), (&None, &None));
     let data = started(&world, "s").await;

@@ -81,6 +81,8 @@ fn asked(body: AskBody) -> Fact {
         created_at: AT,
         expires_at: Some(AT),
         wanted: None,
+        answerers: None,
+        subject: None,
     }))
 }
 

@@ -84,6 +84,8 @@ impl At<'_> {
             digest,
             created_at: self.env.now,
             wanted: None,
+            answerers: None,
+            subject: self.run.acts_for().cloned(),
         }
     }
 

@@ -28,6 +28,11 @@ impl Run {
         self.behalf.subject.as_ref().unwrap_or(&self.by)
     }
 
+    /// The same where that is somebody: in local mode it is nobody.
+    pub fn acts_for(&self) -> Option<&Arc<str>> {
+        Some(self.subject()).filter(|subject| &***subject != LOCAL)
+    }
+
     /// Whose it is: of who started it; nobody's in local mode.
     pub fn owner(&self) -> Option<&Arc<str>> {
         (&*self.by != LOCAL).then_some(&self.by)
@@ -124,6 +129,7 @@ mod tests {
         let expected = Caller { actor: Some("eve".into()), scopes, ..Caller::new("r", "robot") };
         assert_eq!(only_run(&session).caller(&"r".into()), expected);
         assert_eq!(only_run(&session).owner().map(|owner| &**owner), Some("ann"));
+        assert_eq!(only_run(&session).acts_for().map(|subject| &**subject), Some("robot"));
         let events = event::read(&journal).unwrap();
         assert_eq!(serde_json::to_string(&events).unwrap(), journal);
         let text = session.to_snapshot().unwrap();
@@ -134,6 +140,7 @@ mod tests {
     fn what_local_mode_leaves_is_nobodys() {
         let session = replayed(&BEFORE.replace(r#""by":"ann""#, r#""by":"local""#));
         assert_eq!((only_run(&session).owner(), &session.owner), (None, &None));
+        assert_eq!(only_run(&session).acts_for(), None);
     }
 
     #[test]

@@ -96,6 +96,12 @@ pub struct Ask {
     pub digest: String,
     /// Who may answer; `*` is everyone who sees it.
     pub may_answer: Vec<String>,
+    /// Whether it must be somebody else than who started the run or changed what it does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other: bool,
+    /// For whom the run acts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     /// When it was raised.
     pub created_at: String,
     /// When it expires; null for never.

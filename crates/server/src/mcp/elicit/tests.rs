@@ -16,6 +16,8 @@ fn ask(body: AskBody) -> Ask {
         created_at: Millis(0),
         expires_at: None,
         wanted: None,
+        answerers: None,
+        subject: None,
     }
 }
 

@@ -96,6 +96,15 @@ fn ask() -> Value {
                 "description": "Who may answer; `*` is everyone who sees it.",
                 "items": {"type": "string"}
             },
+            "other": {
+                "type": "boolean",
+                "description": "Whether it must be somebody else than who started the run or \
+                    changed what it does. Absent for no."
+            },
+            "subject": {
+                "type": "string",
+                "description": "For whom the run acts. Absent in local mode."
+            },
             "createdAt": {"type": "string", "format": "date-time"},
             "expiresAt": {"type": ["string", "null"], "format": "date-time"},
             "status": {"$ref": "#/components/schemas/AskStatus"},
