@@ -97,7 +97,7 @@ impl Tools<'_> {
         match gate.judge(caller, &listed, arguments) {
             Judgement::Refused(fault) => Err(Refusal::new(RefusalCode::Refused, fault.message)),
             Judgement::Admitted { verdict: Verdict::Deny(why), .. } => Err(denied(tool, &why)),
-            Judgement::Admitted { verdict: Verdict::Allow, pins }
+            Judgement::Admitted { verdict: Verdict::Allow, pins, .. }
                 if unrecorded || (pins.reach == Reach::Reads && !slow) =>
             {
                 let sent = Unrecorded { reach: pins.reach, for_good: unrecorded };

@@ -211,7 +211,7 @@ impl Gate {
         let (reach, idempotent) = listed.tool.reach(arguments);
         let pins = Pins { spec: listed.spec_hash.clone(), reach, idempotent };
         let verdict = self.policy.decide(caller, listed.tool.spec(), arguments);
-        Judgement::Admitted { verdict, pins }
+        Judgement::Admitted { verdict, pins, policy: None }
     }
 
     /// Known, visible, and the arguments fit the tool's schema and its own check.

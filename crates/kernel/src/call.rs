@@ -429,7 +429,31 @@ pub enum Judgement {
         verdict: Verdict,
         /// What the call pins of its tool.
         pins: Pins,
+        /// The version of the policy that decided, where it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<Arc<str>>,
     },
     /// Unknown, invisible or malformed: nothing is sent.
     Refused(Fault),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A judgement as release 0.1.0 wrote it.
+    const BEFORE: &str = r#"{"admitted":{"verdict":"allow","pins":{"spec":"s","reach":"reads","idempotent":false}}}"#;
+
+    #[test]
+    fn a_judgement_names_the_policy_that_decided_only_where_that_has_a_version() {
+        let before: Judgement = serde_json::from_str(BEFORE).unwrap();
+        assert_eq!(serde_json::to_string(&before).unwrap(), BEFORE, "nothing is added");
+        let Judgement::Admitted { verdict, pins, policy: None } = before else {
+            panic!("{BEFORE}")
+        };
+        let now = Judgement::Admitted { verdict, pins, policy: Some("7".into()) };
+        let text = serde_json::to_string(&now).unwrap();
+        assert!(text.ends_with(r#","policy":"7"}}"#), "{text}");
+        assert_eq!(serde_json::from_str::<Judgement>(&text).unwrap(), now);
+    }
 }

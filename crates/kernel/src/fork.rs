@@ -531,7 +531,7 @@ mod tests {
             Fact::CallRequested(Box::new(request())),
             Fact::CallJudged {
                 call: CALL,
-                judgement: Judgement::Admitted { verdict: Verdict::Allow, pins },
+                judgement: Judgement::Admitted { verdict: Verdict::Allow, pins, policy: None },
             },
             Fact::AskOpened(Box::new(approval())),
             Fact::AskDecided { ask: ASK, decision },

@@ -194,7 +194,7 @@ mod tests {
             Fact::CallRequested(Box::new(request)),
             Fact::CallJudged {
                 call,
-                judgement: Judgement::Admitted { verdict: Verdict::Allow, pins },
+                judgement: Judgement::Admitted { verdict: Verdict::Allow, pins, policy: None },
             },
             Fact::CallStarted { call, grant: None },
             Fact::CallFinished {

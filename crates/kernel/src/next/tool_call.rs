@@ -38,7 +38,7 @@ impl At<'_> {
             |fault: Fault| Fact::CallFailed { call, how: crate::call::HowFar::NotSent, fault };
         let (verdict, pins) = match judgement {
             Judgement::Refused(fault) => return Ok(Some(failed(fault.clone()))),
-            Judgement::Admitted { verdict, pins } => (verdict, pins),
+            Judgement::Admitted { verdict, pins, .. } => (verdict, pins),
         };
         let why = match verdict {
             Verdict::Deny(why) => {

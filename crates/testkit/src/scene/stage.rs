@@ -174,6 +174,7 @@ impl Stage {
                 Judgement::Admitted {
                     verdict,
                     pins: Pins { spec, reach: reach(&tool), idempotent },
+                    policy: None,
                 }
             }
         };

@@ -352,7 +352,7 @@ impl Story {
         match &event.fact {
             Fact::CallRequested(request) => self.requested(seq, request),
             Fact::CallJudged { call, judgement } => {
-                if let (Some(story), Judgement::Admitted { pins, verdict }) =
+                if let (Some(story), Judgement::Admitted { pins, verdict, .. }) =
                     (self.calls.get_mut(call), judgement)
                 {
                     story.repeatable = pins.repeatable();
