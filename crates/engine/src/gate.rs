@@ -198,11 +198,16 @@ impl Gate {
         self.catalog.tool(name).filter(|listed| self.policy.visible(caller, listed.tool.spec()))
     }
 
-    /// The first half: what policy says of a call that could run.
-    pub(crate) fn admit(&self, caller: &Caller, tool: &ToolName, arguments: &Value) -> Judgement {
+    /// The first half: what policy says of a call that could run, and the tool that it is of.
+    pub(crate) fn admit(
+        &self,
+        caller: &Caller,
+        tool: &ToolName,
+        arguments: &Value,
+    ) -> (Judgement, Option<Arc<Listed>>) {
         match self.well_formed(caller, tool, arguments) {
-            Ok(listed) => self.judge(caller, &listed, arguments),
-            Err(misfit) => Judgement::Refused(misfit.fault),
+            Ok(listed) => (self.judge(caller, &listed, arguments), Some(listed)),
+            Err(misfit) => (Judgement::Refused(misfit.fault), None),
         }
     }
 

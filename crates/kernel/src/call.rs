@@ -442,7 +442,10 @@ mod tests {
     use super::*;
 
     /// A judgement as release 0.1.0 wrote it.
-    const BEFORE: &str = r#"{"admitted":{"verdict":"allow","pins":{"spec":"s","reach":"reads","idempotent":false}}}"#;
+    const BEFORE: &str = concat!(
+        r#"{"admitted":{"verdict":"allow","#,
+        r#""pins":{"spec":"s","reach":"reads","idempotent":false}}}"#,
+    );
 
     #[test]
     fn a_judgement_names_the_policy_that_decided_only_where_that_has_a_version() {

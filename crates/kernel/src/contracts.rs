@@ -199,6 +199,14 @@ pub trait Store: Send + Sync {
     fn closure<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash)
     -> Read<'a, Option<String>>;
 
+    /// The text of a tool's spec that a call pinned. It is there as long as a closure of which a
+    /// run pinned it; specs that release 0.1.0 pinned are not.
+    fn tool_spec<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+    ) -> Read<'a, Option<String>>;
+
     /// One session.
     fn session<'a>(
         &'a self,

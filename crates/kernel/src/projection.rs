@@ -2,6 +2,7 @@
 //! function of a session's events and can be rebuilt from them.
 
 use crate::ask::{Ask, AskStatus, Decision};
+use crate::call::ToolSpec;
 use crate::datum::blobs_named;
 use crate::entry::EntryResult;
 pub use crate::entry::HistoryRow;
@@ -145,12 +146,25 @@ pub struct Append {
     pub closure: Option<Arc<StoredClosure>>,
     /// What the runs pin that start here: that stays as long as they do.
     pub pins: BTreeMap<RunId, ContentHash>,
+    /// The specs that calls pin which were judged here; the store keeps those that it has not.
+    pub specs: Vec<PinnedSpec>,
     /// The keyed request that this append answers; a key that is taken is a conflict.
     pub once: Option<OnceRow>,
     /// The road of the case whose run these events begin: it is counted with them.
     pub tally: Option<Tally>,
     /// The blobs that the events name: they stay as long as these events do.
     pub blobs: BTreeSet<ContentHash>,
+}
+
+/// A tool's spec that a call pins.
+#[derive(Debug, Clone)]
+pub struct PinnedSpec {
+    /// What the call's run pins: the spec is kept as long as that.
+    pub closure: ContentHash,
+    /// The spec's hash, as the call pins it.
+    pub hash: ContentHash,
+    /// The spec.
+    pub spec: Arc<ToolSpec>,
 }
 
 /// A request that came with a key of its client's, and what came of it: a repeat finds this.
@@ -205,6 +219,7 @@ impl Append {
             history,
             closure: None,
             pins,
+            specs: Vec::new(),
             once: None,
             tally: None,
         })

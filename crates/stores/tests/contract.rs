@@ -11,6 +11,7 @@ use futures::StreamExt;
 use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
+use kernel::call::ToolSpec;
 use kernel::contracts::{
     AskFilter, Clock, Definition, HistoryFilter, OpenAsks, OpenSessions, Page, PrunedSlice,
     RETENTION, Realms, SessionFilter, SessionRef, Spawn, Store, StoreError, Ticket,
@@ -25,7 +26,7 @@ use kernel::ids::{
 use kernel::limits::Limits;
 use kernel::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::projection::{
-    Append, AskChange, HistoryRow, OnceRow, Parked, RunRow, SessionRow, StoredClosure,
+    Append, AskChange, HistoryRow, OnceRow, Parked, PinnedSpec, RunRow, SessionRow, StoredClosure,
 };
 use kernel::session::{RunSpent, RunStatus};
 use kernel::trim::Trim;
@@ -202,6 +203,7 @@ impl Driver {
             history: Vec::new(),
             closure: None,
             pins: BTreeMap::new(),
+            specs: Vec::new(),
             once: None,
             tally: None,
         }
@@ -1642,7 +1644,7 @@ fn owners_are_kept_and_rows_of_an_older_database_have_none() {
     let folder = scene.closed();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     let as_before = "ALTER TABLE sessions DROP COLUMN owner; ALTER TABLE runs DROP COLUMN owner;
-        DELETE FROM migrations WHERE version = 8;";
+        DROP TABLE tool_specs; DROP TABLE spec_pins; DELETE FROM migrations WHERE version = 8;";
     database.execute_batch(as_before).unwrap();
     drop(database);
     let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
@@ -1770,6 +1772,76 @@ fn a_run_that_starts_while_others_are_removed_has_its_closure() {
     block_on(removal).unwrap();
     assert_eq!(scene.swept(), (0, 0), "the run after it took it off the list");
     assert!(scene.has_closure("r", &pinned));
+}
+
+/// A tool's spec, with this description.
+fn spec(description: &str) -> Arc<ToolSpec> {
+    let spec = json!({
+        "name": "math::add", "title": "add", "description": description,
+        "inputSchema": {"type": "object"}, "reach": "reads", "idempotent": true,
+    });
+    Arc::new(serde_json::from_value(spec).unwrap())
+}
+
+/// The same append, with a call in it that pins this spec.
+fn calling(append: Append, closure: &StoredClosure, spec: &Arc<ToolSpec>) -> Append {
+    let pinned =
+        PinnedSpec { closure: closure.hash.clone(), hash: spec.hash(), spec: spec.clone() };
+    Append { specs: vec![pinned], ..append }
+}
+
+fn spec_of(scene: &Scene, realm: &str, spec: &ToolSpec) -> Option<ToolSpec> {
+    let text = block_on(scene.store().tool_spec(&realm.into(), &spec.hash())).unwrap()?;
+    assert_eq!(ContentHash::of(text.as_bytes()), spec.hash());
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn a_spec_is_there_as_long_as_a_closure_that_pins_it() {
+    let scene = Scene::new();
+    let (one, two) = (closure("one"), closure("two"));
+    let (shared, own) = (spec("shared"), spec("own"));
+    let mut a = scene.pinning("r", "a", &one);
+    let mut b = scene.pinning("r", "b", &two);
+    for _ in 0..2 {
+        done(scene.store().append(calling(a.next(), &one, &shared)));
+        done(scene.store().append(calling(a.next(), &one, &own)));
+        done(scene.store().append(calling(b.next(), &two, &shared)));
+    }
+    assert_eq!(spec_of(&scene, "r", &shared).as_ref(), Some(&*shared));
+    assert_eq!(spec_of(&scene, "other", &shared), None);
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!(scene.swept(), (1, 1));
+    assert!(spec_of(&scene, "r", &own).is_none() && spec_of(&scene, "r", &shared).is_some());
+    // One that is gone comes back with the next run that pins it.
+    let mut a = scene.pinning("r", "a", &one);
+    done(scene.store().append(calling(a.next(), &one, &own)));
+    assert!(spec_of(&scene, "r", &own).is_some());
+    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(b.key())).unwrap();
+    let scene = scene.reopened();
+    assert_eq!(scene.swept(), (2, 2));
+    assert!(spec_of(&scene, "r", &own).is_none() && spec_of(&scene, "r", &shared).is_none());
+}
+
+#[test]
+fn a_spec_is_kept_whatever_else_of_its_batch_is_written_again() {
+    let threads = Threads::keeping();
+    let scene = Scene::with(threads.clone(), Limits::default());
+    let (pinned, spec) = (closure("pinned"), spec("pinned"));
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut tickets = vec![scene.store().append(a.created())];
+    tickets.push(scene.store().append(calling(starting(&mut a, 1, &pinned), &pinned, &spec)));
+    tickets.push(scene.store().append(b.created()));
+    tickets.push(scene.store().append(b.asking(&["one"])));
+    let mut twice = b.next();
+    let ask = b.ask("one");
+    twice.asks = vec![decided(&ask, "ann"), decided(&ask, "bob")];
+    let fails = scene.store().append(twice);
+    threads.let_go();
+    tickets.into_iter().for_each(done);
+    assert!(block_on(fails).is_err(), "an ask is decided once");
+    assert!(spec_of(&scene, "r", &spec).is_some());
 }
 
 #[test]

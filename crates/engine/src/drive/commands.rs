@@ -379,7 +379,7 @@ impl Driver {
         let Some(run) = run else { return Ok(()) };
         let caller = run.caller(&self.key.realm);
         for (tool, arguments) in edits {
-            let refused = match self.shared.gate.admit(&caller, &tool, &arguments) {
+            let refused = match self.shared.gate.admit(&caller, &tool, &arguments).0 {
                 Judgement::Refused(fault) => fault.message,
                 Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
                     format!("policy refuses `{tool}`: {why}")

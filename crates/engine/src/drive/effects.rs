@@ -18,6 +18,7 @@ use kernel::event::Fact;
 use kernel::fault::Fault;
 use kernel::ids::{CallId, FrameId, RunId, StepId};
 use kernel::pointer::Want;
+use kernel::projection::PinnedSpec;
 use kernel::session::{CallState, OpenCall};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +58,17 @@ impl Driver {
         };
         let caller = run.caller(&self.key.realm);
         let request = &open.request;
-        let judgement = self.shared.gate.admit(&caller, &request.tool, &request.arguments);
+        let (judgement, listed) =
+            self.shared.gate.admit(&caller, &request.tool, &request.arguments);
+        if let Some(listed) = listed {
+            let (closure, hash) = (run.closure.clone(), listed.spec_hash.clone());
+            // Calls of one tool often come one after the other.
+            let is_same = |last: &PinnedSpec| last.hash == hash && last.closure == closure;
+            if !self.new_specs.last().is_some_and(is_same) {
+                let spec = listed.tool.spec().clone();
+                self.new_specs.push(PinnedSpec { closure, hash, spec });
+            }
+        }
         self.record(Fact::CallJudged { call, judgement }).await
     }
 

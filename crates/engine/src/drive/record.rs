@@ -99,6 +99,7 @@ impl Driver {
             }
         };
         append.closure = self.new_closure.take();
+        append.specs = std::mem::take(&mut self.new_specs);
         let claim = self.with_key(&mut append);
         append.tally = self.new_tally.take();
         if self.asleep {

@@ -22,7 +22,7 @@ use kernel::llm::{LlmError, Turn};
 use kernel::pipeline::Tally;
 use kernel::plan::Closure;
 use kernel::pointer::Want;
-use kernel::projection::{OnceRow, StoredClosure};
+use kernel::projection::{OnceRow, PinnedSpec, StoredClosure};
 use kernel::resolve::Fetched;
 use kernel::session::{Session, login_look};
 use serde_json::Value;
@@ -185,6 +185,8 @@ pub(super) struct Driver {
     pub(super) closures: HashMap<ContentHash, Arc<Closure>>,
     /// A closure that the next append has to bring along.
     pub(super) new_closure: Option<Arc<StoredClosure>>,
+    /// Specs that calls pin, for the next append to bring along.
+    pub(super) new_specs: Vec<PinnedSpec>,
     /// A request's key that the next append has to write down.
     pub(super) new_key: Option<(OnceRow, Claim)>,
     /// The road of a case that the next append has to count.
@@ -240,6 +242,7 @@ impl Driver {
             history: Vec::new(),
             closures: HashMap::new(),
             new_closure: None,
+            new_specs: Vec::new(),
             new_key: None,
             new_tally: None,
             fetched: Fetched::default(),

@@ -4,7 +4,7 @@ use crate::world::{WAIT_MS, World, caller};
 use engine::CallReport;
 use kernel::ask::AskBody;
 use kernel::call::{Caller, HowFar};
-use kernel::ids::{SessionKey, Space};
+use kernel::ids::{ContentHash, SessionKey, Space};
 use kernel::limits::Limits;
 use serde_json::json;
 
@@ -43,6 +43,22 @@ async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
         .await
         .unwrap();
     assert!(matches!(done, CallReport::Done(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_spec_that_a_call_pins_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[READ]).await;
+    world.permits.add_permits(2);
+    let spec = world.engine.tools().get(&caller(), "slow::read").unwrap();
+    let realm = caller().realm;
+    assert_eq!(world.store.tool_spec(&realm, &spec.hash()).await, Ok(None));
+    for session in ["one", "two"] {
+        let report = world.run("read", json!({}), session).await;
+        assert_eq!(report.run.status.name(), "completed");
+        let text = world.store.tool_spec(&realm, &spec.hash()).await.unwrap().unwrap();
+        assert_eq!(ContentHash::of(text.as_bytes()), spec.hash());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

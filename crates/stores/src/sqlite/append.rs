@@ -4,7 +4,9 @@
 use super::closures;
 use super::columns::{integer, text_of, to_json};
 use super::keys;
+use super::queue::Shared;
 use super::refs;
+use super::specs;
 use super::tallies;
 use super::trouble::Trouble;
 use kernel::ask::{Ask, AskStatus, Decision};
@@ -52,12 +54,11 @@ const FOLLOWED: &str = "UPDATE sessions SET trim_at = (SELECT min(ended_at) FROM
      WHERE session = ?1 AND no < (SELECT max(no) FROM runs WHERE session = ?1)) \
      WHERE pk = ?1 AND trim_at IS NULL";
 
-/// Writes one append; `epoch` is this process's.
+/// Writes one append.
 pub(crate) fn write_append(
     connection: &Connection,
     append: &Append,
-    epoch: u64,
-    tally_reasons_max: usize,
+    shared: &Shared,
 ) -> Result<(), Trouble> {
     let row = &append.session;
     if row.seq < append.first_seq {
@@ -69,9 +70,9 @@ pub(crate) fn write_append(
         keys::check(connection, &row.key.realm, once)?;
     }
     let session = if append.creates {
-        create(connection, append, epoch)?
+        create(connection, append, shared.epoch)?
     } else {
-        advance(connection, append, epoch)?
+        advance(connection, append, shared.epoch)?
     };
     connection.prepare_cached(JOURNAL)?.execute(params![
         session,
@@ -106,9 +107,9 @@ pub(crate) fn write_append(
     }
     if let Some(tally) = &append.tally {
         let counted = (tally, row.updated_at);
-        tallies::add(connection, &row.key.realm, counted, tally_reasons_max)?;
+        tallies::add(connection, &row.key.realm, counted, shared.tally_reasons_max)?;
     }
-    Ok(())
+    specs::keep(connection, &row.key.realm, &append.specs, &shared.specs)
 }
 
 /// Keeps a snapshot, unless a newer one is there, or its events never came to be or are gone.

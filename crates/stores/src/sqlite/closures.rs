@@ -2,6 +2,7 @@
 //! what it pinned is listed, and a sweep removes those of the list that no run pins any more. A run
 //! that starts meanwhile takes its closure off the list, so that no run is ever without its own.
 
+use super::specs;
 use super::trouble::Trouble;
 use kernel::ids::{ContentHash, RealmId, RunId};
 use kernel::projection::StoredClosure;
@@ -105,18 +106,20 @@ pub(crate) fn look(connection: &Connection, limit: i64) -> Result<Vec<Loose>, Tr
     Ok(listed)
 }
 
-/// Removes those that no run pins, and takes all of them off the list; how many went.
+/// Removes those that no run pins, with the specs that only they pin, and takes all of them off the
+/// list; how many went.
 pub(crate) fn remove(connection: &Connection, looked_at: &[Loose]) -> Result<u64, Trouble> {
     let unlist = format!("{UNLIST} AND stamp = ?3");
     let mut removed = 0;
     for Loose { realm, hash, stamp, pinned } in looked_at {
         let params = params![realm.as_str(), hash.as_str(), stamp];
-        if !pinned {
-            removed += connection.prepare_cached(REMOVE)?.execute(params)?;
+        if !pinned && connection.prepare_cached(REMOVE)?.execute(params)? > 0 {
+            specs::unpin(connection, realm, hash)?;
+            removed += 1;
         }
         connection.prepare_cached(&unlist)?.execute(params)?;
     }
-    Ok(removed as u64)
+    Ok(removed)
 }
 
 /// Notes what the runs pin that began before anyone kept count, and lists all closures, to be

@@ -9,6 +9,7 @@ mod checkpoint;
 mod columns;
 mod refs;
 mod closures;
+mod specs;
 mod schema;
 mod keys;
 mod consumers;
@@ -220,7 +221,11 @@ impl Store for SqliteStore {
             if count == 0 {
                 return Ok((0, 0));
             }
-            let remove = move |connection: &Connection| closures::remove(connection, &looked);
+            let known = self.writes.shared().specs.clone();
+            let remove = move |connection: &Connection| {
+                known.forget();
+                closures::remove(connection, &looked)
+            };
             Ok((count, self.writes.perform(remove).await?))
         })
     }
@@ -241,6 +246,15 @@ impl Store for SqliteStore {
     ) -> Read<'a, Option<String>> {
         let (realm, hash) = (realm.clone(), hash.clone());
         self.readers.read(move |connection| read::closure(connection, &realm, &hash))
+    }
+
+    fn tool_spec<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+    ) -> Read<'a, Option<String>> {
+        let (realm, hash) = (realm.clone(), hash.clone());
+        self.readers.read(move |connection| read::tool_spec(connection, &realm, &hash))
     }
 
     fn session<'a>(

@@ -2,6 +2,7 @@
 //! jobs are queued.
 
 use super::poison::Poison;
+use super::specs::KnownSpecs;
 use super::trouble::Trouble;
 use crate::parts::Fatal;
 use kernel::contracts::{CommitTimes, Read, StoreError, StoreFigures, Ticket};
@@ -95,6 +96,8 @@ pub(crate) struct Shared {
     pub(crate) fatal: Fatal,
     /// How many unknown reasons of one pipeline are counted, each by itself.
     pub(crate) tally_reasons_max: usize,
+    /// Which pinned specs the writer knows to be there.
+    pub(crate) specs: Arc<KnownSpecs>,
     poison: Mutex<Poison>,
     /// Why commits fail; none if they do not.
     broken: Mutex<Option<Broken>>,
@@ -110,6 +113,7 @@ impl Shared {
             epoch,
             fatal,
             tally_reasons_max,
+            specs: Arc::default(),
             poison: Mutex::default(),
             broken: Mutex::default(),
             woken: Mutex::default(),

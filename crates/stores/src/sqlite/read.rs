@@ -109,6 +109,16 @@ pub(crate) fn closure(
     one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
 }
 
+/// The text of a tool's spec that a call pinned.
+pub(crate) fn tool_spec(
+    connection: &Connection,
+    realm: &RealmId,
+    hash: &ContentHash,
+) -> Result<Option<String>, Trouble> {
+    let sql = "SELECT body FROM tool_specs WHERE realm = ?1 AND hash = ?2";
+    one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
+}
+
 /// Of ids that are their owner's only those of the owner count.
 const OWN: &str = "(s.key = ?3 OR s.space NOT IN (SELECT value FROM json_each(?4)))";
 

@@ -62,8 +62,8 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 8,
-        name: "owners",
-        sql: include_str!("migrations/0008_owners.sql"),
+        name: "identity",
+        sql: include_str!("migrations/0008_identity.sql"),
         fill: None,
     },
 ];

@@ -102,6 +102,7 @@ impl Writer {
         let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
         let mut result = self.attempt(jobs, &mut answers, Isolation::ChecksFirst);
         if let Err(Stop::Mixed) = result {
+            self.shared.specs.forget();
             result = self.attempt(jobs, &mut answers, Isolation::Savepoints);
         }
         match result {
@@ -113,6 +114,7 @@ impl Writer {
                 wrote = self.connection.total_changes() > changes;
             }
             Err(stop) => {
+                self.shared.specs.forget();
                 let error = self.give_up(stop, jobs);
                 answers.fill(Err(error));
             }
@@ -263,7 +265,7 @@ fn perform(
             if shared.poison().refuses(key, number) {
                 return Ok(Err(StoreError::Poisoned(key.to_string())));
             }
-            let write = || write_append(connection, append, shared.epoch, shared.tally_reasons_max);
+            let write = || write_append(connection, append, shared);
             let answer = apart(connection, isolation, write)?;
             if answer.is_err() {
                 shared.poison().failed(key, number);

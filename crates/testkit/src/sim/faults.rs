@@ -186,6 +186,14 @@ impl Store for SimStore {
         })
     }
 
+    fn tool_spec<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+    ) -> Read<'a, Option<String>> {
+        self.inner.tool_spec(realm, hash)
+    }
+
     fn session<'a>(
         &'a self,
         realm: &'a RealmId,
