@@ -108,6 +108,11 @@ async fn a_body_keeps_its_allowed_fields_only() {
     assert!(!started.1.to_string().contains("mine"), "{started:?}");
     assert!(!started.1.to_string().contains("admin"), "{started:?}");
     assert!(started.1.to_string().contains("altIds"), "{started:?}");
+    let about = json!({"kind": "Missing ISIN", "trigger": "pipeline", "endpoint": ROUTE});
+    assert_eq!(started.1["about"], about);
+    for member in ["subject", "actor", "scopes"] {
+        assert_eq!(started.1.get(member), None, "local mode leaves no names");
+    }
 }
 
 #[tokio::test]
