@@ -7,9 +7,11 @@ use crate::request::RegisteredAgent;
 use crate::roster::{KnownAgent, Talked};
 use kernel::agent_read::read_value;
 use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::contracts::{Definition, StoreError};
 use kernel::ids::{AgentName, RealmId};
 use kernel::plan::mistake::Mistake;
+use kernel::policy::Resource;
 use kernel::schema::Misfit;
 use serde_json::Value;
 
@@ -28,12 +30,15 @@ impl Catalog<'_> {
 
     /// The agents of the caller's realm, by name.
     pub fn agents(self, caller: &Caller) -> Vec<KnownAgent> {
-        self.shared.catalog.agents(&caller.realm)
+        let all = self.shared.catalog.agents(&caller.realm);
+        let gate = &self.shared.gate;
+        gate.readable(caller, all, |known| Resource::Agent(known.agent.name.as_str()))
     }
 
     /// One of them.
     pub fn agent(self, caller: &Caller, name: &AgentName) -> Option<KnownAgent> {
-        self.shared.catalog.agent(&caller.realm, name.as_str())
+        let known = self.shared.catalog.agent(&caller.realm, name.as_str())?;
+        self.shared.gate.reads(caller, Resource::Agent(name.as_str())).then_some(known)
     }
 
     /// Stores an agent and adds it to the catalog, if `expected` is the newest version now (0:
@@ -46,6 +51,7 @@ impl Catalog<'_> {
     ) -> Result<RegisteredAgent, Refusal> {
         let (talked, _) = self.read_agent(&source).map_err(|found| invalid_agent(&found))?;
         let agent = talked.0.clone();
+        self.may_define(caller, AGENT, agent.name.as_str())?;
         let definition = Definition {
             kind: AGENT.to_owned(),
             name: agent.name.to_string(),
@@ -62,6 +68,10 @@ impl Catalog<'_> {
     /// Removes a stored agent. One that is only in a file cannot be removed here.
     pub async fn remove_agent(self, caller: &Caller, name: &AgentName) -> Result<(), Refusal> {
         let realm = &caller.realm;
+        let resource = Resource::Agent(name.as_str());
+        self.may_define(caller, AGENT, name.as_str()).map_err(|refusal| {
+            if self.shared.gate.reads(caller, resource) { refusal } else { no_agent(name) }
+        })?;
         let removed = self.shared.definitions.delete(realm, AGENT, name.as_str()).await?;
         self.shared.catalog.remove_stored_agent(realm, name.as_str());
         if removed {
@@ -91,6 +101,11 @@ impl Catalog<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses to change a stored definition that this caller may not change.
+    pub(crate) fn may_define(self, caller: &Caller, kind: &str, name: &str) -> Result<(), Refusal> {
+        self.shared.gate.permit(caller, Act::Define, Resource::Definition { kind, name })
     }
 
     fn read_agent(self, source: &Value) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {

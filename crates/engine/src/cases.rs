@@ -12,8 +12,10 @@ use crate::request::{
 };
 use crate::shared::Shared;
 use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::ids::{Millis, PipelineName, RunId, SessionKey, Space};
 use kernel::pipeline::{Case, Pipeline, Tally, TallyRow};
+use kernel::policy::Resource;
 use kernel::session::RunStatus;
 use std::sync::Arc;
 
@@ -24,6 +26,9 @@ impl Cases<'_> {
         caller: &Caller,
         pipeline: &PipelineName,
     ) -> Result<Vec<TallyRow>, Refusal> {
+        if !self.shared.gate.reads(caller, Resource::Pipeline(pipeline.as_str())) {
+            return Ok(Vec::new());
+        }
         Ok(self.shared.store.tallies(&caller.realm, pipeline).await?)
     }
 
@@ -45,6 +50,8 @@ impl Cases<'_> {
         options: SubmitOptions,
     ) -> Result<CaseReport, Refusal> {
         let SubmitOptions { wait_ms, once, trace, mut occasion } = options;
+        let resource = Resource::Pipeline(pipeline.name.as_str());
+        self.shared.gate.permit(caller, Act::Submit, resource)?;
         // Pinned before it stands in line: the road that is counted is the one that is taken.
         let closure = self.shared.catalog.closure(&caller.realm, &pipeline.plan);
         // A repeat need not wait for its own first request.
@@ -112,8 +119,16 @@ impl Cases<'_> {
                     }
                     // It was not started by us, or a reply moved it: nobody keeps its turn.
                     let before = active_run(&refusal).ok_or(refusal)?;
-                    let report =
-                        self.shared.runs().settled(caller, before, self.left_ms(deadline)).await?;
+                    let left = self.left_ms(deadline);
+                    let report = match self.shared.runs().settled(caller, before, left).await {
+                        // Whose run it is, is not for this caller to know.
+                        Err(Refusal { code: RefusalCode::NoRun(_), .. })
+                            if !self.shared.gate.is_free(caller, Act::Read) =>
+                        {
+                            return Ok(CaseReport::Late(None));
+                        }
+                        report => report?,
+                    };
                     if report.run.status.is_over() && self.left_ms(deadline) > 0 {
                         continue;
                     }

@@ -3,7 +3,7 @@
 
 use crate::refusal::{Refusal, RefusalCode};
 use crate::registry::{Listed, Registry, ToolSource, bad_name};
-use crate::roster::{Roster, TALKS};
+use crate::roster::{Roster, TALKS, starting};
 use kernel::agent::Agent;
 use kernel::call::{Reach, ToolSpec, Yields};
 use kernel::ids::{AgentName, PlanId, RealmId, ToolName};
@@ -14,6 +14,7 @@ use kernel::plan::flow::load_value;
 use kernel::plan::mistake::Mistake;
 use kernel::plan::read::Origin;
 use kernel::plan::{Closure, Plan, Step, StepKind};
+use kernel::policy::Resource;
 use kernel::schema::{Misfit, Schemas};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -39,20 +40,20 @@ pub struct PlanFile {
     pub default_id: PlanId,
 }
 
-/// Whose plan is read: it finds the tools that they see.
+/// Whose plan is read: it finds the tools, plans and agents that they see.
 #[derive(Clone, Copy)]
 pub(crate) enum Author<'a> {
     /// The operator, who sees all, and is told what the rules keep out.
     Operator,
     /// A caller, who sees what this says.
-    Caller(&'a dyn Fn(&ToolSpec) -> bool),
+    Caller(&'a dyn Fn(Resource<'_>) -> bool),
 }
 
 impl Author<'_> {
-    fn sees(self, spec: &ToolSpec) -> bool {
+    fn sees(self, resource: Resource<'_>) -> bool {
         match self {
             Author::Operator => true,
-            Author::Caller(sees) => sees(spec),
+            Author::Caller(sees) => sees(resource),
         }
     }
 }
@@ -108,6 +109,11 @@ impl Catalog {
     /// A number that grows with every change of what there is.
     pub(crate) fn version(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
+    }
+
+    /// That number now.
+    pub(crate) fn version_now(&self) -> u64 {
+        *self.version.borrow()
     }
 
     /// A realm's plans as tools.
@@ -181,7 +187,9 @@ impl Catalog {
     pub(crate) fn misnamed(&self, id: &PlanId, author: Author<'_>) -> Option<Mistake> {
         let taken = || {
             let listed = self.registry.tool(id.as_str())?;
-            author.sees(listed.tool.spec()).then(|| "it is the name of a tool".to_owned())
+            author
+                .sees(Resource::Tool(listed.tool.spec()))
+                .then(|| "it is the name of a tool".to_owned())
         };
         let talks = || {
             let why = format!("what begins with `{TALKS}` is how agents are talked to");
@@ -266,10 +274,16 @@ impl Catalog {
         author: Author<'_>,
         work: impl FnOnce(&Surroundings<'_>) -> T,
     ) -> T {
+        let sees_agent = |name: &AgentName| author.sees(Resource::Agent(name.as_str()));
+        let has_plan = |id: &PlanId| self.plan(realm, id).is_some() && author.sees(starting(id).1);
         let others = Others {
-            plan: &|id| coming.contains(id) || self.plan(realm, id).is_some(),
-            agent: &|name| self.agent(realm, name.as_str()).is_some(),
-            agent_names: &|| self.agent_names(realm),
+            plan: &|id| coming.contains(id) || has_plan(id),
+            agent: &|name| self.agent(realm, name.as_str()).is_some() && sees_agent(name),
+            agent_names: &|| {
+                let mut names = self.agent_names(realm);
+                names.retain(sees_agent);
+                names
+            },
         };
         self.among(&others, author, work)
     }
@@ -283,14 +297,14 @@ impl Catalog {
     ) -> T {
         let tool = |name: &ToolName| {
             let spec = self.registry.tool(name.as_str())?.tool.spec().clone();
-            author.sees(&spec).then_some(spec)
+            author.sees(Resource::Tool(&spec)).then_some(spec)
         };
         let withheld = |name: &ToolName| match author {
             Author::Operator => self.registry.withholds(name.as_str()),
             Author::Caller(_) => false,
         };
         let names = || {
-            let seen = self.specs().into_iter().filter(|spec| author.sees(spec));
+            let seen = self.specs().into_iter().filter(|spec| author.sees(Resource::Tool(spec)));
             seen.map(|spec| spec.name.clone()).collect()
         };
         work(&Surroundings {
@@ -315,9 +329,7 @@ impl Catalog {
             }
             known.map(|known| known.changes)
         };
-        let main = self.plan(realm, id).ok_or_else(|| {
-            Refusal::not_found("plan", id).hint("`waypost plan ls` lists the plans")
-        })?;
+        let main = self.plan(realm, id).ok_or_else(|| no_plan(id))?;
         let closure = Arc::new(self.close_over(realm, main)?);
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
         let known = realms.get_mut(realm).filter(|known| Some(known.changes) == changes);
@@ -400,6 +412,11 @@ impl Named {
             }
         }
     }
+}
+
+/// There is no such plan.
+pub(crate) fn no_plan(id: &PlanId) -> Refusal {
+    Refusal::not_found("plan", id).hint("`waypost plan ls` lists the plans")
 }
 
 /// Mistakes of an inline plan as a refusal that names each faulty value.

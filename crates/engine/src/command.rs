@@ -73,7 +73,7 @@ pub(crate) struct Slice {
 /// Who replies, and under which key.
 pub(crate) struct Replier {
     /// Who.
-    pub(crate) by: Arc<str>,
+    pub(crate) caller: Caller,
     /// The key that the request holds, if it has one.
     pub(crate) claim: Option<Claim>,
 }

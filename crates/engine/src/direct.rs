@@ -14,10 +14,12 @@ use crate::watched::Came;
 use kernel::call::{
     Abilities, CallPlace, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
 };
+use kernel::caller::Act;
 use kernel::fault::Fault;
 use kernel::ids::{CallId, PlanId, SessionId, Space, ToolName};
 use kernel::plan::Closure;
 use kernel::plan::flow::read_made;
+use kernel::policy::Trigger;
 use kernel::session::RunStatus;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -80,6 +82,7 @@ impl Tools<'_> {
         request: CallRequest,
     ) -> Result<CallReport, Refusal> {
         let gate = &self.shared.gate;
+        gate.permit_act(caller, Act::Call)?;
         let (tool, arguments) = (&request.tool, &request.arguments);
         let listed = match gate.well_formed(caller, tool, arguments) {
             Ok(listed) => listed,
@@ -94,7 +97,7 @@ impl Tools<'_> {
         };
         let slow = request.as_task && listed.tool.spec().pace != Pace::Quick;
         let unrecorded = listed.tool.spec().unrecorded;
-        match gate.judge(caller, &listed, arguments) {
+        match gate.judge(caller, &listed, arguments, Trigger::Door) {
             Judgement::Refused(fault) => Err(Refusal::new(RefusalCode::Refused, fault.message)),
             Judgement::Admitted { verdict: Verdict::Deny(why), .. } => Err(denied(tool, &why)),
             Judgement::Admitted { verdict: Verdict::Allow, pins, .. }
@@ -129,19 +132,11 @@ impl Tools<'_> {
         request: CallRequest,
     ) -> Result<CallReport, Refusal> {
         let slow = request.as_task && spec.pace != Pace::Quick;
-        match self.shared.gate.admit_plan(caller, spec, &request.arguments) {
-            Verdict::Allow => {}
-            Verdict::Deny(why) => return Err(denied(&spec.name, &why)),
-            Verdict::Ask(why) => {
-                let message = format!("plan `{}` needs an approval as a whole: {why}", spec.name);
-                return Err(Refusal::new(RefusalCode::ApprovalNeeded, message).hint(
-                    "let the policy ask about its tools, or begin the plan with a question",
-                ));
-            }
-        }
+        let plan = PlanId::from(spec.name.as_str());
+        self.shared.gate.permit_start(caller, &plan, &request.arguments)?;
         self.shared.gate.count_plan(caller, &spec.name).map_err(too_many)?;
         let run = RunRequest {
-            target: RunTarget::Plan(PlanId::from(spec.name.as_str())),
+            target: RunTarget::Plan(plan),
             input: request.arguments,
             session: RunSession::New,
             once: request.once,

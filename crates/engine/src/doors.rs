@@ -6,14 +6,17 @@ use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::drive::drive;
 use crate::handles::{Asks, Runs, Sessions};
 use crate::once::{Claim, Turn};
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, no_session};
 use crate::request::{Once, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget};
+use crate::rights::{run_of, session, session_of};
 use crate::shared::{Shared, lock, stopping};
 use kernel::ask::Reply;
 use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::contracts::SessionRef;
 use kernel::ids::{AskId, RunId, SessionId, SessionKey, Space};
 use kernel::plan::Closure;
+use kernel::policy::Resource;
 use kernel::projection::SessionRow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,6 +33,7 @@ impl Sessions<'_> {
         };
         let key = caller.key(Space::session(), name);
         let owner = caller.owner();
+        self.shared.gate.permit(caller, Act::Run, session(&key))?;
         self.shared.ask(&key, |answer| Command::Create { id, owner, answer }).await
     }
 }
@@ -59,6 +63,7 @@ impl Runs<'_> {
         mut request: RunRequest,
         wait_ms: u64,
     ) -> Result<RunReport, Refusal> {
+        self.may_start(caller, &request).await?;
         let once = request.once.take();
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
             Some(Turn::Repeat(row)) => return self.repeated(caller, &row, wait_ms).await,
@@ -71,6 +76,39 @@ impl Runs<'_> {
                 self.repeated(caller, &row, wait_ms).await
             }
             report => report,
+        }
+    }
+
+    /// Refuses a run that this caller may not start, or not there.
+    async fn may_start(self, caller: &Caller, request: &RunRequest) -> Result<(), Refusal> {
+        let gate = &self.shared.gate;
+        // To talk and to submit need the same scope.
+        if gate.is_free(caller, Act::Run) {
+            return Ok(());
+        }
+        match &request.target {
+            RunTarget::Plan(id) => gate.permit_start(caller, id, &request.input)?,
+            RunTarget::Inline(_) => gate.permit(caller, Act::Run, Resource::InlinePlan)?,
+            // Who pinned it has asked.
+            RunTarget::Pinned(_) => {}
+        }
+        let named = |key: &str, space| SessionRef::Key { key: key.into(), space: Some(space) };
+        let place = match &request.session {
+            // A case is its pipeline's: who may submit one adds a run to it.
+            RunSession::New | RunSession::Case(..) => return Ok(()),
+            RunSession::Thread(name) => named(name, Space::thread()),
+            RunSession::Named(name) => match name.parse() {
+                Ok(existing) => SessionRef::Id(existing),
+                Err(_) => named(name, Space::session()),
+            },
+            RunSession::Existing(reference) => reference.clone(),
+        };
+        let found = self.shared.store.session(&caller.realm, &place).await?;
+        match found.as_ref().map(session_of) {
+            Some(there) if gate.reads(caller, there) => gate.permit(caller, Act::Run, there),
+            Some(_) => Err(no_session(&place)),
+            // It may be made, or is missed where it is looked for.
+            None => Ok(()),
         }
     }
 
@@ -175,28 +213,33 @@ impl Runs<'_> {
     /// Stops a run at its next step.
     pub async fn pause(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
         let by = caller.subject.clone();
-        self.change(caller, run, |answer| Command::Pause { run, by, answer }).await
+        let command = |answer| Command::Pause { run, by, answer };
+        self.change(caller, Act::Cancel, run, command).await
     }
 
     /// Lets a paused run go on.
     pub async fn continue_run(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
         let by = caller.subject.clone();
-        self.change(caller, run, |answer| Command::Continue { run, by, answer }).await
+        let command = |answer| Command::Continue { run, by, answer };
+        self.change(caller, Act::Answer, run, command).await
     }
 
     /// Ends a run: no new effect starts, open asks are withdrawn, calls get a moment to finish.
     pub async fn cancel(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
         let by = caller.subject.clone();
-        self.change(caller, run, |answer| Command::Cancel { run, by, answer }).await
+        let command = |answer| Command::Cancel { run, by, answer };
+        self.change(caller, Act::Cancel, run, command).await
     }
 
     async fn change(
         self,
         caller: &Caller,
+        act: Act,
         run: RunId,
         command: impl FnOnce(Answer<RunReport>) -> Command,
     ) -> Result<RunReport, Refusal> {
         let found = self.stored(caller, run).await?;
+        self.shared.gate.permit(caller, act, run_of(&found))?;
         self.wait_for(&found.key, run, self.shared.limits.run_wait_ms, command).await
     }
 }
@@ -219,7 +262,7 @@ impl Asks<'_> {
             Some(Turn::First(claim)) => Some(claim),
             None => None,
         };
-        let by = Replier { by: caller.subject.clone(), claim };
+        let by = Replier { caller: caller.clone(), claim };
         match self.send_reply(caller, ask, reply, by, wait_ms).await {
             Err(refusal) => {
                 let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
@@ -294,7 +337,7 @@ impl Asks<'_> {
             Some(Turn::First(claim)) => Some(claim),
             None => None,
         };
-        let by = Replier { by: caller.subject.clone(), claim };
+        let by = Replier { caller: caller.clone(), claim };
         let command = |answer| command(by, answer);
         let resumed = match row.run {
             Some(run) => self.shared.runs().wait_for(key, run, wait_ms, command).await,

@@ -6,6 +6,7 @@
 use crate::arrivals::Arrivals;
 use crate::catalog::{Author, Catalog};
 use crate::clock::timeout;
+use crate::judged::Judged;
 use crate::panics::{caught, caught_now, panic_error, panic_fault};
 use crate::rates::Rates;
 use crate::registry::Listed;
@@ -23,25 +24,13 @@ use kernel::limits::Limits;
 use kernel::plan::Plan;
 use kernel::plan::mistake::Mistake;
 use kernel::planted::{Switch, is_on};
+use kernel::policy::{Context, Resource, Trigger};
 use kernel::schema::{Misfit, PARTS_AT_ONCE_MAX, Schemas, sentence};
 use serde_json::Value;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// Everyone may do everything: local mode, until policies arrive.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AllowAll;
-
-impl Policy for AllowAll {
-    fn visible(&self, _caller: &Caller, _spec: &ToolSpec) -> bool {
-        true
-    }
-    fn decide(&self, _caller: &Caller, _spec: &ToolSpec, _arguments: &Value) -> Verdict {
-        Verdict::Allow
-    }
-}
 
 /// The gate.
 pub(crate) struct Gate {
@@ -56,6 +45,8 @@ pub(crate) struct Gate {
     pub(crate) rates: Rates,
     /// Whether tools that are not there may still come.
     pub(crate) arrivals: Arrivals,
+    /// The lists of tools that were judged already.
+    pub(crate) judged: Judged,
 }
 
 /// A call that was admitted and may be sent.
@@ -139,33 +130,13 @@ impl Gate {
         self.calls.available_permits()
     }
 
-    /// The tools that this caller sees.
-    pub(crate) fn visible(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        let mut specs = self.catalog.specs();
-        specs.retain(|spec| self.policy.visible(caller, spec));
-        specs
-    }
-
-    /// The plans of the caller's realm that it sees, as tools.
-    pub(crate) fn visible_plans(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        let mut specs = self.catalog.plan_specs(&caller.realm);
-        specs.retain(|spec| self.policy.visible(caller, spec));
-        specs
-    }
-
-    /// One of them.
-    pub(crate) fn find_plan(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
-        let spec = self.catalog.plan_spec(&caller.realm, name);
-        spec.filter(|spec| self.policy.visible(caller, spec))
-    }
-
-    /// Reads a plan that a caller sent: for it there are only the tools that its caller sees.
+    /// Reads a plan that a caller sent: for it there is only what its caller sees.
     pub(crate) fn read_plan(
         &self,
         caller: &Caller,
         source: &Value,
     ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
-        let sees = |spec: &ToolSpec| self.policy.visible(caller, spec);
+        let sees = |resource: Resource<'_>| self.sees(caller, resource);
         self.catalog.read(&caller.realm, source, &[], Author::Caller(&sees))
     }
 
@@ -176,29 +147,20 @@ impl Gate {
         source: &Value,
     ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
         let (plan, warnings) = self.read_plan(caller, source)?;
-        let sees = |spec: &ToolSpec| self.policy.visible(caller, spec);
+        let sees = |resource: Resource<'_>| self.sees(caller, resource);
         match self.catalog.misnamed(&plan.id, Author::Caller(&sees)) {
             Some(mistake) => Err(vec![mistake]),
             None => Ok((plan, warnings)),
         }
     }
 
-    /// What policy says of running a plan.
-    pub(crate) fn admit_plan(
-        &self,
-        caller: &Caller,
-        spec: &ToolSpec,
-        arguments: &Value,
-    ) -> Verdict {
-        self.policy.decide(caller, spec, arguments)
-    }
-
     /// A tool that this caller sees. An invisible one is exactly like one that does not exist.
     pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Arc<Listed>> {
-        self.catalog.tool(name).filter(|listed| self.policy.visible(caller, listed.tool.spec()))
+        let listed = self.catalog.tool(name)?;
+        self.sees(caller, Resource::Tool(listed.tool.spec())).then_some(listed)
     }
 
-    /// The first half: what policy says of a call that could run, and the tool that it is of.
+    /// The first half: what policy says of a call of a run that could run, and the tool that it is of.
     pub(crate) fn admit(
         &self,
         caller: &Caller,
@@ -206,17 +168,24 @@ impl Gate {
         arguments: &Value,
     ) -> (Judgement, Option<Arc<Listed>>) {
         match self.well_formed(caller, tool, arguments) {
-            Ok(listed) => (self.judge(caller, &listed, arguments), Some(listed)),
+            Ok(listed) => (self.judge(caller, &listed, arguments, Trigger::Run), Some(listed)),
             Err(misfit) => (Judgement::Refused(misfit.fault), None),
         }
     }
 
     /// What policy says of a call that is well-formed.
-    pub(crate) fn judge(&self, caller: &Caller, listed: &Listed, arguments: &Value) -> Judgement {
+    pub(crate) fn judge(
+        &self,
+        caller: &Caller,
+        listed: &Listed,
+        arguments: &Value,
+        trigger: Trigger,
+    ) -> Judgement {
         let (reach, idempotent) = listed.tool.reach(arguments);
         let pins = Pins { spec: listed.spec_hash.clone(), reach, idempotent };
-        let verdict = self.policy.decide(caller, listed.tool.spec(), arguments);
-        Judgement::Admitted { verdict, pins, policy: None }
+        let context = Context { arguments: Some(arguments), trigger };
+        let decision = self.decide_call(caller, listed.tool.spec(), context);
+        Judgement::Admitted { verdict: decision.verdict, pins, policy: decision.version }
     }
 
     /// Known, visible, and the arguments fit the tool's schema and its own check.
@@ -285,8 +254,9 @@ impl Gate {
         self.await_tool(&sending.tool).await;
         let listed = self.still_there(sending)?;
         let spec = listed.tool.spec();
-        let verdict = self.policy.decide(&sending.caller, spec, &sending.arguments);
-        if let Verdict::Deny(why) = verdict
+        let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
+        let context = Context { arguments: Some(&sending.arguments), trigger };
+        if let Verdict::Deny(why) = self.decide_call(&sending.caller, spec, context).verdict
             && !is_on(Switch::DenyIgnoredAtStart)
         {
             let message = format!("policy refuses `{}`: {why}", sending.tool);

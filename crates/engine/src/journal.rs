@@ -4,9 +4,11 @@
 use crate::command::{Command, Slice};
 use crate::handles::Sessions;
 use crate::refusal::{Refusal, RefusalCode};
+use crate::roster::starting;
 use crate::shared::Shared;
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::contracts::{HistoryFilter, Page, Paged, SessionRef, StoreError};
 use kernel::event::{self, Event};
 use kernel::fork::{Following, Fork};
@@ -33,7 +35,11 @@ impl Sessions<'_> {
         session: &SessionRef,
         at: Option<u64>,
     ) -> Result<SessionRow, Refusal> {
-        let row = self.get(caller, session).await?;
+        let row = self.get_for(caller, Act::Fork, session).await?;
+        if let Some(plan) = &row.plan {
+            let (act, resource) = starting(plan);
+            self.shared.gate.permit(caller, act, resource)?;
+        }
         let at = at.unwrap_or(row.seq);
         if at == 0 || at > row.seq {
             let message = format!("session `{}` has events up to {}", row.key.id, row.seq);
@@ -80,7 +86,7 @@ impl Sessions<'_> {
 
     /// The whole session as JSON: its journal, its history newest first, and its row.
     pub async fn export(self, caller: &Caller, session: &SessionRef) -> Result<Exported, Refusal> {
-        let row = self.get(caller, session).await?;
+        let row = self.get_for(caller, Act::Export, session).await?;
         let mut reading = Reading::new(self.shared, &row.key, row.seq);
         // Whatever refuses it does so now, before anything is sent.
         let first = reading.texts().await.map_err(Unread::refusal)?;

@@ -5,8 +5,10 @@ use crate::handles::Admin;
 use crate::refusal::Refusal;
 use crate::shared::lock;
 use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::contracts::Realms;
 use kernel::ids::{Millis, RealmId, SessionKey};
+use kernel::policy::Resource;
 
 /// What a removal of what is old removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,11 +22,18 @@ pub struct Pruned {
 }
 
 impl Admin<'_> {
+    /// Refuses what this caller may not do to something that a door keeps itself, such as an
+    /// upstream or a provider. What is the engine's own, its handles ask about.
+    pub fn permit(self, caller: &Caller, act: Act, resource: Resource<'_>) -> Result<(), Refusal> {
+        self.shared.gate.permit(caller, act, resource)
+    }
+
     /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
     /// nobody touched for so long; with them the keys of requests that are as old. Of sessions that
     /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has
     /// named for `blob_grace_ms` go, whosever they are.
     pub async fn prune(self, caller: &Caller, older_than_ms: u64) -> Result<Pruned, Refusal> {
+        self.shared.gate.permit(caller, Act::Operate, Resource::Server)?;
         let realm = Realms::One(&caller.realm);
         let pruned = self.prune_before(realm, self.ago(older_than_ms)).await?;
         self.sweep().await;

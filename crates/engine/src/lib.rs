@@ -23,10 +23,12 @@ mod captured;
 mod rates;
 mod arrivals;
 mod pages;
+mod locks;
+mod judged;
 pub mod gate;
+mod rights;
 mod command;
 mod rest;
-mod locks;
 mod suspects;
 mod shared;
 mod handles;
@@ -56,9 +58,9 @@ pub use clock::timeout;
 pub use counts::Counts;
 pub use deltas::{Deltas, Heard, TurnPlace};
 pub use feed::Watch;
-pub use gate::AllowAll;
 pub use handles::{Admin, Asks, Cases, Catalog, Feed, Runs, Sessions, Threads, Tools};
 pub use journal::Exported;
+pub use judged::ListVersion;
 pub use keep::Pruned;
 pub use models::{Model, Models, Price};
 pub use outboxes::{SinkRules, SinkState};
@@ -70,6 +72,7 @@ pub use request::{
     ReplyReport, Resume, RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying,
     SubmitOptions,
 };
+pub use rights::AllowAll;
 pub use roster::KnownAgent;
 pub use shared::{Engine, Parts};
 pub use transcript::Transcript;

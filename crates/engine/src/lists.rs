@@ -3,16 +3,19 @@
 use crate::deltas::Deltas;
 use crate::feed::Watch;
 use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, no_session};
 use crate::request::{Inspection, RunReport};
 use crate::rest::Rested;
+use crate::rights::{ask_of, run_of, session, session_of};
 use kernel::ask::{Ask, Reply};
 use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
     SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreFigures,
 };
 use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
+use kernel::policy::Resource;
 use kernel::projection::{HistoryItem, SessionRow};
 use kernel::reply::BadReply;
 
@@ -20,22 +23,33 @@ impl Sessions<'_> {
     /// One session's row.
     pub async fn get(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow, Refusal> {
         let found = self.shared.store.session(&caller.realm, &caller.meant(session)).await?;
-        found.ok_or_else(|| match session {
-            SessionRef::Id(id) => Refusal::not_found("session", id),
-            SessionRef::Key { key, .. } | SessionRef::Owned { key, .. } => {
-                Refusal::not_found("session", key)
-            }
-        })
+        let found = found.filter(|row| self.shared.gate.reads(caller, session_of(row)));
+        found.ok_or_else(|| no_session(session))
     }
 
-    /// Sessions, newest first.
+    /// The same, for something that is done to it.
+    pub(crate) async fn get_for(
+        self,
+        caller: &Caller,
+        act: Act,
+        session: &SessionRef,
+    ) -> Result<SessionRow, Refusal> {
+        let row = self.get(caller, session).await?;
+        self.shared.gate.permit(caller, act, session_of(&row))?;
+        Ok(row)
+    }
+
+    /// Sessions, newest first. Those of a page that the caller may not read are left out of it.
     pub async fn list(
         self,
         caller: &Caller,
         filter: &SessionFilter,
         page: &Page,
     ) -> Result<Paged<SessionRow>, Refusal> {
-        Ok(self.shared.store.sessions(&caller.realm, filter, page).await?)
+        let Paged { items, next_cursor } =
+            self.shared.store.sessions(&caller.realm, filter, page).await?;
+        let items = self.shared.gate.readable(caller, items, session_of);
+        Ok(Paged { items, next_cursor })
     }
 
     /// A session with its context.
@@ -57,6 +71,7 @@ impl Sessions<'_> {
 
     /// How many sessions of the caller's realm are not over, by status.
     pub async fn open(self, caller: &Caller) -> Result<Vec<OpenSessions>, Refusal> {
+        self.shared.gate.permit(caller, Act::Read, Resource::Server)?;
         Ok(self.shared.store.open_sessions(&caller.realm).await?)
     }
 
@@ -120,7 +135,7 @@ impl Sessions<'_> {
 
     /// The key of a session that does not move.
     async fn removable(self, caller: &Caller, session: &SessionRef) -> Result<SessionKey, Refusal> {
-        let row = self.get(caller, session).await?;
+        let row = self.get_for(caller, Act::Remove, session).await?;
         if row.run.is_some() && !row.status.is_over() {
             let message = format!("session `{}` has an active run", row.key.id);
             return Err(
@@ -138,14 +153,21 @@ impl Sessions<'_> {
         (ttl_ms > 0).then_some(ttl_ms)
     }
 
+    fn may_read_blob(self, caller: &Caller, hash: &ContentHash) -> Result<(), Refusal> {
+        let may = self.shared.gate.reads(caller, Resource::Blob(hash.as_str()));
+        may.then_some(()).ok_or_else(|| Refusal::not_found("blob", hash))
+    }
+
     /// A blob of the caller's realm, to be read piece by piece.
     pub async fn open_blob(self, caller: &Caller, hash: &ContentHash) -> Result<OpenBlob, Refusal> {
+        self.may_read_blob(caller, hash)?;
         let found = self.shared.blobs.open(&caller.realm, hash).await?;
         found.ok_or_else(|| Refusal::not_found("blob", hash))
     }
 
     /// A blob of the caller's realm.
     pub async fn blob(self, caller: &Caller, hash: &ContentHash) -> Result<Vec<u8>, Refusal> {
+        self.may_read_blob(caller, hash)?;
         let found = self.shared.blobs.get(&caller.realm, hash).await?;
         found.ok_or_else(|| Refusal::not_found("blob", hash))
     }
@@ -155,6 +177,8 @@ impl Runs<'_> {
     /// One run with its session's key.
     pub(crate) async fn stored(self, caller: &Caller, run: RunId) -> Result<SessionRun, Refusal> {
         let found = self.shared.store.run(&caller.realm, run).await?;
+        let gate = &self.shared.gate;
+        let found = found.filter(|run| gate.reads(caller, run_of(run)));
         found.ok_or_else(|| Refusal::no_run(run))
     }
 
@@ -180,23 +204,28 @@ impl Asks<'_> {
     /// One ask.
     pub async fn get(self, caller: &Caller, ask: AskId) -> Result<SessionAsk, Refusal> {
         let found = self.shared.store.ask(&caller.realm, ask).await?;
+        let found = found.filter(|ask| self.shared.gate.reads(caller, ask_of(ask)));
         found.ok_or_else(|| {
             Refusal::not_found("ask", ask).hint("`waypost inbox ls` lists the open asks")
         })
     }
 
-    /// Asks, oldest first.
+    /// Asks, oldest first. Those of a page that the caller may not read are left out of it.
     pub async fn list(
         self,
         caller: &Caller,
         filter: &AskFilter,
         page: &Page,
     ) -> Result<Paged<SessionAsk>, Refusal> {
-        Ok(self.shared.store.asks(&caller.realm, filter, page).await?)
+        let Paged { items, next_cursor } =
+            self.shared.store.asks(&caller.realm, filter, page).await?;
+        let items = self.shared.gate.readable(caller, items, ask_of);
+        Ok(Paged { items, next_cursor })
     }
 
     /// How many asks of the caller's realm are open, by kind.
     pub async fn open(self, caller: &Caller) -> Result<Vec<OpenAsks>, Refusal> {
+        self.shared.gate.permit(caller, Act::Read, Resource::Server)?;
         Ok(self.shared.store.open_asks(&caller.realm).await?)
     }
 
@@ -208,14 +237,26 @@ impl Asks<'_> {
 }
 
 impl Feed<'_> {
-    /// The feed of the caller's realm after a cursor: one row for the events of one append.
+    /// The feed of the caller's realm after a cursor: one row for the events of one append. A row
+    /// of a session that the caller may not read is empty: a reader passes it, and goes on.
     pub async fn rows(
         self,
         caller: &Caller,
         after: u64,
         limit: usize,
     ) -> Result<Vec<FeedRow>, Refusal> {
-        Ok(self.shared.store.feed(&caller.realm, after, limit).await?)
+        let mut rows = self.shared.store.feed(&caller.realm, after, limit).await?;
+        if self.shared.gate.is_free(caller, Act::Read) {
+            return Ok(rows);
+        }
+        let sessions: Vec<Resource<'_>> = rows.iter().map(|row| session(&row.key)).collect();
+        let read = self.shared.gate.read_of(caller, &sessions);
+        for (row, is_read) in rows.iter_mut().zip(read) {
+            if !is_read {
+                row.body = NO_EVENTS.to_owned();
+            }
+        }
+        Ok(rows)
     }
 
     /// How far the feed is kept: rows up to the first cursor may be gone by retention, and the
@@ -248,6 +289,9 @@ impl Admin<'_> {
         self.shared.store.figures()
     }
 }
+
+/// The events of a row that its reader may not see.
+const NO_EVENTS: &str = "[]";
 
 /// How often it is looked whether the sinks have passed a session that is to be removed.
 const UNSENT_LOOK_MS: u64 = 50;

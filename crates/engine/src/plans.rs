@@ -5,12 +5,15 @@ use crate::handles::Catalog;
 use crate::models::Models;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::request::RegisteredPlan;
+use crate::roster::starting;
 use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::contracts::{Definition, StoreError};
 use kernel::ids::{PipelineName, PlanId, RealmId};
 use kernel::pipeline::Pipeline;
 use kernel::plan::Plan;
 use kernel::plan::mistake::Mistake;
+use kernel::policy::Resource;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -22,12 +25,14 @@ impl Catalog<'_> {
 
     /// The plans of the caller's realm.
     pub fn plans(self, caller: &Caller) -> Vec<Arc<Plan>> {
-        self.shared.catalog.plans(&caller.realm)
+        let plans = self.shared.catalog.plans(&caller.realm);
+        self.shared.gate.readable(caller, plans, |plan| Resource::Plan(plan.id.as_str()))
     }
 
     /// One of them.
     pub fn plan(self, caller: &Caller, id: &PlanId) -> Option<Arc<Plan>> {
-        self.shared.catalog.plan(&caller.realm, id)
+        let plan = self.shared.catalog.plan(&caller.realm, id)?;
+        self.shared.gate.reads(caller, starting(id).1).then_some(plan)
     }
 
     /// Adds a project's plans: all of them or none. Gives warnings, or all mistakes.
@@ -85,6 +90,7 @@ impl Catalog<'_> {
         if let Some(mistake) = self.shared.catalog.misnamed(&plan.id, Author::Operator) {
             return Err(invalid_plan(&[mistake]));
         }
+        self.may_define(caller, PLAN, plan.id.as_str())?;
         let definition = Definition {
             kind: PLAN.to_owned(),
             name: plan.id.to_string(),
@@ -101,6 +107,9 @@ impl Catalog<'_> {
 
     /// The newest version of a stored plan; none for a plan of the project's files.
     pub async fn plan_version(self, caller: &Caller, id: &PlanId) -> Result<Option<u64>, Refusal> {
+        if !self.shared.gate.reads(caller, starting(id).1) {
+            return Ok(None);
+        }
         let stored = self.shared.definitions.get(&caller.realm, PLAN, id.as_str()).await?;
         Ok(stored.map(|definition| definition.version))
     }
@@ -141,17 +150,24 @@ impl Catalog<'_> {
 
     /// The pipelines of the caller's realm, by name.
     pub fn pipelines(self, caller: &Caller) -> Vec<Arc<Pipeline>> {
-        self.shared.catalog.pipelines(&caller.realm)
+        let pipelines = self.shared.catalog.pipelines(&caller.realm);
+        self.shared.gate.readable(caller, pipelines, |pipeline| pipeline_of(pipeline))
     }
 
     /// One of them.
     pub fn pipeline(self, caller: &Caller, name: &PipelineName) -> Option<Arc<Pipeline>> {
-        self.shared.catalog.pipeline(&caller.realm, name)
+        let found = self.shared.catalog.pipeline(&caller.realm, name);
+        found.filter(|pipeline| self.shared.gate.reads(caller, pipeline_of(pipeline)))
     }
 
-    /// The one whose cases come in at this path.
+    /// The one whose cases come in at this path, for whoever may submit one there or read it.
     pub fn pipeline_at(self, caller: &Caller, route: &str) -> Option<Arc<Pipeline>> {
-        self.shared.catalog.pipeline_at(&caller.realm, route)
+        let (gate, found) =
+            (&self.shared.gate, self.shared.catalog.pipeline_at(&caller.realm, route));
+        found.filter(|pipeline| {
+            let resource = pipeline_of(pipeline);
+            gate.permit(caller, Act::Submit, resource).is_ok() || gate.reads(caller, resource)
+        })
     }
 
     /// The models that agents name from now on. Turns that are under way end with theirs.
@@ -171,6 +187,10 @@ impl Catalog<'_> {
 }
 
 const PLAN: &str = "plan";
+
+fn pipeline_of(pipeline: &Pipeline) -> Resource<'_> {
+    Resource::Pipeline(pipeline.name.as_str())
+}
 
 fn not_stored(id: &PlanId, error: StoreError) -> Refusal {
     match error {

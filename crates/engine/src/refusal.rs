@@ -4,7 +4,7 @@
 mod code;
 
 pub use code::{ActiveRun, ClosedAsk, RefusalCode, RefusalKind, TryLater};
-use kernel::contracts::StoreError;
+use kernel::contracts::{SessionRef, StoreError};
 use kernel::ids::RunId;
 use kernel::schema::Misfit;
 
@@ -54,6 +54,16 @@ impl Refusal {
     /// There is no such run, or it is another realm's.
     pub fn no_run(run: RunId) -> Self {
         Self { code: RefusalCode::NoRun(run), ..Self::not_found("run", run) }
+    }
+}
+
+/// There is no such session, or it is another realm's.
+pub(crate) fn no_session(session: &SessionRef) -> Refusal {
+    match session {
+        SessionRef::Id(id) => Refusal::not_found("session", id),
+        SessionRef::Key { key, .. } | SessionRef::Owned { key, .. } => {
+            Refusal::not_found("session", key)
+        }
     }
 }
 

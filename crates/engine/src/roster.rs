@@ -2,11 +2,14 @@
 //! there is a plan by which it is talked to.
 
 use kernel::agent::Agent;
+use kernel::caller::Act;
 use kernel::ids::{AgentName, PlanId};
 use kernel::limits::Limits;
+use kernel::pipeline::PIPELINES;
 use kernel::plan::Plan;
 use kernel::plan::flow::read_made;
 use kernel::plan::mistake::Mistake;
+use kernel::policy::Resource;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +29,18 @@ pub(crate) const TALKS: &str = "agent/";
 /// The id of the plan by which an agent is talked to.
 pub(crate) fn talk_id(agent: &AgentName) -> PlanId {
     PlanId::from(format!("{TALKS}{agent}"))
+}
+
+/// What it is to start a plan of this id: agents are talked to, and pipelines get cases.
+pub(crate) fn starting(plan: &PlanId) -> (Act, Resource<'_>) {
+    let id = plan.as_str();
+    if let Some(agent) = id.strip_prefix(TALKS) {
+        return (Act::Talk, Resource::Agent(agent));
+    }
+    match id.strip_prefix(PIPELINES) {
+        Some(pipeline) => (Act::Submit, Resource::Pipeline(pipeline)),
+        None => (Act::Run, Resource::Plan(id)),
+    }
 }
 
 /// That plan: one step, and its answer.

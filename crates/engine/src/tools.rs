@@ -2,6 +2,7 @@
 
 use crate::command::Command;
 use crate::handles::Tools;
+use crate::judged::ListVersion;
 use crate::pages::Hearer;
 use crate::registry::ToolSource;
 use kernel::call::{Caller, ToolSpec, Wants};
@@ -19,6 +20,12 @@ impl Tools<'_> {
     /// One of them.
     pub fn get(self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
         self.shared.gate.find(caller, name).map(|listed| listed.tool.spec().clone())
+    }
+
+    /// What lists of tools follow from now: as long as this stays, a caller sees the same. None
+    /// where policy must be asked each time.
+    pub fn list_version(self) -> Option<ListVersion> {
+        self.shared.gate.list_version()
     }
 
     /// All that this caller can call, by name: the tools, and the plans as tools.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub const LOCAL: &str = "local";
 
 /// Who calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Caller {
     /// Whose data it may see.
     pub realm: RealmId,

@@ -5,7 +5,7 @@ mod system;
 
 pub use system::{Clock, CrashMarks, Entropy, Spawn, Zones};
 
-use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream, Verdict};
+use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream};
 use crate::datum::BlobRef;
 pub use crate::figures::{CommitTimes, OpenAsks, OpenSessions, StoreFigures};
 use crate::ids::{
@@ -15,6 +15,7 @@ pub use crate::lists::{
     AskFilter, FeedRow, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
 };
 use crate::pipeline::TallyRow;
+pub use crate::policy::Policy;
 use crate::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use crate::trim::Trim;
 use futures::future::BoxFuture;
@@ -63,14 +64,6 @@ pub trait Tool: Send + Sync {
         caller: &'a Caller,
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
-}
-
-/// Who may call what.
-pub trait Policy: Send + Sync {
-    /// Whether the tool is there at all for this caller: listing and calling both ask here.
-    fn visible(&self, caller: &Caller, spec: &ToolSpec) -> bool;
-    /// What it says of one call.
-    fn decide(&self, caller: &Caller, spec: &ToolSpec, arguments: &Value) -> Verdict;
 }
 
 /// What a store could not do.

@@ -23,6 +23,7 @@ pub mod command;
 pub mod teller;
 pub mod caller;
 pub mod call;
+pub mod policy;
 pub mod ask;
 pub mod agent;
 pub mod pipeline;

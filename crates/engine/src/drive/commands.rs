@@ -5,7 +5,8 @@ use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind};
 use crate::request::{Resume, RunReport};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
-use kernel::call::{HowFar, Judgement, Verdict};
+use kernel::call::{Caller, HowFar, Judgement, Verdict};
+use kernel::caller::Act;
 use kernel::contracts::AskFilter;
 use kernel::datum::{Datum, Origin};
 use kernel::event::{Closing, Fact};
@@ -218,9 +219,10 @@ impl Driver {
     /// Decides the ask that a resume means; gives its run.
     async fn resume(&mut self, resume: Resume, by: Replier) -> Obeyed<RunId> {
         let found = match self.asked(&resume).await? {
-            Ok(ask) => short_form(&ask, resume.input.as_ref())
-                .map(|reply| (ask.id, reply))
-                .map_err(|bad| refuse_reply(&ask, bad)),
+            Ok(ask) => self.may_answer(&by.caller, &ask).and_then(|()| {
+                let reply = short_form(&ask, resume.input.as_ref());
+                reply.map(|reply| (ask.id, reply)).map_err(|bad| refuse_reply(&ask, bad))
+            }),
             Err(refusal) => Err(refusal),
         };
         let decided = match found {
@@ -312,21 +314,22 @@ impl Driver {
                 };
             }
         };
-        if let Err(refusal) = self.counts(&ask, &reply) {
+        if let Err(refusal) = self.counts(&by.caller, &ask, &reply) {
             return Ok(Err(refusal));
         }
-        let decision = Decision { by: by.by, at: self.shared.clock.now(), reply };
+        let decision = Decision { by: by.caller.subject, at: self.shared.clock.now(), reply };
         self.keep_key(by.claim, ask.run, Some(id));
         self.record(Fact::AskDecided { ask: id, decision: Box::new(decision.clone()) }).await?;
         Ok(Ok((ask, decision)))
     }
 
-    /// Whether a reply to an open ask counts. Nothing is recorded here.
-    pub(super) fn counts(&self, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
+    /// Whether a reply of this caller to an open ask counts. Nothing is recorded here.
+    pub(super) fn counts(&self, caller: &Caller, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
+        self.may_answer(caller, ask)?;
         let fits = check(ask, reply, self.shared.schemas.as_ref());
         fits.map_err(|bad| refuse_reply(ask, bad))?;
         self.check_words(ask, reply)?;
-        self.check_edits(ask, reply)
+        self.check_edits(caller, ask, reply)
     }
 
     /// What must never happen, unless the simulation wants to see that it notices.
@@ -343,7 +346,8 @@ impl Driver {
             return Ok(None);
         }
         let found = self.shared.store.ask(&self.key.realm, id).await?;
-        let decision = Decision { by: by.by.clone(), at: self.shared.clock.now(), reply };
+        let decision =
+            Decision { by: by.caller.subject.clone(), at: self.shared.clock.now(), reply };
         Ok(found.map(|ask| (ask.row.ask, decision)))
     }
 
@@ -360,8 +364,9 @@ impl Driver {
             .hint("the ask is still open: say in `feedback` why not, or what instead"))
     }
 
-    /// Edited arguments pass the gate before the reply counts; if refused, the ask stays open.
-    fn check_edits(&self, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
+    /// Edited arguments pass the gate before the reply counts, for who started the run and for who
+    /// edits; if refused, the ask stays open.
+    fn check_edits(&self, editor: &Caller, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
         let edits: Vec<_> = match (&ask.body, reply) {
             (AskBody::Approve { calls }, Reply::Approve { decisions }) => decisions
                 .iter()
@@ -377,17 +382,21 @@ impl Driver {
         };
         let run = self.session.as_ref().and_then(|session| session.runs.get(&ask.run));
         let Some(run) = run else { return Ok(()) };
-        let caller = run.caller(&self.key.realm);
-        for (tool, arguments) in edits {
-            let refused = match self.shared.gate.admit(&caller, &tool, &arguments).0 {
-                Judgement::Refused(fault) => fault.message,
-                Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
-                    format!("policy refuses `{tool}`: {why}")
-                }
-                Judgement::Admitted { .. } => continue,
-            };
-            return Err(Refusal::new(RefusalCode::EditRefused, refused)
-                .hint("the ask is still open: send other arguments"));
+        let gate = &self.shared.gate;
+        let is_judged = editor.subject != run.by && !gate.is_free(editor, Act::Call);
+        let (starter, editor) = (run.caller(&self.key.realm), is_judged.then_some(editor));
+        for who in std::iter::once(&starter).chain(editor) {
+            for (tool, arguments) in &edits {
+                let refused = match gate.admit(who, tool, arguments).0 {
+                    Judgement::Refused(fault) => fault.message,
+                    Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
+                        format!("policy refuses `{tool}`: {why}")
+                    }
+                    Judgement::Admitted { .. } => continue,
+                };
+                return Err(Refusal::new(RefusalCode::EditRefused, refused)
+                    .hint("the ask is still open: send other arguments"));
+            }
         }
         Ok(())
     }

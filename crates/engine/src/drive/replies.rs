@@ -6,9 +6,13 @@ use super::record::EVENTS_PER_APPEND;
 use super::state::Driver;
 use crate::command::Replier;
 use crate::refusal::{Refusal, RefusalCode};
+use crate::rights::facts;
 use kernel::ask::{Ask, Decision, Reply};
+use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::event::Fact;
 use kernel::ids::{AskId, RunId};
+use kernel::policy::Resource;
 
 impl Driver {
     /// Decides these asks in one commit; gives their run.
@@ -17,7 +21,7 @@ impl Driver {
         replies: Vec<(AskId, Reply)>,
         by: Replier,
     ) -> Obeyed<RunId> {
-        let run = match self.count_all(&replies).await? {
+        let run = match self.count_all(&by.caller, &replies).await? {
             Ok(run) => run,
             Err(refusal) => {
                 // A conflict is shown only once what it speaks of is durable.
@@ -27,18 +31,18 @@ impl Driver {
         };
         // What is pending goes first: the decisions stand in one append, and nothing else does.
         self.flush();
-        let Replier { by, claim } = by;
+        let Replier { caller, claim } = by;
         self.keep_key(claim, run, replies.first().map(|(ask, _)| *ask));
         let at = self.shared.clock.now();
         for (ask, reply) in replies {
-            let decision = Box::new(Decision { by: by.clone(), at, reply });
+            let decision = Box::new(Decision { by: caller.subject.clone(), at, reply });
             self.record(Fact::AskDecided { ask, decision }).await?;
         }
         Ok(Ok(run))
     }
 
     /// Whether all of these replies count; their one run.
-    async fn count_all(&mut self, replies: &[(AskId, Reply)]) -> Obeyed<RunId> {
+    async fn count_all(&mut self, caller: &Caller, replies: &[(AskId, Reply)]) -> Obeyed<RunId> {
         if replies.len() > EVENTS_PER_APPEND {
             let message = format!("at most {EVENTS_PER_APPEND} asks are answered at once");
             return Ok(Err(Refusal::new(RefusalCode::TooManyReplies, message)));
@@ -54,13 +58,29 @@ impl Driver {
                 let message = "these asks are of several runs";
                 return Ok(Err(Refusal::new(RefusalCode::SeveralRuns, message)));
             }
-            if let Err(refusal) = self.counts(&ask, reply) {
+            if let Err(refusal) = self.counts(caller, &ask, reply) {
                 return Ok(Err(refusal));
             }
             run = Some(ask.run);
         }
         let nothing = || Refusal::new(RefusalCode::NoReplies, "nothing is answered");
         Ok(run.ok_or_else(nothing))
+    }
+
+    /// Refuses an answer of who may not answer this ask; who may not even read it learns nothing of
+    /// it.
+    pub(super) fn may_answer(&self, caller: &Caller, ask: &Ask) -> Result<(), Refusal> {
+        let gate = &self.shared.gate;
+        if gate.is_free(caller, Act::Answer) {
+            return Ok(());
+        }
+        let run = self.session.as_ref().and_then(|session| session.runs.get(&ask.run));
+        let owner = run.map(|run| &**run.subject());
+        let session = facts(&self.key, run.map(|run| &run.plan)).owned_by(owner);
+        let resource = Resource::Ask { kind: ask.body.kind(), session };
+        gate.permit(caller, Act::Answer, resource).map_err(|refusal| {
+            if gate.reads(caller, resource) { refusal } else { Refusal::not_found("ask", ask.id) }
+        })
     }
 
     fn open(&self, id: AskId) -> Option<Ask> {

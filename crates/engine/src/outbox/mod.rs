@@ -12,8 +12,10 @@ use crate::outboxes::{Outbox, SinkRules, SinkState, consumer};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::stopping;
 use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::contracts::{FeedStart, Page, Paged, SINKS};
 use kernel::ids::RealmId;
+use kernel::policy::Resource;
 use kernel::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus, EventSink};
 use send::Sender;
 use std::collections::BTreeMap;
@@ -74,7 +76,7 @@ impl Feed<'_> {
         let ours = all.iter().filter(|outbox| outbox.realm == caller.realm);
         states.extend(ours.map(|outbox| outbox.state(feed_end)));
         states.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(states)
+        Ok(self.shared.gate.readable(caller, states, |state| Resource::Sink(&state.name)))
     }
 
     /// The sinks of a realm that have a place and are not configured, by name.
@@ -95,6 +97,7 @@ impl Feed<'_> {
     /// Durable on return.
     pub async fn forget_sink(self, caller: &Caller, sink: &str) -> Result<(), Refusal> {
         let (shared, realm) = (self.shared, &caller.realm);
+        self.may_operate(caller, sink)?;
         if shared.outboxes.is_configured(realm, sink) {
             let message = format!("sink `{sink}` is configured: only one that is not is forgotten");
             return Err(Refusal::new(RefusalCode::SinkConfigured, message).hint(format!(
@@ -111,6 +114,7 @@ impl Feed<'_> {
     /// Lets a sink of the caller's realm go on that rests because its receiver said that it is
     /// gone. One that does not rest goes on as it did. Gives how it stands.
     pub async fn resume_sink(self, caller: &Caller, sink: &str) -> Result<SinkState, Refusal> {
+        self.may_operate(caller, sink)?;
         let outbox = self.outbox(caller, sink)?;
         let feed_end = self.shared.store.feed_end().await?;
         outbox.resume();
@@ -124,7 +128,18 @@ impl Feed<'_> {
         filter: &DeliveryFilter,
         page: &Page,
     ) -> Result<Paged<DeliveryRow>, Refusal> {
-        Ok(self.shared.deliveries.deliveries(&caller.realm, filter, page).await?)
+        let Paged { items, next_cursor } =
+            self.shared.deliveries.deliveries(&caller.realm, filter, page).await?;
+        let items = self.shared.gate.readable(caller, items, |row| Resource::Sink(&row.sink));
+        Ok(Paged { items, next_cursor })
+    }
+
+    /// Refuses to operate a sink that this caller may not operate; one that it may not read is like
+    /// one that is not there.
+    fn may_operate(self, caller: &Caller, sink: &str) -> Result<(), Refusal> {
+        let (gate, resource) = (&self.shared.gate, Resource::Sink(sink));
+        gate.permit(caller, Act::Operate, resource)
+            .map_err(|refusal| if gate.reads(caller, resource) { refusal } else { unknown(sink) })
     }
 
     fn outbox(self, caller: &Caller, sink: &str) -> Result<Arc<Outbox>, Refusal> {

@@ -27,6 +27,7 @@ impl Feed<'_> {
         if shared.stopping.load(Ordering::Acquire) {
             return Err(stopping());
         }
+        self.may_operate(caller, sink)?;
         let outbox = self.outbox(caller, sink)?;
         let known = shared.deliveries.delivery(&caller.realm, sink, event).await?;
         let events = [self.made_again(caller, event, known.is_some()).await?];

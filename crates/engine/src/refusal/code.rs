@@ -4,6 +4,7 @@
 
 use kernel::ask::{Ask, AskBody, AskStatus, Decision};
 use kernel::call::Abilities;
+use kernel::caller::Act;
 use kernel::ids::{AgentName, AskId, RunId};
 use kernel::session::RunStatus;
 use serde_json::{Value, json};
@@ -192,7 +193,11 @@ codes! {
     Refused => "refused", WrongShape;
     /// Policy refuses the call.
     PolicyDenied => "policy_denied", Forbidden;
-    /// The plan needs an approval as a whole.
+    /// Policy does not allow this act.
+    Forbidden(Act) => "forbidden", Forbidden;
+    /// The scopes of the credential do not cover this act.
+    OutOfScope(Act) => "forbidden", Forbidden;
+    /// It needs an approval as a whole, and only calls of tools can be approved.
     ApprovalNeeded => "approval_needed", Forbidden;
     /// No plan can be made to call the tool.
     DirectCall => "direct_call", Failed;
@@ -246,6 +251,8 @@ impl RefusalCode {
             Self::AskWithdrawn(closed) => closed.detail(AskStatus::Withdrawn),
             Self::AskBusy(closed) => closed.detail(AskStatus::Open),
             Self::AgentNeeded(agents) => json!({"agents": agents}),
+            Self::Forbidden(act) => json!({"act": act}),
+            Self::OutOfScope(act) => json!({"act": act, "scope": act.scope()}),
             Self::ToolFailed(Some(result)) => json!({"result": result}),
             Self::CallerLacks(lacks) => json!(lacks),
             Self::RateLimited(later) | Self::TooManyCalls(later) => later.detail(),
@@ -421,6 +428,16 @@ mod tests {
             Some(json!({"askId": ask, "decision": told}))
         );
         assert_eq!(RefusalCode::NoOpenAsk(None).detail(), None);
+    }
+
+    #[test]
+    fn what_is_forbidden_names_the_act() {
+        let forbidden = RefusalCode::Forbidden(Act::Cancel);
+        assert_eq!((forbidden.name(), forbidden.kind()), ("forbidden", RefusalKind::Forbidden));
+        assert_eq!(forbidden.detail(), Some(json!({"act": "cancel"})));
+        let out_of_scope = RefusalCode::OutOfScope(Act::Cancel);
+        assert_eq!(out_of_scope.name(), "forbidden");
+        assert_eq!(out_of_scope.detail(), Some(json!({"act": "cancel", "scope": "use"})));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod control;
 mod gate;
 mod identity;
 mod registry;
+mod rights;
 mod rules;
 mod expiry;
 mod files;

@@ -4,10 +4,11 @@
 use crate::world::{WAIT_MS, World, caller, files, parts};
 use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields};
+use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::{Policy, Tool};
 use kernel::ids::RealmId;
 use kernel::limits::Limits;
+use kernel::policy::{Decision, Request};
 use kernel::rules::{Pattern, ToolRules};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -176,15 +177,16 @@ async fn both_drafts_hold_for_what_goes_in_and_what_comes_out() {
     }
 }
 
-/// Is never asked.
+/// Is asked what there is, and never about a call.
 struct Unasked;
 
 impl Policy for Unasked {
-    fn visible(&self, _caller: &Caller, _spec: &ToolSpec) -> bool {
-        true
-    }
-    fn decide(&self, _caller: &Caller, _spec: &ToolSpec, _arguments: &Value) -> Verdict {
-        panic!("policy was asked about a call that cannot run")
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        assert!(
+            request.context.arguments.is_none(),
+            "policy was asked about a call that cannot run"
+        );
+        Decision::allow()
     }
 }
 

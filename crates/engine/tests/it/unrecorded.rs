@@ -8,6 +8,7 @@ use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, V
 use kernel::contracts::{Page, Policy, SessionFilter, Store, Tool};
 use kernel::ids::RealmId;
 use kernel::limits::Limits;
+use kernel::policy::{Decision, Request};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -40,14 +41,12 @@ fn failed() -> Value {
 struct Careful;
 
 impl Policy for Careful {
-    fn visible(&self, _caller: &Caller, _spec: &ToolSpec) -> bool {
-        true
-    }
-    fn decide(&self, _caller: &Caller, _spec: &ToolSpec, arguments: &Value) -> Verdict {
-        if arguments["ask"] == true {
-            Verdict::Ask("it says so".to_owned())
-        } else {
-            Verdict::Allow
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match request.context.arguments {
+            Some(arguments) if arguments["ask"] == true => {
+                Verdict::Ask("it says so".to_owned()).into()
+            }
+            _ => Decision::allow(),
         }
     }
 }

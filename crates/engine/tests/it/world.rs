@@ -13,6 +13,7 @@ use kernel::contracts::{Policy, Store, Tool};
 use kernel::ids::{PlanId, RealmId};
 use kernel::limits::Limits;
 use kernel::observe::Observer;
+use kernel::policy::{Decision, Request, Resource};
 use kernel::rules::ToolRules;
 use kernel::trace::TraceParent;
 use serde_json::{Value, json};
@@ -130,11 +131,16 @@ fn held(name: &str, reach: Reach, ledger: &Arc<Ledger>, permits: &Arc<Semaphore>
 struct Secretive;
 
 impl Policy for Secretive {
-    fn visible(&self, caller: &Caller, spec: &ToolSpec) -> bool {
-        &*caller.subject == "root" || !spec.name.as_str().starts_with("secret::")
-    }
-    fn decide(&self, _caller: &Caller, _spec: &ToolSpec, _arguments: &Value) -> Verdict {
-        Verdict::Allow
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match request.resource {
+            Resource::Tool(spec)
+                if &*request.subject.subject != "root"
+                    && spec.name.as_str().starts_with("secret::") =>
+            {
+                Verdict::Deny("it is secret".to_owned()).into()
+            }
+            _ => Decision::allow(),
+        }
     }
 }
 

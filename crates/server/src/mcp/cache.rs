@@ -1,13 +1,12 @@
-//! `tools/list` as text, written once for each caller, shape of version and change of the catalog,
-//! so that a long list costs a lookup and a copy. What a tool looks like in each version is decided
+//! `tools/list` as text, written once for each caller, shape of version and change of the catalog
+//! or the policies, so that a long list costs a lookup and a copy. What a tool looks like in each version is decided
 //! here too.
 
 use super::client::Version;
 use axum::body::Bytes;
-use engine::Engine;
+use engine::{Engine, ListVersion};
 use kernel::call::{Caller, Reach, ToolSpec};
-use kernel::caller::Scopes;
-use kernel::ids::{RealmId, ToolName};
+use kernel::ids::ToolName;
 use kernel::names::{Alphabet, MCP_NAME_CHARS_MAX, outward};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -29,8 +28,6 @@ pub(crate) struct Lists {
 /// All tools of one reader as text.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Rendered {
-    /// The catalog that it is of.
-    version: u64,
     /// The tools as JSON, with a comma between two.
     text: Bytes,
     /// Each tool and where it ends in the text, by name.
@@ -46,26 +43,21 @@ impl Lists {
         version: Version,
     ) -> Arc<Rendered> {
         let shape = Shape::of(version);
-        let reader = Reader {
-            realm: caller.realm.clone(),
-            subject: caller.subject.clone(),
-            actor: caller.actor.clone(),
-            scopes: caller.scopes,
-            admin: caller.admin,
-            shape,
-        };
         // Read before the tools are: a change in between is found at the next request.
-        let now = *engine.catalog().version().borrow();
-        if let Some(rendered) = lock(&self.kept).find(&reader, now) {
+        let Some(now) = engine.tools().list_version() else {
+            return Arc::new(self.render(&engine.tools().callables(caller), shape));
+        };
+        let reader = Reader { caller: caller.clone(), shape };
+        if let Some(rendered) = lock(&self.kept).find(&reader, &now) {
             return rendered;
         }
-        let rendered = Arc::new(self.render(&engine.tools().callables(caller), now, shape));
+        let rendered = Arc::new(self.render(&engine.tools().callables(caller), shape));
         let max = engine.limits().mcp_list_cache_max;
-        lock(&self.kept).keep(reader, rendered.clone(), max);
+        lock(&self.kept).keep(reader, now, rendered.clone(), max);
         rendered
     }
 
-    fn render(&self, specs: &[Arc<ToolSpec>], version: u64, shape: Shape) -> Rendered {
+    fn render(&self, specs: &[Arc<ToolSpec>], shape: Shape) -> Rendered {
         let mut text = String::new();
         let mut ends: Vec<(ToolName, usize)> = Vec::with_capacity(specs.len());
         for spec in specs {
@@ -83,7 +75,7 @@ impl Lists {
             text.push_str(&tool);
             ends.push((spec.name.clone(), text.len()));
         }
-        Rendered { version, text: text.into(), ends }
+        Rendered { text: text.into(), ends }
     }
 
     fn tell_unlisted(&self, spec: &ToolSpec) {
@@ -117,11 +109,7 @@ impl Rendered {
 /// For whom a list is written. What is visible may depend on all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Reader {
-    realm: RealmId,
-    subject: Arc<str>,
-    actor: Option<Arc<str>>,
-    scopes: Option<Scopes>,
-    admin: bool,
+    caller: Caller,
     shape: Shape,
 }
 
@@ -133,19 +121,21 @@ struct Kept {
 }
 
 struct Entry {
+    /// What it follows from.
+    version: ListVersion,
     rendered: Arc<Rendered>,
     used: u64,
 }
 
 impl Kept {
-    fn find(&mut self, reader: &Reader, version: u64) -> Option<Arc<Rendered>> {
-        let entry = self.lists.get_mut(reader).filter(|entry| entry.rendered.version == version)?;
+    fn find(&mut self, reader: &Reader, version: &ListVersion) -> Option<Arc<Rendered>> {
+        let entry = self.lists.get_mut(reader).filter(|entry| entry.version == *version)?;
         self.uses += 1;
         entry.used = self.uses;
         Some(entry.rendered.clone())
     }
 
-    fn keep(&mut self, reader: Reader, rendered: Arc<Rendered>, max: usize) {
+    fn keep(&mut self, reader: Reader, version: ListVersion, rendered: Arc<Rendered>, max: usize) {
         if max == 0 {
             return;
         }
@@ -156,7 +146,7 @@ impl Kept {
             }
         }
         self.uses += 1;
-        self.lists.insert(reader, Entry { rendered, used: self.uses });
+        self.lists.insert(reader, Entry { version, rendered, used: self.uses });
     }
 }
 
@@ -556,7 +546,7 @@ mod tests {
             .chain([Arc::new(spec("e", json!(false), None))])
             .collect();
         let lists = Lists::default();
-        let rendered = lists.render(&specs, 1, Shape::Any);
+        let rendered = lists.render(&specs, Shape::Any);
         let names = |after: Option<&str>, max: usize| {
             let (text, next) = rendered.page(after, max);
             let text = [b"[".as_slice(), &text, b"]"].concat();
@@ -577,34 +567,30 @@ mod tests {
         let many: Vec<Arc<ToolSpec>> = (0..2 * UNLISTED_MAX)
             .map(|number| Arc::new(spec(&format!("n{number}"), json!({"type": "string"}), None)))
             .collect();
-        assert!(lists.render(&many, 2, Shape::Any).ends.is_empty());
+        assert!(lists.render(&many, Shape::Any).ends.is_empty());
         assert_eq!(lock(&lists.unlisted).len(), UNLISTED_MAX, "new names for ever are no room");
     }
 
     #[test]
     fn the_list_that_was_used_longest_ago_goes_first() {
-        let reader = |subject: &str| Reader {
-            realm: "r".into(),
-            subject: subject.into(),
-            actor: None,
-            scopes: None,
-            admin: false,
-            shape: Shape::Any,
-        };
-        let rendered =
-            |version| Arc::new(Rendered { version, text: Bytes::new(), ends: Vec::new() });
+        let reader =
+            |subject: &str| Reader { caller: Caller::new("r", subject), shape: Shape::Any };
+        let version = |catalog, policy: &str| ListVersion { catalog, policy: Some(policy.into()) };
+        let rendered = || Arc::new(Rendered { text: Bytes::new(), ends: Vec::new() });
         let mut kept = Kept::default();
-        kept.keep(reader("a"), rendered(1), 2);
-        let through = Reader { actor: Some("bot".into()), ..reader("a") };
-        assert!(kept.find(&through, 1).is_none(), "who calls for somebody has a list of its own");
-        kept.keep(reader("b"), rendered(1), 2);
-        assert!(kept.find(&reader("a"), 1).is_some());
-        kept.keep(reader("c"), rendered(1), 2);
-        assert!(kept.find(&reader("b"), 1).is_none());
-        assert!(kept.find(&reader("a"), 1).is_some());
-        // A list of another catalog is no answer.
-        assert!(kept.find(&reader("a"), 2).is_none());
-        kept.keep(reader("d"), rendered(1), 0);
+        kept.keep(reader("a"), version(1, "p"), rendered(), 2);
+        kept.keep(reader("b"), version(1, "p"), rendered(), 2);
+        assert!(kept.find(&reader("a"), &version(1, "p")).is_some());
+        kept.keep(reader("c"), version(1, "p"), rendered(), 2);
+        assert!(kept.find(&reader("b"), &version(1, "p")).is_none());
+        assert!(kept.find(&reader("a"), &version(1, "p")).is_some());
+        // A list of another catalog, of other policies or of another actor is no answer.
+        assert!(kept.find(&reader("a"), &version(2, "p")).is_none());
+        assert!(kept.find(&reader("a"), &version(1, "q")).is_none());
+        let mut acted = reader("a");
+        acted.caller.actor = Some("eve".into());
+        assert!(kept.find(&acted, &version(1, "p")).is_none());
+        kept.keep(reader("d"), version(1, "p"), rendered(), 0);
         assert_eq!(kept.lists.len(), 2);
     }
 }

@@ -4,8 +4,9 @@
 
 use super::panicking::Panics;
 use super::rng::{Rng, mix};
-use kernel::call::{Caller, ToolSpec, Verdict};
+use kernel::call::Verdict;
 use kernel::contracts::{Clock, Policy};
+use kernel::policy::{Decision, Request, Resource};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,13 +91,14 @@ fn rule(digest: u64) -> Rule {
 }
 
 impl Policy for SimPolicy {
-    fn visible(&self, _caller: &Caller, _spec: &ToolSpec) -> bool {
-        true
-    }
-
-    fn decide(&self, _caller: &Caller, spec: &ToolSpec, arguments: &Value) -> Verdict {
-        self.panics.in_driver("the policy");
-        self.says(spec.name.as_str(), arguments)
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match (request.resource, request.context.arguments) {
+            (Resource::Tool(spec), Some(arguments)) => {
+                self.panics.in_driver("the policy");
+                self.says(spec.name.as_str(), arguments).into()
+            }
+            _ => Decision::allow(),
+        }
     }
 }
 

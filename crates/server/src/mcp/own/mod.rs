@@ -404,6 +404,7 @@ mod tests {
     use kernel::call::{Abilities, Given, Verdict};
     use kernel::contracts::Policy;
     use kernel::limits::Limits;
+    use kernel::policy::{Decision, Request, Resource};
     use serde_json::Map;
     use std::collections::BTreeMap;
     use std::path::Path;
@@ -412,11 +413,15 @@ mod tests {
     struct Secretive;
 
     impl Policy for Secretive {
-        fn visible(&self, caller: &Caller, spec: &ToolSpec) -> bool {
-            &*caller.subject == "root" || !spec.name.as_str().starts_with("secret/")
-        }
-        fn decide(&self, _caller: &Caller, _spec: &ToolSpec, _arguments: &Value) -> Verdict {
-            Verdict::Allow
+        fn decide(&self, request: &Request<'_>) -> Decision {
+            match request.resource {
+                Resource::Plan(id)
+                    if &*request.subject.subject != "root" && id.starts_with("secret/") =>
+                {
+                    Verdict::Deny("it is secret".to_owned()).into()
+                }
+                _ => Decision::allow(),
+            }
         }
     }
 

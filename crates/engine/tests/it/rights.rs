@@ -1,0 +1,328 @@
+//! Policy is asked about everything: what it denies is refused and writes nothing, what may not be
+//! read is not there, lists are judged at once, and scopes are a ceiling over all of it.
+
+use crate::world::{WAIT_MS, World, caller};
+use crate::{ASK, READ};
+use engine::{
+    AgentFile, AllowAll, Parts, PipelineFile, Refusal, RefusalCode, Resume, RunRequest, RunSession,
+    RunTarget, Saying, SubmitOptions,
+};
+use kernel::ask::Reply;
+use kernel::call::{Caller, Verdict};
+use kernel::caller::{Act, Scope};
+use kernel::contracts::{AskFilter, Page, Policy, SessionFilter, SessionRef};
+use kernel::ids::{AskId, RealmId, RunId};
+use kernel::policy::{Context, Decision, Request, Resource};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+const HELPER: &str = "refName: helper\nllmConfigRef: fast\n";
+const CASES: &str = "\
+http: {route: /cases}
+schema: {caseIdField: id, allowedFields: [id, reason], requiredFields: [id, reason]}
+handlers: [{reason: known, type: escalate}]
+tools: ['slow::read']
+llm: {type: model, params: {name: fast}}
+";
+
+/// Denies these acts, and notes which lists it judged.
+#[derive(Default)]
+struct Denying {
+    acts: Mutex<Vec<Act>>,
+    judged: Mutex<Vec<(Act, usize)>>,
+}
+
+impl Denying {
+    fn deny(&self, acts: &[Act]) {
+        *self.acts.lock().unwrap() = acts.to_vec();
+    }
+
+    /// The lists that it judged since it was last asked this.
+    fn judged(&self) -> Vec<(Act, usize)> {
+        std::mem::take(&mut *self.judged.lock().unwrap())
+    }
+}
+
+impl Policy for Denying {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match self.acts.lock().unwrap().contains(&request.act) {
+            true => Verdict::Deny("as the test wants".to_owned()).into(),
+            false => Decision::allow(),
+        }
+    }
+
+    fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
+        self.judged.lock().unwrap().push((act, resources.len()));
+        let context = Context::default();
+        let one = |resource: &Resource<'_>| {
+            self.decide(&Request { act, subject, resource: *resource, context })
+        };
+        resources.iter().map(one).collect()
+    }
+
+    fn version(&self) -> Option<Arc<str>> {
+        Some(format!("{:?}", self.acts.lock().unwrap()).into())
+    }
+}
+
+async fn world(folder: &Path) -> (World, Arc<Denying>) {
+    let policy = Arc::new(Denying::default());
+    let held = policy.clone();
+    let world = World::changed(folder, &[ASK, READ], |parts| Parts { policy: held, ..parts }).await;
+    let (realm, catalog) = (RealmId::from("default"), world.engine.catalog());
+    let agent = AgentFile { file: "helper.yaml".to_owned(), text: HELPER.to_owned() };
+    catalog.set_agents_from_files(&realm, vec![agent]).unwrap();
+    let pipeline = PipelineFile {
+        file: "cases.yaml".to_owned(),
+        text: CASES.to_owned(),
+        default_name: "cases".into(),
+    };
+    catalog.set_pipelines(&realm, vec![pipeline]).unwrap();
+    (world, policy)
+}
+
+fn named(session: &str) -> SessionRef {
+    SessionRef::Key { key: session.into(), space: None }
+}
+
+fn yes() -> Reply {
+    Reply::Clarify { answer: Some(json!("yes")) }
+}
+
+fn resume() -> Resume {
+    Resume { input: Some(json!("yes")), ..Resume::default() }
+}
+
+fn page() -> Page {
+    Page { cursor: None, limit: 100 }
+}
+
+fn inline(source: Value) -> RunRequest {
+    RunRequest {
+        target: RunTarget::Inline(source),
+        input: json!({}),
+        session: RunSession::New,
+        once: None,
+        about: Default::default(),
+    }
+}
+
+fn says_ok() -> Value {
+    json!({"planId": "own", "steps": [{"id": "end", "type": "final_response", "message": "ok"}]})
+}
+
+/// What each act comes down to, at each entry of the engine that it is asked at.
+async fn tried(world: &World, act: Act, run: RunId, ask: AskId) -> Vec<Option<Refusal>> {
+    let (engine, me, s) = (&world.engine, &caller(), &named("s"));
+    let (runs, sessions, catalog) = (engine.runs(), engine.sessions(), engine.catalog());
+    let feed = engine.feed();
+    match act {
+        Act::Run => vec![
+            runs.start(me, world.request("read", json!({}), "new"), 0).await.err(),
+            runs.start(me, inline(says_ok()), 0).await.err(),
+            sessions.create(me, Some("made".to_owned())).await.err(),
+        ],
+        Act::Talk => {
+            let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
+            vec![
+                engine.threads().say(me, saying, 0).await.err(),
+                runs.start(me, world.request("agent/helper", json!({}), "new"), 0).await.err(),
+            ]
+        }
+        Act::Submit => {
+            let pipeline = catalog.pipeline(me, &"cases".into()).unwrap();
+            let case = pipeline.admit(&json!({"id": "1", "reason": "known"})).unwrap();
+            let options = SubmitOptions::default();
+            vec![engine.cases().submit(me, &pipeline, case, options).await.err()]
+        }
+        Act::Cancel => vec![runs.cancel(me, run).await.err(), runs.pause(me, run).await.err()],
+        Act::Answer => vec![
+            engine.asks().reply(me, ask, yes(), None, WAIT_MS).await.err(),
+            engine.asks().resume(me, s, resume(), WAIT_MS).await.err(),
+            engine.asks().reply_all(me, s, vec![(ask, yes())], None, WAIT_MS).await.err(),
+            runs.continue_run(me, run).await.err(),
+        ],
+        Act::Fork => vec![sessions.fork(me, s, None).await.err()],
+        Act::Export => vec![sessions.export(me, s).await.err()],
+        Act::Remove => {
+            vec![sessions.remove(me, s).await.err(), sessions.remove_unsent(me, s).await.err()]
+        }
+        Act::Define => vec![
+            catalog.register_plan(me, says_ok(), None).await.err(),
+            catalog
+                .register_agent(me, json!({"refName": "new", "llmConfigRef": "m"}), None)
+                .await
+                .err(),
+            catalog.remove_agent(me, &"helper".into()).await.err(),
+        ],
+        Act::Operate => vec![
+            engine.admin().prune(me, 0).await.err(),
+            feed.forget_sink(me, "x").await.err(),
+            feed.resume_sink(me, "x").await.err(),
+            feed.resend(me, "x", "y").await.err(),
+        ],
+        // What they are done to is a door's, or nobody's yet.
+        Act::LogIn | Act::Administer | Act::Impersonate => {
+            vec![engine.admin().permit(me, act, Resource::Upstream("x")).err()]
+        }
+        // A test of its own each: what is denied is not there.
+        Act::Call | Act::Read => Vec::new(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_denied_is_refused_by_its_act_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, policy) = world(folder.path()).await;
+    let report = world.run("ask", json!({}), "s").await;
+    let (run, ask) = (report.run.id, report.asks[0].row.ask.id);
+    let before = world.store.feed_end().await.unwrap();
+    for act in Act::ALL {
+        policy.deny(&[*act]);
+        for (at, refusal) in tried(&world, *act, run, ask).await.into_iter().enumerate() {
+            let code = refusal.map(|refusal| refusal.code);
+            assert_eq!(code, Some(RefusalCode::Forbidden(*act)), "entry {at} of {act:?}");
+        }
+    }
+    policy.deny(&[]);
+    assert_eq!(world.store.feed_end().await.unwrap(), before, "something was written");
+    assert!(world.engine.catalog().plan(&caller(), &"own".into()).is_none());
+    assert!(world.engine.catalog().agent(&caller(), &"helper".into()).is_some());
+    let replied = world.engine.asks().reply(&caller(), ask, yes(), None, WAIT_MS).await;
+    assert_eq!(replied.unwrap().run.run.status.name(), "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_not_be_read_is_not_there_whatever_is_done_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, policy) = world(folder.path()).await;
+    let report = world.run("ask", json!({}), "s").await;
+    let (run, ask) = (report.run.id, report.asks[0].row.ask.id);
+    policy.deny(Act::ALL);
+    let (engine, me, s) = (&world.engine, &caller(), &named("s"));
+    let (runs, sessions) = (engine.runs(), engine.sessions());
+    let codes = [
+        sessions.get(me, s).await.err(),
+        sessions.inspect(me, s).await.err(),
+        sessions.history(me, s, &page()).await.err(),
+        sessions.events(me, s, 0, 10).await.err(),
+        sessions.transcript(me, s).await.err(),
+        sessions.remove(me, s).await.err(),
+        sessions.fork(me, s, None).await.err(),
+        sessions.export(me, s).await.err(),
+        sessions.blob(me, &kernel::ids::ContentHash::of(b"x")).await.err(),
+        runs.start(me, world.request("ask", json!({}), "s"), 0).await.err(),
+        engine.asks().get(me, ask).await.err(),
+        engine.asks().reply(me, ask, yes(), None, 0).await.err(),
+        engine.tools().call(me, &"slow::read".into(), json!({}), 0).await.err(),
+    ];
+    for (at, refusal) in codes.into_iter().enumerate() {
+        assert_eq!(refusal.map(|refusal| refusal.code), Some(RefusalCode::NotFound), "{at}");
+    }
+    for refusal in [runs.report(me, run).await.err(), runs.cancel(me, run).await.err()] {
+        assert_eq!(refusal.map(|refusal| refusal.code), Some(RefusalCode::NoRun(run)));
+    }
+    let listed = sessions.list(me, &SessionFilter::default(), &page()).await.unwrap();
+    assert!(listed.items.is_empty());
+    assert!(engine.asks().list(me, &AskFilter::default(), &page()).await.unwrap().items.is_empty());
+    let catalog = engine.catalog();
+    assert!(catalog.plans(me).is_empty() && catalog.agents(me).is_empty());
+    assert!(catalog.pipelines(me).is_empty() && catalog.pipeline_at(me, "/cases").is_none());
+    assert!(engine.tools().callables(me).is_empty());
+    let rows = engine.feed().rows(me, 0, 100).await.unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.body == "[]"), "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_judged_at_once_and_the_same_list_once_per_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, policy) = world(folder.path()).await;
+    let (engine, me) = (&world.engine, &caller());
+    for session in ["a", "b", "c"] {
+        engine.sessions().create(me, Some(session.to_owned())).await.unwrap();
+    }
+    policy.judged();
+    engine.sessions().list(me, &SessionFilter::default(), &page()).await.unwrap();
+    assert_eq!(policy.judged(), [(Act::Read, 3)]);
+    engine.catalog().plans(me);
+    assert_eq!(policy.judged(), [(Act::Read, 2)]);
+    let tools = engine.tools().list(me);
+    assert_eq!(policy.judged(), [(Act::Call, tools.len())]);
+    assert_eq!(engine.tools().list(me), tools);
+    assert!(policy.judged().is_empty(), "the same list was judged twice");
+    let other = Caller { actor: Some("eve".into()), ..caller() };
+    assert_eq!(engine.tools().list(&other), tools);
+    assert_eq!(policy.judged(), [(Act::Call, tools.len())]);
+    policy.deny(&[Act::Call]);
+    assert!(engine.tools().list(me).is_empty());
+    assert_eq!(policy.judged(), [(Act::Call, tools.len())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scopes_are_a_ceiling_even_where_policy_allows_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let allowed = |parts: Parts| Parts { policy: Arc::new(AllowAll), ..parts };
+    let world = World::changed(folder.path(), &[ASK], allowed).await;
+    let with =
+        |scopes: &[Scope]| Caller { scopes: Some(scopes.iter().copied().collect()), ..caller() };
+    let (reads, answers) = (with(&[Scope::Read]), with(&[Scope::Answer]));
+    let (runs, tools) = (world.engine.runs(), world.engine.tools());
+    let code = |refusal: Option<Refusal>| refusal.map(|refusal| refusal.code);
+    for who in [&reads, &answers] {
+        let started = runs.start(who, world.request("ask", json!({}), "s"), 0).await;
+        assert_eq!(code(started.err()), Some(RefusalCode::OutOfScope(Act::Run)));
+        let called = tools.call(who, &"slow::read".into(), json!({}), 0).await;
+        assert_eq!(code(called.err()), Some(RefusalCode::OutOfScope(Act::Call)));
+        assert!(tools.list(who).is_empty());
+    }
+    let report = world.run("ask", json!({}), "s").await;
+    let ask = report.asks[0].row.ask.id;
+    let asks = world.engine.asks();
+    assert_eq!(asks.get(&reads, ask).await.unwrap().row.ask.id, ask);
+    let refused = asks.reply(&reads, ask, yes(), None, WAIT_MS).await;
+    assert_eq!(code(refused.err()), Some(RefusalCode::OutOfScope(Act::Answer)));
+    assert_eq!(code(asks.get(&with(&[]), ask).await.err()), Some(RefusalCode::NotFound));
+    asks.reply(&answers, ask, yes(), None, WAIT_MS).await.unwrap();
+}
+
+/// Hides one plan, and has a person asked before another.
+struct Hiding;
+
+impl Policy for Hiding {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match (request.resource, request.act) {
+            (Resource::Plan("read"), _) => Verdict::Deny("it is hidden".to_owned()).into(),
+            (Resource::Plan("ask"), Act::Run) => Verdict::Ask("it is large".to_owned()).into(),
+            _ => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_plan_is_like_one_that_is_not_there_also_inside_a_plan_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let hiding = |parts: Parts| Parts { policy: Arc::new(Hiding), ..parts };
+    let world = World::changed(folder.path(), &[ASK, READ], hiding).await;
+    let runs = world.engine.runs();
+    let started = async |plan: &str| {
+        let started = runs.start(&caller(), world.request(plan, json!({}), "s"), 0).await;
+        let refusal = started.unwrap_err();
+        (refusal.code, refusal.message.replace(plan, ""), refusal.hint)
+    };
+    assert_eq!(started("read").await, started("raed").await);
+    let inside = async |plan: &str| {
+        let steps = json!([
+            {"id": "inner", "type": "plan", "planId": plan, "nextStepId": "end"},
+            {"id": "end", "type": "final_response", "message": "ok"},
+        ]);
+        let source = json!({"planId": "own", "steps": steps});
+        runs.start(&caller(), inline(source), 0).await.map_err(|refusal| refusal.code).err()
+    };
+    assert_eq!(inside("read").await, inside("raed").await);
+    assert_eq!(inside("read").await, Some(RefusalCode::InvalidPlan));
+    let refusal = runs.start(&caller(), world.request("ask", json!({}), "s"), 0).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::ApprovalNeeded);
+    assert!(world.engine.tools().plan(&caller(), "ask").is_some());
+    assert!(world.engine.tools().plan(&caller(), "read").is_none());
+}
