@@ -28,6 +28,12 @@ impl Admin<'_> {
         self.shared.gate.permit(caller, act, resource)
     }
 
+    /// Whether this caller may read something that a door keeps itself. What it may not read must
+    /// look as if it were not there.
+    pub fn reads(self, caller: &Caller, resource: Resource<'_>) -> bool {
+        self.shared.gate.reads(caller, resource)
+    }
+
     /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
     /// nobody touched for so long; with them the keys of requests that are as old. Of sessions that
     /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has

@@ -38,6 +38,7 @@ mod threads;
 mod openapi;
 mod content;
 mod http;
+mod acts;
 mod rpc;
 mod mcp;
 mod routes;
@@ -49,6 +50,7 @@ mod watch;
 mod socket;
 mod serve;
 
+pub use acts::{DOORS, METHODS, Of, Right};
 pub use assemble::{
     AssembleError, Assembled, Checked, Extra, HeldVault, Setup, Stopper, ToCheck, assemble,
     check_project,

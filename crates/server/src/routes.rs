@@ -3,6 +3,7 @@
 //! describe them.
 
 use crate::doors::{Shared, Who};
+use crate::acts::guarded;
 use crate::error::Failure;
 use crate::frame::frame;
 use crate::http::{
@@ -132,9 +133,10 @@ pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub(crate) fn router(doors: Shared, door: Arc<Door>, more: Router) -> Router {
     let mut router = more.with_state::<Shared>(()).route("/rpc", post(rpc::serve));
     for route in TABLE {
-        router = router.route(route.path, (route.handler)());
+        let handler = || guarded(&doors, route.method, route.path, (route.handler)());
+        router = router.route(route.path, handler());
         if route.path.starts_with(WITH_SLASH) {
-            router = router.route(&format!("{}/", route.path), (route.handler)());
+            router = router.route(&format!("{}/", route.path), handler());
         }
     }
     router
@@ -266,6 +268,16 @@ mod tests {
         served.sort_unstable();
         described.sort_unstable();
         assert_eq!(served, described);
+    }
+
+    #[test]
+    fn every_route_says_which_act_it_is_and_nothing_else_does() {
+        let mut served: Vec<_> = routes().chain(PROTOCOLS.iter().copied()).collect();
+        let mut named: Vec<_> =
+            crate::acts::DOORS.iter().map(|(method, path, _)| (*method, *path)).collect();
+        served.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(served, named);
     }
 
     #[test]

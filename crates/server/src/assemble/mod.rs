@@ -183,7 +183,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         awaited: awaited(&upstreams, &providers),
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
-        policy: Arc::new(AllowAll),
+        policy: extra.policy.unwrap_or_else(|| Arc::new(AllowAll)),
         schemas: Arc::new(JsonSchemas::new(limits.clone())),
         marks,
         clock,

@@ -4,7 +4,7 @@ use crate::gateway::Lookup;
 use crate::project::Project;
 use axum::Router;
 use engine::Model;
-use kernel::contracts::Tool;
+use kernel::contracts::{Policy, Tool};
 use kernel::shelf::Shelf;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -80,4 +80,6 @@ pub struct Extra {
     pub routes: Router,
     /// More models, by the names that agents know them by.
     pub models: Vec<(String, Model)>,
+    /// Who may do what; everyone everything where none is given.
+    pub policy: Option<Arc<dyn Policy>>,
 }

@@ -157,7 +157,8 @@ async fn stored(
     Ok(gateway.definitions().get(realm, KIND, name).await.map_err(Refusal::from)?)
 }
 
-fn missing(name: &str) -> Failure {
+/// There is no such stored provider.
+pub(crate) fn missing(name: &str) -> Failure {
     Refusal::not_found("stored provider", short(name))
         .hint("`GET /api/v1/upstreams` lists all upstreams, stored ones too")
         .into()

@@ -154,6 +154,18 @@ mod tests {
     }
 
     #[test]
+    fn every_method_says_which_act_it_is_and_nothing_else_does() {
+        let modern = MODERN.iter().map(|line| line.method);
+        let legacy = LEGACY.iter().map(|line| line.method);
+        let mut served: Vec<&str> = modern.chain(legacy).chain([INITIALIZE]).collect();
+        served.sort_unstable();
+        served.dedup();
+        let mut named: Vec<&str> = crate::acts::METHODS.iter().map(|(method, _)| *method).collect();
+        named.sort_unstable();
+        assert_eq!(served, named);
+    }
+
+    #[test]
     fn no_method_is_listed_twice() {
         let mut methods: Vec<&str> = MODERN.iter().map(|line| line.method).collect();
         methods.sort_unstable();

@@ -33,6 +33,7 @@ mod providers;
 mod mcp_client;
 mod logins;
 mod agents;
+mod acts;
 mod seed002;
 mod ops;
 mod serving;
