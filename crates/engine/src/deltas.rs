@@ -40,13 +40,13 @@ pub enum Heard {
 
 /// Hears the turns of one session.
 #[derive(Debug)]
-pub struct Deltas {
+pub(crate) struct Deltas {
     pieces: broadcast::Receiver<Heard>,
 }
 
 impl Deltas {
     /// The next piece; none once nobody speaks any more.
-    pub async fn next(&mut self) -> Option<Heard> {
+    pub(crate) async fn next(&mut self) -> Option<Heard> {
         match self.pieces.recv().await {
             Ok(heard) => Some(heard),
             Err(RecvError::Lagged(lost)) => Some(Heard::Lost(lost)),

@@ -3,7 +3,7 @@
 use crate::counts::add;
 use crate::handles::Admin;
 use crate::refusal::Refusal;
-use crate::shared::lock;
+use crate::shared::{Shared, lock};
 use kernel::call::Caller;
 use kernel::caller::Act;
 use kernel::contracts::Realms;
@@ -127,9 +127,7 @@ impl Admin<'_> {
             let driven: Vec<SessionKey> = lock(&shared.driven).keys().cloned().collect();
             let limit = shared.limits.prune_batch_max;
             let slice = shared.store.prune(realms, before, &driven, (after, limit)).await?;
-            for key in &slice.removed {
-                drop(shared.rest.take(key));
-            }
+            shared.removed(&slice.removed);
             let sessions = slice.removed.len() as u64;
             add(&shared.counters.sessions_removed, sessions);
             pruned.sessions += sessions;
@@ -144,5 +142,18 @@ impl Admin<'_> {
         pruned.rows += trimmed.rows;
         add(&shared.counters.runs_removed, trimmed.runs);
         Ok(pruned)
+    }
+}
+
+impl Shared {
+    /// These sessions were removed: nothing of them stays at hand, and whoever follows one of them
+    /// looks again.
+    pub(crate) fn removed(&self, keys: &[SessionKey]) {
+        for key in keys {
+            drop(self.rest.take(key));
+        }
+        if !keys.is_empty() {
+            self.watchers.committed(keys);
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! What doors may read: committed state, and what wakes them when it changes.
 
-use crate::deltas::Deltas;
 use crate::feed::Watch;
 use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
 use crate::refusal::{Refusal, RefusalCode, no_session};
@@ -18,6 +17,7 @@ use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
 use kernel::policy::Resource;
 use kernel::projection::{HistoryItem, SessionRow};
 use kernel::reply::BadReply;
+use std::slice;
 
 impl Sessions<'_> {
     /// One session's row.
@@ -107,7 +107,7 @@ impl Sessions<'_> {
         loop {
             let key = self.removable(caller, session).await?;
             let Some(consumer) = shared.store.remove_sent(&key).await? else {
-                drop(shared.rest.take(&key));
+                shared.removed(slice::from_ref(&key));
                 return Ok(());
             };
             let sink = consumer.strip_prefix(SINKS).unwrap_or(&consumer);
@@ -129,7 +129,7 @@ impl Sessions<'_> {
     pub async fn remove_unsent(self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
         let key = self.removable(caller, session).await?;
         self.shared.store.remove(&key).await?;
-        drop(self.shared.rest.take(&key));
+        self.shared.removed(slice::from_ref(&key));
         Ok(())
     }
 
@@ -274,12 +274,6 @@ impl Feed<'_> {
     /// Wakes after commits of any session.
     pub fn watch_all(self) -> Watch {
         self.shared.watchers.watch_all()
-    }
-
-    /// Hears the turns of this session's agents while they are made. Nothing of that is kept, and
-    /// whoever is too slow loses some; what a turn came to is in the journal.
-    pub fn deltas(self, key: &SessionKey) -> Deltas {
-        self.shared.listeners.listen(key)
     }
 }
 

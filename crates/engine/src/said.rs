@@ -241,7 +241,7 @@ impl Shared {
     }
 
     /// The events of these sequences that are still there.
-    async fn events_between(
+    pub(crate) async fn events_between(
         &self,
         key: &SessionKey,
         first: u64,

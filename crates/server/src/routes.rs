@@ -2,8 +2,8 @@
 //! own file. Doors that speak a protocol of their own stand beside the table: OpenAPI cannot
 //! describe them.
 
-use crate::doors::{Shared, Who};
 use crate::acts::guarded;
+use crate::doors::{Shared, Who};
 use crate::error::Failure;
 use crate::frame::frame;
 use crate::http::{

@@ -3,7 +3,7 @@
 
 use crate::model::{Says, Scripted, calls, text, told};
 use crate::world::{World, caller};
-use engine::{Heard, Models, RunReport, Saying, Threads};
+use engine::{Heard, Models, RunReport, RunUpdate, Saying};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::call::HowFar;
 use kernel::contracts::SessionRef;
@@ -258,16 +258,18 @@ async fn a_turn_that_takes_too_long_is_tried_again() {
     let model = Scripted::new([Says::Hangs("well"), text("Here I am.")]);
     let models = model.models_within(Some(50));
     let world = World::talking(folder.path(), (&[], &[HELPER]), quick(), models).await;
-    let mut deltas = world.engine.feed().deltas(&Threads::key(&caller(), "t"));
+    let listening = world.engine.threads().listen(&caller(), "t").await;
     let done = say(&world, "hello").await;
     assert_eq!(done.run.answer, Some(json!("Here I am.")));
     assert_eq!(model.dropped(), 1);
     let failed = events(&world, "turn.failed").await;
     assert_eq!(failed[0]["data"]["fault"]["name"], "ModelTimeout");
     // What was heard of the first attempt is void, and whoever listens is told so.
+    let mut stream = listening.follow(done.run.id);
     let mut heard = Vec::new();
-    while heard.len() < 5 {
-        match deltas.next().await.unwrap() {
+    while let Some(update) = stream.next().await.unwrap() {
+        let RunUpdate::Delta(piece) = update else { continue };
+        match piece {
             Heard::Delta { at, delta: Delta::Text(text) } => heard.push((at.attempt, text)),
             Heard::Restarted(at) => heard.push((at.attempt, "restarted".to_owned())),
             other => panic!("{other:?}"),

@@ -12,6 +12,7 @@ mod rights;
 mod rules;
 mod expiry;
 mod files;
+mod follow;
 mod keep;
 mod keys;
 mod model;

@@ -1,9 +1,9 @@
 //! `/api/v1/sessions/{id}/events`: one session's journal as server-sent events. A `snapshot` of the
 //! session first, then each event under its sequence, `end` when the latest run is over. What is
-//! sent is durable: it is read from the store, and the engine's feed only says when to look.
+//! sent is durable: the engine reads it from the store.
 
 use super::sessions;
-use super::stream::{LAST_EVENT_ID, Look, Pulse, RETRY, Source, answer, permit, told};
+use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
 use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::{Named, Params, session_ref};
@@ -12,11 +12,10 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event;
+use engine::{SessionStream, SessionUpdate};
 use kernel::call::Caller;
-use kernel::contracts::SessionRef;
 use kernel::projection::SessionRow;
 use serde::Deserialize;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::rest;
 
@@ -39,15 +38,9 @@ pub(crate) async fn follow(
     let after = after(&query, &headers)?;
     let permit = permit(&doors)?;
     let wanted = session_ref(&name, query.space.as_deref());
-    let row = doors.engine.sessions().get(&caller, &wanted).await?;
-    let pulse = Pulse::new(doors.engine.feed().watch(&row.key), &doors);
-    let session = SessionRef::Id(row.id);
-    // Before the answer: a place that is not kept any more is refused, not told in a stream.
-    let limit = doors.limits().page_items_max;
-    let waiting: VecDeque<_> =
-        doors.engine.sessions().events(&caller, &session, after, limit).await?.into();
-    let journal = Journal { caller, session, begins: Some(row), waiting, after };
-    Ok(answer(doors, journal, pulse, permit))
+    // A place that is not kept any more is refused before the answer, not told in a stream.
+    let (row, events) = doors.engine.sessions().follow(&caller, &wanted, after).await?;
+    Ok(answer(doors, Followed { caller, begins: Some(row), events }, permit))
 }
 
 /// A client that comes back says in the header what it saw last; that is later than what its URL
@@ -66,52 +59,37 @@ fn after(query: &StreamQuery, headers: &HeaderMap) -> Result<u64, Failure> {
     })
 }
 
-/// One client's place in a session's journal.
-struct Journal {
-    /// Whose stream it is.
+/// A session that one client follows.
+struct Followed {
+    /// Who follows it.
     caller: Arc<Caller>,
-    session: SessionRef,
     /// The session as the stream began, until it was shown.
     begins: Option<SessionRow>,
-    /// Events that were read and not yet sent.
-    waiting: VecDeque<(u64, String)>,
-    /// The last sequence that was sent.
-    after: u64,
+    events: SessionStream,
 }
 
-impl Source for Journal {
-    async fn first(&mut self, doors: &Doors) -> Result<Event, Failure> {
-        let row = match self.begins.take() {
-            Some(row) => row,
-            None => doors.engine.sessions().get(&self.caller, &self.session).await?,
-        };
+impl Source for Followed {
+    async fn first(&mut self, doors: &Doors) -> Result<Option<Event>, Failure> {
+        let Some(row) = self.begins.take() else { return Ok(None) };
         let session = sessions::session(doors, &self.caller, row).await?;
-        Ok(told("snapshot", &session).retry(RETRY))
+        Ok(Some(told("snapshot", &session).retry(RETRY)))
     }
 
-    async fn look(&mut self, doors: &Doors) -> Result<Look, Failure> {
-        loop {
-            if let Some((seq, body)) = self.waiting.pop_front() {
-                self.after = seq;
+    async fn look(&mut self, _doors: &Doors) -> Result<Look, Failure> {
+        let row = match self.events.look().await? {
+            SessionUpdate::Event { seq, body } => {
                 return Ok(Look::Event(Event::default().id(seq.to_string()).data(body)));
             }
-            let (engine, caller) = (&doors.engine, &self.caller);
-            let limit = doors.limits().page_items_max;
-            let events = engine.sessions().events(caller, &self.session, self.after, limit).await?;
-            if !events.is_empty() {
-                self.waiting.extend(events);
-                continue;
-            }
-            let row = engine.sessions().get(caller, &self.session).await?;
-            // Something was committed between the two reads.
-            if row.seq > self.after {
-                continue;
-            }
-            if row.run.is_none() || !row.status.is_over() {
-                return Ok(Look::Nothing);
-            }
-            let end = rest::StreamEnd { status: shown::status(row.status) };
-            return Ok(Look::Last(told("end", &end)));
+            SessionUpdate::Still(row) => row,
+        };
+        if row.run.is_none() || !row.status.is_over() {
+            return Ok(Look::Nothing);
         }
+        let end = rest::StreamEnd { status: shown::status(row.status) };
+        Ok(Look::Last(told("end", &end)))
+    }
+
+    async fn woken(&mut self) {
+        self.events.woken().await;
     }
 }

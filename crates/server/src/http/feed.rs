@@ -2,7 +2,7 @@
 //! `snapshot` first, then each event under its place in the feed. It has no end: a client that is
 //! cut off comes back with the last `id` and misses nothing.
 
-use super::stream::{LAST_EVENT_ID, Look, Pulse, RETRY, Source, answer, permit, told};
+use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
 use crate::cursors::Purpose;
 use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event;
+use engine::Watch;
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::call::Caller;
 use kernel::contracts::{AskFilter, FeedRow, Page};
@@ -42,14 +43,15 @@ pub(crate) async fn follow(
     let wanted = wanted(&doors, &of, query, &headers)?;
     let permit = permit(&doors)?;
     // Before the first read: what is committed after it wakes us.
-    let pulse = Pulse::new(doors.engine.feed().watch_all(), &doors);
+    let watch = doors.engine.feed().watch_all();
     let (gone, end) = doors.engine.feed().bounds(&caller).await?;
     let place = match wanted {
         None => Place { row: gone + 1, sent: 0 },
         Some(place) => place.within(gone, end)?,
     };
-    let feed = Feed { caller, of, end, waiting: VecDeque::new(), read: place.row - 1, place };
-    Ok(answer(doors, feed, pulse, permit))
+    let feed =
+        Feed { caller, of, end, waiting: VecDeque::new(), read: place.row - 1, place, watch };
+    Ok(answer(doors, feed, permit))
 }
 
 /// A client that comes back says in the header what it saw last; that is later than what its URL
@@ -139,14 +141,15 @@ struct Feed {
     read: u64,
     /// The place of the last event that was sent.
     place: Place,
+    watch: Watch,
 }
 
 impl Source for Feed {
-    async fn first(&mut self, doors: &Doors) -> Result<Event, Failure> {
+    async fn first(&mut self, doors: &Doors) -> Result<Option<Event>, Failure> {
         let asks = open_asks(doors, &self.caller).await?;
         let realm = self.caller.realm.as_str().to_owned();
         let cursor = after_row(doors, &self.caller, self.end);
-        Ok(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY))
+        Ok(Some(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY)))
     }
 
     async fn look(&mut self, doors: &Doors) -> Result<Look, Failure> {
@@ -163,6 +166,10 @@ impl Source for Feed {
                 self.take(row)?;
             }
         }
+    }
+
+    async fn woken(&mut self) {
+        self.watch.changed().await;
     }
 }
 

@@ -6,7 +6,6 @@ use crate::error::Failure;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
-use engine::Watch;
 use futures::future::{Either, select};
 use futures::stream;
 use serde::Serialize;
@@ -18,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// A client that hears nothing for so long hears that we are still here.
-pub(super) const HEARTBEAT_MS: u64 = 15_000;
+const HEARTBEAT_MS: u64 = 15_000;
 /// How soon a client that lost the stream comes back.
 pub(super) const RETRY: Duration = Duration::from_millis(2_000);
 /// What a client that comes back saw last.
@@ -26,10 +25,22 @@ pub(super) const LAST_EVENT_ID: &str = "last-event-id";
 
 /// What a stream tells.
 pub(super) trait Source: Send + 'static {
-    /// What it begins with.
-    fn first(&mut self, doors: &Doors) -> impl Future<Output = Result<Event, Failure>> + Send;
+    /// What it begins with, where that is no event like the others.
+    fn first(
+        &mut self,
+        doors: &Doors,
+    ) -> impl Future<Output = Result<Option<Event>, Failure>> + Send;
+
     /// What there is to tell now.
     fn look(&mut self, doors: &Doors) -> impl Future<Output = Result<Look, Failure>> + Send;
+
+    /// Waits until there may be more.
+    fn woken(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// The last event, where it cannot go on.
+    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
+        told("error", &json!({"code": failure.code(), "detail": failure.message()}))
+    }
 }
 
 /// What a look at a source found.
@@ -43,13 +54,9 @@ pub(super) enum Look {
 }
 
 /// A stream of events as an answer.
-pub(super) fn answer(
-    doors: Shared,
-    source: impl Source,
-    pulse: Pulse,
-    permit: OwnedSemaphorePermit,
-) -> Response {
-    let tail = Tail { doors, source, stage: Stage::Begun, pulse, _permit: permit };
+pub(super) fn answer(doors: Shared, source: impl Source, permit: OwnedSemaphorePermit) -> Response {
+    let closing = doors.closing();
+    let tail = Tail { doors, source, stage: Stage::Begun, closing, _permit: permit };
     let events = stream::unfold(tail, |mut tail| async move {
         let event = tail.next().await?;
         Some((Ok::<Event, Infallible>(event), tail))
@@ -69,45 +76,57 @@ struct Tail<S> {
     doors: Shared,
     source: S,
     stage: Stage,
-    pulse: Pulse,
+    closing: Closing,
     _permit: OwnedSemaphorePermit,
 }
 
 impl<S: Source> Tail<S> {
     /// The next event, or none after the last one.
     async fn next(&mut self) -> Option<Event> {
-        match self.stage {
-            Stage::Begun => {
-                self.stage = Stage::Following;
-                let first = self.source.first(&self.doors).await;
-                return Some(first.unwrap_or_else(|failure| self.broken(&failure)));
-            }
-            Stage::Following => {}
-            Stage::Over => return None,
-        }
-        loop {
-            match self.source.look(&self.doors).await {
-                Ok(Look::Event(event)) => return Some(event),
-                Ok(Look::Last(event)) => {
-                    self.stage = Stage::Over;
-                    return Some(event);
-                }
-                Ok(Look::Nothing) => {}
-                Err(failure) => return Some(self.broken(&failure)),
-            }
-            match self.pulse.next(&self.doors).await {
-                Woken::Commit => {}
-                Woken::Heartbeat => return Some(Event::default().comment("still here")),
-                // Without a last event: the client comes back when the server does.
-                Woken::Closing => return None,
+        match self.tell().await {
+            Ok(event) => event,
+            Err(failure) => {
+                self.stage = Stage::Over;
+                Some(self.source.broken(&self.doors, failure))
             }
         }
     }
 
-    /// The last event of a stream that cannot go on.
-    fn broken(&mut self, failure: &Failure) -> Event {
-        self.stage = Stage::Over;
-        told("error", &json!({"code": failure.code(), "detail": failure.message()}))
+    async fn tell(&mut self) -> Result<Option<Event>, Failure> {
+        if let Stage::Begun = self.stage {
+            self.stage = Stage::Following;
+            let first = self.source.first(&self.doors).await?;
+            if first.is_some() {
+                return Ok(first);
+            }
+        }
+        while let Stage::Following = self.stage {
+            match self.source.look(&self.doors).await? {
+                Look::Event(event) => return Ok(Some(event)),
+                Look::Last(event) => {
+                    self.stage = Stage::Over;
+                    return Ok(Some(event));
+                }
+                Look::Nothing => {}
+            }
+            match self.woken().await {
+                Woken::Source => {}
+                Woken::Heartbeat => return Ok(Some(Event::default().comment("still here"))),
+                // Without a last event: the client comes back when the server does.
+                Woken::Closing => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn woken(&mut self) -> Woken {
+        let clock = self.doors.engine.clock().as_ref();
+        let woken = engine::timeout(clock, HEARTBEAT_MS, self.source.woken());
+        match select(pin!(woken), pin!(self.closing.begun())).await {
+            Either::Left((Some(()), _)) => Woken::Source,
+            Either::Left((None, _)) => Woken::Heartbeat,
+            Either::Right(((), _)) => Woken::Closing,
+        }
     }
 }
 
@@ -123,36 +142,12 @@ pub(super) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit, Failure> {
 
 /// Why a wait ended.
 enum Woken {
-    /// Something was committed.
-    Commit,
-    /// Nothing was, for so long that the client must hear that we are still here.
+    /// There may be more to tell.
+    Source,
+    /// There was not, for so long that the client must hear that we are still here.
     Heartbeat,
     /// The server is closing.
     Closing,
-}
-
-/// What wakes a stream.
-pub(super) struct Pulse {
-    watch: Watch,
-    closing: Closing,
-}
-
-impl Pulse {
-    /// Commits that this watch sees, and the end of the server.
-    pub(super) fn new(watch: Watch, doors: &Doors) -> Self {
-        Self { watch, closing: doors.closing() }
-    }
-
-    /// Waits for the next one.
-    async fn next(&mut self, doors: &Doors) -> Woken {
-        let clock = doors.engine.clock().as_ref();
-        let changed = engine::timeout(clock, HEARTBEAT_MS, self.watch.changed());
-        match select(pin!(changed), pin!(self.closing.begun())).await {
-            Either::Left((Some(()), _)) => Woken::Commit,
-            Either::Left((None, _)) => Woken::Heartbeat,
-            Either::Right(((), _)) => Woken::Closing,
-        }
-    }
 }
 
 /// An event with a name.

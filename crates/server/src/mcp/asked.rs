@@ -10,7 +10,7 @@ use super::wanting::{Retry, asking, responses, tell_when_opened};
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use engine::{Once, RunReport};
 use futures::future::{Either, join_all, select};
-use kernel::ask::{Ask, AskStatus};
+use kernel::ask::Ask;
 use kernel::canonical;
 use kernel::contracts::SessionAsk;
 use kernel::ids::{AskId, ContentHash, RunId};
@@ -204,16 +204,7 @@ enum Heard {
 
 async fn hear(calling: &Calling<'_>, asked: &SessionAsk, params: Value) -> Heard {
     let engine = calling.engine();
-    let closed = async {
-        let mut changes = engine.feed().watch(&asked.key);
-        loop {
-            let now = engine.asks().get(calling.caller(), asked.row.ask.id).await;
-            if now.is_ok_and(|now| now.row.status != AskStatus::Open) {
-                return;
-            }
-            changes.changed().await;
-        }
-    };
+    let closed = engine.asks().closed(calling.caller(), asked);
     if let (Some(wanted), Some(id)) = (&asked.row.ask.wanted, params["elicitationId"].as_str()) {
         tell_when_opened(calling.exchange, (wanted.call.tool.as_str(), &wanted.key), id);
     }

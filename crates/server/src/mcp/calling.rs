@@ -271,20 +271,18 @@ impl<'a> Calling<'a> {
             return settled.await.map_err(result::trouble);
         }
         let mut settled = pin!(settled);
-        let mut changes = engine.feed().watch(&report.session.key);
+        let mut stream = engine.runs().follow_on(caller, report);
         let mut step = None;
         self.tell(&mut step, report);
         loop {
             let moved = async {
                 self.pause(self.limits().mcp_progress_ms).await;
-                changes.changed().await;
+                stream.skip().await
             };
             match select(settled.as_mut(), pin!(moved)).await {
                 Either::Left((report, _)) => return report.map_err(result::trouble),
-                Either::Right(((), _)) => {}
+                Either::Right((now, _)) => self.tell(&mut step, &now.map_err(result::trouble)?),
             }
-            let now = engine.runs().report(caller, run).await.map_err(result::trouble)?;
-            self.tell(&mut step, &now);
         }
     }
 

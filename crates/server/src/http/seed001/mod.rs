@@ -71,7 +71,7 @@ pub(crate) async fn run(
         // Listened to before it begins, so that nothing is missed.
         let ear = Ear::open(&doors, &caller, &body.thread_id).await?;
         let report = say(&doors, &caller, &body, about, 0).await?;
-        return Ok(ear.tell(doors, report));
+        return Ok(ear.tell(doors, &report));
     }
     answered(say(&doors, &caller, &body, about, wait_ms).await?)
 }
@@ -106,7 +106,7 @@ pub(crate) async fn resume(
         Err(failure) => repeated(&doors, &caller, &session, once, wait_ms).await.ok_or(failure)?,
     };
     match ear {
-        Some(ear) => Ok(ear.tell(doors, report)),
+        Some(ear) => Ok(ear.tell(doors, &report)),
         None => answered(report),
     }
 }

@@ -1,0 +1,282 @@
+//! Runs and sessions that are followed: late, slowly, again after a cut or a restart, while they
+//! wait, while turns are made, and until they are removed.
+
+use crate::model::{Scripted, text};
+use crate::world::{WAIT_MS, World, caller};
+use engine::{Heard, RefusalCode, RunStream, RunUpdate, Saying, SessionUpdate};
+use futures::future::join;
+use kernel::ask::Reply;
+use kernel::contracts::SessionRef;
+use kernel::ids::RunId;
+use kernel::limits::Limits;
+use kernel::llm::Delta;
+use serde_json::json;
+use std::future::Future;
+use std::time::Duration;
+
+const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
+    arguments: {n: 1}, saveAs: out, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+const ASK: &str = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, message: go on?, \
+    nextStepIdOnInput: end}, {id: end, type: final_response, message: '{{ context.human_input }}'}]";
+const LOOP: &str = "planId: loop\nsteps: [{id: each, type: loop_over_items, collectionPath: \
+    {jsonPath: $.promptInput.items}, itemAlias: item, loopPlan: [{id: one, type: tool_call, \
+    toolId: 'slow::read', arguments: {item: {jsonPath: $.context.item}}}], nextStepId: end}, \
+    {id: end, type: final_response, message: ok}]";
+const HELPER: &str = "refName: helper\nllmConfigRef: fast\nenabledTools: []\n";
+
+/// Events with their sequences.
+type Events = Vec<(u64, String)>;
+
+/// Pages are short, so that a few events fill many.
+fn short_pages() -> Limits {
+    Limits { page_items_max: 2, ..Limits::default() }
+}
+
+fn key(name: &str) -> SessionRef {
+    SessionRef::Key { key: name.into(), space: None }
+}
+
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_millis(WAIT_MS), work).await.unwrap()
+}
+
+async fn follow(world: &World, run: RunId, after: Option<u64>) -> RunStream {
+    world.engine.runs().follow(&caller(), run, after).await.unwrap()
+}
+
+async fn refused(world: &World, run: RunId, after: Option<u64>) -> RefusalCode {
+    world.engine.runs().follow(&caller(), run, after).await.err().unwrap().code
+}
+
+async fn next(stream: &mut RunStream) -> Option<RunUpdate> {
+    within(stream.next()).await.unwrap()
+}
+
+/// The events until the run rests or ends, and how it stands then.
+async fn told(stream: &mut RunStream) -> (Events, &'static str) {
+    let mut events = Vec::new();
+    loop {
+        match next(stream).await.unwrap() {
+            RunUpdate::Event { seq, body } => events.push((seq, body)),
+            RunUpdate::Rest(report) | RunUpdate::End(report) => {
+                return (events, report.run.status.name());
+            }
+            RunUpdate::Snapshot(_) | RunUpdate::Delta(_) => {}
+        }
+    }
+}
+
+/// The journal from the start of a run on.
+async fn journal(world: &World, session: &str, run: RunId) -> Events {
+    let events = world.engine.sessions().events(&caller(), &key(session), 0, 10_000).await.unwrap();
+    let run = run.to_string();
+    let is_start = |body: &str| body.contains("\"run.started\"") && body.contains(&run);
+    events.into_iter().skip_while(|(_, body)| !is_start(body)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_follower_gets_what_an_early_one_got() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with_limits(folder.path(), &[READ], short_pages()).await;
+    world.permits.add_permits(1);
+    world.run("read", json!({}), "s").await;
+    let run = world.start("read", json!({}), "s").await.run.id;
+    let mut early = follow(&world, run, None).await;
+    let Some(RunUpdate::Snapshot(report)) = next(&mut early).await else { panic!("no snapshot") };
+    assert_eq!((report.run.id, report.run.no), (run, 2));
+    world.permits.add_permits(1);
+    let (events, status) = told(&mut early).await;
+    assert_eq!(status, "completed");
+    assert_eq!(next(&mut early).await, None);
+    assert_eq!(events, journal(&world, "s", run).await);
+
+    // What the session does after it is of another run.
+    world.permits.add_permits(1);
+    world.run("read", json!({}), "s").await;
+    let mut late = follow(&world, run, None).await;
+    assert_eq!(told(&mut late).await, (events, "completed"));
+    assert_eq!(next(&mut late).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_resumed_after_any_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with_limits(folder.path(), &[READ], short_pages()).await;
+    world.permits.add_permits(3);
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(world.run("read", json!({}), "s").await.run.id);
+    }
+    let (all, _) = told(&mut follow(&world, runs[1], None).await).await;
+    assert!(all.len() > 3, "{all:?}");
+    for (index, (seq, _)) in all.iter().enumerate() {
+        let mut again = follow(&world, runs[1], Some(*seq)).await;
+        assert_eq!(told(&mut again).await, (all[index + 1..].to_vec(), "completed"), "{seq}");
+    }
+    // Places in the runs before and after it, and one that is not there yet.
+    for (after, expected) in [(0, &all[..]), (all[0].0 - 1, &all[..]), (1_000_000, &all[..0])] {
+        let mut again = follow(&world, runs[1], Some(after)).await;
+        assert_eq!(told(&mut again).await.0, expected, "{after}");
+    }
+    let last = all[all.len() - 1].0;
+    let (events, status) = told(&mut follow(&world, runs[1], Some(last + 1)).await).await;
+    assert_eq!((events, status), (Vec::new(), "completed"), "of the run after it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_reader_misses_no_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with_limits(folder.path(), &[LOOP], short_pages()).await;
+    let items: Vec<usize> = (0..50).collect();
+    let run = world.start("loop", json!({"items": items}), "s").await.run.id;
+    let mut slow = follow(&world, run, None).await;
+    world.permits.add_permits(50);
+    world.until_status(run, "completed").await;
+    let (events, status) = told(&mut slow).await;
+    assert!(events.len() >= 100, "{}", events.len());
+    assert_eq!((events, status), (journal(&world, "s", run).await, "completed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_followers_see_the_same_in_the_same_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with_limits(folder.path(), &[LOOP], short_pages()).await;
+    let run = world.start("loop", json!({"items": [1, 2, 3, 4, 5]}), "s").await.run.id;
+    let (mut one, mut other) = (follow(&world, run, None).await, follow(&world, run, None).await);
+    world.permits.add_permits(5);
+    let (one, other) = join(told(&mut one), told(&mut other)).await;
+    assert_eq!(one, other);
+    assert_eq!(one.0, journal(&world, "s", run).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_is_followed_over_its_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[ASK]).await;
+    let run = world.start("ask", json!({}), "s").await.run.id;
+    let mut stream = follow(&world, run, None).await;
+    let mut events = Vec::new();
+    let ask = loop {
+        match next(&mut stream).await.unwrap() {
+            RunUpdate::Event { seq, body } => events.push((seq, body)),
+            RunUpdate::Rest(report) => break report.asks[0].row.ask.id,
+            RunUpdate::Snapshot(_) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(stream.look().await.unwrap(), None, "that it rests is told once");
+    let reply = Reply::Clarify { answer: Some(json!("yes")) };
+    world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    let (more, status) = told(&mut stream).await;
+    events.extend(more);
+    assert_eq!((events, status), (journal(&world, "s", run).await, "completed"));
+    assert_eq!(next(&mut stream).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_followed_on_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = World::open(folder.path(), &[READ]).await;
+    let run = first.start("read", json!({}), "s").await.run.id;
+    first.until("the read to be sent", |world| world.sent() == 1).await;
+    let mut stream = follow(&first, run, None).await;
+    let mut events = Vec::new();
+    while let Some(update) = stream.look().await.unwrap() {
+        if let RunUpdate::Event { seq, body } = update {
+            events.push((seq, body));
+        }
+    }
+    drop(stream);
+    first.crash().await;
+
+    let world = World::open(folder.path(), &[READ]).await;
+    let after = events.last().map(|(seq, _)| *seq);
+    assert!(after.is_some(), "nothing was told before the crash");
+    let mut stream = follow(&world, run, after).await;
+    world.permits.add_permits(1);
+    world.engine.admin().recover_once().await;
+    let (more, status) = told(&mut stream).await;
+    events.extend(more);
+    assert_eq!((events, status), (journal(&world, "s", run).await, "completed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_removed_ends_its_streams() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with_limits(folder.path(), &[READ], short_pages()).await;
+    world.permits.add_permits(1);
+    let run = world.run("read", json!({}), "s").await.run.id;
+    let mut stream = follow(&world, run, None).await;
+    world.engine.sessions().remove(&caller(), &key("s")).await.unwrap();
+    let mut updates = 0;
+    let refusal = loop {
+        match within(stream.next()).await {
+            Ok(Some(RunUpdate::End(_)) | None) => panic!("it came to its end"),
+            Ok(Some(_)) => updates += 1,
+            Err(refusal) => break refusal,
+        }
+    };
+    assert_eq!(
+        (refusal.code.name(), updates),
+        ("not_found", 2),
+        "a snapshot, and the page that was read"
+    );
+    assert_eq!(refused(&world, run, None).await.name(), "not_found");
+
+    world.engine.sessions().create(&caller(), Some("empty".to_owned())).await.unwrap();
+    let sessions = world.engine.sessions();
+    let (_, mut events) = sessions.follow(&caller(), &key("empty"), 0).await.unwrap();
+    while let SessionUpdate::Event { .. } = events.look().await.unwrap() {}
+    world.engine.sessions().remove(&caller(), &key("empty")).await.unwrap();
+    within(events.woken()).await;
+    assert_eq!(events.look().await.unwrap_err().code.name(), "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_kept_any_more_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[READ, ASK]).await;
+    world.permits.add_permits(1);
+    let old = world.run("read", json!({}), "s").await.run.id;
+    let waiting = world.run("ask", json!({}), "s").await.run.id;
+    world.until("the drivers to end", |world| world.engine.counts().sessions_active == 0).await;
+    let clock = world.engine.clock();
+    clock.sleep_until(clock.now().plus_ms(5)).await;
+    assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().runs, 1);
+    assert_eq!(refused(&world, old, None).await.name(), "not_found");
+    assert_eq!(refused(&world, waiting, Some(1)).await.name(), "cursor_gone");
+    let (events, status) = told(&mut follow(&world, waiting, None).await).await;
+    assert_eq!((events, status), (journal(&world, "s", waiting).await, "waiting"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_are_heard_beside_the_events_that_keep_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Scripted::new([text("all of it"), text("one two three four five")]);
+    let limits = Limits { turn_deltas_max: 4, ..Limits::default() };
+    let world = World::talking(folder.path(), (&[], &[HELPER]), limits, model.models()).await;
+    // The second one is more than a listener may be behind.
+    for (words, lost) in [("all of it", 0), ("one two three four five", 1)] {
+        let listening = world.engine.threads().listen(&caller(), "t").await;
+        let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
+        let done = world.engine.threads().say(&caller(), saying, WAIT_MS).await.unwrap();
+        let mut stream = listening.follow(done.run.id);
+        let (mut heard, mut missed, mut kept) = (String::new(), 0, 0);
+        while let Some(update) = next(&mut stream).await {
+            match update {
+                RunUpdate::Delta(Heard::Delta { delta: Delta::Text(word), .. }) => {
+                    heard.push_str(&word);
+                }
+                RunUpdate::Delta(Heard::Lost(count)) => missed += count,
+                RunUpdate::Event { body, .. } if body.contains("\"turn.finished\"") => {
+                    kept += usize::from(body.contains(words));
+                }
+                RunUpdate::End(report) => assert_eq!(report.run.answer, Some(json!(words))),
+                RunUpdate::Event { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(words.ends_with(&heard) && !heard.is_empty(), "{heard}");
+        assert_eq!((missed, heard == words, kept), (lost, lost == 0, 1));
+    }
+}
