@@ -1,5 +1,48 @@
 //! Server-sent events out of a stream of bytes, however it is cut into pieces.
 
+use crate::exit::{Exit, Failure};
+use reqwest::Response;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The server says something every 15 seconds; silence beyond this is a dead connection.
+const SILENCE_LIMIT: Duration = Duration::from_secs(45);
+
+/// The events of an answer.
+#[derive(Debug)]
+pub(crate) struct SseStream {
+    response: Response,
+    reader: SseReader,
+    waiting: VecDeque<SseEvent>,
+}
+
+impl SseStream {
+    /// Nothing was read yet.
+    pub(crate) fn new(response: Response) -> Self {
+        Self { response, reader: SseReader::default(), waiting: VecDeque::new() }
+    }
+
+    /// The next event, or why the stream was cut. It may be asked for anew at any time: nothing is
+    /// lost.
+    pub(crate) async fn next(&mut self) -> Result<Result<SseEvent, String>, Failure> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Ok(Ok(event));
+            }
+            let chunk = match tokio::time::timeout(SILENCE_LIMIT, self.response.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => return Ok(Err("the server closed it".to_owned())),
+                Ok(Err(error)) => return Ok(Err(error.to_string())),
+                Err(_) => return Ok(Err(format!("{} s of silence", SILENCE_LIMIT.as_secs()))),
+            };
+            let Some(events) = self.reader.read(&chunk) else {
+                return Err(Failure::new(Exit::Upstream, "event", "an event is too large"));
+            };
+            self.waiting.extend(events);
+        }
+    }
+}
+
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SseEvent {

@@ -4,7 +4,7 @@
 use crate::client::{Client, Request};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, printable};
-use crate::sse::{SseEvent, SseReader};
+use crate::sse::{SseEvent, SseStream};
 use kernel::rules::Pattern;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -12,8 +12,6 @@ use std::time::Duration;
 /// How often a cut stream is opened again before we give up; one that brought events counts anew.
 const RECONNECTS_MAX: u32 = 5;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
-/// The server says something every 15 seconds; silence beyond this is a dead connection.
-const SILENCE_LIMIT: Duration = Duration::from_secs(45);
 
 /// How the events of a stream are printed.
 #[derive(Debug, Clone)]
@@ -66,7 +64,7 @@ pub(crate) async fn follow(
     loop {
         let opened = client.stream(request.clone(), tail.last.as_deref()).await;
         let cut = match opened {
-            Ok(response) => tail.follow(response).await?,
+            Ok(response) => tail.follow(SseStream::new(response)).await?,
             Err(failure) if failure.exit == Exit::Unreachable && tail.opened => failure.message,
             Err(failure) => return Err(failure),
         };
@@ -86,26 +84,15 @@ pub(crate) async fn follow(
 
 impl Tail {
     /// Prints events until the stream ends or is cut; then why.
-    async fn follow(&mut self, mut response: reqwest::Response) -> Result<String, Failure> {
+    async fn follow(&mut self, mut events: SseStream) -> Result<String, Failure> {
         self.opened = true;
-        let mut reader = SseReader::default();
-        loop {
-            let chunk = match tokio::time::timeout(SILENCE_LIMIT, response.chunk()).await {
-                Ok(Ok(Some(chunk))) => chunk,
-                Ok(Ok(None)) => return Ok("the server closed it".to_owned()),
-                Ok(Err(error)) => return Ok(error.to_string()),
-                Err(_) => return Ok(format!("{} s of silence", SILENCE_LIMIT.as_secs())),
-            };
-            let Some(events) = reader.read(&chunk) else {
-                return Err(Failure::new(Exit::Upstream, "event", "an event is too large"));
-            };
-            for event in events {
-                self.take(event)?;
-                if self.ended {
-                    return Ok(String::new());
-                }
+        while !self.ended {
+            match events.next().await? {
+                Ok(event) => self.take(event)?,
+                Err(why) => return Ok(why),
             }
         }
+        Ok(String::new())
     }
 
     fn take(&mut self, event: SseEvent) -> Result<(), Failure> {
