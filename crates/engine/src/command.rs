@@ -36,11 +36,11 @@ pub(crate) enum Command {
     /// Start a run.
     Run { start: Box<StartRun>, answer: Answer<RunReport> },
     /// A reply to one ask.
-    Reply { ask: AskId, reply: Reply, by: Replier, answer: Answer<ReplyReport> },
+    Reply { ask: AskId, reply: Reply, by: Box<Replier>, answer: Answer<ReplyReport> },
     /// A reply that names the session.
-    Resume { resume: Resume, by: Replier, answer: Answer<RunReport> },
+    Resume { resume: Resume, by: Box<Replier>, answer: Answer<RunReport> },
     /// Replies to several asks of one run: all of them count, or none.
-    Replies { replies: Vec<(AskId, Reply)>, by: Replier, answer: Answer<RunReport> },
+    Replies { replies: Vec<(AskId, Reply)>, by: Box<Replier>, answer: Answer<RunReport> },
     /// Stop at the next step.
     Pause { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// Go on.

@@ -262,7 +262,7 @@ impl Asks<'_> {
             Some(Turn::First(claim)) => Some(claim),
             None => None,
         };
-        let by = Replier { caller: caller.clone(), claim };
+        let by = Box::new(Replier { caller: caller.clone(), claim });
         match self.send_reply(caller, ask, reply, by, wait_ms).await {
             Err(refusal) => {
                 let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
@@ -277,7 +277,7 @@ impl Asks<'_> {
         caller: &Caller,
         ask: AskId,
         reply: Reply,
-        by: Replier,
+        by: Box<Replier>,
         wait_ms: u64,
     ) -> Result<ReplyReport, Refusal> {
         let found = self.get(caller, ask).await?;
@@ -326,7 +326,7 @@ impl Asks<'_> {
         caller: &Caller,
         session: &SessionRef,
         (once, wait_ms): (Option<Once>, u64),
-        command: impl FnOnce(Replier, Answer<RunReport>) -> Command,
+        command: impl FnOnce(Box<Replier>, Answer<RunReport>) -> Command,
     ) -> Result<RunReport, Refusal> {
         let row = self.shared.sessions().get(caller, session).await?;
         let key = &row.key;
@@ -337,7 +337,7 @@ impl Asks<'_> {
             Some(Turn::First(claim)) => Some(claim),
             None => None,
         };
-        let by = Replier { caller: caller.clone(), claim };
+        let by = Box::new(Replier { caller: caller.clone(), claim });
         let command = |answer| command(by, answer);
         let resumed = match row.run {
             Some(run) => self.shared.runs().wait_for(key, run, wait_ms, command).await,

@@ -217,7 +217,7 @@ impl Driver {
     }
 
     /// Decides the ask that a resume means; gives its run.
-    async fn resume(&mut self, resume: Resume, by: Replier) -> Obeyed<RunId> {
+    async fn resume(&mut self, resume: Resume, by: Box<Replier>) -> Obeyed<RunId> {
         let found = match self.asked(&resume).await? {
             Ok(ask) => self.may_answer(&by.caller, &ask).and_then(|()| {
                 let reply = short_form(&ask, resume.input.as_ref());
@@ -301,7 +301,7 @@ impl Driver {
         &mut self,
         id: AskId,
         reply: Reply,
-        by: Replier,
+        by: Box<Replier>,
     ) -> Obeyed<(Ask, Decision)> {
         let open = self.session.as_ref().and_then(|session| session.asks.get(&id));
         let ask = match open {

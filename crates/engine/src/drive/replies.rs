@@ -19,7 +19,7 @@ impl Driver {
     pub(super) async fn reply_all(
         &mut self,
         replies: Vec<(AskId, Reply)>,
-        by: Replier,
+        by: Box<Replier>,
     ) -> Obeyed<RunId> {
         let run = match self.count_all(&by.caller, &replies).await? {
             Ok(run) => run,
@@ -31,7 +31,7 @@ impl Driver {
         };
         // What is pending goes first: the decisions stand in one append, and nothing else does.
         self.flush();
-        let Replier { caller, claim } = by;
+        let Replier { caller, claim } = *by;
         self.keep_key(claim, run, replies.first().map(|(ask, _)| *ask));
         let at = self.shared.clock.now();
         for (ask, reply) in replies {

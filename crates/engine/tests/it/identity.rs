@@ -4,10 +4,11 @@
 use crate::world::{WAIT_MS, World, caller};
 use engine::{RunAbout, RunRequest};
 use kernel::ask::{AskBody, CallDecision, Reply};
-use kernel::call::{Caller, ToolSpec, Verdict};
+use kernel::call::Caller;
 use kernel::caller::{LOCAL, Scope};
 use kernel::contracts::{Policy, SessionRef};
 use kernel::event::Occasion;
+use kernel::policy::{Decision, Request};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -20,12 +21,12 @@ const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 
 struct Noting(Mutex<Vec<Caller>>);
 
 impl Policy for Noting {
-    fn visible(&self, _caller: &Caller, _spec: &ToolSpec) -> bool {
-        true
-    }
-    fn decide(&self, caller: &Caller, _spec: &ToolSpec, _arguments: &Value) -> Verdict {
-        self.0.lock().unwrap().push(caller.clone());
-        Verdict::Allow
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        // Only calls have arguments; a look at what is visible has none.
+        if request.context.arguments.is_some() {
+            self.0.lock().unwrap().push(request.subject.clone());
+        }
+        Decision::allow()
     }
 }
 

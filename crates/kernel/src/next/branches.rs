@@ -19,7 +19,7 @@ impl At<'_> {
         branches: &[Branch],
         next: Option<&StepId>,
     ) -> Decided {
-        if let Err(limit) = self.room_for_frames(branches.len()) {
+        if let Some(limit) = self.too_many_frames(branches.len()) {
             return Ok(Some(limit));
         }
         let start = |(index, branch): (usize, &Branch)| BranchStart {
@@ -71,7 +71,7 @@ impl At<'_> {
                 if state.started == state.count || join.live.len() as u32 >= state.concurrency {
                     return Ok(None);
                 }
-                if let Err(limit) = self.room_for_frames(1) {
+                if let Some(limit) = self.too_many_frames(1) {
                     return Ok(Some(limit));
                 }
                 Ok(Some(Fact::ItemStarted {

@@ -300,14 +300,15 @@ impl<'e> At<'e> {
         FrameId(self.session.frames_made + 1 + offset as u32)
     }
 
-    fn room_for_frames(&self, more: usize) -> Result<(), Fact> {
+    /// The limit that is hit where the run would have too many frames.
+    fn too_many_frames(&self, more: usize) -> Option<Fact> {
         let frames = self.session.frames.len() + more;
         let max = self.env.limits.frames_max;
         if frames <= max {
-            return Ok(());
+            return None;
         }
         let message = format!("the run would have {frames} frames at once, more than {max}");
-        Err(self.limit("frames_max", message))
+        Some(self.limit("frames_max", message))
     }
 
     /// Where the frame goes after a step.

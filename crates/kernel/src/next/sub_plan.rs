@@ -27,7 +27,7 @@ impl At<'_> {
             let message = format!("plans call plans {depth} deep");
             return Ok(Some(self.limit("plan_depth_max", message)));
         }
-        if let Err(limit) = self.room_for_frames(1) {
+        if let Some(limit) = self.too_many_frames(1) {
             return Ok(Some(limit));
         }
         let input = self.view().value(arguments, &mut Notes::default())?.unwrap_or_default();
