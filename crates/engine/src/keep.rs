@@ -6,7 +6,7 @@ use crate::refusal::Refusal;
 use crate::shared::{Shared, lock};
 use kernel::call::Caller;
 use kernel::caller::Act;
-use kernel::contracts::Realms;
+use kernel::contracts::{Realms, Slice};
 use kernel::ids::{Millis, RealmId, SessionKey};
 use kernel::policy::Resource;
 
@@ -125,8 +125,8 @@ impl Admin<'_> {
         loop {
             // Whoever drives a session may be about to start a run in it.
             let driven: Vec<SessionKey> = lock(&shared.driven).keys().cloned().collect();
-            let limit = shared.limits.prune_batch_max;
-            let slice = shared.store.prune(realms, before, &driven, (after, limit)).await?;
+            let slice = Slice { after, limit: shared.limits.prune_batch_max };
+            let slice = shared.store.prune(realms, before, &driven, slice).await?;
             shared.removed(&slice.removed);
             let sessions = slice.removed.len() as u64;
             add(&shared.counters.sessions_removed, sessions);

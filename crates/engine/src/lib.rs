@@ -34,6 +34,7 @@ mod shared;
 mod handles;
 mod said;
 mod drive;
+mod hold;
 mod doors;
 mod tools;
 mod plans;

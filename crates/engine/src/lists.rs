@@ -11,7 +11,7 @@ use kernel::call::Caller;
 use kernel::caller::Act;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
-    SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreFigures,
+    SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, StoreFigures,
 };
 use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
 use kernel::policy::Resource;
@@ -104,9 +104,19 @@ impl Sessions<'_> {
     pub async fn remove(self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
         let (shared, clock) = (self.shared, &self.shared.clock);
         let mut looks = shared.limits.unsent_wait_ms / UNSENT_LOOK_MS;
+        let mut changes = REMOVE_LOOKS_MAX;
         loop {
-            let key = self.removable(caller, session).await?;
-            let Some(consumer) = shared.store.remove_sent(&key).await? else {
+            let row = self.removable(caller, session).await?;
+            let consumer = match shared.store.remove_sent(&row.key, row.known()).await {
+                // It has changed since we looked.
+                Err(StoreError::Conflict(_)) if changes > 0 => {
+                    changes -= 1;
+                    continue;
+                }
+                removed => removed?,
+            };
+            let key = row.key;
+            let Some(consumer) = consumer else {
                 shared.removed(slice::from_ref(&key));
                 return Ok(());
             };
@@ -127,14 +137,22 @@ impl Sessions<'_> {
 
     /// The same at once, with events that were not sent.
     pub async fn remove_unsent(self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
-        let key = self.removable(caller, session).await?;
-        self.shared.store.remove(&key).await?;
-        self.shared.removed(slice::from_ref(&key));
-        Ok(())
+        let mut changes = REMOVE_LOOKS_MAX;
+        loop {
+            let row = self.removable(caller, session).await?;
+            match self.shared.store.remove(&row.key, row.known()).await {
+                Err(StoreError::Conflict(_)) if changes > 0 => changes -= 1,
+                removed => {
+                    removed?;
+                    self.shared.removed(slice::from_ref(&row.key));
+                    return Ok(());
+                }
+            }
+        }
     }
 
-    /// The key of a session that does not move.
-    async fn removable(self, caller: &Caller, session: &SessionRef) -> Result<SessionKey, Refusal> {
+    /// A session that does not move.
+    async fn removable(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow, Refusal> {
         let row = self.get_for(caller, Act::Remove, session).await?;
         if row.run.is_some() && !row.status.is_over() {
             let message = format!("session `{}` has an active run", row.key.id);
@@ -142,7 +160,7 @@ impl Sessions<'_> {
                 Refusal::new(RefusalCode::SessionInUse, message).hint("cancel the run first")
             );
         }
-        Ok(row.key)
+        Ok(row)
     }
 
     /// How long a session of the caller's realm stays after its last change once it is over; none
@@ -287,6 +305,8 @@ impl Admin<'_> {
 /// The events of a row that its reader may not see.
 const NO_EVENTS: &str = "[]";
 
+/// How often a session that is to be removed may turn out to have changed since it was looked at.
+const REMOVE_LOOKS_MAX: u32 = 8;
 /// How often it is looked whether the sinks have passed a session that is to be removed.
 const UNSENT_LOOK_MS: u64 = 50;
 

@@ -61,21 +61,21 @@ impl Admin<'_> {
     async fn recover_batch(self) -> (usize, usize) {
         let shared = self.shared;
         let limit = shared.limits.recover_batch_max;
-        let leases = match shared.store.claim(shared.clock.now(), limit).await {
-            Ok(leases) => leases,
+        let claimed = match shared.store.claim(shared.clock.now(), limit).await {
+            Ok(claimed) => claimed,
             Err(error) => {
                 tracing::warn!(%error, "sessions that should move cannot be listed");
                 return (0, 0);
             }
         };
-        let found = leases.len();
+        let found = claimed.len();
         let mut woken = 0;
-        for lease in leases {
+        for key in claimed {
             let driven = {
                 let driven = lock(&shared.driven);
-                driven.get(&lease.key).is_some_and(|sender| !sender.is_closed())
+                driven.get(&key).is_some_and(|sender| !sender.is_closed())
             };
-            if !driven && shared.send(&lease.key, Command::Wake).is_ok() {
+            if !driven && shared.send(&key, Command::Wake).is_ok() {
                 woken += 1;
             }
         }

@@ -1,8 +1,8 @@
 //! Sessions that nobody drives but someone may come back to: kept in memory, a few of them, so
-//! that the next request need not read them again. What rests here is durable, and only the
-//! process that owns a session keeps it.
+//! that the next request need not read them again. What rests here was durable, and is good as long
+//! as the session in the store has the fence that it rested with.
 
-use kernel::ids::SessionKey;
+use kernel::ids::{Fence, Known, SessionKey};
 use kernel::session::Session;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -10,8 +10,17 @@ use std::sync::{Mutex, PoisonError};
 /// A session at rest, with what its driver knew of its size.
 pub(crate) struct Rested {
     pub(crate) session: Session,
+    /// Its fence in the store.
+    pub(crate) fence: Fence,
     pub(crate) tail_bytes: usize,
     pub(crate) snapshot_bytes: usize,
+}
+
+impl Rested {
+    /// Which session this is, in which state.
+    pub(crate) fn known(&self) -> Known {
+        Known { id: self.session.id, fence: self.fence }
+    }
 }
 
 /// The sessions at rest.

@@ -4,8 +4,7 @@
 use crate::handles::Admin;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::said::Said;
-use crate::shared::lock;
-use kernel::contracts::{Realms, StoreError, Trimmable};
+use kernel::contracts::{Realms, Slice, StoreError, Trimmable};
 use kernel::datum::{Datum, Origin};
 use kernel::event::{self, Event, Fact};
 use kernel::ids::{Millis, SessionKey};
@@ -50,12 +49,8 @@ impl Admin<'_> {
         let mut trimmed = Trimmed::default();
         let mut after = None;
         loop {
-            let found = shared.store.trimmable(realms, before, (after, limit)).await?;
+            let found = shared.store.trimmable(realms, before, Slice { after, limit }).await?;
             for old in &found {
-                // Whoever drives a session will let go of it; there is no hurry.
-                if lock(&shared.driven).contains_key(&old.key) {
-                    continue;
-                }
                 match self.trim_session(old, before).await {
                     Ok(more) => trimmed.add(more),
                     // One session that cannot be read does not keep the others.
@@ -76,21 +71,24 @@ impl Admin<'_> {
     /// Piece by piece, until nothing more can go.
     async fn trim_session(self, old: &Trimmable, before: Millis) -> Result<Trimmed, Refusal> {
         let shared = self.shared;
-        let mut trimmed = Trimmed::default();
+        let (mut trimmed, mut fence) = (Trimmed::default(), old.fence);
         while let Some(cut) = self.cut(old, before).await? {
             let cut = self.with_talk(&old.key, cut).await?;
             let trim = Trim {
                 key: old.key.clone(),
                 id: old.id,
+                fence,
                 before,
                 seq: cut.base.seq,
                 base: written(&cut.base)?,
                 last_run: cut.last_run,
             };
-            // Refused: it was removed, or trimmed by someone else, meanwhile.
+            // Whoever drives a session will let go of it; there is no hurry. And whoever comes now
+            // finds the session as it is after this, not as it was before.
+            let Some(_hold) = shared.hold(&old.key) else { break };
+            // Refused: it has changed or was removed meanwhile.
             let Some(rows) = shared.store.trim(trim).await? else { break };
-            // What rests in memory still knows a run that is gone.
-            drop(shared.rest.take(&old.key));
+            fence = fence.next();
             trimmed.add(Trimmed { runs: u64::from(cut.runs), rows });
         }
         Ok(trimmed)

@@ -319,6 +319,32 @@ impl fmt::Display for SessionKey {
 #[serde(transparent)]
 pub struct FrameId(pub u32);
 
+/// The number of a session's latest change in the store. It grows by one with every change, so
+/// whoever decided on an older state is found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Fence(pub u64);
+
+impl Fence {
+    /// Of a session that is not there yet.
+    pub const NONE: Self = Self(0);
+
+    /// The fence after one more change.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+/// Which session somebody looked at, and in which state. The id belongs to it: another session may
+/// have come under the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// The session.
+    pub id: SessionId,
+    /// Its fence.
+    pub fence: Fence,
+}
+
 /// Milliseconds since 1970-01-01 UTC.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,

@@ -8,10 +8,12 @@ use crate::entry::EntryResult;
 pub use crate::entry::HistoryRow;
 use crate::event::{Event, Fact};
 use crate::fault::Fault;
-use crate::ids::{AskId, ContentHash, Millis, PlanId, RunId, SessionId, SessionKey, StepId};
+use crate::ids::{
+    AskId, ContentHash, Fence, Known, Millis, PlanId, RunId, SessionId, SessionKey, StepId,
+};
 use crate::pipeline::Tally;
 pub use crate::plan::StoredClosure;
-use crate::session::{Run, RunSpent, RunStatus, Session};
+use crate::session::{Phase, Run, RunSpent, RunStatus, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +51,16 @@ pub struct SessionRow {
     /// Why it is left alone for now, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
+    /// Its fence in the store; none where the row was worked out from events.
+    #[serde(skip)]
+    pub fence: Fence,
+}
+
+impl SessionRow {
+    /// What is known of the session by this row.
+    pub fn known(&self) -> Known {
+        Known { id: self.id, fence: self.fence }
+    }
 }
 
 /// A session that cannot be driven, because what was recorded of it cannot be read.
@@ -127,14 +139,19 @@ pub enum AskChange {
 pub struct Append {
     /// Whether the session is new: its row must not exist yet.
     pub creates: bool,
-    /// The last sequence before these events; another value in the store is a conflict.
-    pub after: u64,
+    /// The fence of the session that these events were decided on, none for a new one; another
+    /// fence in the store is a conflict. This append moves it by one.
+    pub fence: Fence,
+    /// Whether whoever appends goes on driving the session: something of it moves.
+    pub owned: bool,
     /// The first of these events.
     pub first_seq: u64,
     /// The events of this append, as a JSON array.
     pub body: String,
     /// The session after them.
     pub session: SessionRow,
+    /// A snapshot of the session after them, as JSON, if it is time for one.
+    pub snapshot: Option<String>,
     /// The runs that changed.
     pub runs: Vec<RunRow>,
     /// The asks that changed, in order.
@@ -187,9 +204,10 @@ pub struct OnceRow {
 }
 
 impl Append {
-    /// The rows of these events, which `session` has already applied.
+    /// The rows of these events, which `session` has already applied, decided on this fence.
     pub fn new(
         session: &Session,
+        fence: Fence,
         events: &[Event],
         history: Vec<HistoryRow>,
         now: Millis,
@@ -209,11 +227,13 @@ impl Append {
         let body = serde_json::to_string(events)?;
         Ok(Self {
             creates: first_seq == 1,
-            after: first_seq - 1,
+            fence,
+            owned: session.phase() == Phase::Moving,
             first_seq,
             blobs: blobs_named(&body),
             body,
             session: session_row(session, now),
+            snapshot: None,
             runs,
             asks,
             history,
@@ -276,6 +296,7 @@ pub fn session_row(session: &Session, now: Millis) -> SessionRow {
         created_at: session.created_at,
         updated_at: session.updated_at,
         parked: None,
+        fence: Fence::NONE,
     }
 }
 

@@ -3,7 +3,7 @@
 //! to the state that the whole journal gives.
 
 use crate::event::{Base, Event, Fact, VERSION};
-use crate::ids::{Millis, SessionId, SessionKey};
+use crate::ids::{Fence, Millis, SessionId, SessionKey};
 use crate::session::Session;
 use crate::talk::Talk;
 
@@ -15,6 +15,8 @@ pub struct Trim {
     pub key: SessionKey,
     /// Its id: another session may have come under the same key.
     pub id: SessionId,
+    /// Its fence as it was looked at.
+    pub fence: Fence,
     /// All runs that go ended before this.
     pub before: Millis,
     /// The base's sequence: the last one that goes.

@@ -13,15 +13,15 @@ use futures::future::BoxFuture;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::call::ToolSpec;
 use kernel::contracts::{
-    AskFilter, Clock, Definition, HistoryFilter, OpenAsks, OpenSessions, Page, PrunedSlice,
-    RETENTION, Realms, SessionFilter, SessionRef, Spawn, Store, StoreError, Ticket,
+    AskFilter, Clock, Definition, HistoryFilter, Loaded, OpenAsks, OpenSessions, Page, PrunedSlice,
+    RETENTION, Realms, SessionFilter, SessionRef, Slice, Spawn, Store, StoreError, Stored, Ticket,
 };
 use kernel::datum::{BlobRef, Datum, Held, Origin, blobs_named};
 use kernel::entry::EntryResult;
 use kernel::event::{CallRequest, Event, Fact, VERSION};
 use kernel::ids::{
-    AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RealmId, RunId, SessionId,
-    SessionKey, Space, StepId, ToolName,
+    AskId, CallId, ContentHash, ContextKey, Fence, FrameId, Millis, PlanId, RealmId, RunId,
+    SessionId, SessionKey, Space, StepId, ToolName,
 };
 use kernel::limits::Limits;
 use kernel::pipeline::{OTHER_REASONS, Tally, TallyRow};
@@ -113,8 +113,16 @@ impl Scene {
         self.folder
     }
 
+    fn load(&self, key: &SessionKey) -> Option<Stored> {
+        match block_on(self.store().load(key, None)).unwrap() {
+            Loaded::Missing => None,
+            Loaded::Unchanged => panic!("nothing was said to be known"),
+            Loaded::Found(stored) => Some(stored),
+        }
+    }
+
     fn tail(&self, key: &SessionKey) -> Vec<String> {
-        block_on(self.store().load(key)).unwrap().unwrap().tail
+        self.load(key).unwrap().tail
     }
 }
 
@@ -135,6 +143,9 @@ fn parts(spawn: Arc<dyn Spawn>, limits: Limits) -> Parts {
         vfs: None,
     }
 }
+
+/// The first of a list.
+const NINE: Slice<u64> = Slice { after: 0, limit: 9 };
 
 /// Whoever drives a session: knows how far it got.
 #[derive(Clone)]
@@ -163,12 +174,18 @@ impl Driver {
             created_at: Millis(10),
             updated_at: Millis(10),
             parked: None,
+            fence: Fence::NONE,
         };
         Self { row }
     }
 
     fn key(&self) -> &SessionKey {
         &self.row.key
+    }
+
+    /// Something else changed the session, and the driver saw it.
+    fn saw_a_change(&mut self) {
+        self.row.fence = self.row.fence.next();
     }
 
     /// The first append.
@@ -184,20 +201,23 @@ impl Driver {
     }
 
     fn append(&mut self, facts: Vec<Fact>) -> Append {
-        let after = self.row.seq;
+        let (after, fence) = (self.row.seq, self.row.fence);
         let events: Vec<Event> = (after + 1..)
             .zip(facts)
             .map(|(seq, fact)| Event { seq, at: Millis(10), v: VERSION, fact })
             .collect();
         self.row.seq += events.len() as u64;
+        self.row.fence = fence.next();
         let body = serde_json::to_string(&events).unwrap();
         Append {
             creates: after == 0,
-            after,
+            fence,
+            owned: false,
             first_seq: after + 1,
             blobs: blobs_named(&body),
             body,
             session: self.row.clone(),
+            snapshot: None,
             runs: Vec::new(),
             asks: Vec::new(),
             history: Vec::new(),
@@ -284,14 +304,90 @@ fn what_is_appended_is_loaded() {
     let bodies = vec![first.body.clone(), second.body.clone()];
     done(scene.store().append(first));
     done(scene.store().append(second));
-    let stored = block_on(scene.store().load(a.key())).unwrap().unwrap();
-    assert_eq!(stored.id, a.row.id);
+    let stored = scene.load(a.key()).unwrap();
+    assert_eq!((stored.id, stored.fence), (a.row.id, a.row.fence));
     assert_eq!(stored.tail, bodies);
-    assert_eq!((stored.snapshot, stored.snapshot_bytes, stored.foreign), (None, 0, false));
+    assert_eq!((stored.snapshot, stored.snapshot_bytes), (None, 0));
     let found = block_on(scene.store().session(&realm(), &SessionRef::Id(a.row.id))).unwrap();
     assert_eq!(found, Some(a.row.clone()));
     let unknown = Driver::new("r", "unknown");
-    assert_eq!(block_on(scene.store().load(unknown.key())), Ok(None));
+    assert_eq!(scene.load(unknown.key()), None);
+}
+
+/// What a load says to somebody who knows the session as this driver does.
+fn known(scene: &Scene, a: &Driver) -> Loaded {
+    block_on(scene.store().load(a.key(), Some(a.row.known()))).unwrap()
+}
+
+#[test]
+fn who_knows_a_session_is_told_only_whether_it_changed() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    assert_eq!(known(&scene, &a), Loaded::Missing);
+    done(scene.store().append(a.created()));
+    assert_eq!(known(&scene, &a), Loaded::Unchanged);
+    let mut other = a.clone();
+    done(scene.store().append(other.next()));
+    let Loaded::Found(stored) = known(&scene, &a) else { panic!("it is another by now") };
+    assert_eq!((stored.fence, stored.tail.len()), (other.row.fence, 2));
+    assert_eq!(known(&scene, &other), Loaded::Unchanged);
+    // What is no append moves the fence too.
+    let parked = Parked { reason: "unreadable".to_owned(), until: Millis(2_000) };
+    block_on(scene.store().park(a.key(), parked)).unwrap();
+    assert!(matches!(known(&scene, &other), Loaded::Found(_)));
+    other.saw_a_change();
+    assert_eq!(known(&scene, &other), Loaded::Unchanged);
+    let scene = scene.reopened();
+    assert_eq!(known(&scene, &other), Loaded::Unchanged);
+    // Another session under the same key, which has come as far.
+    block_on(scene.store().remove(other.key(), other.row.known())).unwrap();
+    assert_eq!(known(&scene, &other), Loaded::Missing);
+    let mut again = Driver::new("r", "a");
+    again.row.id = SessionId(7);
+    done(scene.store().append(again.created()));
+    for _ in 0..2 {
+        done(scene.store().append(again.next()));
+    }
+    assert_eq!(again.row.fence, other.row.fence);
+    assert!(matches!(known(&scene, &other), Loaded::Found(stored) if stored.id == SessionId(7)));
+}
+
+#[test]
+fn who_decided_on_an_older_state_is_refused() {
+    let scene = Scene::new();
+    let mut a = three_runs(&scene);
+    let conflict = || Err(StoreError::Conflict("r/session/a".into()));
+    let mut stale = a.clone();
+    let parked = Parked { reason: "unreadable".to_owned(), until: Millis(2_000) };
+    block_on(scene.store().park(a.key(), parked)).unwrap();
+    // No event was added, and yet the session is not as it was.
+    assert_eq!(block_on(scene.store().append(stale.next())), conflict());
+    assert_eq!(block_on(scene.store().remove(a.key(), a.row.known())), conflict());
+    let sent = block_on(scene.store().remove_sent(a.key(), a.row.known()));
+    assert_eq!(sent, Err(StoreError::Conflict("r/session/a".into())));
+    assert_eq!(block_on(scene.store().trim(trim_at(&a, 6, 2))), Ok(None));
+    a.saw_a_change();
+    assert!(block_on(scene.store().trim(trim_at(&a, 6, 2))).unwrap().is_some());
+    // The cut base moved it as well.
+    assert!(scene.load(a.key()).is_some());
+    assert_eq!(block_on(scene.store().append(a.clone().next())), conflict());
+    a.saw_a_change();
+    assert!(scene.load(a.key()).is_some());
+    done(scene.store().append(a.next()));
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
+    assert_eq!(scene.load(a.key()), None);
+}
+
+#[test]
+fn appends_are_queued_without_waiting_and_each_moves_the_fence_by_one() {
+    let threads = Threads::keeping();
+    let scene = Scene::with(threads.clone(), Limits::default());
+    let mut a = Driver::new("r", "a");
+    let tickets = [a.created(), a.next(), a.next()].map(|append| scene.store().append(append));
+    assert_eq!(a.row.fence, Fence(3));
+    threads.let_go();
+    tickets.into_iter().for_each(done);
+    assert_eq!(scene.load(a.key()).unwrap().fence, Fence(3));
 }
 
 #[test]
@@ -300,7 +396,7 @@ fn a_conflict_leaves_the_others_of_its_batch_alone() {
     let scene = Scene::with(threads.clone(), Limits::default());
     let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
     let mut wrong = a.clone();
-    wrong.row.seq = 7;
+    (wrong.row.seq, wrong.row.fence) = (7, Fence(7));
     let tickets = [
         scene.store().append(a.created()),
         scene.store().append(b.created()),
@@ -360,7 +456,7 @@ fn one_reply_wins() {
     let conflict = Err(StoreError::Conflict("r/session/a".into()));
     assert_eq!(block_on(scene.store().append(second)), conflict);
     // ... and even one who knows that finds the ask decided.
-    block_on(scene.store().load(a.key())).unwrap();
+    assert!(scene.load(a.key()).is_some());
     let mut third = a.next();
     third.asks = vec![decided(&ask, "bob")];
     assert_eq!(block_on(scene.store().append(third)), conflict);
@@ -390,12 +486,12 @@ fn a_failed_append_poisons_its_session_until_it_is_loaded() {
     let mut a = Driver::new("r", "a");
     done(scene.store().append(a.created()));
     let mut wrong = a.clone();
-    wrong.row.seq = 7;
+    wrong.row.fence = Fence(7);
     let conflict = Err(StoreError::Conflict("r/session/a".into()));
     assert_eq!(block_on(scene.store().append(wrong.next())), conflict);
     let poisoned = Err(StoreError::Poisoned("r/session/a".into()));
     assert_eq!(block_on(scene.store().append(a.clone().next())), poisoned);
-    block_on(scene.store().load(a.key())).unwrap();
+    assert!(scene.load(a.key()).is_some());
     done(scene.store().append(a.next()));
 }
 
@@ -412,38 +508,37 @@ fn a_full_queue_is_an_answer_and_poisons_too() {
     done(first);
     let poisoned = Err(StoreError::Poisoned("r/session/a".into()));
     assert_eq!(block_on(scene.store().append(a.clone().next())), poisoned);
-    block_on(scene.store().load(a.key())).unwrap();
+    assert!(scene.load(a.key()).is_some());
     done(scene.store().append(a.next()));
 }
 
 #[test]
 fn due_sessions_are_claimed_and_those_of_a_dead_process_first() {
     let scene = Scene::new();
-    let wake = |scene: &Scene, id: &str, at: Option<i64>| {
+    let wake = |scene: &Scene, id: &str, at: Option<i64>, owned: bool| {
         let mut driver = Driver::new("r", id);
         driver.row.wake_at = at.map(Millis);
-        done(scene.store().append(driver.created()));
+        let append = Append { owned, ..driver.created() };
+        done(scene.store().append(append));
+        driver
     };
-    wake(&scene, "due", Some(500));
-    wake(&scene, "later", Some(5_000));
-    wake(&scene, "waits", None);
+    let mut left = wake(&scene, "left", Some(500), true);
+    wake(&scene, "later", Some(5_000), false);
+    wake(&scene, "waits", None, false);
     let claimed = |scene: &Scene, limit: usize| -> Vec<String> {
-        let leases = block_on(scene.store().claim(Millis(1_000), limit)).unwrap();
-        leases.iter().map(|lease| lease.key.id.to_string()).collect()
+        let keys = block_on(scene.store().claim(Millis(1_000), limit)).unwrap();
+        keys.iter().map(|key| key.id.to_string()).collect()
     };
-    assert_eq!(claimed(&scene, 10), ["due"]);
+    assert_eq!(claimed(&scene, 10), ["left"]);
     let scene = scene.reopened();
-    wake(&scene, "moving", Some(10));
-    wake(&scene, "timer", Some(600));
-    assert_eq!(claimed(&scene, 10), ["due", "timer", "moving"]);
-    assert_eq!(claimed(&scene, 1), ["due"]);
-    let foreign = |id: &str| {
-        block_on(scene.store().load(Driver::new("r", id).key())).unwrap().unwrap().foreign
-    };
-    assert!(foreign("due") && !foreign("moving"));
-    let lease = block_on(scene.store().claim(Millis(1_000), 1)).unwrap().remove(0);
-    assert_eq!(block_on(scene.store().renew(&lease)), Ok(lease.clone()));
-    assert_eq!(block_on(scene.store().release(&lease)), Ok(()));
+    wake(&scene, "moving", Some(10), true);
+    wake(&scene, "timer", Some(600), false);
+    assert_eq!(claimed(&scene, 10), ["left", "timer", "moving"]);
+    assert_eq!(claimed(&scene, 1), ["left"]);
+    // Whoever writes it now has it in hand.
+    let taken = Append { owned: true, ..left.next() };
+    done(scene.store().append(taken));
+    assert_eq!(claimed(&scene, 10), ["timer", "moving", "left"]);
 }
 
 #[test]
@@ -455,8 +550,9 @@ fn a_parked_session_is_passed_over_until_its_time_or_its_next_append() {
         done(scene.store().append(driver.created()));
     }
     let parked = Parked { reason: "event 1 cannot be read".to_owned(), until: Millis(2_000) };
-    for driver in &drivers {
+    for driver in &mut drivers {
         assert_eq!(block_on(scene.store().park(driver.key(), parked.clone())), Ok(()));
+        driver.saw_a_change();
     }
     let row = |driver: &Driver| {
         let named = SessionRef::Id(driver.row.id);
@@ -467,8 +563,8 @@ fn a_parked_session_is_passed_over_until_its_time_or_its_next_append() {
         assert_eq!(row(driver), SessionRow { wake_at, parked, ..driver.row.clone() });
     }
     let claimed = |now: i64| -> Vec<String> {
-        let leases = block_on(scene.store().claim(Millis(now), 10)).unwrap();
-        leases.iter().map(|lease| lease.key.id.to_string()).collect()
+        let keys = block_on(scene.store().claim(Millis(now), 10)).unwrap();
+        keys.iter().map(|key| key.id.to_string()).collect()
     };
     assert_eq!((claimed(1_999), claimed(2_000)), (Vec::new(), vec!["due".to_owned()]));
     let listed = |realm: &str, limit: usize| -> Vec<String> {
@@ -511,12 +607,18 @@ fn the_feed_skips_nothing_and_never_goes_back() {
     assert!(rows.is_sorted_by(|one, next| one.cursor < next.cursor));
     assert_eq!(feed(0, 1).unwrap(), rows[..1]);
     assert_eq!(feed(rows[0].cursor, 10).unwrap(), rows[1..]);
-    // The newest row goes, and its number with it.
-    block_on(scene.store().remove(a.key())).unwrap();
+    // The newest row goes, and its number with it; the end stays where it was.
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
+    assert_eq!(block_on(scene.store().feed_end()), Ok(rows[2].cursor));
     done(scene.store().append(b.next()));
     let after = feed(rows[2].cursor, 10).unwrap();
     assert_eq!(after.len(), 1);
     assert!(after[0].cursor > rows[2].cursor);
+    assert_eq!(block_on(scene.store().feed_end()), Ok(after[0].cursor));
+    // What is refused leaves no gap: the end is a row that is there.
+    let refused = block_on(scene.store().append(Driver::new("r", "b").created()));
+    assert!(refused.is_err());
+    assert_eq!(block_on(scene.store().feed_end()), Ok(after[0].cursor));
 }
 
 #[test]
@@ -859,30 +961,34 @@ fn another_realm_sees_nothing() {
     }
     assert_eq!(block_on(store.open_asks(&other)), Ok(Vec::new()));
     assert_eq!(block_on(store.feed(&other, 0, 10)), Ok(Vec::new()));
-    assert_eq!(block_on(store.load(Driver::new("other", "a").key())), Ok(None));
+    assert_eq!(scene.load(Driver::new("other", "a").key()), None);
     // The same key there is another session.
     done(store.append(Driver::new("other", "a").created()));
 }
 
 #[test]
-fn a_snapshot_shortens_the_tail() {
+fn a_snapshot_shortens_the_tail_and_comes_and_goes_with_its_append() {
     let scene = Scene::new();
     let mut a = Driver::new("r", "a");
-    let appends = [a.created(), a.next(), a.next()];
-    let bodies: Vec<String> = appends.iter().map(|append| append.body.clone()).collect();
-    for append in appends {
-        done(scene.store().append(append));
-    }
-    scene.store().keep_snapshot(a.key(), 2, "two".to_owned());
-    scene.store().keep_snapshot(a.key(), 1, "too old".to_owned());
-    scene.store().keep_snapshot(a.key(), 99, "of events that are not there".to_owned());
-    // Behind them in the queue, so they are written when this is.
+    done(scene.store().append(a.created()));
+    let second = Append { snapshot: Some("two".to_owned()), ..a.next() };
+    done(scene.store().append(second));
     let last = a.next();
     let last_body = last.body.clone();
     done(scene.store().append(last));
-    let stored = block_on(scene.store().load(a.key())).unwrap().unwrap();
+    let stored = scene.load(a.key()).unwrap();
     assert_eq!((stored.snapshot.as_deref(), stored.snapshot_bytes), (Some("two"), 3));
-    assert_eq!(stored.tail, [bodies[2].clone(), last_body]);
+    assert_eq!(stored.tail, [last_body]);
+    // An append that is refused leaves no snapshot of what never happened.
+    let mut stale = a.clone();
+    stale.row.fence = Fence(1);
+    let refused = Append { snapshot: Some("of a lost append".to_owned()), ..stale.next() };
+    assert!(block_on(scene.store().append(refused)).is_err());
+    assert_eq!(scene.load(a.key()).unwrap().snapshot.as_deref(), Some("two"));
+    let newer = Append { snapshot: Some("four".to_owned()), ..a.next() };
+    done(scene.store().append(newer));
+    let stored = scene.load(a.key()).unwrap();
+    assert_eq!((stored.snapshot.as_deref(), stored.tail.len()), (Some("four"), 0));
 }
 
 #[test]
@@ -893,11 +999,11 @@ fn a_removed_session_leaves_nothing() {
     created.runs = vec![a.run_row(1)];
     done(scene.store().append(created));
     done(scene.store().append(a.asking(&["one"])));
-    done(scene.store().append(call(&mut a, &[0, 0, 0, 1], "x")));
+    let called = call(&mut a, &[0, 0, 0, 1], "x");
+    done(scene.store().append(Append { snapshot: Some("one".to_owned()), ..called }));
     done(scene.store().append(b.created()));
-    scene.store().keep_snapshot(a.key(), 1, "one".to_owned());
-    block_on(scene.store().remove(a.key())).unwrap();
-    assert_eq!(block_on(scene.store().load(a.key())), Ok(None));
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
+    assert_eq!(scene.load(a.key()), None);
     assert_eq!(block_on(scene.store().run(&realm(), a.run_row(1).id)), Ok(None));
     assert_eq!(block_on(scene.store().ask(&realm(), a.ask("one").id)), Ok(None));
     assert_eq!(block_on(scene.store().events(a.key(), 0, 10)), Ok(Vec::new()));
@@ -905,7 +1011,7 @@ fn a_removed_session_leaves_nothing() {
     // Its driver, if one still lives, cannot bring it back.
     let late = block_on(scene.store().append(a.next()));
     assert_eq!(late, Err(StoreError::Conflict("r/session/a".into())));
-    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
 }
 
 #[test]
@@ -924,7 +1030,7 @@ fn commits_wake_and_a_closed_store_says_so() {
     let late = block_on(scene.store().append(Driver::new("r", "c").created()));
     assert_eq!(late, Err(StoreError::Closed));
     assert_eq!(scene.store().healthy(), Err(StoreError::Closed));
-    let read = block_on(scene.store().load(Driver::new("r", "a").key()));
+    let read = block_on(scene.store().load(Driver::new("r", "a").key(), None));
     assert_eq!(read, Err(StoreError::Closed));
     assert_eq!(block_on(scene.store().close()), Ok(()));
 }
@@ -1043,7 +1149,8 @@ fn a_folder_that_lost_its_database_is_refused_unless_it_is_renewed() {
     // A database that is there is opened as it is, renewed or not.
     for place in [Place::RenewedFolder(data.clone()), Place::Folder(data)] {
         let opened = open(place).unwrap();
-        assert!(block_on(opened.store.load(a.key())).unwrap().is_some());
+        let found = block_on(opened.store.load(a.key(), None)).unwrap();
+        assert!(matches!(found, Loaded::Found(_)));
         block_on(opened.store.close()).unwrap();
     }
 }
@@ -1058,14 +1165,39 @@ fn a_reopened_store_has_everything() {
     let blob = block_on(scene.opened.blobs.put(&realm(), b"large".to_vec())).unwrap();
     let before = scene.tail(a.key());
     let scene = scene.reopened();
-    let stored = block_on(scene.store().load(a.key())).unwrap().unwrap();
-    assert_eq!((stored.tail, stored.foreign), (before, true));
+    let stored = scene.load(a.key()).unwrap();
+    assert_eq!((stored.tail, stored.fence), (before, a.row.fence));
     assert_eq!(block_on(scene.store().consumer(&realm(), "nats")), Ok(2));
     let bytes = block_on(scene.opened.blobs.get(&realm(), &blob.hash)).unwrap();
     assert_eq!(bytes.as_deref(), Some(&b"large"[..]));
-    // Whoever writes it now owns it.
     done(scene.store().append(a.next()));
-    assert!(!block_on(scene.store().load(a.key())).unwrap().unwrap().foreign);
+}
+
+#[test]
+fn a_database_of_the_first_release_gets_its_fences() {
+    let scene = Scene::new();
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    a.row.wake_at = Some(Millis(500));
+    done(scene.store().append(Append { owned: true, ..a.created() }));
+    done(scene.store().append(b.created()));
+    let end = block_on(scene.store().feed_end()).unwrap();
+    block_on(scene.store().remove(b.key(), b.row.known())).unwrap();
+    let folder = scene.closed();
+    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
+    let as_before = "ALTER TABLE sessions DROP COLUMN fence;
+        ALTER TABLE sessions RENAME COLUMN node TO epoch;
+        DELETE FROM meta WHERE name = 'feed_removed';
+        DELETE FROM migrations WHERE version = 9;";
+    database.execute_batch(as_before).unwrap();
+    drop(database);
+    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
+    let scene = Scene { opened, folder };
+    let claimed = block_on(scene.store().claim(Millis(1_000), 9)).unwrap();
+    assert_eq!(claimed, [a.key().clone()]);
+    assert_eq!(block_on(scene.store().feed_end()), Ok(end));
+    a.row.fence = scene.load(a.key()).unwrap().fence;
+    assert_eq!(a.row.fence, Fence(1));
+    done(scene.store().append(a.next()));
 }
 
 #[test]
@@ -1074,10 +1206,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 7, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 9, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 7, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 9, .. }));
 }
 
 #[test]
@@ -1206,7 +1338,7 @@ fn a_key_is_written_with_what_it_stands_for_and_only_once() {
     second.once = Some(once(b.run_row(1).id));
     let taken = block_on(scene.store().append(second));
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
-    assert_eq!(block_on(scene.store().load(b.key())), Ok(None), "half of it was written");
+    assert_eq!(scene.load(b.key()), None, "half of it was written");
     assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
 }
 
@@ -1260,10 +1392,10 @@ fn roads_are_counted_with_the_runs_that_take_them() {
 
     // What is refused is not counted, and what was counted outlives its session.
     let mut wrong = a.clone();
-    wrong.row.seq = 99;
+    wrong.row.fence = Fence(99);
     let refused = block_on(scene.store().append(counted(&mut wrong, 30, true, "b")));
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
-    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
     assert_eq!(listed(&scene.reopened(), "r", "trades"), all);
 }
 
@@ -1312,9 +1444,10 @@ fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too() {
     let (before, but) = (Millis(100), [drivers[2].key().clone()]);
     let others = [RealmId::from("o")];
     let whose = Realms::AllBut(&others);
-    let prune = |after, limit| block_on(scene.store().prune(whose, before, &but, (after, limit)));
+    let prune =
+        |after, limit| block_on(scene.store().prune(whose, before, &but, Slice { after, limit }));
     let ours = [realm()];
-    let spared = block_on(scene.store().prune(Realms::AllBut(&ours), before, &[], (0, 9))).unwrap();
+    let spared = block_on(scene.store().prune(Realms::AllBut(&ours), before, &[], NINE)).unwrap();
     assert_eq!(spared, PrunedSlice::default());
     let feed = block_on(scene.store().feed(&realm(), 0, 9)).unwrap();
     let gone = |realm: &str| block_on(scene.store().consumer(&realm.into(), RETENTION)).unwrap();
@@ -1327,10 +1460,7 @@ fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too() {
     // Up to here the feed has gaps, though some of its rows are left.
     assert_eq!((gone("r"), gone("o")), (feed[4].cursor, 0));
     assert_eq!(first.rows, 3, "the session, its journal and its run");
-    let left: Vec<bool> = drivers
-        .iter()
-        .map(|driver| block_on(scene.store().load(driver.key())).unwrap().is_some())
-        .collect();
+    let left: Vec<bool> = drivers.iter().map(|driver| scene.load(driver.key()).is_some()).collect();
     assert_eq!(left, [false, true, true, true, false]);
     let kept: Vec<bool> = (10..15)
         .map(|at: i64| {
@@ -1341,9 +1471,9 @@ fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too() {
         .collect();
     assert_eq!(kept, [false, true, true, true, false]);
     let other = Realms::One(&others[0]);
-    assert_eq!(block_on(scene.store().prune(other, before, &[], (0, 9))).unwrap().rows, 0);
+    assert_eq!(block_on(scene.store().prune(other, before, &[], NINE)).unwrap().rows, 0);
     let our = Realms::One(&ours[0]);
-    let last = block_on(scene.store().prune(our, before, &[], (0, 9))).unwrap();
+    let last = block_on(scene.store().prune(our, before, &[], NINE)).unwrap();
     assert_eq!(last.removed, [drivers[2].key().clone()]);
 }
 
@@ -1365,6 +1495,7 @@ fn trim_at(a: &Driver, seq: u64, last_run: u32) -> Trim {
     Trim {
         key: a.key().clone(),
         id: a.row.id,
+        fence: a.row.fence,
         before: Millis(100),
         seq,
         base: serde_json::to_string(&base).unwrap(),
@@ -1372,11 +1503,13 @@ fn trim_at(a: &Driver, seq: u64, last_run: u32) -> Trim {
     }
 }
 
-/// A session with two old runs, in the events 2 to 5, and a third that goes on from event 7.
+/// A session with two old runs, in the events 2 to 5, with a snapshot of the first, and a third run
+/// that goes on from event 7.
 fn three_runs(scene: &Scene) -> Driver {
     let mut a = Driver::new("r", "a");
     done(scene.store().append(a.created()));
     let mut first = ended_run(&mut a, 1, 20);
+    first.snapshot = Some("three".to_owned());
     let ask = a.ask("one");
     first.asks = vec![AskChange::Opened(Box::new(ask.clone())), decided(&ask, "ann")];
     done(scene.store().append(first));
@@ -1397,7 +1530,8 @@ fn sessions_with_old_runs_are_found_and_those_with_one_run_are_not() {
     done(scene.store().append(ended_run(&mut b, 1, 20)));
     let found = |realm: &str, before: i64, after| {
         let realm = RealmId::from(realm);
-        let read = scene.store().trimmable(Realms::One(&realm), Millis(before), (after, 9));
+        let read =
+            scene.store().trimmable(Realms::One(&realm), Millis(before), Slice { after, limit: 9 });
         block_on(read).unwrap()
     };
     let old = found("r", 100, None);
@@ -1408,7 +1542,11 @@ fn sessions_with_old_runs_are_found_and_those_with_one_run_are_not() {
     assert!(found("other", 100, None).is_empty());
     assert!(found("r", 100, Some(old[0].place)).is_empty());
     let ours = [realm()];
-    let others = scene.store().trimmable(Realms::AllBut(&ours), Millis(100), (None, 9));
+    let others = scene.store().trimmable(
+        Realms::AllBut(&ours),
+        Millis(100),
+        Slice { after: None, limit: 9 },
+    );
     assert_eq!(block_on(others), Ok(Vec::new()));
 }
 
@@ -1417,7 +1555,6 @@ fn old_runs_go_and_a_base_stands_in_their_place() {
     let scene = Scene::new();
     let mut a = three_runs(&scene);
     let store = scene.store();
-    store.keep_snapshot(a.key(), 3, "three".to_owned());
     let feed = block_on(store.feed(&realm(), 0, 9)).unwrap();
     let trimmed = block_on(store.trim(trim_at(&a, 6, 2))).unwrap();
     assert_eq!(trimmed, Some(9), "three rows, an ask, two entries, two runs, a snapshot");
@@ -1427,7 +1564,7 @@ fn old_runs_go_and_a_base_stands_in_their_place() {
     };
     assert_eq!((seqs(0), seqs(6)), (Ok(vec![6, 7]), Ok(vec![7])));
     assert_eq!((seqs(1), seqs(5)), (Err(StoreError::Gone(6)), Err(StoreError::Gone(6))));
-    let stored = block_on(store.load(a.key())).unwrap().unwrap();
+    let stored = scene.load(a.key()).unwrap();
     assert_eq!((stored.snapshot, stored.tail.len()), (None, 1));
     assert!(stored.tail[0].contains("base") && stored.tail[0].contains("seven"));
     assert!(!stored.tail[0].contains("six"));
@@ -1443,16 +1580,16 @@ fn old_runs_go_and_a_base_stands_in_their_place() {
     let everything = page(9, None);
     let history = block_on(store.history(a.key(), HistoryFilter::default(), &everything));
     assert!(history.unwrap().items.is_empty());
-    // Snapshots of what is gone are no use; the session goes on as it was.
-    store.keep_snapshot(a.key(), 5, "five".to_owned());
+    // The session goes on as it was.
+    a.saw_a_change();
+    let eighth = Append { snapshot: Some("eight".to_owned()), ..a.next() };
+    done(store.append(eighth));
     done(store.append(a.next()));
-    assert_eq!(block_on(store.load(a.key())).unwrap().unwrap().snapshot, None);
-    store.keep_snapshot(a.key(), 7, "seven".to_owned());
-    done(store.append(a.next()));
-    let stored = block_on(store.load(a.key())).unwrap().unwrap();
-    assert_eq!((stored.snapshot.as_deref(), stored.tail.len()), (Some("seven"), 2));
+    let stored = scene.load(a.key()).unwrap();
+    assert_eq!((stored.snapshot.as_deref(), stored.tail.len()), (Some("eight"), 1));
     let ours = [realm()];
-    let again = store.trimmable(Realms::One(&ours[0]), Millis(100), (None, 9));
+    let again =
+        store.trimmable(Realms::One(&ours[0]), Millis(100), Slice { after: None, limit: 9 });
     assert_eq!(block_on(again), Ok(Vec::new()));
     assert_eq!(block_on(store.trim(trim_at(&a, 6, 2))), Ok(None));
 }
@@ -1531,12 +1668,12 @@ fn a_blob_goes_when_nothing_has_named_it_for_long() {
     assert!(!blobs.has("r", &unnamed) && !blobs.has("other", &elsewhere));
     assert!([&held, &spoken_of, &shared].iter().all(|hash| blobs.has("r", hash)));
     // What a session named is loose when it goes, and not before.
-    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
     assert_eq!(blobs.sweep(1_000, 9), (0, 0), "they lost it just now");
     assert_eq!(blobs.sweep(1_001, 9), (3, 2));
     assert!(blobs.has("r", &shared), "the other session still names it");
     let ours = [realm()];
-    block_on(scene.store().prune(Realms::One(&ours[0]), Millis(100), &[], (0, 9))).unwrap();
+    block_on(scene.store().prune(Realms::One(&ours[0]), Millis(100), &[], NINE)).unwrap();
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &shared)), ((1, 1), false));
     assert_eq!(blobs.put("r", "shared"), shared);
     assert!(blobs.has("r", &shared) && stray.exists());
@@ -1566,7 +1703,7 @@ fn a_trimmed_session_names_what_its_base_and_the_rest_name() {
     for hash in [&in_base, &in_row, &later, &again] {
         assert!(blobs.has("r", hash));
     }
-    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
     assert_eq!(blobs.sweep(1_001, 9), (4, 4));
 }
 
@@ -1587,11 +1724,15 @@ fn an_older_database_learns_what_its_journals_name() {
     let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
     let scene = Scene { opened, folder };
     let ours = [realm()];
-    let old = scene.store().trimmable(Realms::One(&ours[0]), Millis(100), (None, 9));
+    let old = scene.store().trimmable(
+        Realms::One(&ours[0]),
+        Millis(100),
+        Slice { after: None, limit: 9 },
+    );
     assert_eq!(block_on(old).unwrap().len(), 1);
     let blobs = BlobsOf(&scene);
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((0, 0), true));
-    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 1), false));
 }
 
@@ -1704,7 +1845,7 @@ impl Scene {
 
     fn prune(&self, before: i64) -> PrunedSlice {
         let realm = realm();
-        let prune = self.store().prune(Realms::One(&realm), Millis(before), &[], (0, 9));
+        let prune = self.store().prune(Realms::One(&realm), Millis(before), &[], NINE);
         block_on(prune).unwrap()
     }
 }
@@ -1717,11 +1858,11 @@ fn a_closure_goes_with_the_last_run_that_pins_it() {
     let b = scene.pinning("r", "b", &shared);
     let c = scene.pinning("r", "c", &own);
     let other = scene.pinning("other", "a", &shared);
-    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
     assert_eq!(scene.swept(), (1, 0));
     assert!(scene.has_closure("r", &shared), "another session pins it");
-    block_on(scene.store().remove_sent(b.key())).unwrap();
-    block_on(scene.store().remove(other.key())).unwrap();
+    block_on(scene.store().remove_sent(b.key(), b.row.known())).unwrap();
+    block_on(scene.store().remove(other.key(), other.row.known())).unwrap();
     assert_eq!(scene.swept(), (2, 2));
     assert!(!scene.has_closure("r", &shared) && !scene.has_closure("other", &shared));
     // One that is gone comes back with the next run that pins it.
@@ -1764,7 +1905,7 @@ fn a_run_that_starts_while_others_are_removed_has_its_closure() {
         scene.store().append(b.created()),
     ];
     // All of it shares a commit: the removal comes first, and the run after it brings its own.
-    let mut removal = scene.store().remove(a.key());
+    let mut removal = scene.store().remove(a.key(), a.row.known());
     assert!(futures::FutureExt::now_or_never(&mut removal).is_none());
     tickets.push(scene.store().append(starting(&mut b, 1, &pinned)));
     threads.let_go();
@@ -1863,7 +2004,7 @@ fn an_older_database_learns_what_its_runs_pin_and_loses_what_none_does() {
     assert_eq!(scene.swept(), (2, 1));
     assert!(!scene.has_closure("r", &orphan) && scene.has_closure("r", &pinned));
     assert_eq!(scene.swept(), (0, 0));
-    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
     assert_eq!(scene.swept(), (1, 1));
     assert!(!scene.has_closure("r", &pinned));
 }

@@ -23,6 +23,8 @@ const SEEDS: u64 = 120;
 const SEEDS_MIN: u64 = 60;
 /// How many seeds with a sink.
 const SINK_SEEDS: u64 = 30;
+/// How many seeds with another writer.
+const ELSEWHERE_SEEDS: u64 = 30;
 const BUDGET: Duration = Duration::from_secs(20);
 /// The same for plans that talk.
 const TALKING_SEEDS_MIN: u64 = 40;
@@ -152,6 +154,21 @@ fn a_seed_is_the_same_simulation_every_time() {
     }
 }
 
+#[test]
+fn a_session_that_another_writer_changed_is_read_again() {
+    let mut writes = 0;
+    for seed in 0..ELSEWHERE_SEEDS {
+        let outcome = simulate(Knobs { elsewhere: true, ..Knobs::new(seed) });
+        writes += outcome.elsewhere;
+        if !outcome.wrong.is_empty() {
+            let first = story(&outcome);
+            panic!("{first}smallest: {}", story(&shrink(outcome)));
+        }
+    }
+    tell(&format!("another writer: {ELSEWHERE_SEEDS} seeds, {writes} writes"));
+    assert!(writes > 0, "nobody else wrote");
+}
+
 /// The oracle notices this fault, and says so.
 fn is_caught(planted: Planted) {
     for seed in 0..PLANTED_SEEDS {
@@ -197,6 +214,26 @@ fn a_feed_that_skips_is_caught() {
 #[test]
 fn a_snapshot_that_is_ahead_is_caught() {
     is_caught(Planted::SnapshotAhead);
+}
+
+#[test]
+fn a_snapshot_of_a_lost_append_is_caught() {
+    is_caught(Planted::SnapshotOfLostAppend);
+}
+
+#[test]
+fn a_feed_row_that_comes_after_a_newer_one_is_caught() {
+    is_caught(Planted::FeedRowLate);
+}
+
+#[test]
+fn an_append_on_a_stale_fence_that_counts_is_caught() {
+    is_caught(Planted::StaleFenceAccepted);
+}
+
+#[test]
+fn a_stale_session_at_rest_that_is_used_is_caught() {
+    is_caught(Planted::StaleRestUsed);
 }
 
 #[test]

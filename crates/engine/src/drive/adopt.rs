@@ -6,7 +6,7 @@ use crate::command::{Slice, Slices};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::Shared;
 use kernel::event::{Event, Fact};
-use kernel::ids::{ContentHash, RealmId, SessionId};
+use kernel::ids::{ContentHash, Fence, Known, RealmId, SessionId};
 use kernel::projection::{SessionRow, StoredClosure, session_row};
 use kernel::session::Session;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ impl Driver {
         loop {
             let Slice { events, is_last } = match slices.recv().await {
                 Some(Ok(slice)) => slice,
-                Some(Err(refusal)) => return self.abandon(refusal).await,
-                None => return self.abandon(cut_short()).await,
+                Some(Err(refusal)) => return self.abandon(id, refusal).await,
+                None => return self.abandon(id, cut_short()).await,
             };
             let count = events.len();
             for (index, event) in events.into_iter().enumerate() {
@@ -65,8 +65,12 @@ impl Driver {
     }
 
     /// The rest does not come: what was written is removed, for nobody was told of it.
-    async fn abandon(&mut self, refusal: Refusal) -> Result<SessionRow, Refusal> {
-        if let Err(error) = self.shared.store.remove(&self.key).await {
+    async fn abandon(&mut self, id: SessionId, refusal: Refusal) -> Result<SessionRow, Refusal> {
+        let known = Known { id, fence: self.fence };
+        if known.fence == Fence::NONE {
+            return Err(refusal);
+        }
+        if let Err(error) = self.shared.store.remove(&self.key, known).await {
             tracing::warn!(session = %self.key.id, %error, "a part of a copy stays in the store");
         }
         Err(refusal)

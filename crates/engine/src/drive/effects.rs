@@ -35,7 +35,6 @@ impl Driver {
             Effect::EndRun => {
                 self.drop_orphans();
                 self.flush();
-                self.shrink_snapshot();
             }
             Effect::None => {}
         }

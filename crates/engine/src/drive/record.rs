@@ -36,6 +36,7 @@ impl Driver {
         seen.iter().for_each(|seen| self.shared.observers.see(seen));
         self.probation.review(self.session.as_ref());
         let effect = Effect::of(&event.fact);
+        self.run_ended |= matches!(effect, Effect::EndRun);
         self.pending.push(event);
         if self.pending.len() >= EVENTS_PER_APPEND {
             self.flush();
@@ -88,7 +89,7 @@ impl Driver {
         let events = std::mem::take(&mut self.pending);
         let history = std::mem::take(&mut self.history);
         let now = self.shared.clock.now();
-        let mut append = match Append::new(session, &events, history, now) {
+        let mut append = match Append::new(session, self.fence, &events, history, now) {
             Ok(append) => append,
             Err(error) => {
                 tracing::error!(session = %self.key.id, %error, "events cannot be written as JSON");
@@ -104,42 +105,40 @@ impl Driver {
         append.tally = self.new_tally.take();
         if self.asleep {
             append.session.wake_at = None;
+            append.owned = true;
         }
         self.tail_bytes += append.body.len();
+        append.snapshot = self.snapshot();
         self.appends_ahead += 1;
         count(&self.shared.counters.appends);
         self.ticket = Some(self.shared.store.append(append).shared());
+        // It will have moved by one when the next append's turn comes.
+        self.fence = self.fence.next();
         if let Some(claim) = claim {
             self.let_key_go(claim);
         }
-        self.keep_snapshot();
     }
 
-    /// Amortised constant: written when the tail outgrew both the last snapshot and a floor.
-    fn keep_snapshot(&mut self) {
+    /// A snapshot, if it is time for one. Amortised constant: the tail has outgrown both the last
+    /// snapshot and a floor. Or a run ended, and may have left a state far smaller than that
+    /// snapshot: whoever comes next should not have to read it.
+    fn snapshot(&mut self) -> Option<String> {
+        let run_ended = std::mem::take(&mut self.run_ended);
         let floor = self.shared.limits.snapshot_floor_bytes;
-        if self.tail_bytes > self.snapshot_bytes.max(floor) {
-            self.snapshot(usize::MAX);
-        }
-    }
-
-    /// A run that ended may leave a state far smaller than its last snapshot: whoever comes next
-    /// should not have to read that.
-    pub(super) fn shrink_snapshot(&mut self) {
-        if self.snapshot_bytes > self.shared.limits.snapshot_floor_bytes {
-            self.snapshot(self.snapshot_bytes / 2);
-        }
-    }
-
-    fn snapshot(&mut self, bytes_max: usize) {
-        let Some(session) = &self.session else { return };
-        let Ok(body) = session.to_snapshot() else { return };
+        let bytes_max = if self.tail_bytes > self.snapshot_bytes.max(floor) {
+            usize::MAX
+        } else if run_ended && self.snapshot_bytes > floor {
+            self.snapshot_bytes / 2
+        } else {
+            return None;
+        };
+        let body = self.session.as_ref()?.to_snapshot().ok()?;
         if body.len() > bytes_max {
-            return;
+            return None;
         }
         self.snapshot_bytes = body.len();
         self.tail_bytes = 0;
-        self.shared.store.keep_snapshot(&self.key, session.seq, body);
+        Some(body)
     }
 }
 

@@ -17,7 +17,9 @@ use kernel::call::{Publisher, ToolError, ToolOutput, Wants};
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
 use kernel::entry::{FramePath, HistoryRow};
 use kernel::event::{Event, Fact, TurnKind};
-use kernel::ids::{AskId, CallId, ContentHash, FrameId, Millis, RunId, SessionKey, ToolName};
+use kernel::ids::{
+    AskId, CallId, ContentHash, Fence, FrameId, Millis, RunId, SessionKey, ToolName,
+};
 use kernel::llm::{LlmError, Turn};
 use kernel::pipeline::Tally;
 use kernel::plan::Closure;
@@ -174,6 +176,8 @@ pub(super) struct Driver {
     pub(super) key: SessionKey,
     /// None until a command makes or loads it.
     pub(super) session: Option<Session>,
+    /// Its fence in the store, once all that was queued is there.
+    pub(super) fence: Fence,
     /// Its name was made up for the request that made it.
     pub(super) fresh: bool,
     /// It is being made out of another one: nobody may wake it yet.
@@ -228,6 +232,8 @@ pub(super) struct Driver {
     /// Bytes of journal since the last snapshot, and that snapshot's size.
     pub(super) tail_bytes: usize,
     pub(super) snapshot_bytes: usize,
+    /// A run ended in the events that are not queued yet.
+    pub(super) run_ended: bool,
 }
 
 impl Driver {
@@ -236,6 +242,7 @@ impl Driver {
             shared,
             key,
             session: None,
+            fence: Fence::NONE,
             fresh: false,
             asleep: false,
             pending: Vec::new(),
@@ -266,6 +273,7 @@ impl Driver {
             waiters: Vec::new(),
             tail_bytes: 0,
             snapshot_bytes: 0,
+            run_ended: false,
         }
     }
 
@@ -287,7 +295,7 @@ impl Driver {
         }
         if let Some(session) = self.session.take() {
             let (tail_bytes, snapshot_bytes) = (self.tail_bytes, self.snapshot_bytes);
-            let rested = Rested { session, tail_bytes, snapshot_bytes };
+            let rested = Rested { session, fence: self.fence, tail_bytes, snapshot_bytes };
             self.shared.rest.keep(&self.key, rested);
         }
     }

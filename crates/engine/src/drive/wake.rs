@@ -8,7 +8,7 @@ use crate::rest::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
 use kernel::agent_read::read_pinned;
 use kernel::call::HowFar;
-use kernel::contracts::{HistoryFilter, Page, StoreError};
+use kernel::contracts::{HistoryFilter, Loaded, Page, StoreError};
 use kernel::event::{self, Event, Fact};
 use kernel::fault::Fault;
 use kernel::ids::{CallId, ContentHash, PlanId, RealmId, RunId, SessionId, SessionKey, StepId};
@@ -26,19 +26,13 @@ impl Driver {
         if self.session.is_some() {
             return Ok(true);
         }
-        let session = match self.shared.rest.take(&self.key) {
-            Some(rested) => {
-                (self.tail_bytes, self.snapshot_bytes) = (rested.tail_bytes, rested.snapshot_bytes);
-                rested.session
-            }
-            None => {
-                let Some(read) = self.shared.read_session(&self.key).await? else {
-                    return Ok(false);
-                };
-                (self.tail_bytes, self.snapshot_bytes) = (read.tail_bytes, read.snapshot_bytes);
-                read.session
-            }
+        let rested = self.shared.rest.take(&self.key);
+        let Some(found) = self.shared.current(&self.key, rested).await? else {
+            return Ok(false);
         };
+        (self.tail_bytes, self.snapshot_bytes) = (found.tail_bytes, found.snapshot_bytes);
+        self.fence = found.fence;
+        let session = found.session;
         for run in session.runs.values() {
             let closure = self.shared.pinned(&self.key.realm, &run.closure).await?;
             self.closures.insert(run.closure.clone(), closure);
@@ -217,10 +211,24 @@ fn apply_all(session: &mut Session, events: &[Event]) {
 }
 
 impl Shared {
-    /// A session out of the store: what its snapshot and tail add up to, or its whole journal
-    /// where the snapshot is of another release.
+    /// A session out of the store.
     pub(crate) async fn read_session(&self, key: &SessionKey) -> Result<Option<Rested>, Refusal> {
-        let Some(stored) = self.store.load(key).await? else { return Ok(None) };
+        self.current(key, None).await
+    }
+
+    /// A session as it is now: what rested, where that is still it. Else what its snapshot and
+    /// tail add up to, or its whole journal where the snapshot is of another release.
+    async fn current(
+        &self,
+        key: &SessionKey,
+        rested: Option<Rested>,
+    ) -> Result<Option<Rested>, Refusal> {
+        let known = rested.as_ref().map(Rested::known);
+        let stored = match self.store.load(key, known).await? {
+            Loaded::Missing => return Ok(None),
+            Loaded::Unchanged => return Ok(rested),
+            Loaded::Found(stored) => stored,
+        };
         let snapshot_bytes = stored.snapshot_bytes;
         let tail_bytes = stored.tail.iter().map(String::len).sum();
         let start = match &stored.snapshot {
@@ -236,7 +244,7 @@ impl Shared {
             }
             None => self.replay_whole(key, stored.id).await?,
         };
-        Ok(Some(Rested { session, tail_bytes, snapshot_bytes }))
+        Ok(Some(Rested { session, fence: stored.fence, tail_bytes, snapshot_bytes }))
     }
 
     async fn replay_whole(&self, key: &SessionKey, id: SessionId) -> Result<Session, Refusal> {

@@ -5,10 +5,10 @@ use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use futures::TryStreamExt;
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
 use kernel::call::HowFar;
-use kernel::contracts::{AskFilter, Page, SessionRef};
-use kernel::event::{Event, Fact, VERSION};
+use kernel::contracts::{AskFilter, Loaded, Page, SessionRef};
+use kernel::event::{self, Event, Fact, VERSION};
 use kernel::fault::Fault;
-use kernel::ids::{CallId, Millis, SessionId, SessionKey, Space};
+use kernel::ids::{CallId, Fence, Millis, SessionId, SessionKey, Space};
 use kernel::limits::Limits;
 use kernel::projection::Append;
 use kernel::session::Session;
@@ -139,6 +139,37 @@ async fn an_export_has_the_whole_journal_and_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_somebody_else_changed_is_not_taken_from_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[WRITE]).await;
+    world.permits.add_permits(2);
+    let first = world.run("write", json!({}), "s").await;
+    assert_eq!(first.run.status.name(), "completed");
+    let rests = |world: &World| world.engine.counts().sessions_active == 0;
+    world.until("the session rests", rests).await;
+    // As another process would write it.
+    let key = first.session.key;
+    let Loaded::Found(stored) = world.store.load(&key, None).await.unwrap() else {
+        panic!("the session is not there");
+    };
+    let mut session = Session::new(stored.id, key.clone());
+    for row in &stored.tail {
+        event::read(row).unwrap().iter().for_each(|event| drop(session.apply(event)));
+    }
+    let (seq, fact) = (session.seq + 1, Fact::TimerFired { timer: "theirs".to_owned() });
+    let theirs = Event { seq, at: Millis(1), v: VERSION, fact };
+    session.apply(&theirs);
+    let append = Append::new(&session, stored.fence, &[theirs], Vec::new(), Millis(1)).unwrap();
+    world.store.append(append).await.unwrap();
+    let second = world.run("write", json!({}), "s").await;
+    assert_eq!(second.run.status.name(), "completed");
+    let events = world.store.events(&key, 0, 1_000).await.unwrap();
+    let seqs: Vec<u64> = events.iter().map(|(seq, _)| *seq).collect();
+    assert_eq!(seqs, (1..=second.session.seq).collect::<Vec<_>>(), "one after the other");
+    assert!(events[seq as usize - 1].1.contains("theirs"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_journal_is_exported_and_forked_in_slices() {
     const EVENTS: u64 = 20_001;
     // A loop of as many items as one may have, each with one call, is within the limit.
@@ -157,11 +188,12 @@ async fn a_long_journal_is_exported_and_forked_in_slices() {
         Event { seq, at: Millis(1), v: VERSION, fact }
     };
     let events: Vec<Event> = (1..=EVENTS).map(event).collect();
-    let mut session = Session::new(id, long.clone());
+    let (mut session, mut fence) = (Session::new(id, long.clone()), Fence::NONE);
     for slice in events.chunks(1_000) {
         slice.iter().for_each(|event| drop(session.apply(event)));
-        let append = Append::new(&session, slice, Vec::new(), Millis(1)).unwrap();
+        let append = Append::new(&session, fence, slice, Vec::new(), Millis(1)).unwrap();
         world.store.append(append).await.unwrap();
+        fence = fence.next();
     }
 
     let export = exported(&world, "long").await;

@@ -16,14 +16,13 @@ use kernel::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
 use rusqlite::{Connection, OptionalExtension, params};
 
 const CREATE: &str = "INSERT INTO sessions (realm, space, key, id, status, run, plan, step, \
-     last_error, seq, wake_at, epoch, created_at, updated_at, owner) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) \
+     last_error, seq, wake_at, node, created_at, updated_at, owner, fence) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 1) \
      ON CONFLICT DO NOTHING";
 
 const ADVANCE: &str = "UPDATE sessions SET status = ?4, run = ?5, plan = ?6, step = ?7, \
-     last_error = ?8, seq = ?9, wake_at = ?10, epoch = ?11, updated_at = ?12, owner = ?13, \
-     parked = NULL \
-     WHERE id = ?1 AND realm = ?2 AND seq = ?3 RETURNING pk";
+     last_error = ?8, seq = ?9, wake_at = ?10, node = ?11, updated_at = ?12, owner = ?13, \
+     parked = NULL, fence = fence + 1 WHERE id = ?1 AND realm = ?2 AND fence = ?3 RETURNING pk";
 
 const JOURNAL: &str = "INSERT INTO journal (session, seq, last_seq, body) VALUES (?1, ?2, ?3, ?4)";
 
@@ -43,11 +42,11 @@ const CLOSE_ASK: &str =
 const HISTORY: &str = "INSERT INTO history (session, position, finished_seq, requested_seq, run, \
      step, tool, success) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
-const SNAPSHOT: &str = "INSERT INTO snapshots (session, seq, body) \
-     SELECT pk, ?4, ?5 FROM sessions WHERE realm = ?1 AND space = ?2 AND key = ?3 AND seq >= ?4 \
-     AND ?4 >= (SELECT min(j.seq) FROM journal AS j WHERE j.session = sessions.pk) \
-     ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body \
-     WHERE excluded.seq > snapshots.seq";
+const SNAPSHOT: &str = "INSERT INTO snapshots (session, seq, body) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body";
+
+/// The node of a session that nobody drives.
+const NOBODY: u64 = 0;
 
 /// A session that had no run behind a newer one has one now.
 const FOLLOWED: &str = "UPDATE sessions SET trim_at = (SELECT min(ended_at) FROM runs \
@@ -69,10 +68,11 @@ pub(crate) fn write_append(
     if let Some(once) = &append.once {
         keys::check(connection, &row.key.realm, once)?;
     }
+    let owner = if append.owned { shared.node } else { NOBODY };
     let session = if append.creates {
-        create(connection, append, shared.epoch)?
+        create(connection, append, owner)?
     } else {
-        advance(connection, append, shared.epoch)?
+        advance(connection, append, owner)?
     };
     connection.prepare_cached(JOURNAL)?.execute(params![
         session,
@@ -80,6 +80,10 @@ pub(crate) fn write_append(
         integer(row.seq),
         append.body,
     ])?;
+    if let Some(snapshot) = &append.snapshot {
+        let params = params![session, integer(row.seq), snapshot];
+        connection.prepare_cached(SNAPSHOT)?.execute(params)?;
+    }
     for run in &append.runs {
         write_run(connection, session, run, append.pins.get(&run.id))?;
     }
@@ -112,26 +116,13 @@ pub(crate) fn write_append(
     specs::keep(connection, &row.key.realm, &append.specs, &shared.specs)
 }
 
-/// Keeps a snapshot, unless a newer one is there, or its events never came to be or are gone.
-pub(crate) fn write_snapshot(
-    connection: &Connection,
-    key: &SessionKey,
-    seq: u64,
-    body: &str,
-) -> Result<(), Trouble> {
-    let (realm, space) = (key.realm.as_str(), key.space.as_str());
-    let params = params![realm, space, text_of(key), integer(seq), body];
-    connection.prepare_cached(SNAPSHOT)?.execute(params)?;
-    Ok(())
-}
-
 /// Leaves a session alone until then; one that waits for nobody but people stays as it is.
 pub(crate) fn park(
     connection: &Connection,
     key: &SessionKey,
     parked: &Parked,
 ) -> Result<(), Trouble> {
-    let sql = "UPDATE sessions SET parked = ?4, \
+    let sql = "UPDATE sessions SET parked = ?4, fence = fence + 1, \
          wake_at = CASE WHEN wake_at IS NULL THEN NULL ELSE max(wake_at, ?5) END \
          WHERE realm = ?1 AND space = ?2 AND key = ?3";
     let (realm, space) = (key.realm.as_str(), key.space.as_str());
@@ -164,7 +155,7 @@ fn opens(append: &Append, id: AskId) -> bool {
     append.asks.iter().any(is_it)
 }
 
-fn create(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, Trouble> {
+fn create(connection: &Connection, append: &Append, owner: u64) -> Result<i64, Trouble> {
     let row = &append.session;
     let last_error = row.last_error.as_ref().map(to_json).transpose()?;
     let created = connection.prepare_cached(CREATE)?.execute(params![
@@ -179,7 +170,7 @@ fn create(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, T
         last_error,
         integer(row.seq),
         row.wake_at.map(|at| at.0),
-        integer(epoch),
+        integer(owner),
         row.created_at.0,
         row.updated_at.0,
         row.owner,
@@ -190,16 +181,16 @@ fn create(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, T
     }
 }
 
-/// Moves the session on if it still stands where the append began. The id is compared as well: a
-/// session that was removed and made again under the same key is another one.
-fn advance(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, Trouble> {
+/// Moves the session on if it is still as it was when the append was decided. The id is compared as
+/// well: a session that was removed and made again under the same key is another one.
+fn advance(connection: &Connection, append: &Append, owner: u64) -> Result<i64, Trouble> {
     let row = &append.session;
     let last_error = row.last_error.as_ref().map(to_json).transpose()?;
     let mut statement = connection.prepare_cached(ADVANCE)?;
     let params = params![
         row.id.0.to_be_bytes(),
         row.key.realm.as_str(),
-        integer(append.after),
+        integer(append.fence.0),
         row.status.name(),
         row.run.map(|run| run.0.to_be_bytes()),
         row.plan.as_ref().map(|plan| plan.as_str()),
@@ -207,7 +198,7 @@ fn advance(connection: &Connection, append: &Append, epoch: u64) -> Result<i64, 
         last_error,
         integer(row.seq),
         row.wake_at.map(|at| at.0),
-        integer(epoch),
+        integer(owner),
         row.updated_at.0,
         row.owner,
     ];

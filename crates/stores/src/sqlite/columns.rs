@@ -4,7 +4,7 @@
 use super::trouble::Trouble;
 use kernel::ask::{Ask, AskStatus};
 use kernel::contracts::{Page, Paged, SessionAsk, SessionRun, StoreError};
-use kernel::ids::{Millis, PlanId, RealmId, RunId, SessionId, SessionKey, Space, StepId};
+use kernel::ids::{Fence, Millis, PlanId, RealmId, RunId, SessionId, SessionKey, Space, StepId};
 use kernel::projection::{AskRow, RunRow, SessionRow};
 use kernel::session::RunStatus;
 use rusqlite::Row;
@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 /// The columns that `session` reads, from the table `s`.
 pub(crate) const SESSION: &str = "s.id, s.realm, s.space, s.key, s.status, s.run, s.plan, s.step, \
-     s.last_error, s.seq, s.wake_at, s.created_at, s.updated_at, s.parked, s.owner";
+     s.last_error, s.seq, s.wake_at, s.created_at, s.updated_at, s.parked, s.owner, \
+     s.fence";
 /// Where the columns after `SESSION` begin.
-pub(crate) const AFTER_SESSION: usize = 15;
+pub(crate) const AFTER_SESSION: usize = 16;
 /// The columns that `run` reads, from the tables `s` and `r`.
 pub(crate) const RUN: &str = "s.id, s.realm, s.space, s.key, r.id, r.no, r.plan, r.status, \
      r.step, r.answer, r.last_error, r.started_at, r.ended_at, r.spent, r.stopped, r.owner";
@@ -78,6 +79,7 @@ pub(crate) fn session(row: &Row<'_>) -> Result<SessionRow, Trouble> {
         updated_at: Millis(row.get(12)?),
         parked: from_json(row, 13)?,
         owner: row.get(14)?,
+        fence: Fence(count(row, 15)?),
     })
 }
 
@@ -115,12 +117,12 @@ pub(crate) fn bits(row: &Row<'_>, column: usize) -> Result<u128, Trouble> {
     Ok(u128::from_be_bytes(row.get::<_, [u8; 16]>(column)?))
 }
 
-/// A sequence, cursor or epoch. SQLite's integers are signed; ours never reach the sign.
+/// A sequence, cursor, fence or node. SQLite's integers are signed; ours never reach the sign.
 pub(crate) fn count(row: &Row<'_>, column: usize) -> Result<u64, Trouble> {
     Ok(row.get::<_, i64>(column)? as u64)
 }
 
-/// A sequence, cursor or epoch as a column takes it.
+/// A sequence, cursor, fence or node as a column takes it.
 pub(crate) fn integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

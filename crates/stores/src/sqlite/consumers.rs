@@ -10,10 +10,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 const ADVANCE: &str = "INSERT INTO consumers (realm, name, cursor) VALUES (?1, ?2, ?3) \
      ON CONFLICT (realm, name) DO UPDATE SET cursor = max(cursor, excluded.cursor)";
 
-/// Behind the newest row that there ever was, unless it is to begin with the oldest.
-const BEGIN: &str = "INSERT INTO consumers (realm, name, cursor) VALUES (?1, ?2, CASE WHEN ?3 \
-     THEN 0 ELSE coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'journal'), 0) END) \
-     ON CONFLICT (realm, name) DO NOTHING";
+/// The newest row there is, or that was removed if that is further: the feed's end never goes back.
+pub(crate) const FEED_END: &str = "max(coalesce((SELECT max(row) FROM journal), 0), \
+     coalesce((SELECT value FROM meta WHERE name = 'feed_removed'), 0))";
+
+const REMOVED: &str = "INSERT INTO meta (name, value) VALUES ('feed_removed', ?1) \
+     ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)";
 
 const LIST: &str = "SELECT name, cursor FROM consumers WHERE realm = ?1 \
      AND substr(name, 1, length(?2)) = ?2 ORDER BY name";
@@ -54,9 +56,20 @@ pub(crate) fn begin(
     name: &str,
     start: FeedStart,
 ) -> Result<u64, Trouble> {
+    let sql = format!(
+        "INSERT INTO consumers (realm, name, cursor) \
+         VALUES (?1, ?2, CASE WHEN ?3 THEN 0 ELSE {FEED_END} END) \
+         ON CONFLICT (realm, name) DO NOTHING"
+    );
     let params = params![realm.as_str(), name, start == FeedStart::Oldest];
-    connection.prepare_cached(BEGIN)?.execute(params)?;
+    connection.prepare_cached(&sql)?.execute(params)?;
     place(connection, realm, name)
+}
+
+/// Rows of the feed up to this one are removed.
+pub(crate) fn removed(connection: &Connection, row: u64) -> Result<(), Trouble> {
+    connection.prepare_cached(REMOVED)?.execute([integer(row)])?;
+    Ok(())
 }
 
 /// Those whose names begin so, by name, and how far each is.

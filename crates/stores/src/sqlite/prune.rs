@@ -111,6 +111,7 @@ pub(crate) fn remove_sessions(
     let rows = changes(connection)?.saturating_sub(changes_before + loosened);
     for (realm, cursor) in gone {
         consumers::advance(connection, realm, RETENTION, cursor)?;
+        consumers::removed(connection, cursor)?;
     }
     Ok((removed, rows))
 }
@@ -122,6 +123,7 @@ pub(crate) fn remove_session(
     session: i64,
     now: Millis,
 ) -> Result<(), Trouble> {
+    consumers::removed(connection, newest_row(connection, session)?)?;
     refs::loosen(connection, session, now)?;
     closures::loosen(connection, realm, session, u32::MAX)?;
     let sql = "DELETE FROM sessions WHERE pk = ?1";

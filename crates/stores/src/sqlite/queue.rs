@@ -1,6 +1,7 @@
 //! The writer's queue: the jobs, what the store shares with its writer, and the handle by which
 //! jobs are queued.
 
+use super::fences::Fences;
 use super::poison::Poison;
 use super::specs::KnownSpecs;
 use super::trouble::Trouble;
@@ -24,15 +25,6 @@ pub(crate) enum Job {
         /// Told once it is durable or refused.
         answer: oneshot::Sender<Result<(), StoreError>>,
     },
-    /// Keeps a snapshot; nobody waits for it.
-    Snapshot {
-        /// The session.
-        key: SessionKey,
-        /// Its last event in the snapshot.
-        seq: u64,
-        /// The snapshot.
-        body: String,
-    },
     /// Anything else that writes.
     Chore(Box<dyn Chore>),
     /// Writes so many bytes, to see whether writing works again.
@@ -52,15 +44,18 @@ pub(crate) trait Chore: Send {
     fn done(self: Box<Self>, result: Result<(), StoreError>);
 }
 
-struct Task<F, T> {
+struct Task<F, G, T> {
     work: F,
+    /// What follows once the work is durable, before anybody is told.
+    then: G,
     made: Option<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<F, T> Chore for Task<F, T>
+impl<F, G, T> Chore for Task<F, G, T>
 where
     F: FnMut(&Connection) -> Result<T, Trouble> + Send,
+    G: FnOnce(&T) + Send,
     T: Send,
 {
     fn run(&mut self, connection: &Connection) -> Result<(), Trouble> {
@@ -69,8 +64,9 @@ where
     }
 
     fn done(self: Box<Self>, result: Result<(), StoreError>) {
-        let Self { made, answer, .. } = *self;
-        let _ = answer.send(result.and_then(|()| made.ok_or(StoreError::Closed)));
+        let Self { then, made, answer, .. } = *self;
+        let result = result.and_then(|()| made.ok_or(StoreError::Closed));
+        let _ = answer.send(result.inspect(then));
     }
 }
 
@@ -91,13 +87,15 @@ struct Broken {
 /// What the store and its writer both see.
 pub(crate) struct Shared {
     /// This opening's number.
-    pub(crate) epoch: u64,
+    pub(crate) node: u64,
     /// Ends the process.
     pub(crate) fatal: Fatal,
     /// How many unknown reasons of one pipeline are counted, each by itself.
     pub(crate) tally_reasons_max: usize,
     /// Which pinned specs the writer knows to be there.
     pub(crate) specs: Arc<KnownSpecs>,
+    /// The sessions that were written lately, as they are.
+    pub(crate) fences: Arc<Fences>,
     poison: Mutex<Poison>,
     /// Why commits fail; none if they do not.
     broken: Mutex<Option<Broken>>,
@@ -108,10 +106,15 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Of a store that was just opened.
-    pub(crate) fn new(epoch: u64, fatal: Fatal, tally_reasons_max: usize) -> Self {
+    pub(crate) fn new(
+        node: u64,
+        fatal: Fatal,
+        (fences, tally_reasons_max): (Arc<Fences>, usize),
+    ) -> Self {
         Self {
-            epoch,
+            node,
             fatal,
+            fences,
             tally_reasons_max,
             specs: Arc::default(),
             poison: Mutex::default(),
@@ -214,24 +217,25 @@ impl Writes {
         Box::pin(async move { result.await.unwrap_or(Err(StoreError::Closed)) })
     }
 
-    /// Queues a snapshot, if there is a place and the session is not poisoned: then the snapshot
-    /// holds events that never came to be.
-    pub(crate) fn snapshot(&self, key: &SessionKey, seq: u64, body: String) {
-        let poison = self.shared.poison();
-        if !poison.refuses(key, poison.next_number()) {
-            let _ = self.queue.try_send(Job::Snapshot { key: key.clone(), seq, body });
-        }
-    }
-
     /// Queues any other write; waits for a place, and until it is durable.
     pub(crate) fn perform<T: Send + 'static>(
         &self,
         work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,
     ) -> Read<'static, T> {
+        self.perform_then(work, |_| ())
+    }
+
+    /// The same, and then something at once: after the commit, before what was queued behind it,
+    /// and before anybody is told.
+    pub(crate) fn perform_then<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Read<'static, T> {
         let queue = self.queue.clone();
         Box::pin(async move {
             let (answer, result) = oneshot::channel();
-            let chore = Job::Chore(Box::new(Task { work, made: None, answer }));
+            let chore = Job::Chore(Box::new(Task { work, then, made: None, answer }));
             queue.send(chore).await.map_err(|_| StoreError::Closed)?;
             result.await.unwrap_or(Err(StoreError::Closed))
         })

@@ -5,12 +5,15 @@ use super::columns::{
     AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, bits, count, cursor_number, integer, key,
     key_text, paged, rows_max, run, session, text_of,
 };
+use super::consumers::FEED_END;
 use super::trouble::Trouble;
 use kernel::contracts::{
-    AskFilter, FeedRow, Lease, OpenAsks, OpenSessions, Page, Paged, SessionAsk, SessionFilter,
+    AskFilter, FeedRow, Loaded, OpenAsks, OpenSessions, Page, Paged, SessionAsk, SessionFilter,
     SessionRef, SessionRun, StoreError, Stored,
 };
-use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId, SessionId, SessionKey, Space};
+use kernel::ids::{
+    AskId, ContentHash, Fence, Known, Millis, RealmId, RunId, SessionId, SessionKey, Space,
+};
 use kernel::projection::SessionRow;
 use kernel::session::RunStatus;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
@@ -23,11 +26,10 @@ const TAIL: &str = "SELECT body FROM journal WHERE session = ?1 AND last_seq > ?
      (SELECT coalesce(max(seq), 0) FROM journal WHERE session = ?1 AND seq <= ?2 + 1) \
      ORDER BY seq LIMIT ?3";
 
-/// Those of dead processes first, then those whose time has come, then those that this process
-/// should have in hand already: they must not crowd out the others.
+/// Those of dead processes first, then those of nobody whose time has come, then those that this
+/// process should have in hand already: they must not crowd out the others.
 const DUE: &str = "SELECT realm, space, key FROM sessions WHERE wake_at <= ?1 \
-     ORDER BY CASE WHEN epoch <> ?2 THEN 0 WHEN wake_at > updated_at THEN 1 ELSE 2 END, wake_at \
-     LIMIT ?3";
+     ORDER BY CASE node WHEN ?2 THEN 2 WHEN 0 THEN 1 ELSE 0 END, wake_at LIMIT ?3";
 
 /// The journal leads: the feed's order is the journal's.
 const FEED: &str = "SELECT j.row, s.id, j.body, s.realm, s.space, s.key FROM journal AS j \
@@ -51,45 +53,65 @@ pub(crate) fn session_number(
     Ok(number)
 }
 
-/// Snapshot and tail.
+/// The number of a session, if it is there; a conflict if it is not the known one.
+pub(crate) fn known_session(
+    connection: &Connection,
+    key: &SessionKey,
+    known: Known,
+) -> Result<Option<i64>, Trouble> {
+    let sql = "SELECT pk, id, fence FROM sessions WHERE realm = ?1 AND key = ?2 AND space = ?3";
+    let params = params![key.realm.as_str(), text_of(key), key.space.as_str()];
+    let found = one(connection, sql, params, |row| {
+        let number: i64 = row.get(0)?;
+        let found = Known { id: SessionId(bits(row, 1)?), fence: Fence(count(row, 2)?) };
+        Ok((found == known).then_some(number))
+    })?;
+    match found {
+        Some(None) => Err(Trouble::Refused(StoreError::Conflict(key.to_string()))),
+        found => Ok(found.flatten()),
+    }
+}
+
+/// Snapshot and tail, unless the session is the known one.
 pub(crate) fn load(
     connection: &Connection,
     key: &SessionKey,
-    epoch: u64,
-) -> Result<Option<Stored>, Trouble> {
-    let sql = "SELECT s.pk, s.id, s.epoch, n.seq, n.body \
+    known: Option<Known>,
+) -> Result<Loaded, Trouble> {
+    let sql = "SELECT s.pk, s.id, s.fence, n.seq, n.body \
          FROM sessions AS s LEFT JOIN snapshots AS n ON n.session = s.pk \
          WHERE s.realm = ?1 AND s.key = ?2 AND s.space = ?3";
     let params = params![key.realm.as_str(), text_of(key), key.space.as_str()];
     let found = one(connection, sql, params, |row| {
+        let (id, fence) = (SessionId(bits(row, 1)?), Fence(count(row, 2)?));
+        if known == Some(Known { id, fence }) {
+            return Ok(None);
+        }
         let number: i64 = row.get(0)?;
         let after: Option<i64> = row.get(3)?;
         let snapshot: Option<String> = row.get(4)?;
-        let stored = Stored {
-            id: SessionId(bits(row, 1)?),
-            snapshot_bytes: snapshot.as_ref().map_or(0, String::len),
-            snapshot,
-            tail: Vec::new(),
-            foreign: count(row, 2)? != epoch,
-        };
-        Ok((number, after.unwrap_or(0), stored))
+        let snapshot_bytes = snapshot.as_ref().map_or(0, String::len);
+        let stored = Stored { id, fence, snapshot, snapshot_bytes, tail: Vec::new() };
+        Ok(Some((number, after.unwrap_or(0), stored)))
     })?;
-    let Some((number, after, mut stored)) = found else {
-        return Ok(None);
+    let (number, after, mut stored) = match found {
+        None => return Ok(Loaded::Missing),
+        Some(None) => return Ok(Loaded::Unchanged),
+        Some(Some(found)) => found,
     };
     stored.tail = many(connection, TAIL, params![number, after, ALL], |row| Ok(row.get(0)?))?;
-    Ok(Some(stored))
+    Ok(Loaded::Found(stored))
 }
 
 /// Sessions that should be driven now.
 pub(crate) fn due(
     connection: &Connection,
     now: Millis,
-    epoch: u64,
+    node: u64,
     limit: usize,
-) -> Result<Vec<Lease>, Trouble> {
-    let params = params![now.0, integer(epoch), limit_of(limit)];
-    many(connection, DUE, params, |row| Ok(Lease { key: key(row, 0)?, epoch, until: None }))
+) -> Result<Vec<SessionKey>, Trouble> {
+    let params = params![now.0, integer(node), limit_of(limit)];
+    many(connection, DUE, params, |row| key(row, 0))
 }
 
 /// The nearest time after this one at which a session should be driven.
@@ -340,10 +362,9 @@ pub(crate) fn feed(
     Ok(feed)
 }
 
-/// The newest cursor that was ever given: a removed row's number counts too.
+/// The newest row's cursor; one that was removed counts too.
 pub(crate) fn feed_end(connection: &Connection) -> Result<u64, Trouble> {
-    let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'journal'";
-    let newest = one(connection, sql, params![], |row| count(row, 0))?;
+    let newest = one(connection, &format!("SELECT {FEED_END}"), params![], |row| count(row, 0))?;
     Ok(newest.unwrap_or(0))
 }
 

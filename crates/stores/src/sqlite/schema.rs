@@ -66,6 +66,12 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("migrations/0008_identity.sql"),
         fill: None,
     },
+    Migration {
+        version: 9,
+        name: "fences",
+        sql: include_str!("migrations/0009_fences.sql"),
+        fill: None,
+    },
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
@@ -75,8 +81,8 @@ const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
     applied_at INTEGER NOT NULL
 )";
 
-/// Brings the schema up to this release, in one transaction, and gives the new epoch: a number
-/// that no earlier opening had.
+/// Brings the schema up to this release, in one transaction, and gives the node's number: one that
+/// no earlier opening had.
 pub(crate) fn prepare(
     connection: &mut Connection,
     path: &Path,
@@ -95,9 +101,9 @@ pub(crate) fn prepare(
             apply(&transaction, migration, now).map_err(unusable)?;
         }
     }
-    let epoch = next_epoch(&transaction).map_err(unusable)?;
+    let node = next_node(&transaction).map_err(unusable)?;
     transaction.commit().map_err(unusable)?;
-    Ok(epoch)
+    Ok(node)
 }
 
 fn applied(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
@@ -132,14 +138,14 @@ fn apply(connection: &Connection, migration: &Migration, now: Millis) -> rusqlit
     Ok(())
 }
 
-fn next_epoch(connection: &Connection) -> rusqlite::Result<u64> {
+fn next_node(connection: &Connection) -> rusqlite::Result<u64> {
     connection.execute(
         "INSERT INTO meta (name, value) VALUES ('epoch', 1)
          ON CONFLICT (name) DO UPDATE SET value = value + 1",
         (),
     )?;
     let sql = "SELECT value FROM meta WHERE name = 'epoch'";
-    connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map(|epoch| epoch as u64)
+    connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map(|node| node as u64)
 }
 
 /// A checkout on another system may have other line ends.

@@ -2,15 +2,15 @@
 //! out what the runs left, and the writer looks again before it puts that in their place.
 
 use super::closures;
-use super::columns::{bits, integer, key};
+use super::columns::{bits, count, integer, key};
 use super::consumers;
 use super::prune::Scope;
 use super::read::split;
 use super::refs;
 use super::trouble::Trouble;
-use kernel::contracts::{RETENTION, Trimmable};
+use kernel::contracts::{RETENTION, Slice, Trimmable};
 use kernel::datum::blobs_named;
-use kernel::ids::{Millis, SessionId};
+use kernel::ids::{Fence, Millis, SessionId};
 use kernel::trim::Trim;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -21,7 +21,7 @@ const STANDS: &str = "SELECT s.pk FROM sessions AS s WHERE s.id = ?1 AND s.realm
      AND EXISTS (SELECT 1 FROM runs WHERE session = s.pk AND no > ?3) \
      AND NOT EXISTS (SELECT 1 FROM runs WHERE session = s.pk AND no <= ?3 \
          AND (ended_at IS NULL OR ended_at >= ?4)) \
-     AND (SELECT min(seq) FROM journal WHERE session = s.pk) < ?5";
+     AND (SELECT min(seq) FROM journal WHERE session = s.pk) < ?5 AND s.fence = ?6";
 
 /// The journal row that holds an event.
 const ROW: &str = "SELECT row, seq, last_seq, body FROM journal WHERE session = ?1 AND seq <= ?2 \
@@ -33,21 +33,25 @@ const ASKS: &str = "DELETE FROM asks WHERE session = ?1 \
 /// Positions begin with the run's number.
 const HISTORY: &str = "DELETE FROM history WHERE session = ?1 AND position < ?2";
 
-const TRIM_AT: &str = "UPDATE sessions SET trim_at = (SELECT min(ended_at) FROM runs \
-     WHERE session = ?1 AND no < (SELECT max(no) FROM runs WHERE session = ?1)) WHERE pk = ?1";
+const TRIMMED: &str = "UPDATE sessions SET fence = fence + 1, \
+     trim_at = (SELECT min(ended_at) FROM runs \
+         WHERE session = ?1 AND no < (SELECT max(no) FROM runs WHERE session = ?1)) \
+     WHERE pk = ?1";
 
 /// Sessions that have old runs behind a newer one, after a place in their list.
 pub(crate) fn trimmable(
     connection: &Connection,
     scope: &Scope,
     before: Millis,
-    (after, limit): (Option<(Millis, u64)>, i64),
+    slice: Slice<Option<(Millis, u64)>>,
 ) -> Result<Vec<Trimmable>, Trouble> {
-    let (end, number) = after.unwrap_or((Millis(i64::MIN), 0));
+    let (end, number) = slice.after.unwrap_or((Millis(i64::MIN), 0));
+    let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
     let sql = format!(
         "SELECT s.trim_at, s.pk, s.id, s.realm, s.space, s.key, ( \
              SELECT no FROM runs WHERE session = s.pk AND (ended_at IS NULL OR ended_at >= ?1 \
-                 OR no = (SELECT max(no) FROM runs WHERE session = s.pk)) ORDER BY no LIMIT 1) \
+                 OR no = (SELECT max(no) FROM runs WHERE session = s.pk)) ORDER BY no LIMIT 1), \
+             s.fence \
          FROM sessions AS s WHERE s.trim_at < ?1 AND (s.trim_at, s.pk) > (?2, ?3) \
          AND {} ORDER BY s.trim_at, s.pk LIMIT ?5",
         scope.sql("?4")
@@ -63,6 +67,7 @@ fn found(row: &Row<'_>) -> Result<Trimmable, Trouble> {
         place: (Millis(row.get(0)?), row.get::<_, i64>(1)? as u64),
         key: key(row, 3)?,
         id: SessionId(bits(row, 2)?),
+        fence: Fence(count(row, 7)?),
         keeps: row.get(6)?,
     })
 }
@@ -79,7 +84,8 @@ pub(crate) fn trim(
         realm.as_str(),
         trim.last_run,
         trim.before.0,
-        integer(trim.seq)
+        integer(trim.seq),
+        integer(trim.fence.0),
     ];
     let mut statement = connection.prepare_cached(STANDS)?;
     let session: Option<i64> = statement.query_row(stands, |row| row.get(0)).optional()?;
@@ -106,7 +112,7 @@ pub(crate) fn trim(
     // The same place in the feed: what stands behind the base in this row has not moved.
     let sql = "UPDATE journal SET seq = ?2, body = ?3 WHERE row = ?1";
     connection.prepare_cached(sql)?.execute(params![row.number, seq, body])?;
-    connection.prepare_cached(TRIM_AT)?.execute([session])?;
+    connection.prepare_cached(TRIMMED)?.execute([session])?;
     consumers::advance(connection, realm, RETENTION, row.number as u64)?;
     Ok(Some(rows))
 }

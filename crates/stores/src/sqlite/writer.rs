@@ -1,7 +1,7 @@
 //! The one writer: takes what is queued, writes it in one transaction, commits, and only then
 //! answers. Many sessions share a commit and its sync; none of them can undo another's rows.
 
-use super::append::{write_append, write_snapshot};
+use super::append::write_append;
 use super::checkpoint;
 use super::lock::FolderLock;
 use super::queue::{Job, Shared};
@@ -213,13 +213,14 @@ impl Writer {
                 Job::Append { number, append, answer } => {
                     last = Some(number);
                     if result.is_ok() {
+                        self.shared.fences.appended(&append);
                         changed.push(append.session.key);
                     }
                     let _ = answer.send(result);
                 }
                 Job::Chore(chore) => chore.done(result),
                 Job::Close(closer) => self.closers.push(closer),
-                Job::Snapshot { .. } | Job::Probe { .. } => {}
+                Job::Probe { .. } => {}
             }
         }
         if let Some(number) = last {
@@ -272,9 +273,6 @@ fn perform(
             }
             Ok(answer)
         }
-        Job::Snapshot { key, seq, body } => {
-            apart(connection, isolation, || write_snapshot(connection, key, *seq, body))
-        }
         Job::Chore(chore) => apart(connection, Isolation::Savepoints, || chore.run(connection)),
         Job::Probe { bytes } => {
             // Removed and made anew: SQLite writes no page whose content stays the same.
@@ -292,9 +290,8 @@ fn size(job: &Job) -> usize {
     match job {
         Job::Append { append, .. } => {
             let closure = append.closure.as_ref().map_or(0, |closure| closure.body.len());
-            append.body.len() + closure
+            append.body.len() + closure + append.snapshot.as_ref().map_or(0, String::len)
         }
-        Job::Snapshot { body, .. } => body.len(),
         // How much was refused before a probe is known already.
         Job::Chore(_) | Job::Probe { .. } | Job::Close(_) => 0,
     }
@@ -350,7 +347,9 @@ mod tests {
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use kernel::contracts::Read;
-    use kernel::ids::{Millis, SessionKey, Space};
+    use kernel::event::{Event, Fact, VERSION};
+    use kernel::ids::{Fence, Millis, SessionId, SessionKey, Space};
+    use kernel::session::Session;
     use rusqlite::{ffi, params};
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -386,8 +385,8 @@ mod tests {
         fn on(folder: &Path, fatal: Fatal, vfs: Option<&str>) -> Self {
             let path = folder.join("waypost.db");
             let mut connection = connect::writer(&path, vfs).unwrap();
-            let epoch = schema::prepare(&mut connection, &path, Millis(0)).unwrap();
-            let shared = Arc::new(Shared::new(epoch, fatal, 8));
+            let node = schema::prepare(&mut connection, &path, Millis(0)).unwrap();
+            let shared = Arc::new(Shared::new(node, fatal, (Arc::default(), 8)));
             let lock = FolderLock::take(folder, Millis(0)).unwrap();
             let (writes, jobs) = Writes::new(shared.clone(), 8);
             let around = (shared, Arc::new(Ticking(AtomicI64::new(0))) as Arc<dyn Clock>);
@@ -416,6 +415,16 @@ mod tests {
         fn pages_max(&self, pages: i64) {
             self.writer.connection.pragma_update(None, "max_page_count", pages).unwrap();
         }
+    }
+
+    /// A session's first append.
+    fn created() -> Append {
+        let key = SessionKey::new("r", Space::session(), "s");
+        let mut session = Session::new(SessionId(1), key.clone());
+        let fact = Fact::SessionCreated { id: session.id, key };
+        let event = Event { seq: 1, at: Millis(1), v: VERSION, fact };
+        session.apply(&event);
+        Append::new(&session, Fence::NONE, &[event], Vec::new(), Millis(1)).unwrap()
     }
 
     #[test]
@@ -448,10 +457,11 @@ mod tests {
         // Room for a small probe, and not for all that is refused.
         bench.pages_max(pages + 60);
         let large = bench.insert("large", 400_000);
-        let key = SessionKey::new("r", Space::session(), "s");
-        bench.writes.snapshot(&key, 1, "x".repeat(400_000));
+        let append = Append { snapshot: Some("x".repeat(400_000)), ..created() };
+        let refused = bench.writes.append(append);
         bench.batch();
         assert_eq!(large.now_or_never(), Some(Err(StoreError::Full)));
+        assert_eq!(refused.now_or_never(), Some(Err(StoreError::Full)));
         for _ in 0..2 {
             assert_eq!(bench.writes.healthy(), Err(StoreError::Full));
             bench.batch();

@@ -2,7 +2,7 @@
 
 use super::{Driver, Scene, Threads, done, open, page, realm, three_runs, trim_at};
 use futures::executor::block_on;
-use kernel::contracts::{FeedStart, RETENTION, Realms, SINKS};
+use kernel::contracts::{FeedStart, RETENTION, Realms, SINKS, Slice};
 use kernel::event::Fact;
 use kernel::ids::{Millis, RealmId, SessionId};
 use kernel::limits::Limits;
@@ -165,7 +165,8 @@ fn sessions_stay_until_every_sink_has_passed_them() {
     let other = over(&scene, "o", "a");
     let feed = block_on(store.feed(&realm(), 0, 9)).unwrap();
     let prune = || {
-        let pruned = block_on(store.prune(Realms::AllBut(&[]), Millis(100), &[], (0, 9)));
+        let slice = Slice { after: 0, limit: 9 };
+        let pruned = block_on(store.prune(Realms::AllBut(&[]), Millis(100), &[], slice));
         pruned.unwrap().removed
     };
     for sink in ["sink/slow", "sink/quick"] {
@@ -188,7 +189,8 @@ fn a_session_is_removed_once_every_sink_has_passed_it() {
     let store = scene.store();
     let (a, b) = (over(&scene, "r", "a"), over(&scene, "r", "b"));
     let feed = block_on(store.feed(&realm(), 0, 9)).unwrap();
-    let remove = |driver: &Driver| block_on(store.remove_sent(driver.key())).unwrap();
+    let remove =
+        |driver: &Driver| block_on(store.remove_sent(driver.key(), driver.row.known())).unwrap();
     for sink in ["sink/slow", "sink/quick"] {
         block_on(store.begin_consumer(&realm(), sink, FeedStart::Oldest)).unwrap();
     }
@@ -200,7 +202,7 @@ fn a_session_is_removed_once_every_sink_has_passed_it() {
     let left = block_on(store.feed(&realm(), 0, 9)).unwrap();
     assert_eq!(left, feed[1..], "one is gone, the other is there");
     // Whoever insists removes it all the same, and another time there is nothing to do.
-    block_on(store.remove(b.key())).unwrap();
+    block_on(store.remove(b.key(), b.row.known())).unwrap();
     assert_eq!(remove(&b), None);
 }
 

@@ -1,21 +1,17 @@
-//! Faults on purpose, each behind a switch, to see that the oracle notices; and the store's
-//! wrapper, where crash points lie and where those faults sit that a store can have.
+//! Faults on purpose, each behind a switch, to see that the oracle notices; and those of them that
+//! a store can have, in the wrapper around it.
 
 use super::archive::Archive;
-use super::damage::{Damage, HIDDEN};
-use super::power::{Point, Power};
-use kernel::contracts::{
-    AskFilter, Delivery, FeedRow, FeedStart, HistoryFilter, Lease, OnCommit, OpenAsks,
-    OpenSessions, Page, Paged, PrunedSlice, Read, Realms, SessionAsk, SessionFilter, SessionRef,
-    SessionRun, Store, StoreError, Stored, Ticket, Trimmable,
-};
-use kernel::ids::{AskId, ContentHash, Millis, PipelineName, RealmId, RunId, SessionKey};
-use kernel::pipeline::TallyRow;
+use super::damage::Damage;
+use super::elsewhere::{Elsewhere, Turn};
+use super::power::Power;
+use kernel::contracts::{FeedRow, Loaded, SessionRef, Store, StoreError};
+use kernel::ids::{Known, SessionId, SessionKey};
 use kernel::planted::Switch;
-use kernel::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
-use kernel::trim::Trim;
-use std::sync::Arc;
+use kernel::projection::Append;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A fault that can be planted: in what surrounds the engine, or by a switch inside the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +30,14 @@ pub enum Planted {
     FeedSkips,
     /// A snapshot claims to be one event further than it is.
     SnapshotAhead,
+    /// A snapshot is kept although its append was lost.
+    SnapshotOfLostAppend,
+    /// A row of the feed shows up only after a newer one.
+    FeedRowLate,
+    /// An append counts that was decided on an older state, though another one got in before it.
+    StaleFenceAccepted,
+    /// What rests in memory is used although another writer has changed the session.
+    StaleRestUsed,
     /// The place that is kept of a sink is further than the sink is.
     PlaceAhead,
     /// A rule inside is broken.
@@ -47,6 +51,11 @@ impl Planted {
             Planted::Inside(switch) => Some(switch),
             _ => None,
         }
+    }
+
+    /// Whether it takes another writer to meet it.
+    pub fn takes_two(self) -> bool {
+        matches!(self, Planted::StaleFenceAccepted | Planted::StaleRestUsed)
     }
 
     /// Whether only a rough seed can meet it.
@@ -78,13 +87,28 @@ pub struct SimStore {
     pub archive: Arc<Archive>,
     /// What cannot be read.
     pub damage: Arc<Damage>,
+    /// Who else writes, if somebody does.
+    pub elsewhere: Option<Arc<Elsewhere>>,
+    /// What the broken store remembers.
+    pub broken: Mutex<Broken>,
+}
+
+/// What a store with a planted fault remembers.
+#[derive(Debug, Default)]
+pub struct Broken {
+    /// How many appends came with a snapshot.
+    snapshots: u64,
+    /// Snapshots of appends that were lost.
+    lost: BTreeMap<SessionKey, String>,
+    /// The rows of the feed that were late.
+    late: BTreeSet<u64>,
 }
 
 /// How many rows the broken feed gives before it leaves one out.
 const FEED_SKIPS_AFTER: u64 = 10;
 
 impl SimStore {
-    fn acknowledges_early(&self, append: &Append) -> bool {
+    pub(super) fn acknowledges_early(&self, append: &Append) -> bool {
         match self.planted {
             Some(Planted::AcknowledgeBeforeCommit) => true,
             Some(Planted::CallBeforeStarted) => {
@@ -95,264 +119,121 @@ impl SimStore {
         }
     }
 
-    fn skip(&self, rows: Vec<FeedRow>) -> Vec<FeedRow> {
+    pub(super) fn skip(&self, rows: Vec<FeedRow>) -> Vec<FeedRow> {
         if self.planted != Some(Planted::FeedSkips) {
             return rows;
         }
         let kept = |_: &FeedRow| self.fed.fetch_add(1, Ordering::SeqCst) != FEED_SKIPS_AFTER;
         rows.into_iter().filter(kept).collect()
     }
+
+    /// Leaves out the last row but one, the first time.
+    pub(super) fn late(&self, mut rows: Vec<FeedRow>) -> Vec<FeedRow> {
+        if self.planted == Some(Planted::FeedRowLate) && rows.len() > 1 {
+            let place = rows.len() - 2;
+            if self.broken().late.insert(rows[place].cursor) {
+                rows.remove(place);
+            }
+        }
+        rows
+    }
+
+    /// Whether this append is lost: every other one that has a snapshot, which is kept all the
+    /// same, with the session's next append.
+    pub(super) fn loses(&self, append: &mut Append) -> bool {
+        let key = &append.session.key;
+        match self.planted {
+            Some(Planted::SnapshotOfLostAppend) => {}
+            Some(Planted::SnapshotAhead) => {
+                append.snapshot =
+                    append.snapshot.take().map(|body| ahead(&body, append.session.seq));
+                return false;
+            }
+            _ => return false,
+        }
+        let mut broken = self.broken();
+        if append.snapshot.is_none() {
+            append.snapshot = broken.lost.remove(key);
+            return false;
+        }
+        broken.snapshots += 1;
+        let is_lost = broken.snapshots % 2 == 1;
+        if is_lost && let Some(snapshot) = append.snapshot.take() {
+            broken.lost.insert(key.clone(), snapshot);
+        }
+        is_lost
+    }
+
+    /// A load while another writer is there, who may come before it or after it.
+    pub(super) async fn load_beside(
+        &self,
+        elsewhere: &Elsewhere,
+        key: &SessionKey,
+        known: Option<Known>,
+    ) -> Result<Loaded, StoreError> {
+        let turn = elsewhere.loads(key, known.is_some());
+        // Whether the other writer gets through is not the engine's concern.
+        if turn == Turn::Before {
+            let _ = elsewhere.write(self.inner.as_ref(), key).await;
+        }
+        let mut loaded = self.inner.load(key, known).await?;
+        if turn == Turn::After {
+            let _ = elsewhere.write(self.inner.as_ref(), key).await;
+        }
+        let Some(known) = known else { return Ok(loaded) };
+        if self.planted == Some(Planted::StaleRestUsed) && matches!(loaded, Loaded::Found(_)) {
+            loaded = Loaded::Unchanged;
+        }
+        if loaded == Loaded::Unchanged && turn != Turn::After {
+            elsewhere.told(key, known.fence);
+        }
+        Ok(loaded)
+    }
+
+    /// What is known of an append that another writer may get in before.
+    pub(super) fn beside(&self, append: &Append) -> Option<Beside> {
+        let elsewhere = self.elsewhere.clone()?;
+        let (id, key) = (append.session.id, append.session.key.clone());
+        let was_told = elsewhere.was_told(&key, append.fence);
+        let accepts = self.planted == Some(Planted::StaleFenceAccepted);
+        Some(Beside { store: self.inner.clone(), elsewhere, id, key, was_told, accepts })
+    }
+
+    fn broken(&self) -> MutexGuard<'_, Broken> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-impl Store for SimStore {
-    fn load<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<Stored>> {
-        if self.damage.refuses(key) {
-            let hidden = Err(StoreError::Unreadable(HIDDEN.to_owned()));
-            return Box::pin(std::future::ready(hidden));
+/// An append beside another writer's.
+pub(super) struct Beside {
+    store: Arc<dyn Store>,
+    elsewhere: Arc<Elsewhere>,
+    id: SessionId,
+    key: SessionKey,
+    /// Whoever appends was told that it knows the session as it is.
+    was_told: bool,
+    /// The broken store says that it is fine, whatever it is based on.
+    accepts: bool,
+}
+
+impl Beside {
+    /// What whoever appends is told of it.
+    pub(super) async fn judged(self, result: Result<(), StoreError>) -> Result<(), StoreError> {
+        let stale = StoreError::Conflict(self.key.to_string());
+        if result != Err(stale) {
+            return result;
         }
-        self.inner.load(key)
-    }
-
-    fn append(&self, append: Append) -> Ticket {
-        let early = self.acknowledges_early(&append);
-        let ticket = self.inner.append(append);
-        if !self.power.passes(Point::Queued) {
-            return Box::pin(std::future::pending());
+        // Retention may have removed it meanwhile.
+        let named = SessionRef::Id(self.id);
+        let found = self.store.session(&self.key.realm, &named).await;
+        if self.was_told && matches!(found, Ok(Some(_))) {
+            self.elsewhere.accuse(&self.key);
         }
-        if early {
-            return Box::pin(std::future::ready(Ok(())));
-        }
-        let power = self.power.clone();
-        Box::pin(async move {
-            let result = ticket.await;
-            if !power.passes(Point::Durable) {
-                std::future::pending::<()>().await;
-            }
-            result
-        })
+        if self.accepts { Ok(()) } else { result }
     }
+}
 
-    fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>> {
-        self.inner.open_asks(realm)
-    }
-
-    fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)> {
-        self.inner.sweep_closures(limit)
-    }
-
-    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
-        self.inner.park(key, parked)
-    }
-
-    fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>> {
-        self.inner.open_sessions(realm)
-    }
-
-    fn keep_snapshot(&self, key: &SessionKey, seq: u64, body: String) {
-        if self.planted != Some(Planted::SnapshotAhead) {
-            return self.inner.keep_snapshot(key, seq, body);
-        }
-        let ahead = body.replacen(&format!("\"seq\":{seq}"), &format!("\"seq\":{}", seq + 1), 1);
-        self.inner.keep_snapshot(key, seq, ahead);
-    }
-
-    fn deliver(&self, delivery: Delivery) -> Read<'_, ()> {
-        self.inner.deliver(delivery)
-    }
-
-    fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<Lease>> {
-        if self.planted == Some(Planted::LostWakeUp) {
-            return Box::pin(std::future::ready(Ok(Vec::new())));
-        }
-        self.inner.claim(now, limit)
-    }
-
-    fn renew<'a>(&'a self, lease: &'a Lease) -> Read<'a, Lease> {
-        self.inner.renew(lease)
-    }
-
-    fn release<'a>(&'a self, lease: &'a Lease) -> Read<'a, ()> {
-        self.inner.release(lease)
-    }
-
-    fn closure<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        hash: &'a ContentHash,
-    ) -> Read<'a, Option<String>> {
-        Box::pin(async move {
-            let text = self.inner.closure(realm, hash).await?;
-            Ok(text.and_then(|text| self.damage.shown(text)))
-        })
-    }
-
-    fn tool_spec<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        hash: &'a ContentHash,
-    ) -> Read<'a, Option<String>> {
-        self.inner.tool_spec(realm, hash)
-    }
-
-    fn session<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        session: &'a SessionRef,
-    ) -> Read<'a, Option<SessionRow>> {
-        self.inner.session(realm, session)
-    }
-
-    fn sessions<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        filter: &'a SessionFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionRow>> {
-        self.inner.sessions(realm, filter, page)
-    }
-
-    fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
-        self.inner.run(realm, run)
-    }
-
-    fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>> {
-        self.inner.ask(realm, ask)
-    }
-
-    fn asks<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        filter: &'a AskFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionAsk>> {
-        self.inner.asks(realm, filter, page)
-    }
-
-    fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>> {
-        self.inner.next_wake(after)
-    }
-
-    fn once<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        subject: &'a str,
-        route: &'a str,
-        key: &'a str,
-    ) -> Read<'a, Option<OnceRow>> {
-        self.inner.once(realm, subject, route, key)
-    }
-
-    fn prune<'a>(
-        &'a self,
-        realms: Realms<'a>,
-        before: Millis,
-        but: &'a [SessionKey],
-        slice: (u64, usize),
-    ) -> Read<'a, PrunedSlice> {
-        Box::pin(async move {
-            if let Realms::One(realm) = realms {
-                self.archive.keep_all(self.inner.as_ref(), realm).await?;
-            }
-            self.inner.prune(realms, before, but, slice).await
-        })
-    }
-
-    fn trimmable<'a>(
-        &'a self,
-        realms: Realms<'a>,
-        before: Millis,
-        slice: (Option<(Millis, u64)>, usize),
-    ) -> Read<'a, Vec<Trimmable>> {
-        self.inner.trimmable(realms, before, slice)
-    }
-
-    fn trim(&self, trim: Trim) -> Read<'_, Option<u64>> {
-        Box::pin(async move {
-            self.archive.keep(self.inner.as_ref(), trim.id, &trim.key).await?;
-            self.inner.trim(trim).await
-        })
-    }
-
-    fn history<'a>(
-        &'a self,
-        key: &'a SessionKey,
-        only: HistoryFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<HistoryItem>> {
-        self.inner.history(key, only, page)
-    }
-
-    fn events<'a>(
-        &'a self,
-        key: &'a SessionKey,
-        after: u64,
-        limit: usize,
-    ) -> Read<'a, Vec<(u64, String)>> {
-        self.inner.events(key, after, limit)
-    }
-
-    fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>> {
-        Box::pin(async move { Ok(self.skip(self.inner.feed(realm, after, limit).await?)) })
-    }
-
-    fn feed_end(&self) -> Read<'_, u64> {
-        self.inner.feed_end()
-    }
-
-    fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64> {
-        self.inner.consumer(realm, consumer)
-    }
-
-    fn begin_consumer<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        consumer: &'a str,
-        start: FeedStart,
-    ) -> Read<'a, u64> {
-        self.inner.begin_consumer(realm, consumer, start)
-    }
-
-    fn consumers<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        prefix: &'a str,
-    ) -> Read<'a, Vec<(String, u64)>> {
-        self.inner.consumers(realm, prefix)
-    }
-
-    fn forget_consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, bool> {
-        self.inner.forget_consumer(realm, consumer)
-    }
-
-    fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {
-        self.inner.advance(realm, consumer, cursor)
-    }
-
-    fn tallies<'a>(
-        &'a self,
-        realm: &'a RealmId,
-        pipeline: &'a PipelineName,
-    ) -> Read<'a, Vec<TallyRow>> {
-        self.inner.tallies(realm, pipeline)
-    }
-
-    fn remove<'a>(&'a self, key: &'a SessionKey) -> Read<'a, ()> {
-        self.inner.remove(key)
-    }
-
-    fn remove_sent<'a>(&'a self, key: &'a SessionKey) -> Read<'a, Option<String>> {
-        self.inner.remove_sent(key)
-    }
-
-    fn on_commit(&self, woken: OnCommit) {
-        self.inner.on_commit(woken);
-    }
-
-    fn healthy(&self) -> Result<(), StoreError> {
-        self.inner.healthy()
-    }
-
-    fn close(&self) -> Read<'_, ()> {
-        self.inner.close()
-    }
+/// The same snapshot, one event further than it is.
+fn ahead(body: &str, seq: u64) -> String {
+    body.replacen(&format!("\"seq\":{seq}"), &format!("\"seq\":{}", seq + 1), 1)
 }

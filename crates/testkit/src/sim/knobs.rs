@@ -20,6 +20,8 @@ pub struct Knobs {
     pub planted: Option<Planted>,
     /// Whether events go out.
     pub sink: bool,
+    /// Whether somebody else writes to the same sessions.
+    pub elsewhere: bool,
     /// Whether there are panics, deaths of recoveries, other limits after a restart, and sessions
     /// that cannot be read.
     pub rough: bool,
@@ -36,6 +38,7 @@ impl Knobs {
             talks: false,
             planted: None,
             sink: false,
+            elsewhere: false,
             rough: false,
         }
     }
@@ -59,6 +62,7 @@ impl Knobs {
     pub fn with(mut self, planted: Planted) -> Self {
         self.planted = Some(planted);
         self.sink |= planted == Planted::PlaceAhead;
+        self.elsewhere |= planted.takes_two();
         if planted.is_rough() { self.rough() } else { self }
     }
 }
@@ -76,6 +80,8 @@ pub struct Outcome {
     pub runs: usize,
     /// How many events got out, and how many of them again.
     pub events: (usize, usize),
+    /// How often somebody else wrote to a session.
+    pub elsewhere: u64,
     /// What crashes met.
     pub coverage: Coverage,
     /// What is wrong; nothing if all is well.

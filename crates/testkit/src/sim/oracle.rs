@@ -13,9 +13,9 @@ use super::tools::Ledger;
 use super::values::{input_of, opened};
 use engine::{ReplyReport, RunReport};
 use kernel::ask::{Decision, Reply};
-use kernel::contracts::{Blobs, FeedRow, SessionRef, Store, StoreError};
+use kernel::contracts::{Blobs, FeedRow, Loaded, SessionRef, Store, StoreError};
 use kernel::event::{self, Event};
-use kernel::ids::{AskId, ContentHash, RealmId, RunId, SessionId, SessionKey};
+use kernel::ids::{AskId, ContentHash, Fence, RealmId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, SessionRow, session_row};
 use kernel::session::{RunStatus, Session};
 use serde_json::Value;
@@ -314,7 +314,9 @@ impl Oracle {
         let session = &story.session;
         let is_gone = |run: &RunId| story.ended.get(run).is_some_and(|run| run.no <= gone);
         let shown = store.session(realm, &SessionRef::Id(session.id)).await?;
-        let expected = session_row(session, session.updated_at);
+        // How often the session changed is not in its journal.
+        let fence = shown.as_ref().map_or(Fence::NONE, |row| row.fence);
+        let expected = SessionRow { fence, ..session_row(session, session.updated_at) };
         if shown.as_ref() != Some(&expected) {
             self.accuse(format!("the list shows {shown:?}, the journal says {expected:?}"));
         }
@@ -349,7 +351,7 @@ impl Oracle {
         row: &SessionRow,
         story: &Story,
     ) -> Result<(), StoreError> {
-        let Some(stored) = store.load(&row.key).await? else {
+        let Loaded::Found(stored) = store.load(&row.key, None).await? else {
             self.accuse(format!("session {} is listed and cannot be loaded", row.key.id));
             return Ok(());
         };

@@ -7,6 +7,7 @@ use super::blobs::{Shelf, SimBlobs, Syncing};
 use super::clients::{Clients, caller, locked};
 use super::clock::{SimClock, SimEntropy};
 use super::coverage::{Coverage, Seen};
+use super::elsewhere::Elsewhere;
 use super::executor::{Executor, SimSpawn, Stop};
 use super::faults::{Planted, SimStore};
 use super::judging::{follow, judge};
@@ -75,6 +76,7 @@ pub fn simulate(knobs: Knobs) -> Outcome {
             trace: 0,
             runs: 0,
             events: (0, 0),
+            elsewhere: 0,
             coverage: Coverage::default(),
             wrong: heard.into_iter().map(|heard| format!("panic: {heard}")).collect(),
         },
@@ -93,7 +95,9 @@ fn simulated(knobs: Knobs) -> Outcome {
             break;
         }
     }
-    let oracle = locked(&machine.oracle);
+    let mut oracle = locked(&machine.oracle);
+    let wrong = machine.elsewhere.iter().flat_map(|elsewhere| elsewhere.wrong());
+    wrong.for_each(|wrong| oracle.accuse(wrong));
     for (seen, times) in oracle.counts() {
         machine.coverage.count(*seen, *times);
     }
@@ -108,6 +112,7 @@ fn simulated(knobs: Knobs) -> Outcome {
         trace: machine.executor.trace(),
         runs: oracle.runs(),
         events: machine.receiver.as_ref().map_or((0, 0), |receiver| receiver.counts()),
+        elsewhere: machine.elsewhere.as_ref().map_or(0, |elsewhere| elsewhere.writes()),
         coverage: machine.coverage.clone(),
         wrong: oracle.wrong().to_vec(),
     }
@@ -137,6 +142,8 @@ struct Machine {
     archive: Arc<Archive>,
     /// Who events are sent to.
     receiver: Option<Arc<Receiver>>,
+    /// Who else writes to the sessions.
+    elsewhere: Option<Arc<Elsewhere>>,
     whims: Arc<Mutex<Rng>>,
     plans: Arc<Vec<SimPlan>>,
     kinds: BTreeMap<String, &'static str>,
@@ -175,6 +182,7 @@ impl Machine {
             usual = of_rough_seed(usual, &mut rng);
         }
         let troubles = Arc::new(Troubles::new(knobs.seed, knobs.rough, &power, &clock));
+        let elsewhere = knobs.elsewhere.then(|| Arc::new(Elsewhere::new(clock.clone())));
         let whims = &mut Rng::stream(knobs.seed, 7);
         let policy = SimPolicy::new(whims, clock.clone(), troubles.panics.clone());
         let plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1), knobs.talks);
@@ -202,6 +210,7 @@ impl Machine {
             oracle: Arc::default(),
             archive: Arc::default(),
             receiver,
+            elsewhere,
             whims: Arc::new(Mutex::new(Rng::stream(knobs.seed, 5))),
             plans: Arc::new(plans),
             kinds,
@@ -304,7 +313,10 @@ impl Machine {
             fed: AtomicU64::new(0),
             archive: self.archive.clone(),
             damage: self.troubles.damage.clone(),
+            elsewhere: self.elsewhere.clone(),
+            broken: Mutex::default(),
         });
+        self.elsewhere.iter().for_each(|elsewhere| elsewhere.begin_life());
         self.troubles.marks.begin_process();
         let blobs = opened.blobs;
         let engine = Engine::start(engine::Parts {

@@ -2,7 +2,7 @@
 
 use super::*;
 use kernel::call::{Abilities, Pace, Reach};
-use kernel::ids::{Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
+use kernel::ids::{Fence, Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
 use kernel::projection::{RunRow, SessionRow};
 use kernel::schema::Misfit;
 use kernel::session::RunSpent;
@@ -66,6 +66,7 @@ fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
             created_at: Millis(0),
             updated_at: Millis(0),
             parked: None,
+            fence: Fence::NONE,
         },
         asks: Vec::new(),
         replayed: false,

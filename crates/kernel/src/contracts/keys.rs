@@ -1,0 +1,18 @@
+//! Requests that came with a key of their client's.
+
+use super::Read;
+use crate::ids::RealmId;
+use crate::projection::OnceRow;
+
+/// What came of keyed requests. An append writes the row, in its transaction (`Append::once`): of
+/// two requests with one key one is refused there, and finds here what the other one did.
+pub trait Keys: Send + Sync {
+    /// What came of a keyed request.
+    fn once<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        subject: &'a str,
+        route: &'a str,
+        key: &'a str,
+    ) -> Read<'a, Option<OnceRow>>;
+}

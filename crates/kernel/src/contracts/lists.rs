@@ -1,0 +1,56 @@
+//! What is listed beside the journal: rows that every append keeps up to date.
+
+use super::{
+    AskFilter, OpenAsks, OpenSessions, Page, Paged, Read, SessionAsk, SessionFilter, SessionRef,
+    SessionRun,
+};
+use crate::ids::{AskId, PipelineName, RealmId, RunId};
+use crate::pipeline::TallyRow;
+use crate::projection::SessionRow;
+
+/// Sessions, runs, asks and counts of a realm, as of the last commit.
+pub trait Lists: Send + Sync {
+    /// One session. A key without a space means the one in `session`, else the only one.
+    fn session<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        session: &'a SessionRef,
+    ) -> Read<'a, Option<SessionRow>>;
+
+    /// Sessions, newest first.
+    fn sessions<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a SessionFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionRow>>;
+
+    /// One run.
+    fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
+
+    /// One ask.
+    fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>>;
+
+    /// Asks, oldest first.
+    fn asks<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a AskFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionAsk>>;
+
+    /// How many asks are open, by kind.
+    fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>>;
+
+    /// How many sessions are not over, by status, and how many of them are parked. What is over
+    /// costs nothing here.
+    fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
+
+    /// How often cases of a pipeline took which road, the most frequent first. Removing sessions
+    /// leaves this as it is.
+    fn tallies<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        pipeline: &'a PipelineName,
+    ) -> Read<'a, Vec<TallyRow>>;
+}

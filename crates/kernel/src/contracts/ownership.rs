@@ -1,0 +1,21 @@
+//! Which sessions should be driven, and by whom.
+
+use super::Read;
+use crate::ids::{Millis, SessionKey};
+use crate::projection::Parked;
+
+/// Who drives what. An append says whether its session is owned afterwards: it is while something
+/// of it moves, and its owner alone goes on with it. A session at rest belongs to nobody.
+pub trait Ownership: Send + Sync {
+    /// Up to so many sessions that should be driven now: those whose owner is gone first, then
+    /// those of nobody whose time has come, then those that this process owns and may have in hand
+    /// already. Nobody else drives them from then on.
+    fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<SessionKey>>;
+
+    /// Leaves a session alone until then, although it should be driven, and notes why; its next
+    /// append ends that. Its fence moves on; durable on return.
+    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()>;
+
+    /// The nearest time after this one at which a session should be driven.
+    fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>>;
+}

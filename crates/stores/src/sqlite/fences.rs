@@ -1,0 +1,45 @@
+//! The sessions that were written lately, as they are: this process alone writes to its database,
+//! so whoever comes back to one of them need not read it to know that it has not changed.
+
+use super::queue::held;
+use kernel::ids::{Known, SessionKey};
+use kernel::projection::Append;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// How many of them are remembered; then it begins anew. What is not among them is read.
+const SESSIONS_MAX: usize = 4_096;
+
+/// What is known of sessions that were written lately. Only the writer changes it, right after each
+/// commit and in the order of the queue.
+#[derive(Default)]
+pub(crate) struct Fences {
+    sessions: Mutex<HashMap<SessionKey, Known>>,
+}
+
+impl Fences {
+    /// This append is durable. Whoever drives a session on knows it anyway.
+    pub(crate) fn appended(&self, append: &Append) {
+        let row = &append.session;
+        let mut sessions = held(&self.sessions);
+        if append.owned {
+            sessions.remove(&row.key);
+            return;
+        }
+        if sessions.len() >= SESSIONS_MAX {
+            sessions.clear();
+        }
+        let known = Known { id: row.id, fence: append.fence.next() };
+        sessions.insert(row.key.clone(), known);
+    }
+
+    /// Something else changed this session, or removed it.
+    pub(crate) fn forget(&self, key: &SessionKey) {
+        held(&self.sessions).remove(key);
+    }
+
+    /// Whether the session is known to be this one. If not, it may be all the same.
+    pub(crate) fn has(&self, key: &SessionKey, known: Known) -> bool {
+        held(&self.sessions).get(key) == Some(&known)
+    }
+}

@@ -1,0 +1,86 @@
+//! The contracts of a store, each with the SQL of its own modules behind it.
+
+mod feed;
+mod journal;
+mod lists;
+mod retention;
+
+use super::fences::Fences;
+use super::lock::LockPlace;
+use super::queue::Writes;
+use super::readers::Readers;
+use kernel::contracts::{Clock, OnCommit, Read, Store, StoreError, StoreFigures};
+use kernel::ids::SessionKey;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Sessions in one SQLite database.
+pub(crate) struct SqliteStore {
+    pub(super) writes: Writes,
+    pub(super) readers: Readers,
+    /// The sessions that were written lately, as they are.
+    pub(super) fences: Arc<Fences>,
+    /// This opening's number: the owner of what it drives.
+    pub(super) node: u64,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) path: PathBuf,
+    pub(super) lock_place: LockPlace,
+    /// What the last look at the lock found.
+    pub(super) lock_was_lost: AtomicBool,
+}
+
+impl SqliteStore {
+    /// Forgets the fence of a session, once a write that is not an append has changed it.
+    fn moved(&self, key: &SessionKey) -> impl FnOnce() + Send + use<> {
+        let (fences, key) = (self.fences.clone(), key.clone());
+        move || fences.forget(&key)
+    }
+
+    /// How many bytes the database and its log have on the disk.
+    fn bytes(&self) -> (u64, u64) {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        (bytes(&self.path), bytes(Path::new(&log)))
+    }
+
+    /// Ends the process if another one can hold the folder too, at the second look in a row that
+    /// says so: a folder that is being removed loses its files one by one, and one that was removed
+    /// has nothing that two could write.
+    fn check_lock(&self) -> Result<(), StoreError> {
+        let is_lost = !self.lock_place.stands() && self.path.exists();
+        let was_lost = self.lock_was_lost.swap(is_lost, Ordering::SeqCst);
+        if !(is_lost && was_lost) {
+            return Ok(());
+        }
+        let what = "the data folder's file `lock` was removed or replaced: another process may use \
+             the folder; start again, and leave that file alone";
+        (self.writes.shared().fatal)(what.to_owned());
+        Err(StoreError::Closed)
+    }
+}
+
+impl Store for SqliteStore {
+    fn figures(&self) -> Option<StoreFigures> {
+        let (database, log) = self.bytes();
+        let bytes = database.saturating_add(log);
+        Some(StoreFigures { bytes, wal_bytes: log, ..self.writes.figures() })
+    }
+
+    fn on_commit(&self, woken: OnCommit) {
+        self.writes.on_commit(woken);
+    }
+
+    fn healthy(&self) -> Result<(), StoreError> {
+        self.writes.healthy()
+    }
+
+    fn close(&self) -> Read<'_, ()> {
+        Box::pin(async move {
+            // Readers first: the writer's last checkpoint then has the database to itself.
+            self.readers.close();
+            self.writes.close().await
+        })
+    }
+}

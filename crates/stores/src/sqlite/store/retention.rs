@@ -1,0 +1,141 @@
+//! What is removed: a reader finds it, the writer looks again before it removes it.
+
+use super::super::columns::integer;
+use super::super::prune::{Found, Scope};
+use super::super::trouble::Trouble;
+use super::super::{closures, consumers, prune, read, trim};
+use super::SqliteStore;
+use kernel::contracts::{PrunedSlice, Read, Realms, Retention, Slice, StoreError, Trimmable};
+use kernel::ids::{Known, Millis, SessionKey};
+use kernel::trim::Trim;
+use rusqlite::Connection;
+
+impl SqliteStore {
+    /// Removes those that are still old; which, and how many rows.
+    async fn remove_old(
+        &self,
+        old: Vec<Found>,
+        before: Millis,
+    ) -> Result<(Vec<SessionKey>, u64), StoreError> {
+        let (now, fences) = (self.clock.now(), self.fences.clone());
+        let remove =
+            move |connection: &Connection| prune::remove_sessions(connection, &old, before, now);
+        let gone = move |(removed, _): &(Vec<SessionKey>, u64)| {
+            removed.iter().for_each(|key| fences.forget(key));
+        };
+        self.writes.perform_then(remove, gone).await
+    }
+
+    /// Removes old keys whose runs are gone, slice by slice; how many.
+    async fn prune_keys(
+        &self,
+        scope: &Scope,
+        before: Millis,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let mut rows = 0;
+        loop {
+            let scope = scope.clone();
+            let look =
+                move |connection: &Connection| prune::old_keys(connection, &scope, before, limit);
+            let keys = self.readers.read(look).await?;
+            if keys.is_empty() {
+                return Ok(rows);
+            }
+            let remove = move |connection: &Connection| prune::remove_keys(connection, &keys);
+            rows += self.writes.perform(remove).await?;
+        }
+    }
+}
+
+impl Retention for SqliteStore {
+    fn remove<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, ()> {
+        let (key, now, moved) = (key.clone(), self.clock.now(), self.moved(key));
+        let remove = move |connection: &Connection| -> Result<(), Trouble> {
+            let Some(session) = read::known_session(connection, &key, known)? else {
+                return Ok(());
+            };
+            prune::remove_session(connection, &key.realm, session, now)
+        };
+        self.writes.perform_then(remove, move |()| moved())
+    }
+
+    fn remove_sent<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, Option<String>> {
+        let (key, now, moved) = (key.clone(), self.clock.now(), self.moved(key));
+        let remove = move |connection: &Connection| -> Result<Option<String>, Trouble> {
+            let Some(session) = read::known_session(connection, &key, known)? else {
+                return Ok(None);
+            };
+            let newest = prune::newest_row(connection, session)?;
+            let behind = consumers::behind(connection, &key.realm, newest)?;
+            if behind.is_none() {
+                prune::remove_session(connection, &key.realm, session, now)?;
+            }
+            Ok(behind)
+        };
+        self.writes.perform_then(remove, move |_| moved())
+    }
+
+    fn prune<'a>(
+        &'a self,
+        realms: Realms<'a>,
+        before: Millis,
+        but: &'a [SessionKey],
+        slice: Slice<u64>,
+    ) -> Read<'a, PrunedSlice> {
+        Box::pin(async move {
+            let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
+            let looked = (integer(slice.after), limit);
+            let scope = Scope::of(realms);
+            let of = scope.clone();
+            let look =
+                move |connection: &Connection| prune::old_sessions(connection, &of, before, looked);
+            let mut old = self.readers.read(look).await?;
+            let is_full = old.len() >= slice.limit;
+            let next = old.last().filter(|_| is_full).map(|(number, _)| *number as u64);
+            old.retain(|(_, key)| !but.contains(key));
+            let (mut removed, mut rows) = (Vec::new(), 0);
+            if !old.is_empty() {
+                (removed, rows) = self.remove_old(old, before).await?;
+            }
+            if next.is_none() {
+                rows += self.prune_keys(&scope, before, limit).await?;
+            }
+            Ok(PrunedSlice { removed, rows, next })
+        })
+    }
+
+    fn trimmable<'a>(
+        &'a self,
+        realms: Realms<'a>,
+        before: Millis,
+        slice: Slice<Option<(Millis, u64)>>,
+    ) -> Read<'a, Vec<Trimmable>> {
+        let scope = Scope::of(realms);
+        self.readers.read(move |connection| trim::trimmable(connection, &scope, before, slice))
+    }
+
+    fn trim(&self, trim: Trim) -> Read<'_, Option<u64>> {
+        let (now, moved) = (self.clock.now(), self.moved(&trim.key));
+        let work = move |connection: &Connection| trim::trim(connection, &trim, now);
+        self.writes.perform_then(work, move |_| moved())
+    }
+
+    fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)> {
+        Box::pin(async move {
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let looked = self.readers.read(move |connection| closures::look(connection, limit));
+            let looked = looked.await?;
+            let count = looked.len();
+            if count == 0 {
+                return Ok((0, 0));
+            }
+            let known = self.writes.shared().specs.clone();
+            let remove = move |connection: &Connection| {
+                known.forget();
+                closures::remove(connection, &looked)
+            };
+            Ok((count, self.writes.perform(remove).await?))
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! Another writer, as another process would be: now and then it changes a session that rests, right
+//! before or right after the engine loads it. What the engine kept in memory is old then, or what
+//! it decides on is. It must notice both.
+
+use kernel::contracts::{Clock, Loaded, Store, StoreError, Stored};
+use kernel::event::{self, Event, Fact, VERSION};
+use kernel::ids::{Fence, SessionKey};
+use kernel::projection::Append;
+use kernel::session::{Phase, Session};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How often it writes in one life of the process: clients that are told to try again do so a few
+/// times only.
+const WRITES_PER_LIFE: u64 = 8;
+
+/// The other writer of one machine.
+pub struct Elsewhere {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many loads it came to.
+    loads: u64,
+    /// How often it wrote, and how often in this life.
+    writes: u64,
+    writes_now: u64,
+    /// What the engine was told last of sessions that it knew: they are as it knows them.
+    told: BTreeMap<SessionKey, Fence>,
+    wrong: Vec<String>,
+}
+
+/// When it comes, seen from a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Not at all.
+    Never,
+    /// Before it.
+    Before,
+    /// After it.
+    After,
+}
+
+impl Elsewhere {
+    /// Another writer by this clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, state: Mutex::default() }
+    }
+
+    /// A new process begins.
+    pub fn begin_life(&self) {
+        let mut state = self.state();
+        (state.writes_now, state.told) = (0, BTreeMap::new());
+    }
+
+    /// Somebody loads a session, and may have it in memory: then it comes.
+    pub fn loads(&self, key: &SessionKey, is_known: bool) -> Turn {
+        let mut state = self.state();
+        state.told.remove(key);
+        if !is_known || state.writes_now >= WRITES_PER_LIFE {
+            return Turn::Never;
+        }
+        state.loads += 1;
+        if state.loads.is_multiple_of(2) { Turn::After } else { Turn::Before }
+    }
+
+    /// Whoever loaded the session was told that it is as they know it.
+    pub fn told(&self, key: &SessionKey, fence: Fence) {
+        self.state().told.insert(key.clone(), fence);
+    }
+
+    /// Somebody appends to a session; whether they were told that they know it as it is.
+    pub fn was_told(&self, key: &SessionKey, fence: Fence) -> bool {
+        self.state().told.remove(key) == Some(fence)
+    }
+
+    /// Somebody who was told so is refused for not knowing it.
+    pub fn accuse(&self, key: &SessionKey) {
+        let what = format!("session {} was driven in a state that it was not in any more", key.id);
+        self.state().wrong.push(what);
+    }
+
+    /// Writes an event to a session that rests, one that changes nothing else.
+    pub async fn write(&self, store: &dyn Store, key: &SessionKey) -> Result<(), StoreError> {
+        let Loaded::Found(stored) = store.load(key, None).await? else { return Ok(()) };
+        let Some(mut session) = added_up(&stored, key) else { return Ok(()) };
+        if session.phase() == Phase::Moving {
+            return Ok(());
+        }
+        let (seq, at) = (session.seq + 1, self.clock.now());
+        let fact = Fact::TimerFired { timer: "of another writer".to_owned() };
+        let event = Event { seq, at, v: VERSION, fact };
+        session.apply(&event);
+        let append = Append::new(&session, stored.fence, &[event], Vec::new(), at);
+        let append = append.map_err(|error| StoreError::Failed(error.to_string()))?;
+        store.append(append).await?;
+        let mut state = self.state();
+        state.writes += 1;
+        state.writes_now += 1;
+        Ok(())
+    }
+
+    /// How often it wrote.
+    pub fn writes(&self) -> u64 {
+        self.state().writes
+    }
+
+    /// What is wrong.
+    pub fn wrong(&self) -> Vec<String> {
+        self.state().wrong.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a stored session adds up to, if it can be read.
+fn added_up(stored: &Stored, key: &SessionKey) -> Option<Session> {
+    let mut session = match &stored.snapshot {
+        Some(snapshot) => Session::from_snapshot(snapshot)?,
+        None => Session::new(stored.id, key.clone()),
+    };
+    for row in &stored.tail {
+        let known = session.seq;
+        for event in event::read(row).ok()?.iter().filter(|event| event.seq > known) {
+            session.apply(event);
+        }
+    }
+    Some(session)
+}

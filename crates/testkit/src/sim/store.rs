@@ -1,0 +1,273 @@
+//! The store as the engine sees it in the simulation: the real one, with crash points around it and
+//! with the faults that are planted.
+
+use super::damage::HIDDEN;
+use super::faults::{Planted, SimStore};
+use super::power::Point;
+use kernel::contracts::{
+    AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
+    OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
+    SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store, StoreError, Ticket, Trimmable,
+};
+use kernel::ids::{AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionKey};
+use kernel::pipeline::TallyRow;
+use kernel::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
+use kernel::trim::Trim;
+
+impl Journal for SimStore {
+    fn load<'a>(&'a self, key: &'a SessionKey, known: Option<Known>) -> Read<'a, Loaded> {
+        if self.damage.refuses(key) {
+            let hidden = Err(StoreError::Unreadable(HIDDEN.to_owned()));
+            return Box::pin(std::future::ready(hidden));
+        }
+        match &self.elsewhere {
+            Some(elsewhere) => Box::pin(self.load_beside(elsewhere, key, known)),
+            None => self.inner.load(key, known),
+        }
+    }
+
+    fn append(&self, mut append: Append) -> Ticket {
+        if self.loses(&mut append) {
+            return Box::pin(std::future::ready(Err(StoreError::Busy)));
+        }
+        let early = self.acknowledges_early(&append);
+        let beside = self.beside(&append);
+        let ticket = self.inner.append(append);
+        if !self.power.passes(Point::Queued) {
+            return Box::pin(std::future::pending());
+        }
+        if early {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        let power = self.power.clone();
+        Box::pin(async move {
+            let result = ticket.await;
+            if !power.passes(Point::Durable) {
+                std::future::pending::<()>().await;
+            }
+            match beside {
+                Some(beside) => beside.judged(result).await,
+                None => result,
+            }
+        })
+    }
+
+    fn closure<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+    ) -> Read<'a, Option<String>> {
+        Box::pin(async move {
+            let text = self.inner.closure(realm, hash).await?;
+            Ok(text.and_then(|text| self.damage.shown(text)))
+        })
+    }
+
+    fn tool_spec<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+    ) -> Read<'a, Option<String>> {
+        self.inner.tool_spec(realm, hash)
+    }
+
+    fn history<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        only: HistoryFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<HistoryItem>> {
+        self.inner.history(key, only, page)
+    }
+
+    fn events<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<(u64, String)>> {
+        self.inner.events(key, after, limit)
+    }
+}
+
+impl Ownership for SimStore {
+    fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<SessionKey>> {
+        if self.planted == Some(Planted::LostWakeUp) {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        self.inner.claim(now, limit)
+    }
+
+    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
+        self.inner.park(key, parked)
+    }
+
+    fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>> {
+        self.inner.next_wake(after)
+    }
+}
+
+impl Lists for SimStore {
+    fn session<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        session: &'a SessionRef,
+    ) -> Read<'a, Option<SessionRow>> {
+        self.inner.session(realm, session)
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a SessionFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionRow>> {
+        self.inner.sessions(realm, filter, page)
+    }
+
+    fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
+        self.inner.run(realm, run)
+    }
+
+    fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>> {
+        self.inner.ask(realm, ask)
+    }
+
+    fn asks<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a AskFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<SessionAsk>> {
+        self.inner.asks(realm, filter, page)
+    }
+
+    fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>> {
+        self.inner.open_asks(realm)
+    }
+
+    fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>> {
+        self.inner.open_sessions(realm)
+    }
+
+    fn tallies<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        pipeline: &'a PipelineName,
+    ) -> Read<'a, Vec<TallyRow>> {
+        self.inner.tallies(realm, pipeline)
+    }
+}
+
+impl Feed for SimStore {
+    fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>> {
+        Box::pin(async move {
+            let rows = self.inner.feed(realm, after, limit).await?;
+            Ok(self.late(self.skip(rows)))
+        })
+    }
+
+    fn feed_end(&self) -> Read<'_, u64> {
+        self.inner.feed_end()
+    }
+
+    fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64> {
+        self.inner.consumer(realm, consumer)
+    }
+
+    fn begin_consumer<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        consumer: &'a str,
+        start: FeedStart,
+    ) -> Read<'a, u64> {
+        self.inner.begin_consumer(realm, consumer, start)
+    }
+
+    fn consumers<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        prefix: &'a str,
+    ) -> Read<'a, Vec<(String, u64)>> {
+        self.inner.consumers(realm, prefix)
+    }
+
+    fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {
+        self.inner.advance(realm, consumer, cursor)
+    }
+
+    fn forget_consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, bool> {
+        self.inner.forget_consumer(realm, consumer)
+    }
+}
+
+impl Keys for SimStore {
+    fn once<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        subject: &'a str,
+        route: &'a str,
+        key: &'a str,
+    ) -> Read<'a, Option<OnceRow>> {
+        self.inner.once(realm, subject, route, key)
+    }
+}
+
+impl Retention for SimStore {
+    fn remove<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, ()> {
+        self.inner.remove(key, known)
+    }
+
+    fn remove_sent<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, Option<String>> {
+        self.inner.remove_sent(key, known)
+    }
+
+    fn prune<'a>(
+        &'a self,
+        realms: Realms<'a>,
+        before: Millis,
+        but: &'a [SessionKey],
+        slice: Slice<u64>,
+    ) -> Read<'a, PrunedSlice> {
+        Box::pin(async move {
+            if let Realms::One(realm) = realms {
+                self.archive.keep_all(self.inner.as_ref(), realm).await?;
+            }
+            self.inner.prune(realms, before, but, slice).await
+        })
+    }
+
+    fn trimmable<'a>(
+        &'a self,
+        realms: Realms<'a>,
+        before: Millis,
+        slice: Slice<Option<(Millis, u64)>>,
+    ) -> Read<'a, Vec<Trimmable>> {
+        self.inner.trimmable(realms, before, slice)
+    }
+
+    fn trim(&self, trim: Trim) -> Read<'_, Option<u64>> {
+        Box::pin(async move {
+            self.archive.keep(self.inner.as_ref(), trim.id, &trim.key).await?;
+            self.inner.trim(trim).await
+        })
+    }
+
+    fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)> {
+        self.inner.sweep_closures(limit)
+    }
+}
+
+impl Store for SimStore {
+    fn on_commit(&self, woken: OnCommit) {
+        self.inner.on_commit(woken);
+    }
+
+    fn healthy(&self) -> Result<(), StoreError> {
+        self.inner.healthy()
+    }
+
+    fn close(&self) -> Read<'_, ()> {
+        self.inner.close()
+    }
+}
