@@ -6,6 +6,9 @@
 
 mod parts;
 mod files;
+mod poison;
+mod queue;
+mod writer;
 mod sqlite;
 mod blobs;
 mod marks;

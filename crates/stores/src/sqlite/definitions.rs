@@ -1,8 +1,8 @@
 //! Stored configuration: every version is kept, the newest counts, and a put says which version it
 //! was written against.
 
+use super::chore::Writes;
 use super::columns::{count, integer};
-use super::queue::Writes;
 use super::readers::Readers;
 use super::trouble::Trouble;
 use kernel::contracts::{Clock, Definition, Definitions, Read, StoreError};

@@ -1,9 +1,9 @@
 //! The log of deliveries. It is written together with the place of its sink: whoever reads of a
 //! delivery knows that it counts.
 
+use super::chore::Writes;
 use super::columns::{bits, count, cursor_number, integer, paged, rows_max};
 use super::consumers;
-use super::queue::Writes;
 use super::readers::Readers;
 use super::trouble::Trouble;
 use kernel::contracts::{Page, Paged, Read, StoreError};

@@ -1,7 +1,7 @@
 //! The sessions that were written lately, as they are: this process alone writes to its database,
 //! so whoever comes back to one of them need not read it to know that it has not changed.
 
-use super::queue::held;
+use crate::queue::held;
 use kernel::ids::{Known, SessionKey};
 use kernel::projection::Append;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! What the blobs' files need of the database: a note of each put, before its file is written, and
 //! the list of blobs that may go.
 
-use super::queue::Writes;
+use super::chore::Writes;
 use super::readers::Readers;
 use super::refs::{self, Loose};
 use kernel::contracts::{Clock, Read};

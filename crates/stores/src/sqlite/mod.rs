@@ -15,9 +15,8 @@ mod keys;
 mod consumers;
 mod tallies;
 mod append;
-mod poison;
-mod queue;
 mod fences;
+mod chore;
 mod writer;
 mod readers;
 mod history;
@@ -37,17 +36,20 @@ pub(crate) use refs::Loose;
 
 use crate::files::{make_folder, sync_folder};
 use crate::parts::{OpenError, Parts};
+use crate::queue::Shared;
+use crate::writer::Writer;
+use chore::Writes;
 use definitions::SqliteDefinitions;
 use deliveries::SqliteDeliveries;
 use fences::Fences;
 pub(crate) use lost::DATABASE;
-use queue::{Shared, Writes};
 use readers::Readers;
+use specs::KnownSpecs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use store::SqliteStore;
-use writer::Writer;
+use writer::{Around, SqliteBackend};
 
 /// Enough that a long list does not hold up a load; each costs its cache.
 const READERS: usize = 2;
@@ -81,11 +83,19 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database
     sync_folder(folder).map_err(unusable)?;
     let connections: Vec<_> =
         (0..READERS).map(|_| connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
-    let reasons_max = parts.limits.tally_reasons_max;
     let fences = Arc::<Fences>::default();
-    let shared = Arc::new(Shared::new(node, parts.fatal.clone(), (fences.clone(), reasons_max)));
+    let specs = Arc::<KnownSpecs>::default();
+    let around = Around {
+        node,
+        tally_reasons_max: parts.limits.tally_reasons_max,
+        fences: fences.clone(),
+        specs: specs.clone(),
+        fatal: parts.fatal.clone(),
+    };
+    let shared = Arc::<Shared>::default();
     let (writes, jobs) = Writes::new(shared.clone(), parts.limits.append_queue_max);
-    let writer = Writer::new(connection, (shared, parts.clock.clone()), lock);
+    let backend = SqliteBackend::new(connection, lock, around);
+    let writer = Writer::new(backend, shared, parts.clock.clone());
     parts.spawn.critical_thread("store-writer", Box::pin(writer.run(jobs)));
     let readers = Readers::start(&*parts.spawn, connections);
     tracing::info!(folder = %folder.display(), node, "the store is open");
@@ -99,7 +109,9 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database
             writes,
             readers,
             fences,
+            specs,
             node,
+            fatal: parts.fatal.clone(),
             clock,
             path,
             lock_place,

@@ -1,8 +1,8 @@
 //! Readers: threads with a read-only connection each, that take reads from one bounded queue. Each
 //! read is one transaction, so that what it gathers belongs together.
 
-use super::queue::held;
 use super::trouble::Trouble;
+use crate::queue::held;
 use kernel::contracts::{Read, Spawn, StoreError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::collections::VecDeque;

@@ -1,27 +1,23 @@
-//! The one writer: takes what is queued, writes it in one transaction, commits, and only then
-//! answers. Many sessions share a commit and its sync; none of them can undo another's rows.
+//! Commits of the embedded store: all jobs of a batch in one transaction. Many sessions share it
+//! and its sync; none of them can undo another's rows.
 
 use super::append::write_append;
 use super::checkpoint;
+use super::chore::{SqlChore, SqlJob};
+use super::fences::Fences;
 use super::lock::FolderLock;
-use super::queue::{Job, Shared};
+use super::specs::KnownSpecs;
 use super::trouble::{
     Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
 };
-use kernel::contracts::{Clock, StoreError};
+use crate::parts::Fatal;
+use crate::queue::{Job, Shared};
+use crate::writer::{Answer, Backend, PROBE_BYTES};
+use kernel::contracts::StoreError;
 use kernel::projection::Append;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
-
-/// How many jobs share a commit. Above 64 the limit is the processor, not the disk, and answers
-/// only come later.
-const BATCH_JOBS_MAX: usize = 256;
-
-/// What a probe writes beyond what was refused: more than most appends. A smaller one finds room
-/// where they find none.
-const PROBE_BYTES: usize = 64 * 1024;
 
 /// How many small commits are made between two looks at the size of the log.
 const COMMITS_PER_LOOK: u32 = 16;
@@ -29,20 +25,39 @@ const COMMITS_PER_LOOK: u32 = 16;
 const SMALL_JOBS: usize = 8;
 const SMALL_BYTES: usize = 16 * 1024;
 
-type Answer = Result<(), StoreError>;
+/// What commits know of the process around them.
+pub(crate) struct Around {
+    /// This opening's number.
+    pub(crate) node: u64,
+    /// How many unknown reasons of one pipeline are counted, each by itself.
+    pub(crate) tally_reasons_max: usize,
+    /// The sessions that were written lately, as they are.
+    pub(crate) fences: Arc<Fences>,
+    /// Which pinned specs are known to be there.
+    pub(crate) specs: Arc<KnownSpecs>,
+    /// Ends the process.
+    pub(crate) fatal: Fatal,
+}
 
-/// The writer.
-pub(crate) struct Writer {
+/// Commits to one SQLite database.
+pub(crate) struct SqliteBackend {
     connection: Connection,
-    shared: Arc<Shared>,
-    clock: Arc<dyn Clock>,
+    around: Around,
     /// Let go of only when the connection is closed.
     lock: FolderLock,
-    closers: Vec<oneshot::Sender<()>>,
     /// A sync or a checkpoint failed: nothing is written any more.
     over: bool,
+    /// What the last commit wrote, until its answers are given.
+    wrote: Option<Wrote>,
     /// How many small commits were made since the size of the log was looked at.
     unlooked: u32,
+}
+
+/// A commit that wrote something.
+struct Wrote {
+    /// How many bytes only to see whether that works.
+    probed: usize,
+    is_small: bool,
 }
 
 /// How the jobs of a transaction are kept apart.
@@ -68,93 +83,106 @@ impl From<rusqlite::Error> for Stop {
     }
 }
 
-impl Writer {
-    /// A writer on this connection; it keeps the folder's lock until it ends.
-    pub(crate) fn new(
-        connection: Connection,
-        (shared, clock): (Arc<Shared>, Arc<dyn Clock>),
-        lock: FolderLock,
-    ) -> Self {
-        Self { connection, shared, clock, lock, closers: Vec::new(), over: false, unlooked: 0 }
+impl Backend for SqliteBackend {
+    type Chore = SqlChore;
+
+    fn commit(
+        &mut self,
+        shared: &Shared,
+        jobs: &mut [SqlJob],
+    ) -> impl Future<Output = Result<Vec<Answer>, StoreError>> + Send {
+        std::future::ready(self.commit_now(shared, jobs))
     }
 
-    /// Works until it is told to close, until nobody can send any more, or until a sync fails.
-    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
-        let mut jobs = Vec::with_capacity(BATCH_JOBS_MAX);
-        while queue.recv_many(&mut jobs, BATCH_JOBS_MAX).await > 0 {
-            self.process(&mut jobs);
-            if self.over {
-                break;
-            }
-            if !self.closers.is_empty() {
-                // What is in the queue is still written; nothing new gets in.
-                queue.close();
-            }
-        }
-        self.end();
+    fn appended(&mut self, append: &Append) {
+        self.around.fences.appended(append);
     }
 
-    fn process(&mut self, jobs: &mut Vec<Job>) {
-        let (began, changes) = (self.clock.now(), self.connection.total_changes());
-        let mut wrote = false;
-        let tried = jobs.iter().map(probed).max().unwrap_or(0);
-        let small = jobs.len() <= SMALL_JOBS && jobs.iter().all(is_small);
-        let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
-        let mut result = self.attempt(jobs, &mut answers, Isolation::ChecksFirst);
-        if let Err(Stop::Mixed) = result {
-            self.shared.specs.forget();
-            result = self.attempt(jobs, &mut answers, Isolation::Savepoints);
-        }
-        match result {
-            Ok(()) => {
-                // A clock that is set back makes it zero.
-                let took_ms = self.clock.now().0.saturating_sub(began.0).max(0);
-                self.shared.committed(took_ms.unsigned_abs());
-                // A commit of nothing works on a full disk too.
-                wrote = self.connection.total_changes() > changes;
-            }
-            Err(stop) => {
-                self.shared.specs.forget();
-                let error = self.give_up(stop, jobs);
-                answers.fill(Err(error));
-            }
-        }
-        self.answer(jobs, answers);
-        if wrote {
-            self.unlooked = if small { self.unlooked + 1 } else { COMMITS_PER_LOOK };
-            self.look_at_log(tried);
-        }
-    }
-
-    /// Has the log written back once it has grown enough. After the answers: nobody waits for it.
-    fn look_at_log(&mut self, tried: usize) {
+    /// Has the log written back once it has grown enough.
+    fn answered(&mut self, shared: &Shared) {
+        let Some(Wrote { probed, is_small }) = self.wrote.take() else { return };
+        self.unlooked = if is_small { self.unlooked + 1 } else { COMMITS_PER_LOOK };
         if self.unlooked >= COMMITS_PER_LOOK && checkpoint::is_due(&self.connection) {
-            self.checkpoint(tried);
+            self.checkpoint(shared, probed);
         } else {
-            self.shared.wrote(tried);
+            shared.wrote(probed);
         }
         self.unlooked %= COMMITS_PER_LOOK;
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Closes the database before it lets go of the folder.
+    fn end(mut self) {
+        let failed = if self.over { None } else { checkpoint::truncate(&self.connection).err() };
+        if let Some(error) = &failed {
+            self.judge_checkpoint(error);
+            tracing::warn!("the log stays beside the database; the next start reads it");
+        }
+        let Self { connection, lock, over, .. } = self;
+        if over || failed.is_some() {
+            // Otherwise SQLite tries the same once more as it closes.
+            let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
+        if let Err((_, error)) = connection.close() {
+            tracing::warn!(%error, "the database was not closed cleanly");
+        }
+        drop(lock);
+    }
+}
+
+impl SqliteBackend {
+    /// Commits on this connection; it keeps the folder's lock until it ends.
+    pub(crate) fn new(connection: Connection, lock: FolderLock, around: Around) -> Self {
+        Self { connection, around, lock, over: false, wrote: None, unlooked: 0 }
+    }
+
+    fn commit_now(
+        &mut self,
+        shared: &Shared,
+        jobs: &mut [SqlJob],
+    ) -> Result<Vec<Answer>, StoreError> {
+        let changes = self.connection.total_changes();
+        let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
+        let mut result = self.attempt(shared, jobs, &mut answers, Isolation::ChecksFirst);
+        if let Err(Stop::Mixed) = result {
+            self.around.specs.forget();
+            result = self.attempt(shared, jobs, &mut answers, Isolation::Savepoints);
+        }
+        result.map_err(|stop| self.given_up(stop))?;
+        // A commit of nothing works on a full disk too.
+        if self.connection.total_changes() > changes {
+            let probed = jobs.iter().map(probed).max().unwrap_or(0);
+            let is_small = jobs.len() <= SMALL_JOBS && jobs.iter().all(is_small);
+            self.wrote = Some(Wrote { probed, is_small });
+        }
+        Ok(answers)
     }
 
     /// One transaction over all jobs. Nothing of it is there unless it is committed.
     fn attempt(
         &mut self,
-        jobs: &mut [Job],
+        shared: &Shared,
+        jobs: &mut [SqlJob],
         answers: &mut [Answer],
         isolation: Isolation,
     ) -> Result<(), Stop> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let batch = Batch { connection: &transaction, around: &self.around, shared, isolation };
         for (job, answer) in jobs.iter_mut().zip(answers) {
-            *answer = perform(&transaction, &self.shared, job, isolation)?;
+            *answer = batch.perform(job)?;
         }
         transaction.commit()?;
         Ok(())
     }
 
-    /// The transaction is rolled back: nothing was written, and every session in it is poisoned.
-    fn give_up(&mut self, stop: Stop, jobs: &[Job]) -> StoreError {
-        let error = match stop {
+    /// Why nothing was written: the transaction is rolled back.
+    fn given_up(&mut self, stop: Stop) -> StoreError {
+        self.around.specs.forget();
+        match stop {
             Stop::Mixed => StoreError::Failed("jobs could not be kept apart".to_owned()),
             Stop::Broken(error) => {
                 if is_failed_sync(&error) {
@@ -162,28 +190,18 @@ impl Writer {
                 }
                 store_error(&error)
             }
-        };
-        tracing::warn!(%error, jobs = jobs.len(), "a commit failed");
-        let bytes = jobs.iter().map(size).sum::<usize>();
-        self.shared.broke(error.clone(), PROBE_BYTES.saturating_add(bytes));
-        let mut poison = self.shared.poison();
-        for job in jobs {
-            if let Job::Append { number, append, .. } = job {
-                poison.failed(&append.session.key, *number);
-            }
         }
-        error
     }
 
     /// Writes the log back into the database. All answers are given by then: what they promise is
     /// in the log. The commit before it tried to write so many bytes only to see whether it can.
-    fn checkpoint(&mut self, tried: usize) {
+    fn checkpoint(&mut self, shared: &Shared, tried: usize) {
         match checkpoint::passive(&self.connection) {
-            Ok(_) => self.shared.wrote(tried),
+            Ok(_) => shared.wrote(tried),
             Err(error) => {
                 self.judge_checkpoint(&error);
                 if is_full(&error) {
-                    self.shared.broke(store_error(&error), PROBE_BYTES);
+                    shared.broke(store_error(&error), PROBE_BYTES);
                 }
             }
         }
@@ -201,108 +219,56 @@ impl Writer {
     fn end_process(&mut self, what: &str, error: &rusqlite::Error) {
         self.over = true;
         tracing::error!(%error, "{what}");
-        (self.shared.fatal)(format!("{what}: {error}; check the disk"));
-    }
-
-    /// Answers first, then wakes: whoever is woken finds the answers given.
-    fn answer(&mut self, jobs: &mut Vec<Job>, answers: Vec<Answer>) {
-        let mut changed = Vec::with_capacity(jobs.len());
-        let mut last = None;
-        for (job, result) in jobs.drain(..).zip(answers) {
-            match job {
-                Job::Append { number, append, answer } => {
-                    last = Some(number);
-                    if result.is_ok() {
-                        self.shared.fences.appended(&append);
-                        changed.push(append.session.key);
-                    }
-                    let _ = answer.send(result);
-                }
-                Job::Chore(chore) => chore.done(result),
-                Job::Close(closer) => self.closers.push(closer),
-                Job::Probe { .. } => {}
-            }
-        }
-        if let Some(number) = last {
-            self.shared.poison().processed(number);
-        }
-        self.shared.wake(changed);
-    }
-
-    /// Closes the database before it lets go of the folder, and both before it says so.
-    fn end(mut self) {
-        let failed = if self.over { None } else { checkpoint::truncate(&self.connection).err() };
-        if let Some(error) = &failed {
-            self.judge_checkpoint(error);
-            tracing::warn!("the log stays beside the database; the next start reads it");
-        }
-        let Self { connection, lock, closers, over, .. } = self;
-        if over || failed.is_some() {
-            // Otherwise SQLite tries the same once more as it closes.
-            let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        }
-        if let Err((_, error)) = connection.close() {
-            tracing::warn!(%error, "the database was not closed cleanly");
-        }
-        drop(lock);
-        for closer in closers {
-            let _ = closer.send(());
-        }
+        (self.around.fatal)(format!("{what}: {error}; check the disk"));
     }
 }
 
-/// Does one job. The inner error is the job's own; the outer one ends the transaction.
-fn perform(
-    connection: &Connection,
-    shared: &Shared,
-    job: &mut Job,
+/// What the jobs of a transaction share.
+struct Batch<'b> {
+    connection: &'b Connection,
+    around: &'b Around,
+    shared: &'b Shared,
     isolation: Isolation,
-) -> Result<Answer, Stop> {
-    match job {
-        Job::Append { number, append, .. } => {
-            let number = *number;
-            let append: &Append = append;
-            let key = &append.session.key;
-            if shared.poison().refuses(key, number) {
-                return Ok(Err(StoreError::Poisoned(key.to_string())));
+}
+
+impl Batch<'_> {
+    /// Does one job. The inner error is the job's own; the outer one ends the transaction.
+    fn perform(&self, job: &mut SqlJob) -> Result<Answer, Stop> {
+        let Self { connection, around, shared, isolation } = *self;
+        match job {
+            Job::Append { number, append, .. } => {
+                let number = *number;
+                let append: &Append = append;
+                let key = &append.session.key;
+                if shared.poison().refuses(key, number) {
+                    return Ok(Err(StoreError::Poisoned(key.to_string())));
+                }
+                let write = || write_append(connection, append, around);
+                let answer = apart(connection, isolation, write)?;
+                if answer.is_err() {
+                    shared.poison().failed(key, number);
+                }
+                Ok(answer)
             }
-            let write = || write_append(connection, append, shared);
-            let answer = apart(connection, isolation, write)?;
-            if answer.is_err() {
-                shared.poison().failed(key, number);
+            Job::Chore(chore) => apart(connection, Isolation::Savepoints, || chore.run(connection)),
+            Job::Probe { bytes } => {
+                // Removed and made anew: SQLite writes no page whose content stays the same.
+                execute(connection, "DELETE FROM meta WHERE name = 'probe'")?;
+                let sql = "INSERT INTO meta (name, value) VALUES ('probe', zeroblob(?1))";
+                connection.prepare_cached(sql)?.execute([*bytes as i64])?;
+                Ok(Ok(()))
             }
-            Ok(answer)
+            Job::Close(_) => Ok(Ok(())),
         }
-        Job::Chore(chore) => apart(connection, Isolation::Savepoints, || chore.run(connection)),
-        Job::Probe { bytes } => {
-            // Removed and made anew: SQLite writes no page whose content stays the same.
-            execute(connection, "DELETE FROM meta WHERE name = 'probe'")?;
-            let sql = "INSERT INTO meta (name, value) VALUES ('probe', zeroblob(?1))";
-            connection.prepare_cached(sql)?.execute([*bytes as i64])?;
-            Ok(Ok(()))
-        }
-        Job::Close(_) => Ok(Ok(())),
     }
 }
 
-/// About how much a job writes, as far as its text says.
-fn size(job: &Job) -> usize {
-    match job {
-        Job::Append { append, .. } => {
-            let closure = append.closure.as_ref().map_or(0, |closure| closure.body.len());
-            append.body.len() + closure + append.snapshot.as_ref().map_or(0, String::len)
-        }
-        // How much was refused before a probe is known already.
-        Job::Chore(_) | Job::Probe { .. } | Job::Close(_) => 0,
-    }
-}
-
-fn is_small(job: &Job) -> bool {
-    matches!(job, Job::Append { .. }) && size(job) <= SMALL_BYTES
+fn is_small(job: &SqlJob) -> bool {
+    matches!(job, Job::Append { .. }) && job.size() <= SMALL_BYTES
 }
 
 /// How much it writes only to see whether that works.
-fn probed(job: &Job) -> usize {
+fn probed(job: &SqlJob) -> usize {
     if let Job::Probe { bytes } = job { *bytes } else { 0 }
 }
 
@@ -339,14 +305,14 @@ fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chore::Writes;
     use super::super::connect;
-    use super::super::queue::Writes;
     use super::super::schema;
     use super::*;
-    use crate::parts::Fatal;
+    use crate::writer::Writer;
     use futures::FutureExt;
     use futures::future::BoxFuture;
-    use kernel::contracts::Read;
+    use kernel::contracts::{Clock, Read};
     use kernel::event::{Event, Fact, VERSION};
     use kernel::ids::{Fence, Millis, SessionId, SessionKey, Space};
     use kernel::session::Session;
@@ -355,6 +321,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
     use testkit::sim::power::Power;
     use testkit::sim::vfs::{Disk, Failing};
+    use tokio::sync::mpsc;
 
     /// Each look at it is so many milliseconds later.
     struct Ticking(AtomicI64);
@@ -372,9 +339,9 @@ mod tests {
     const TICK_MS: i64 = 4;
 
     struct Bench {
-        writer: Writer,
+        writer: Writer<SqliteBackend>,
         writes: Writes,
-        jobs: mpsc::Receiver<Job>,
+        jobs: mpsc::Receiver<SqlJob>,
     }
 
     impl Bench {
@@ -386,11 +353,19 @@ mod tests {
             let path = folder.join("waypost.db");
             let mut connection = connect::writer(&path, vfs).unwrap();
             let node = schema::prepare(&mut connection, &path, Millis(0)).unwrap();
-            let shared = Arc::new(Shared::new(node, fatal, (Arc::default(), 8)));
+            let around = Around {
+                node,
+                tally_reasons_max: 8,
+                fences: Arc::default(),
+                specs: Arc::default(),
+                fatal,
+            };
             let lock = FolderLock::take(folder, Millis(0)).unwrap();
+            let shared = Arc::<Shared>::default();
             let (writes, jobs) = Writes::new(shared.clone(), 8);
-            let around = (shared, Arc::new(Ticking(AtomicI64::new(0))) as Arc<dyn Clock>);
-            Self { writer: Writer::new(connection, around, lock), writes, jobs }
+            let backend = SqliteBackend::new(connection, lock, around);
+            let clock = Arc::new(Ticking(AtomicI64::new(0)));
+            Self { writer: Writer::new(backend, shared, clock), writes, jobs }
         }
 
         /// Queues a row of this size; its answer comes with the next batch.
@@ -409,11 +384,15 @@ mod tests {
             while let Ok(job) = self.jobs.try_recv() {
                 jobs.push(job);
             }
-            self.writer.process(&mut jobs);
+            self.process(jobs);
+        }
+
+        fn process(&mut self, mut jobs: Vec<SqlJob>) {
+            self.writer.process(&mut jobs).now_or_never().unwrap();
         }
 
         fn pages_max(&self, pages: i64) {
-            self.writer.connection.pragma_update(None, "max_page_count", pages).unwrap();
+            self.writer.backend.connection.pragma_update(None, "max_page_count", pages).unwrap();
         }
     }
 
@@ -452,8 +431,12 @@ mod tests {
     fn a_disk_without_room_for_what_was_refused_is_full() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
-        let pages: i64 =
-            bench.writer.connection.query_row("PRAGMA page_count", (), |row| row.get(0)).unwrap();
+        let pages: i64 = bench
+            .writer
+            .backend
+            .connection
+            .query_row("PRAGMA page_count", (), |row| row.get(0))
+            .unwrap();
         // Room for a small probe, and not for all that is refused.
         bench.pages_max(pages + 60);
         let large = bench.insert("large", 400_000);
@@ -498,8 +481,8 @@ mod tests {
         let log = folder.path().join("waypost.db-wal");
         let to_the_start = "PRAGMA wal_checkpoint(TRUNCATE)";
         for _ in 0..2 {
-            bench.writer.connection.query_row(to_the_start, (), |_| Ok(())).unwrap();
-            bench.writer.process(&mut vec![Job::Probe { bytes: PROBE_BYTES }]);
+            bench.writer.backend.connection.query_row(to_the_start, (), |_| Ok(())).unwrap();
+            bench.process(vec![Job::Probe { bytes: PROBE_BYTES }]);
             let bytes = std::fs::metadata(&log).unwrap().len();
             assert!(bytes > PROBE_BYTES as u64, "{bytes} bytes are in the log");
         }
@@ -555,7 +538,7 @@ mod tests {
         let large = bench.insert("large", LARGE);
         bench.batch();
         let health = bench.writes.healthy();
-        (large.now_or_never(), health, bench.writer.over, ended.load(Ordering::SeqCst))
+        (large.now_or_never(), health, bench.writer.backend.over, ended.load(Ordering::SeqCst))
     }
 
     #[test]
@@ -590,7 +573,7 @@ mod tests {
         let next = bench.insert("next", 1);
         bench.batch();
         assert_eq!(next.now_or_never(), Some(Ok(())));
-        assert!(!checkpoint::is_due(&bench.writer.connection));
+        assert!(!checkpoint::is_due(&bench.writer.backend.connection));
         assert_eq!(bytes("waypost.db-wal"), log, "the same file is written from its beginning");
     }
 
@@ -618,7 +601,7 @@ mod tests {
         disk.fail("waypost.db", Failing::Syncs);
         let Bench { writer, writes, jobs } = bench;
         drop((writes, jobs));
-        writer.end();
+        writer.backend.end();
         assert!(ended.load(Ordering::SeqCst));
         assert!(folder.path().join("waypost.db-wal").exists(), "it is not tried again");
     }
@@ -630,7 +613,7 @@ mod tests {
         let mut bench = Bench::new(folder.path(), fatal);
         let error = ffi::Error::new(ffi::SQLITE_IOERR_FSYNC);
         let error = rusqlite::Error::SqliteFailure(error, None);
-        bench.writer.give_up(Stop::Broken(error), &[]);
-        assert!(bench.writer.over && ended.load(Ordering::SeqCst));
+        bench.writer.backend.given_up(Stop::Broken(error));
+        assert!(bench.writer.backend.over && ended.load(Ordering::SeqCst));
     }
 }

@@ -5,10 +5,12 @@ mod journal;
 mod lists;
 mod retention;
 
+use super::chore::Writes;
 use super::fences::Fences;
 use super::lock::LockPlace;
-use super::queue::Writes;
 use super::readers::Readers;
+use super::specs::KnownSpecs;
+use crate::parts::Fatal;
 use kernel::contracts::{Clock, OnCommit, Read, Store, StoreError, StoreFigures};
 use kernel::ids::SessionKey;
 use std::path::{Path, PathBuf};
@@ -21,8 +23,12 @@ pub(crate) struct SqliteStore {
     pub(super) readers: Readers,
     /// The sessions that were written lately, as they are.
     pub(super) fences: Arc<Fences>,
+    /// Which pinned specs the writer knows to be there.
+    pub(super) specs: Arc<KnownSpecs>,
     /// This opening's number: the owner of what it drives.
     pub(super) node: u64,
+    /// Ends the process.
+    pub(super) fatal: Fatal,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) path: PathBuf,
     pub(super) lock_place: LockPlace,
@@ -56,7 +62,7 @@ impl SqliteStore {
         }
         let what = "the data folder's file `lock` was removed or replaced: another process may use \
              the folder; start again, and leave that file alone";
-        (self.writes.shared().fatal)(what.to_owned());
+        (self.fatal)(what.to_owned());
         Err(StoreError::Closed)
     }
 }

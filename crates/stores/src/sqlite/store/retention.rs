@@ -130,7 +130,7 @@ impl Retention for SqliteStore {
             if count == 0 {
                 return Ok((0, 0));
             }
-            let known = self.writes.shared().specs.clone();
+            let known = self.specs.clone();
             let remove = move |connection: &Connection| {
                 known.forget();
                 closures::remove(connection, &looked)

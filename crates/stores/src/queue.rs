@@ -1,21 +1,16 @@
-//! The writer's queue: the jobs, what the store shares with its writer, and the handle by which
-//! jobs are queued.
+//! The queue of a store's writer, whatever the store: the jobs, what the store shares with its
+//! writer, and the handle by which jobs are queued.
 
-use super::fences::Fences;
-use super::poison::Poison;
-use super::specs::KnownSpecs;
-use super::trouble::Trouble;
-use crate::parts::Fatal;
-use kernel::contracts::{CommitTimes, Read, StoreError, StoreFigures, Ticket};
+use crate::poison::Poison;
+use kernel::contracts::{CommitTimes, OnCommit, StoreError, StoreFigures, Ticket};
 use kernel::ids::SessionKey;
 use kernel::projection::Append;
-use rusqlite::Connection;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-/// What the writer does; one transaction holds many.
-pub(crate) enum Job {
+/// What the writer does; one commit holds many.
+pub(crate) enum Job<C> {
     /// Writes an append.
     Append {
         /// Its number in the queue's order.
@@ -26,7 +21,7 @@ pub(crate) enum Job {
         answer: oneshot::Sender<Result<(), StoreError>>,
     },
     /// Anything else that writes.
-    Chore(Box<dyn Chore>),
+    Chore(C),
     /// Writes so many bytes, to see whether writing works again.
     Probe {
         /// As many as were refused.
@@ -36,42 +31,25 @@ pub(crate) enum Job {
     Close(oneshot::Sender<()>),
 }
 
-/// A write that is not an append. It may be run again, in another transaction, before it is done.
+/// A write that is not an append.
 pub(crate) trait Chore: Send {
-    /// Writes, inside a savepoint of its own.
-    fn run(&mut self, connection: &Connection) -> Result<(), Trouble>;
     /// It is durable, or why it is not.
-    fn done(self: Box<Self>, result: Result<(), StoreError>);
+    fn done(self, result: Result<(), StoreError>);
 }
 
-struct Task<F, G, T> {
-    work: F,
-    /// What follows once the work is durable, before anybody is told.
-    then: G,
-    made: Option<T>,
-    answer: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<F, G, T> Chore for Task<F, G, T>
-where
-    F: FnMut(&Connection) -> Result<T, Trouble> + Send,
-    G: FnOnce(&T) + Send,
-    T: Send,
-{
-    fn run(&mut self, connection: &Connection) -> Result<(), Trouble> {
-        self.made = Some((self.work)(connection)?);
-        Ok(())
-    }
-
-    fn done(self: Box<Self>, result: Result<(), StoreError>) {
-        let Self { then, made, answer, .. } = *self;
-        let result = result.and_then(|()| made.ok_or(StoreError::Closed));
-        let _ = answer.send(result.inspect(then));
+impl<C> Job<C> {
+    /// About how much it writes, as far as its text says.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Job::Append { append, .. } => {
+                let closure = append.closure.as_ref().map_or(0, |closure| closure.body.len());
+                append.body.len() + closure + append.snapshot.as_ref().map_or(0, String::len)
+            }
+            // How much was refused before a probe is known already.
+            Job::Chore(_) | Job::Probe { .. } | Job::Close(_) => 0,
+        }
     }
 }
-
-/// Told which sessions a commit changed.
-pub(crate) type Woken = Arc<dyn Fn(&[SessionKey]) + Send + Sync>;
 
 /// The largest probe: appends are smaller, for large values are blobs.
 const PROBE_BYTES_MAX: usize = 1024 * 1024;
@@ -85,45 +63,17 @@ struct Broken {
 }
 
 /// What the store and its writer both see.
+#[derive(Default)]
 pub(crate) struct Shared {
-    /// This opening's number.
-    pub(crate) node: u64,
-    /// Ends the process.
-    pub(crate) fatal: Fatal,
-    /// How many unknown reasons of one pipeline are counted, each by itself.
-    pub(crate) tally_reasons_max: usize,
-    /// Which pinned specs the writer knows to be there.
-    pub(crate) specs: Arc<KnownSpecs>,
-    /// The sessions that were written lately, as they are.
-    pub(crate) fences: Arc<Fences>,
     poison: Mutex<Poison>,
     /// Why commits fail; none if they do not.
     broken: Mutex<Option<Broken>>,
-    woken: Mutex<Option<Woken>>,
+    woken: Mutex<Option<OnCommit>>,
     /// How long commits took.
     commits: Mutex<CommitTimes>,
 }
 
 impl Shared {
-    /// Of a store that was just opened.
-    pub(crate) fn new(
-        node: u64,
-        fatal: Fatal,
-        (fences, tally_reasons_max): (Arc<Fences>, usize),
-    ) -> Self {
-        Self {
-            node,
-            fatal,
-            fences,
-            tally_reasons_max,
-            specs: Arc::default(),
-            poison: Mutex::default(),
-            broken: Mutex::default(),
-            woken: Mutex::default(),
-            commits: Mutex::default(),
-        }
-    }
-
     /// A commit was made, and took so long.
     pub(crate) fn committed(&self, took_ms: u64) {
         held(&self.commits).add(took_ms);
@@ -171,15 +121,20 @@ pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Queues jobs for the writer.
-#[derive(Clone)]
-pub(crate) struct Writes {
-    queue: mpsc::Sender<Job>,
+pub(crate) struct Writes<C> {
+    queue: mpsc::Sender<Job<C>>,
     shared: Arc<Shared>,
 }
 
-impl Writes {
+impl<C> Clone for Writes<C> {
+    fn clone(&self) -> Self {
+        Self { queue: self.queue.clone(), shared: self.shared.clone() }
+    }
+}
+
+impl<C: Chore> Writes<C> {
     /// A queue of this length, and the end that the writer takes jobs from.
-    pub(crate) fn new(shared: Arc<Shared>, jobs_max: usize) -> (Self, mpsc::Receiver<Job>) {
+    pub(crate) fn new(shared: Arc<Shared>, jobs_max: usize) -> (Self, mpsc::Receiver<Job<C>>) {
         let (queue, jobs) = mpsc::channel(jobs_max.max(1));
         (Self { queue, shared }, jobs)
     }
@@ -217,32 +172,13 @@ impl Writes {
         Box::pin(async move { result.await.unwrap_or(Err(StoreError::Closed)) })
     }
 
-    /// Queues any other write; waits for a place, and until it is durable.
-    pub(crate) fn perform<T: Send + 'static>(
-        &self,
-        work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,
-    ) -> Read<'static, T> {
-        self.perform_then(work, |_| ())
-    }
-
-    /// The same, and then something at once: after the commit, before what was queued behind it,
-    /// and before anybody is told.
-    pub(crate) fn perform_then<T: Send + 'static>(
-        &self,
-        work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,
-        then: impl FnOnce(&T) + Send + 'static,
-    ) -> Read<'static, T> {
-        let queue = self.queue.clone();
-        Box::pin(async move {
-            let (answer, result) = oneshot::channel();
-            let chore = Job::Chore(Box::new(Task { work, then, made: None, answer }));
-            queue.send(chore).await.map_err(|_| StoreError::Closed)?;
-            result.await.unwrap_or(Err(StoreError::Closed))
-        })
+    /// Queues any other write; waits for a place, and not until it is done.
+    pub(crate) async fn chore(&self, chore: C) -> Result<(), StoreError> {
+        self.queue.send(Job::Chore(chore)).await.map_err(|_| StoreError::Closed)
     }
 
     /// Calls this after every commit.
-    pub(crate) fn on_commit(&self, woken: Woken) {
+    pub(crate) fn on_commit(&self, woken: OnCommit) {
         *held(&self.shared.woken) = Some(woken);
     }
 

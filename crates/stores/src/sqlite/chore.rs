@@ -1,0 +1,85 @@
+//! Writes of SQL that are no appends.
+
+use super::trouble::Trouble;
+use crate::queue::{self, Chore};
+use kernel::contracts::{Read, StoreError};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+/// Queues jobs for the writer of the embedded store.
+pub(crate) type Writes = queue::Writes<SqlChore>;
+/// What that writer does.
+pub(crate) type SqlJob = queue::Job<SqlChore>;
+
+/// A write of SQL. It may be run again, in another transaction, before it is done.
+pub(crate) struct SqlChore(Box<dyn Work>);
+
+impl SqlChore {
+    /// Writes, inside a savepoint of its own.
+    pub(crate) fn run(&mut self, connection: &Connection) -> Result<(), Trouble> {
+        self.0.run(connection)
+    }
+}
+
+impl Chore for SqlChore {
+    fn done(self, result: Result<(), StoreError>) {
+        self.0.done(result);
+    }
+}
+
+trait Work: Send {
+    fn run(&mut self, connection: &Connection) -> Result<(), Trouble>;
+    fn done(self: Box<Self>, result: Result<(), StoreError>);
+}
+
+struct Task<F, G, T> {
+    work: F,
+    /// What follows once the work is durable, before anybody is told.
+    then: G,
+    made: Option<T>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<F, G, T> Work for Task<F, G, T>
+where
+    F: FnMut(&Connection) -> Result<T, Trouble> + Send,
+    G: FnOnce(&T) + Send,
+    T: Send,
+{
+    fn run(&mut self, connection: &Connection) -> Result<(), Trouble> {
+        self.made = Some((self.work)(connection)?);
+        Ok(())
+    }
+
+    fn done(self: Box<Self>, result: Result<(), StoreError>) {
+        let Self { then, made, answer, .. } = *self;
+        let result = result.and_then(|()| made.ok_or(StoreError::Closed));
+        let _ = answer.send(result.inspect(then));
+    }
+}
+
+impl Writes {
+    /// Queues a write of SQL; waits for a place, and until it is durable.
+    pub(crate) fn perform<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,
+    ) -> Read<'static, T> {
+        self.perform_then(work, |_| ())
+    }
+
+    /// The same, and then something at once: after the commit, before what was queued behind it,
+    /// and before anybody is told.
+    pub(crate) fn perform_then<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Read<'static, T> {
+        let writes = self.clone();
+        Box::pin(async move {
+            let (answer, result) = oneshot::channel();
+            let task = Task { work, then, made: None, answer };
+            writes.chore(SqlChore(Box::new(task))).await?;
+            result.await.unwrap_or(Err(StoreError::Closed))
+        })
+    }
+}
