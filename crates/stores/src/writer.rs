@@ -217,12 +217,12 @@ mod tests {
     }
 
     fn key(id: &str) -> SessionKey {
-        SessionKey { realm: "r".into(), space: Space::session(), id: id.into() }
+        SessionKey::new("r", Space::session(), id)
     }
 
     fn append(id: &str, fence: u64) -> Append {
         let mut session = Session::new(SessionId(1), key(id));
-        let fact = Fact::SessionCreated { id: session.id, key: key(id) };
+        let fact = Fact::SessionCreated { id: session.id, key: key(id), owner: None };
         let event = Event { seq: 1, at: Millis(1), v: VERSION, fact };
         session.apply(&event);
         Append::new(&session, Fence(fence), &[event], Vec::new(), Millis(1)).unwrap()

@@ -813,11 +813,11 @@ fn the_same_id_of_two_owners_is_two_sessions() {
     }
     let fed = block_on(scene.store().feed(&realm(), 0, 9)).unwrap();
     assert_eq!(fed.iter().filter(|row| row.key == keys[1]).count(), 2);
-    assert_eq!(block_on(scene.store().load(&of("eve"))), Ok(None));
+    assert_eq!(scene.load(&of("eve")), None);
     // No id reads as somebody else's.
     for id in ["t\u{1f}ann", "t\u{1f}idp:\u{1f}bob"] {
         let key = SessionKey::new(realm(), Space::thread(), id);
-        assert_eq!(block_on(scene.store().load(&key)), Ok(None), "{id:?}");
+        assert_eq!(scene.load(&key), None, "{id:?}");
     }
 }
 
@@ -1951,15 +1951,15 @@ fn a_spec_is_there_as_long_as_a_closure_that_pins_it() {
     }
     assert_eq!(spec_of(&scene, "r", &shared).as_ref(), Some(&*shared));
     assert_eq!(spec_of(&scene, "other", &shared), None);
-    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
     assert_eq!(scene.swept(), (1, 1));
     assert!(spec_of(&scene, "r", &own).is_none() && spec_of(&scene, "r", &shared).is_some());
     // One that is gone comes back with the next run that pins it.
     let mut a = scene.pinning("r", "a", &one);
     done(scene.store().append(calling(a.next(), &one, &own)));
     assert!(spec_of(&scene, "r", &own).is_some());
-    block_on(scene.store().remove(a.key())).unwrap();
-    block_on(scene.store().remove(b.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
+    block_on(scene.store().remove(b.key(), b.row.known())).unwrap();
     let scene = scene.reopened();
     assert_eq!(scene.swept(), (2, 2));
     assert!(spec_of(&scene, "r", &own).is_none() && spec_of(&scene, "r", &shared).is_none());

@@ -3,8 +3,8 @@
 //! closure of which a run pinned it.
 
 use super::columns::to_json;
-use super::queue::held;
 use super::trouble::Trouble;
+use crate::queue::held;
 use kernel::ids::{ContentHash, RealmId};
 use kernel::projection::PinnedSpec;
 use rusqlite::{Connection, params};

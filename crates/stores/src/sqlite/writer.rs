@@ -400,7 +400,7 @@ mod tests {
     fn created() -> Append {
         let key = SessionKey::new("r", Space::session(), "s");
         let mut session = Session::new(SessionId(1), key.clone());
-        let fact = Fact::SessionCreated { id: session.id, key };
+        let fact = Fact::SessionCreated { id: session.id, key, owner: None };
         let event = Event { seq: 1, at: Millis(1), v: VERSION, fact };
         session.apply(&event);
         Append::new(&session, Fence::NONE, &[event], Vec::new(), Millis(1)).unwrap()
