@@ -12,6 +12,7 @@ use kernel::caller::Act;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
     SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, StoreFigures,
+    WHOLE,
 };
 use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
 use kernel::policy::Resource;
@@ -179,7 +180,7 @@ impl Sessions<'_> {
     /// A blob of the caller's realm, to be read piece by piece.
     pub async fn open_blob(self, caller: &Caller, hash: &ContentHash) -> Result<OpenBlob, Refusal> {
         self.may_read_blob(caller, hash)?;
-        let found = self.shared.blobs.open(&caller.realm, hash).await?;
+        let found = self.shared.blobs.open(&caller.realm, hash, WHOLE).await?;
         found.ok_or_else(|| Refusal::not_found("blob", hash))
     }
 

@@ -91,7 +91,9 @@ impl From<StoreError> for Refusal {
                 .hint("use `nextCursor` of the page before, as it is"),
             StoreError::Closed => Self::new(RefusalCode::Closing, message)
                 .hint("the server is stopping; send it again when it is back"),
-            StoreError::Failed(_) => {
+            StoreError::TooLarge(_) => Self::new(RefusalCode::BlobTooLarge, message)
+                .hint("read it piece by piece: `GET /api/v1/blobs/{hash}`"),
+            StoreError::BrokenOff | StoreError::Failed(_) => {
                 Self::new(RefusalCode::StoreFailed, message).hint("look at the server's log")
             }
         }

@@ -9,12 +9,14 @@ mod ownership;
 mod retention;
 mod store;
 mod system;
+mod blobs;
 
 pub use crate::figures::{CommitTimes, OpenAsks, OpenSessions, StoreFigures};
 pub use crate::lists::{
     AskFilter, FeedRow, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
 };
 pub use crate::policy::Policy;
+pub use blobs::{Blobs, Incoming, OpenBlob, WHOLE};
 pub use feed::{Feed, FeedStart, SINKS};
 pub use journal::{HistoryFilter, Journal, Loaded, Stored, Ticket};
 pub use keys::Keys;
@@ -28,7 +30,6 @@ use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream
 use crate::datum::BlobRef;
 use crate::ids::{ContentHash, Millis, RealmId};
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -111,28 +112,4 @@ pub trait Definitions: Send + Sync {
     ) -> Read<'a, Definition>;
     /// Removes it; whether it was there.
     fn delete<'a>(&'a self, realm: &'a RealmId, kind: &'a str, name: &'a str) -> Read<'a, bool>;
-}
-
-/// A blob that is read piece by piece.
-pub struct OpenBlob {
-    /// Its size.
-    pub bytes: u64,
-    /// Its pieces in order. The last one comes only if the hash of all of them is right.
-    pub pieces: BoxStream<'static, Result<Vec<u8>, StoreError>>,
-}
-
-/// Large values, by the hash of their content, per realm.
-pub trait Blobs: Send + Sync {
-    /// Stores bytes; the blob and its folder are synced on return.
-    fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef>;
-    /// Reads bytes; their hash is checked.
-    fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>>;
-    /// Opens it to be read piece by piece, for a caller that passes it on: it may be large, and its
-    /// reader slow. The hash is made on the way.
-    fn open<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<OpenBlob>>;
-    /// Removes it, whoever names it.
-    fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()>;
-    /// Looks at so many blobs that were put, or lost a session that named them, before this, and
-    /// removes those that nothing names. How many it looked at, and how many it removed.
-    fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)>;
 }

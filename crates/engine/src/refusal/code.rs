@@ -169,6 +169,8 @@ codes! {
     ForkPointGone => "fork_point_gone", Gone;
     /// The journal is too long to be copied.
     ExportEventsMax => "export_events_max", TooLarge;
+    /// The blob is too large to be given as a whole.
+    BlobTooLarge => "blob_too_large", TooLarge;
 
     /// The plan is invalid.
     InvalidPlan => "invalid_plan", WrongShape;

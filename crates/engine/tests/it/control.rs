@@ -6,12 +6,13 @@ use crate::world::{WAIT_MS, World, caller};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, FixAction};
 use kernel::call::HowFar;
-use kernel::contracts::{Blobs, OpenBlob, Read};
+use kernel::contracts::{Blobs, Incoming, OpenBlob, Read};
 use kernel::datum::BlobRef;
 use kernel::ids::{ContentHash, Millis, RealmId, RunId};
 use kernel::limits::Limits;
 use kernel::observe::{Observer, Seen};
 use serde_json::json;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -268,11 +269,16 @@ impl Blobs for Unswept {
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef> {
         self.0.put(realm, bytes)
     }
-    fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>> {
-        self.0.get(realm, hash)
+    fn put_pieces<'a>(&'a self, realm: &'a RealmId, incoming: Incoming<'a>) -> Read<'a, BlobRef> {
+        self.0.put_pieces(realm, incoming)
     }
-    fn open<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<OpenBlob>> {
-        self.0.open(realm, hash)
+    fn open<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+        part: Range<u64>,
+    ) -> Read<'a, Option<OpenBlob>> {
+        self.0.open(realm, hash, part)
     }
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
         self.0.delete(realm, hash)

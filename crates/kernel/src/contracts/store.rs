@@ -24,6 +24,12 @@ pub enum StoreError {
     /// No file descriptor is left: nothing was written.
     #[error("no file descriptor is left; nothing was written")]
     Starved,
+    /// More than may be stored, or read at once: nothing was.
+    #[error("it has more than {0} bytes")]
+    TooLarge(u64),
+    /// What was to be stored did not come to its end: nothing was written.
+    #[error("what was to be stored broke off; nothing was written")]
+    BrokenOff,
     /// An earlier append of this session failed, so this one was not tried.
     #[error("an earlier write of session `{0}` failed")]
     Poisoned(String),

@@ -70,7 +70,8 @@ fn furnished() -> (Scene, Driver) {
     (scene, a)
 }
 
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+/// All files below a folder, by their paths.
+pub(super) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

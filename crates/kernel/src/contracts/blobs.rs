@@ -1,0 +1,76 @@
+//! Large values: how they are put, read and swept.
+
+use super::{Read, StoreError};
+use crate::datum::BlobRef;
+use crate::ids::{ContentHash, Millis, RealmId};
+use futures::stream::{BoxStream, TryStreamExt};
+use std::ops::Range;
+
+/// All bytes of a blob.
+pub const WHOLE: Range<u64> = 0..u64::MAX;
+
+/// A blob that is read piece by piece.
+pub struct OpenBlob {
+    /// The size of all of it, whatever part is read.
+    pub bytes: u64,
+    /// The pieces of the part in order. If that is the whole blob, the last one comes only if the
+    /// hash of all of them is right.
+    pub pieces: BoxStream<'static, Result<Vec<u8>, StoreError>>,
+}
+
+impl OpenBlob {
+    /// All of it at once; `TooLarge` if the blob has more than so many bytes.
+    pub async fn whole(self, bytes_max: u64) -> Result<Vec<u8>, StoreError> {
+        if self.bytes > bytes_max {
+            return Err(StoreError::TooLarge(bytes_max));
+        }
+        let mut pieces = self.pieces;
+        // Most have one piece, which is not copied.
+        let mut whole = pieces.try_next().await?.unwrap_or_default();
+        while let Some(piece) = pieces.try_next().await? {
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole)
+    }
+}
+
+/// A blob on its way into the store, piece by piece.
+pub struct Incoming<'a> {
+    /// Its pieces. Whoever brings them ends with `BrokenOff` if they do not come to their end.
+    pub pieces: BoxStream<'a, Result<Vec<u8>, StoreError>>,
+    /// How many bytes it may have.
+    pub bytes_max: u64,
+    /// How many it must have, where that is known before.
+    pub bytes: Option<u64>,
+}
+
+/// Large values, by the hash of their content, per realm.
+pub trait Blobs: Send + Sync {
+    /// Stores bytes; the blob and its folder are synced on return.
+    fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef>;
+    /// Stores what comes piece by piece, without ever holding all of it. What breaks off, or is
+    /// larger than it may be, leaves nothing behind.
+    fn put_pieces<'a>(&'a self, realm: &'a RealmId, incoming: Incoming<'a>) -> Read<'a, BlobRef>;
+    /// Opens it to be read piece by piece, all of it or a part: it may be large, and its reader
+    /// slow. What of the part lies behind the blob's end is left out.
+    fn open<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+        part: Range<u64>,
+    ) -> Read<'a, Option<OpenBlob>>;
+    /// Reads all of it at once, however large it is; its hash is checked.
+    fn get<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<Vec<u8>>> {
+        Box::pin(async move {
+            match self.open(realm, hash, WHOLE).await? {
+                Some(open) => open.whole(u64::MAX).await.map(Some),
+                None => Ok(None),
+            }
+        })
+    }
+    /// Removes it, whoever names it.
+    fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()>;
+    /// Looks at so many blobs that were put, or lost a session that named them, before this, and
+    /// removes those that nothing names. How many it looked at, and how many it removed.
+    fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)>;
+}
