@@ -16,7 +16,7 @@ pub use crate::lists::{
     AskFilter, FeedRow, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
 };
 pub use crate::policy::Policy;
-pub use blobs::{Blobs, Incoming, OpenBlob, WHOLE};
+pub use blobs::{Blobs, Holder, Incoming, OpenBlob, WHOLE};
 pub use feed::{Feed, FeedStart, SINKS};
 pub use journal::{HistoryFilter, Journal, Loaded, Stored, Ticket};
 pub use keys::Keys;

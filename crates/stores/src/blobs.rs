@@ -3,7 +3,7 @@
 //! by piece is hashed while it is written, and never in memory as a whole.
 //!
 //! How old a file is, the database says and not the file: a put is noted there first, by the clock
-//! of the house, and so is what a removed session named. So the sweep reads a short list instead of
+//! of the house, and so is what a holder let go of. So the sweep reads a short list instead of
 //! the folder, a file whose owner never came to name it is on it too, and whatever else lies in the
 //! folder is left alone.
 
@@ -14,7 +14,7 @@ pub(crate) use shelves::is_hash;
 use crate::parts::Parts;
 use crate::sqlite::{Loose, LooseBlobs};
 use futures::stream::{self, Stream, StreamExt};
-use kernel::contracts::{Blobs, Incoming, OpenBlob, Read, StoreError};
+use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read, StoreError};
 use kernel::datum::BlobRef;
 use kernel::ids::{ContentHash, Millis, RealmId};
 use shelves::{Rest, Shelves};
@@ -175,6 +175,19 @@ impl Blobs for FileBlobs {
                 OpenBlob { bytes, pieces }
             }))
         })
+    }
+
+    fn hold<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        holder: &'a Holder,
+        blobs: &'a [ContentHash],
+    ) -> Read<'a, ()> {
+        self.loose.hold(realm, holder, blobs)
+    }
+
+    fn release<'a>(&'a self, realm: &'a RealmId, holder: &'a Holder) -> Read<'a, ()> {
+        self.loose.release(realm, holder)
     }
 
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {

@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::call::ToolSpec;
 use kernel::contracts::{
-    AskFilter, Clock, Definition, HistoryFilter, Incoming, Loaded, OpenAsks, OpenSessions, Page,
+    AskFilter, Clock, Definition, HistoryFilter, Holder, Incoming, Loaded, OpenAsks, OpenSessions, Page,
     PrunedSlice, RETENTION, Realms, SessionFilter, SessionRef, Slice, Spawn, Store, StoreError,
     Stored, Ticket, WHOLE,
 };
@@ -1210,10 +1210,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 9, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 10, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 9, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 10, .. }));
 }
 
 #[test]
@@ -1784,6 +1784,86 @@ fn a_blob_goes_when_nothing_has_named_it_for_long() {
 }
 
 #[test]
+fn a_blob_stays_as_long_as_a_holder_of_any_kind_has_it() {
+    let scene = Scene::new();
+    let blobs = BlobsOf(&scene);
+    let hold = |realm: &str, holder: &Holder, hashes: &[ContentHash]| {
+        block_on(scene.opened.blobs.hold(&realm.into(), holder, hashes)).unwrap();
+    };
+    let release = |realm: &str, holder: &Holder| {
+        block_on(scene.opened.blobs.release(&realm.into(), holder)).unwrap();
+    };
+    let [first, second] = ["first", "second"].map(|text| blobs.put("r", text));
+    let elsewhere = blobs.put("other", "first");
+    let record = Holder { kind: "record", id: "7".to_owned() };
+    let job = Holder { kind: "job", id: "7".to_owned() };
+    hold("r", &record, &[first.clone(), second.clone()]);
+    hold("r", &record, &[first.clone()]);
+    hold("r", &job, &[first.clone()]);
+    hold("other", &record, &[elsewhere.clone()]);
+    assert_eq!(blobs.sweep(1_001, 9), (3, 0), "all are held");
+    // Another kind, or another realm, with the same id is another holder.
+    release("r", &record);
+    assert_eq!(blobs.sweep(1_000, 9), (0, 0), "they lost it just now");
+    assert_eq!(blobs.sweep(1_001, 9), (2, 1));
+    assert!(blobs.has("r", &first) && !blobs.has("r", &second) && blobs.has("other", &elsewhere));
+    // A session with the same number takes nothing of theirs along.
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    done(scene.store().append(a.append(vec![holding(&first)])));
+    release("r", &job);
+    assert_eq!(blobs.sweep(1_001, 9), (1, 0), "the session names it");
+    hold("r", &job, &[first.clone()]);
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!(blobs.sweep(1_001, 9), (1, 0), "the job holds it");
+    release("r", &job);
+    release("r", &job);
+    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &first)), ((1, 1), false));
+}
+
+#[test]
+fn what_a_call_holds_it_holds_no_longer_than_its_process_lives() {
+    let scene = Scene::new();
+    let blobs = BlobsOf(&scene);
+    let [of_call, of_job] = ["of a call", "of a job"].map(|text| blobs.put("r", text));
+    let job = Holder { kind: "job", id: "1".to_owned() };
+    for (holder, hash) in [(&Holder::call(CallId(1)), &of_call), (&job, &of_job)] {
+        let hashes = std::slice::from_ref(hash);
+        block_on(scene.opened.blobs.hold(&realm(), holder, hashes)).unwrap();
+    }
+    assert_eq!(blobs.sweep(1_001, 9), (2, 0));
+    let scene = scene.reopened();
+    let blobs = BlobsOf(&scene);
+    assert_eq!(blobs.sweep(1_001, 9), (1, 1));
+    assert!(!blobs.has("r", &of_call) && blobs.has("r", &of_job));
+}
+
+#[test]
+fn an_older_database_keeps_what_its_sessions_name() {
+    let scene = Scene::new();
+    let hash = BlobsOf(&scene).put("r", "large");
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    done(scene.store().append(a.append(vec![holding(&hash)])));
+    let folder = scene.closed();
+    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
+    let as_before = "CREATE TABLE blob_refs (
+            session INTEGER NOT NULL REFERENCES sessions (pk) ON DELETE CASCADE,
+            hash TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (session, hash)) WITHOUT ROWID;
+        INSERT INTO blob_refs SELECT holder, hash, seq FROM blob_holds WHERE kind = 'session';
+        DROP TRIGGER sessions_let_go; DROP TABLE blob_holds;
+        DELETE FROM migrations WHERE version = 10;";
+    database.execute_batch(as_before).unwrap();
+    drop(database);
+    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
+    let scene = Scene { opened, folder };
+    let blobs = BlobsOf(&scene);
+    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 0), true));
+    block_on(scene.store().remove(a.key())).unwrap();
+    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 1), false));
+}
+
+#[test]
 fn a_trimmed_session_names_what_its_base_and_the_rest_name() {
     let scene = Scene::new();
     let blobs = BlobsOf(&scene);
@@ -1819,10 +1899,10 @@ fn an_older_database_learns_what_its_journals_name() {
     done(scene.store().append(a.append(vec![holding(&hash)])));
     let folder = scene.closed();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "DROP TABLE blob_refs; DROP TABLE loose_blobs; DROP INDEX sessions_to_trim;
-        ALTER TABLE sessions DROP COLUMN trim_at; DROP INDEX runs_in_session;
+    let as_before = "DROP TRIGGER sessions_let_go; DROP TABLE blob_holds; DROP TABLE loose_blobs;
+        DROP INDEX sessions_to_trim; ALTER TABLE sessions DROP COLUMN trim_at; DROP INDEX runs_in_session;
         CREATE INDEX runs_of_session ON runs (session);
-        DELETE FROM migrations WHERE version = 2;";
+        DELETE FROM migrations WHERE version IN (2, 10);";
     database.execute_batch(as_before).unwrap();
     drop(database);
     let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();

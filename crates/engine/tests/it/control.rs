@@ -6,7 +6,7 @@ use crate::world::{WAIT_MS, World, caller};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, FixAction};
 use kernel::call::HowFar;
-use kernel::contracts::{Blobs, Incoming, OpenBlob, Read};
+use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read};
 use kernel::datum::BlobRef;
 use kernel::ids::{ContentHash, Millis, RealmId, RunId};
 use kernel::limits::Limits;
@@ -279,6 +279,17 @@ impl Blobs for Unswept {
         part: Range<u64>,
     ) -> Read<'a, Option<OpenBlob>> {
         self.0.open(realm, hash, part)
+    }
+    fn hold<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        holder: &'a Holder,
+        blobs: &'a [ContentHash],
+    ) -> Read<'a, ()> {
+        self.0.hold(realm, holder, blobs)
+    }
+    fn release<'a>(&'a self, realm: &'a RealmId, holder: &'a Holder) -> Read<'a, ()> {
+        self.0.release(realm, holder)
     }
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
         self.0.delete(realm, hash)

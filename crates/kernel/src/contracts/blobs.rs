@@ -1,8 +1,8 @@
-//! Large values: how they are put, read and swept.
+//! Large values: how they are put, read, held and swept.
 
 use super::{Read, StoreError};
 use crate::datum::BlobRef;
-use crate::ids::{ContentHash, Millis, RealmId};
+use crate::ids::{CallId, ContentHash, Millis, RealmId};
 use futures::stream::{BoxStream, TryStreamExt};
 use std::ops::Range;
 
@@ -44,6 +44,26 @@ pub struct Incoming<'a> {
     pub bytes: Option<u64>,
 }
 
+/// Who keeps blobs from being swept, beside the journals of sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// What it is; `session` are the journals, which say by their appends what they name.
+    pub kind: &'static str,
+    /// Which of them, within its realm.
+    pub id: String,
+}
+
+impl Holder {
+    /// The kind of a call that runs. It lasts no longer than its process: what it held is let go of
+    /// when the store is opened again.
+    pub const CALL: &'static str = "call";
+
+    /// A call that runs.
+    pub fn call(call: CallId) -> Self {
+        Self { kind: Self::CALL, id: call.to_string() }
+    }
+}
+
 /// Large values, by the hash of their content, per realm.
 pub trait Blobs: Send + Sync {
     /// Stores bytes; the blob and its folder are synced on return.
@@ -68,9 +88,20 @@ pub trait Blobs: Send + Sync {
             }
         })
     }
-    /// Removes it, whoever names it.
+    /// Holds blobs that were put, beside those that it holds already: the sweep leaves them.
+    /// Durable on return.
+    fn hold<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        holder: &'a Holder,
+        blobs: &'a [ContentHash],
+    ) -> Read<'a, ()>;
+    /// Lets go of all that it holds; what nobody else holds goes after the time of grace. Durable
+    /// on return.
+    fn release<'a>(&'a self, realm: &'a RealmId, holder: &'a Holder) -> Read<'a, ()>;
+    /// Removes it, whoever holds it.
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()>;
-    /// Looks at so many blobs that were put, or lost a session that named them, before this, and
-    /// removes those that nothing names. How many it looked at, and how many it removed.
+    /// Looks at so many blobs that were put, or lost a holder, before this, and removes those that
+    /// nobody holds. How many it looked at, and how many it removed.
     fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)>;
 }

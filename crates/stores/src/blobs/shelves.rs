@@ -154,11 +154,11 @@ impl Shelves {
         }
     }
 
-    /// Removes those that nothing names. They are off the list next, so a power cut must not bring
+    /// Removes those that nobody holds. They are off the list next, so a power cut must not bring
     /// them back.
     pub(super) fn sweep(&self, due: Vec<Loose>) -> Result<(Vec<Loose>, u64), StoreError> {
         let mut folders: BTreeMap<PathBuf, Vec<&Loose>> = BTreeMap::new();
-        for blob in due.iter().filter(|blob| !blob.named) {
+        for blob in due.iter().filter(|blob| !blob.held) {
             let folder = parent_of(&self.place(&blob.realm, &blob.hash)).to_owned();
             folders.entry(folder).or_default().push(blob);
         }

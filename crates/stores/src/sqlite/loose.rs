@@ -1,15 +1,15 @@
-//! What the blobs' files need of the database: a note of each put, before its file is written, and
-//! the list of blobs that may go.
+//! What the blobs' files need of the database: a note of each put, before its file has its name,
+//! who holds which of them, and the list of blobs that may go.
 
 use super::chore::Writes;
 use super::readers::Readers;
 use super::refs::{self, Loose};
-use kernel::contracts::{Clock, Read};
+use kernel::contracts::{Clock, Holder, Read};
 use kernel::ids::{ContentHash, Millis, RealmId};
 use rusqlite::Connection;
 use std::sync::Arc;
 
-/// The blobs that nothing may name.
+/// The blobs that nobody may hold.
 #[derive(Clone)]
 pub(crate) struct LooseBlobs {
     writes: Writes,
@@ -28,6 +28,25 @@ impl LooseBlobs {
         let (realm, hash, now) = (realm.clone(), hash.clone(), self.clock.now());
         self.writes
             .perform(move |connection: &Connection| refs::put(connection, &realm, &hash, now))
+    }
+
+    /// Holds blobs; durable on return.
+    pub(crate) fn hold(
+        &self,
+        realm: &RealmId,
+        holder: &Holder,
+        blobs: &[ContentHash],
+    ) -> Read<'static, ()> {
+        let (realm, holder, blobs) = (realm.clone(), holder.clone(), blobs.to_vec());
+        self.writes
+            .perform(move |connection: &Connection| refs::hold(connection, &realm, &holder, &blobs))
+    }
+
+    /// Lets go of all that it holds; durable on return.
+    pub(crate) fn release(&self, realm: &RealmId, holder: &Holder) -> Read<'static, ()> {
+        let (realm, holder, now) = (realm.clone(), holder.clone(), self.clock.now());
+        self.writes
+            .perform(move |connection: &Connection| refs::release(connection, &realm, &holder, now))
     }
 
     /// Those that have been loose since before this.

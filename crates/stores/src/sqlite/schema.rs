@@ -5,6 +5,7 @@ use super::closures;
 use super::connect::refused;
 use super::refs;
 use crate::parts::OpenError;
+use kernel::contracts::Holder;
 use kernel::ids::{ContentHash, Millis};
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::path::Path;
@@ -72,6 +73,12 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("migrations/0009_fences.sql"),
         fill: None,
     },
+    Migration {
+        version: 10,
+        name: "blob_holders",
+        sql: include_str!("migrations/0010_blob_holders.sql"),
+        fill: None,
+    },
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
@@ -81,8 +88,8 @@ const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
     applied_at INTEGER NOT NULL
 )";
 
-/// Brings the schema up to this release, in one transaction, and gives the node's number: one that
-/// no earlier opening had.
+/// Brings the schema up to this release, in one transaction, lets go of what calls of an earlier
+/// process held, and gives the node's number: one that no earlier opening had.
 pub(crate) fn prepare(
     connection: &mut Connection,
     path: &Path,
@@ -101,6 +108,7 @@ pub(crate) fn prepare(
             apply(&transaction, migration, now).map_err(unusable)?;
         }
     }
+    refs::release_all(&transaction, Holder::CALL, now).map_err(unusable)?;
     let node = next_node(&transaction).map_err(unusable)?;
     transaction.commit().map_err(unusable)?;
     Ok(node)

@@ -5,7 +5,7 @@
 use super::power::{Point, Power};
 use super::rng::Rng;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use kernel::contracts::{Blobs, Clock, Incoming, OpenBlob, Read, StoreError};
+use kernel::contracts::{Blobs, Clock, Holder, Incoming, OpenBlob, Read, StoreError};
 use kernel::datum::BlobRef;
 use kernel::ids::{ContentHash, Millis, RealmId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -207,6 +207,19 @@ impl Blobs for SimBlobs {
     ) -> Read<'a, Option<OpenBlob>> {
         self.shelf.state().read += 1;
         self.inner.open(realm, hash, part)
+    }
+
+    fn hold<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        holder: &'a Holder,
+        blobs: &'a [ContentHash],
+    ) -> Read<'a, ()> {
+        self.inner.hold(realm, holder, blobs)
+    }
+
+    fn release<'a>(&'a self, realm: &'a RealmId, holder: &'a Holder) -> Read<'a, ()> {
+        self.inner.release(realm, holder)
     }
 
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
