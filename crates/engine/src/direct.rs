@@ -175,6 +175,8 @@ impl Tools<'_> {
         self.shared.call_ended(watched, came, sent.reach, &result);
         match (result, retry_ms) {
             (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),
+            // It has no blobs, so the gate lets none through.
+            (Ok(ToolOutput::Blob(blob)), _) => Ok(CallReport::Done(Value::String(blob.uri()))),
             (Ok(ToolOutput::Wants(wants)), _) if later && wants.inputs.is_empty() => {
                 // It goes on elsewhere: from here on somebody must remember it.
                 let arguments = Arc::unwrap_or_clone(arguments);

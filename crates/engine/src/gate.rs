@@ -3,6 +3,8 @@
 //! its output's schema and size. Listing and calling use the same filter. Rates and places are
 //! looked at in `start` alone: a call that a person approved must not be judged away by them.
 
+mod outputs;
+
 use crate::arrivals::Arrivals;
 use crate::catalog::{Author, Catalog};
 use crate::clock::timeout;
@@ -13,11 +15,10 @@ use crate::registry::Listed;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::call::{
-    Abilities, Call, CallPlace, Caller, Given, HowFar, Judgement, Pins, Reach, Teller, ToolError,
-    ToolOutput, ToolSpec, Verdict, Want, Wants, Yields,
+    Abilities, Call, CallPlace, Caller, Given, Judgement, Pins, Reach, Teller, ToolError,
+    ToolOutput, ToolSpec, Verdict,
 };
 use kernel::contracts::{Clock, Policy};
-use kernel::datum::larger_than;
 use kernel::fault::Fault;
 use kernel::ids::{CallId, ToolName};
 use kernel::limits::Limits;
@@ -25,7 +26,8 @@ use kernel::plan::Plan;
 use kernel::plan::mistake::Mistake;
 use kernel::planted::{Switch, is_on};
 use kernel::policy::{Context, Resource, Trigger};
-use kernel::schema::{Misfit, PARTS_AT_ONCE_MAX, Schemas, sentence};
+use kernel::schema::{Misfit, Schemas, sentence};
+use outputs::{narrowed, not_as_promised};
 use serde_json::Value;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::pin::pin;
@@ -348,78 +350,23 @@ impl Gate {
             given: sending.given.clone(),
             can: sending.can,
             teller: sending.teller.clone(),
-            place: sending.place.clone(),
+            place: narrowed(sending.place.clone(), &listed),
         };
         match listed.tool.call(&sending.caller, &call).await? {
             ToolOutput::Value(value) => {
                 let checked = self.check_output(listed.tool.spec(), (&sending, &pass), value);
                 checked.map(ToolOutput::Value)
             }
+            ToolOutput::Blob(blob) if call.place.blobs.has_put(&blob) => Ok(ToolOutput::Blob(blob)),
+            ToolOutput::Blob(_) => {
+                let spec = listed.tool.spec();
+                Err(not_as_promised(spec, sending.reach, "its blob is not one that the call put"))
+            }
             ToolOutput::Wants(wants) => {
                 self.check_wants(&sending.tool, &wants)?;
                 Ok(ToolOutput::Wants(wants))
             }
         }
-    }
-
-    /// What a tool wants must be small enough to be kept, and a form one that can be filled in.
-    fn check_wants(&self, tool: &ToolName, wants: &Wants) -> Result<(), ToolError> {
-        let max = self.limits.call_output_bytes_max;
-        let bytes = serde_json::to_string(wants).map_or(usize::MAX, |text| text.len());
-        let mut parts = 0_usize;
-        let misfit = |(key, want): (&String, &Want)| match want {
-            Want::Form { schema, .. } => match self.schemas.compile(schema) {
-                Err(misfit) => {
-                    Some(format!("the schema of `{key}` is wrong: {}", sentence(&[misfit])))
-                }
-                Ok(more) => {
-                    parts = parts.saturating_add(more);
-                    let most = PARTS_AT_ONCE_MAX;
-                    (parts > most).then(|| format!("its forms have more than {most} parts"))
-                }
-            },
-            Want::Url { .. } | Want::Sample { .. } | Want::Roots => None,
-        };
-        let misfit = if bytes > max {
-            Some(format!("it is larger than {max} bytes"))
-        } else {
-            wants.inputs.iter().find_map(misfit)
-        };
-        let Some(misfit) = misfit else { return Ok(()) };
-        let message = format!("what `{tool}` wants cannot be asked for: {misfit}");
-        Err(ToolError::failed("OutputValidationError", message))
-    }
-
-    fn check_output(
-        &self,
-        spec: &ToolSpec,
-        (sending, pass): (&Sending, &Pass),
-        output: Value,
-    ) -> Result<Value, ToolError> {
-        let max = pass.output_bytes_max;
-        let misfit = if larger_than(&output, max) && output.to_string().len() > max {
-            Some(format!("it is larger than {max} bytes"))
-        } else {
-            let promised = match spec.yields {
-                Yields::Value => Some(&output),
-                // An error keeps no promise about its structure.
-                Yields::Content if output["isError"] == Value::Bool(true) => None,
-                Yields::Content => Some(&output["structuredContent"]),
-            };
-            let promise = spec.output_schema.as_ref().zip(promised);
-            let checked = promise.map(|(schema, value)| self.schemas.check(schema, value));
-            checked.and_then(Result::err).map(|misfits| sentence(&misfits))
-        };
-        let Some(misfit) = misfit else {
-            return Ok(output);
-        };
-        // A write whose output is wrong has happened all the same: nobody may take it for undone.
-        let (how, done) = match sending.reach {
-            Reach::Reads => (HowFar::Failed, ""),
-            Reach::Writes | Reach::Runs => (HowFar::Unknown, "the call happened, but "),
-        };
-        let message = format!("{done}the output of `{}` is not as promised: {misfit}", spec.name);
-        Err(ToolError::new(how, Fault::new("OutputValidationError", message)))
     }
 }
 

@@ -32,6 +32,7 @@ mod rest;
 mod suspects;
 mod shared;
 mod handles;
+mod blobs;
 mod said;
 mod drive;
 mod hold;

@@ -184,11 +184,10 @@ impl Sessions<'_> {
         found.ok_or_else(|| Refusal::not_found("blob", hash))
     }
 
-    /// A blob of the caller's realm.
+    /// A blob of the caller's realm, unless it is too large to be read at once.
     pub async fn blob(self, caller: &Caller, hash: &ContentHash) -> Result<Vec<u8>, Refusal> {
-        self.may_read_blob(caller, hash)?;
-        let found = self.shared.blobs.get(&caller.realm, hash).await?;
-        found.ok_or_else(|| Refusal::not_found("blob", hash))
+        let open = self.open_blob(caller, hash).await?;
+        Ok(open.whole(self.shared.limits.blob_value_bytes_max).await?)
     }
 }
 

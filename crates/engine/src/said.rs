@@ -7,7 +7,7 @@ use crate::shared::Shared;
 use kernel::contracts::StoreError;
 use kernel::datum::{BlobRef, Datum, Held};
 use kernel::event::{self, Fact};
-use kernel::ids::{ContentHash, RealmId, SessionKey};
+use kernel::ids::{ContentHash, SessionKey};
 use kernel::session::{FrameKind, Session};
 use kernel::talk::Talk;
 use kernel::transcript::{Journal, shown};
@@ -228,7 +228,7 @@ impl Shared {
         let result_bytes_max = self.limits.turn_result_bytes_max;
         for (BlobRef { hash, bytes }, how) in blobs {
             if !said.blobs.contains_key(&(hash.clone(), how)) {
-                let value = self.look_into_blob(&key.realm, &hash).await?;
+                let value = self.blob_value(&key.realm, &hash).await?;
                 let kept = value.map(|value| match how {
                     Use::Value => Kept::Value(Arc::new(value)),
                     Use::Result => Kept::Shown(shown(&value, result_bytes_max).into()),
@@ -257,16 +257,6 @@ impl Shared {
             Err(StoreError::Gone(_)) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// A blob's value, if there is one.
-    async fn look_into_blob(
-        &self,
-        realm: &RealmId,
-        hash: &ContentHash,
-    ) -> Result<Option<Value>, Refusal> {
-        let bytes = self.blobs.get(realm, hash).await?;
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 }
 

@@ -64,6 +64,7 @@ impl Shared {
         let Some(began) = watched.began else { return };
         let (output, error) = match result {
             Ok(ToolOutput::Value(output)) => (Some(output), None),
+            Ok(ToolOutput::Blob(_)) => (None, None),
             Ok(ToolOutput::Wants(_)) => return,
             Err(error) => (None, Some(error)),
         };

@@ -1,6 +1,11 @@
 //! Tool calls: what a tool says of itself, what the gate says of a call, what a tool answers, how
 //! far a call got.
 
+mod blobs;
+
+pub use blobs::{BlobError, CallBlobs, KeepBlobs, Pieces};
+
+use crate::datum::BlobRef;
 use crate::fault::Fault;
 use crate::ids::{CallId, ContentHash, RunId, SessionKey, ToolName};
 use crate::trace::TraceParent;
@@ -193,6 +198,8 @@ pub struct CallPlace {
     pub trace: Option<TraceParent>,
     /// Where the events go that it publishes.
     pub publisher: Publisher,
+    /// Where it puts what is large.
+    pub blobs: CallBlobs,
 }
 
 /// Takes what a call publishes. It counts once the call's result is recorded, and not before.
@@ -298,6 +305,8 @@ pub enum HowFar {
 pub enum ToolOutput {
     /// Its output.
     Value(Value),
+    /// Its output, as the JSON text in a blob that it put: `CallPlace::blobs`.
+    Blob(BlobRef),
     /// It needs something of its caller first. Nothing happened yet: it is called again with what
     /// came of it, and may want more.
     Wants(Box<Wants>),

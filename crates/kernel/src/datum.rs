@@ -74,6 +74,11 @@ impl Datum {
         Self { held: Held::Value(Arc::new(value)), from, labels: Vec::new() }
     }
 
+    /// A value whose JSON text is in a blob.
+    pub fn stored(blob: BlobRef, from: Origin) -> Self {
+        Self { held: Held::Blob(blob), from, labels: Vec::new() }
+    }
+
     /// An array or object of other data.
     pub fn joined(held: Held) -> Self {
         Self { held, from: Origin::Join, labels: Vec::new() }

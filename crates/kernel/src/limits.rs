@@ -150,6 +150,8 @@ impl Limits {
 limits! {
     /// A value larger than this goes to a blob; only its reference stays in the journal.
     context_inline_bytes_max: usize = 16 * 1024, 64..=16 * MIB;
+    /// A larger blob is not read as a value: its URI stands for it everywhere.
+    blob_value_bytes_max: u64 = 128 * MIB, MIB..=16 * GIB;
     /// How many keys a context may hold.
     context_keys_max: usize = 1_000, 1..=1_000_000;
     /// How many entries a history query looks at.
@@ -198,6 +200,8 @@ limits! {
     call_timeout_ms: u64 = 30_000, 1..=DAY_MS;
     /// The size of a tool's output.
     call_output_bytes_max: usize = 8 * 1024 * 1024, 1..=GIB;
+    /// The size of an output that a tool puts into a blob piece by piece.
+    blob_bytes_max: u64 = GIB, 1..=1024 * GIB;
     /// The size of an event that a step publishes.
     event_bytes_max: usize = 64 * 1024, 1..=16 * MIB;
     /// How often one call in a run may want something before it does what it is called for.

@@ -3,7 +3,7 @@
 use crate::typed::{TypedTool, typed};
 use futures::executor::block_on;
 use kernel::call::{
-    Abilities, Call, CallPlace, Caller, Given, Publisher, Teller, ToolError, ToolOutput,
+    Abilities, Call, CallBlobs, CallPlace, Caller, Given, Publisher, Teller, ToolError, ToolOutput,
 };
 use kernel::ids::{CallId, RunId, SessionKey, Space};
 use serde_json::Value;
@@ -31,6 +31,7 @@ pub(crate) fn call_of(tool: &str, arguments: Value) -> Call {
             run: Some(RunId(0x0193_2f4e_5d6c_7aaa_8bbb_0123_4567_89ab)),
             trace: None,
             publisher: Publisher::recorded(),
+            blobs: CallBlobs::default(),
         },
     }
 }
@@ -45,6 +46,6 @@ pub(crate) fn answer(tool: impl TypedTool, call: &Call) -> Result<Value, ToolErr
     let caller = Caller::new("default", "local");
     match block_on(typed(tool).call(&caller, call))? {
         ToolOutput::Value(value) => Ok(value),
-        ToolOutput::Wants(wants) => panic!("wants {wants:?}"),
+        other => panic!("{other:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! Performing what facts name: judge, call, fetch, cancel. Results come back as facts.
 
-use super::late::value_of;
+use super::late::output_of;
 use super::record::no_session;
 use super::state::{Done, Driver, Effect, Sight};
 use crate::counts::count;
@@ -111,6 +111,7 @@ impl Driver {
                     self.publishers.insert(id, publisher.clone());
                     publisher
                 },
+                blobs: self.shared.blobs_of_call(&self.key.realm, id, &open.request.arguments),
             },
         };
         let ticket = if sending.reach == Reach::Reads {
@@ -262,11 +263,12 @@ impl Driver {
         let Some(result) = self.looked(call, result).await? else { return Ok(()) };
         let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
         let expected = open.filter(|open| matches!(open.state, CallState::Started));
-        let datum = |output| Arc::new(Datum::inline(output, Origin::Call(call)));
         let fact = match (result, expected) {
             (Ok(ToolOutput::Value(output)), Some(_)) => {
-                let published = self.published(call);
-                Fact::CallFinished { call, output: datum(output), settled: None, published }
+                self.finished(call, Datum::inline(output, Origin::Call(call)))
+            }
+            (Ok(ToolOutput::Blob(blob)), Some(_)) => {
+                self.finished(call, Datum::stored(blob, Origin::Call(call)))
             }
             (Ok(ToolOutput::Wants(wants)), Some(_)) => {
                 let Wants { inputs, state } = *wants;
@@ -281,11 +283,16 @@ impl Driver {
                 Fact::CallFailed { call, how, fault: error.fault }
             }
             (result, None) => {
-                let result = value_of(result).map(datum).map_err(|error| error.fault);
+                let result = output_of(call, result).map_err(|error| error.fault);
                 Fact::CallLate { call, result }
             }
         };
         self.record(fact).await
+    }
+
+    fn finished(&mut self, call: CallId, output: Datum) -> Fact {
+        let published = self.published(call);
+        Fact::CallFinished { call, output: Arc::new(output), settled: None, published }
     }
 
     /// What a call published, now that its result counts.

@@ -13,7 +13,6 @@ use kernel::event::Fact;
 use kernel::ids::{AskId, CallId};
 use kernel::planted::{Switch, is_on};
 use kernel::session::CallState;
-use serde_json::Value;
 use std::sync::Arc;
 
 impl Driver {
@@ -32,23 +31,20 @@ impl Driver {
         call: CallId,
         result: Result<ToolOutput, ToolError>,
     ) -> Result<(), Refusal> {
-        let output = |output: Value| Arc::new(Datum::inline(output, Origin::Call(call)));
-        match (value_of(result), self.open_fix(call)) {
-            (Ok(came), None) if is_on(Switch::LateResultApplied) => {
+        match (output_of(call, result), self.open_fix(call)) {
+            (Ok(output), None) if is_on(Switch::LateResultApplied) => {
                 let (settled, published) = (None, self.published(call));
-                let output = output(came);
                 self.record(Fact::CallFinished { call, output, settled, published }).await
             }
-            (Ok(came), Some(ask)) => {
+            (Ok(output), Some(ask)) => {
                 // Both in one append: an ask that is withdrawn alone would leave its frame waiting.
                 self.flush();
                 self.record(Fact::AskWithdrawn { ask }).await?;
                 let (settled, published) = (Some(ask), self.published(call));
-                let output = output(came);
                 self.record(Fact::CallFinished { call, output, settled, published }).await
             }
             (result, _) => {
-                let result = result.map(output).map_err(|error| error.fault);
+                let result = result.map_err(|error| error.fault);
                 self.record(Fact::CallLate { call, result }).await
             }
         }
@@ -72,9 +68,13 @@ impl Driver {
 }
 
 /// The output of a call that came too late to be given anything.
-pub(super) fn value_of(result: Result<ToolOutput, ToolError>) -> Result<Value, ToolError> {
+pub(super) fn output_of(
+    call: CallId,
+    result: Result<ToolOutput, ToolError>,
+) -> Result<Arc<Datum>, ToolError> {
     match result? {
-        ToolOutput::Value(value) => Ok(value),
+        ToolOutput::Value(value) => Ok(Arc::new(Datum::inline(value, Origin::Call(call)))),
+        ToolOutput::Blob(blob) => Ok(Arc::new(Datum::stored(blob, Origin::Call(call)))),
         ToolOutput::Wants(wants) if wants.inputs.is_empty() => {
             let message = "it goes on elsewhere, and said so too late to be followed";
             Err(ToolError::unknown("WentOn", message).hint("look at the other side"))

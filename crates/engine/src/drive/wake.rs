@@ -324,8 +324,7 @@ impl Shared {
         hash: &ContentHash,
     ) -> Result<Value, Refusal> {
         let broken = || unreadable(&format!("blob `{hash}`"));
-        let bytes = self.blobs.get(realm, hash).await?.ok_or_else(broken)?;
-        serde_json::from_slice(&bytes).map_err(|_| broken())
+        self.blob_value(realm, hash).await?.ok_or_else(broken)
     }
 
     /// What a frame sees of its run's history, newest first, at most so many entries.

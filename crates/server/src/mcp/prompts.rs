@@ -88,6 +88,9 @@ async fn filled(
         let wants = match prompt.map_err(failed)? {
             None => return Ok(None),
             Some(ToolOutput::Value(prompt)) => return Ok(Some(outcome(prompt))),
+            Some(ToolOutput::Blob(_)) => {
+                return Err(RpcError::new(INTERNAL_ERROR, "a prompt cannot be a blob"));
+            }
             Some(ToolOutput::Wants(wants)) => wants,
         };
         match want(exchange, (None, &*wants), given, &asked.bound).await? {

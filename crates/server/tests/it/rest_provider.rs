@@ -68,7 +68,7 @@ async fn call(
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),
-        ToolOutput::Wants(wants) => panic!("wants {wants:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

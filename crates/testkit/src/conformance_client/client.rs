@@ -160,6 +160,7 @@ impl Client {
         for _ in 0..ROUNDS_MAX {
             match self.once(name, &arguments, given.clone()).await {
                 Ok(ToolOutput::Value(value)) => return Ok(value),
+                Ok(ToolOutput::Blob(blob)) => return Err(format!("`{name}` gave {}", blob.uri())),
                 Ok(ToolOutput::Wants(wants)) => {
                     // Whoever is shown the page of a login logs in, and only then says so.
                     let page = self.upstream.login_url();
@@ -185,6 +186,7 @@ impl Client {
         match self.once(name, arguments, Given::default()).await? {
             ToolOutput::Wants(wants) => Ok(answered(Given::default(), *wants)),
             ToolOutput::Value(value) => Err(format!("`{name}` wants nothing: {value}")),
+            ToolOutput::Blob(blob) => Err(format!("`{name}` wants nothing: {}", blob.uri())),
         }
     }
 

@@ -233,13 +233,15 @@ impl Stage {
             (count, true) => self.in_flight.remove(count - 1),
             (_, false) => self.in_flight.remove(0),
         };
+        let finished = |output: Datum| Fact::CallFinished {
+            call,
+            output: Arc::new(output),
+            published: Vec::new(),
+            settled: None,
+        };
         let fact = match self.outcome(&self.session.calls[&call]) {
-            Ok(ToolOutput::Value(value)) => Fact::CallFinished {
-                call,
-                output: Arc::new(Datum::inline(value, Origin::Call(call))),
-                published: Vec::new(),
-                settled: None,
-            },
+            Ok(ToolOutput::Value(value)) => finished(Datum::inline(value, Origin::Call(call))),
+            Ok(ToolOutput::Blob(blob)) => finished(Datum::stored(blob, Origin::Call(call))),
             Ok(ToolOutput::Wants(wants)) => {
                 let Wants { inputs, state } = *wants;
                 Fact::CallWants { call, inputs, state }

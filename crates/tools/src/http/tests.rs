@@ -71,7 +71,7 @@ async fn call_at(
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),
-        ToolOutput::Wants(wants) => panic!("wants {wants:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -21,6 +21,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "context_inline_bytes_max",
         "A value larger than this goes to a blob; only its reference stays in the journal.",
     ),
+    (
+        "blob_value_bytes_max",
+        "A larger blob is not read as a value: its URI stands for it everywhere.",
+    ),
     ("context_keys_max", "How many keys a context may hold."),
     ("history_query_max", "How many entries a history query looks at."),
     (
@@ -62,6 +66,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("stop_wait_ms", "How long a stop waits for what is under way; 0 waits for nothing."),
     ("call_timeout_ms", "How long one tool call may take."),
     ("call_output_bytes_max", "The size of a tool's output."),
+    ("blob_bytes_max", "The size of an output that a tool puts into a blob piece by piece."),
     ("event_bytes_max", "The size of an event that a step publishes."),
     (
         "call_wants_max",

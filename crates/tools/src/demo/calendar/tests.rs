@@ -107,7 +107,7 @@ impl Office {
     fn call_as(&self, key: u128, name: &str, arguments: Value) -> Result<Value, ToolError> {
         match self.output((name, key), arguments, Given::default())? {
             ToolOutput::Value(value) => Ok(value),
-            ToolOutput::Wants(wants) => panic!("{wants:?}"),
+            other => panic!("{other:?}"),
         }
     }
 

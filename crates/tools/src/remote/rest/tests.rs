@@ -218,7 +218,7 @@ async fn call(tools: &[Arc<dyn Tool>], name: &str, arguments: Value) -> Result<V
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),
-        ToolOutput::Wants(wants) => panic!("wants {wants:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -169,7 +169,7 @@ async fn call(tool: &Arc<dyn Tool>, arguments: Value) -> Result<Value, ToolError
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),
-        ToolOutput::Wants(wants) => panic!("it wants {wants:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

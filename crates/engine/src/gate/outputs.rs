@@ -1,0 +1,84 @@
+//! What a tool gave, held against what it promised and what may be kept.
+
+use super::{Gate, Pass, Sending};
+use crate::registry::Listed;
+use kernel::call::{CallPlace, HowFar, Reach, ToolError, ToolSpec, Want, Wants, Yields};
+use kernel::datum::larger_than;
+use kernel::fault::Fault;
+use kernel::ids::ToolName;
+use kernel::schema::{PARTS_AT_ONCE_MAX, sentence};
+use serde_json::Value;
+
+impl Gate {
+    /// What a tool wants must be small enough to be kept, and a form one that can be filled in.
+    pub(super) fn check_wants(&self, tool: &ToolName, wants: &Wants) -> Result<(), ToolError> {
+        let max = self.limits.call_output_bytes_max;
+        let bytes = serde_json::to_string(wants).map_or(usize::MAX, |text| text.len());
+        let mut parts = 0_usize;
+        let misfit = |(key, want): (&String, &Want)| match want {
+            Want::Form { schema, .. } => match self.schemas.compile(schema) {
+                Err(misfit) => {
+                    Some(format!("the schema of `{key}` is wrong: {}", sentence(&[misfit])))
+                }
+                Ok(more) => {
+                    parts = parts.saturating_add(more);
+                    let most = PARTS_AT_ONCE_MAX;
+                    (parts > most).then(|| format!("its forms have more than {most} parts"))
+                }
+            },
+            Want::Url { .. } | Want::Sample { .. } | Want::Roots => None,
+        };
+        let misfit = if bytes > max {
+            Some(format!("it is larger than {max} bytes"))
+        } else {
+            wants.inputs.iter().find_map(misfit)
+        };
+        let Some(misfit) = misfit else { return Ok(()) };
+        let message = format!("what `{tool}` wants cannot be asked for: {misfit}");
+        Err(ToolError::failed("OutputValidationError", message))
+    }
+
+    pub(super) fn check_output(
+        &self,
+        spec: &ToolSpec,
+        (sending, pass): (&Sending, &Pass),
+        output: Value,
+    ) -> Result<Value, ToolError> {
+        let max = pass.output_bytes_max;
+        let misfit = if larger_than(&output, max) && output.to_string().len() > max {
+            Some(format!("it is larger than {max} bytes"))
+        } else {
+            let promised = match spec.yields {
+                Yields::Value => Some(&output),
+                // An error keeps no promise about its structure.
+                Yields::Content if output["isError"] == Value::Bool(true) => None,
+                Yields::Content => Some(&output["structuredContent"]),
+            };
+            let promise = spec.output_schema.as_ref().zip(promised);
+            let checked = promise.map(|(schema, value)| self.schemas.check(schema, value));
+            checked.and_then(Result::err).map(|misfits| sentence(&misfits))
+        };
+        let Some(misfit) = misfit else {
+            return Ok(output);
+        };
+        Err(not_as_promised(spec, sending.reach, &misfit))
+    }
+}
+
+/// A tool's own limit of outputs holds for those in blobs, too.
+pub(super) fn narrowed(place: CallPlace, listed: &Listed) -> CallPlace {
+    match listed.limits.output_bytes {
+        Some(most) => CallPlace { blobs: place.blobs.at_most(most.get() as u64), ..place },
+        None => place,
+    }
+}
+
+/// A write whose output is wrong has happened all the same: nobody may take it for undone.
+pub(super) fn not_as_promised(spec: &ToolSpec, reach: Reach, misfit: &str) -> ToolError {
+    let (how, done) = match reach {
+        Reach::Reads => (HowFar::Failed, ""),
+        Reach::Writes | Reach::Runs => (HowFar::Unknown, "the call happened, but "),
+    };
+    let message = format!("{done}the output of `{}` is not as promised: {misfit}", spec.name);
+    ToolError::new(how, Fault::new("OutputValidationError", message))
+}
