@@ -5,6 +5,7 @@ use crate::arguments::read;
 use futures::future::BoxFuture;
 use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::Tool;
+use kernel::datum::BlobRef;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -42,6 +43,11 @@ pub(crate) trait TypedTool: Send + Sync + 'static {
     /// key.
     fn reach(&self, _args: &Self::Args) -> (Reach, bool) {
         (Self::REACH, Self::IDEMPOTENT)
+    }
+
+    /// Where its output is, if it put that into a blob instead of holding it.
+    fn stored(_output: &Self::Out) -> Option<BlobRef> {
+        None
     }
 
     /// Does it.
@@ -103,6 +109,9 @@ impl<T: TypedTool> Tool for Typed<T> {
         Box::pin(async move {
             let args = read::<T::Args>(&call.arguments)?;
             let output = self.tool.call(args, call).await?;
+            if let Some(blob) = T::stored(&output) {
+                return Ok(ToolOutput::Blob(blob));
+            }
             serde_json::to_value(output).map(ToolOutput::Value).map_err(|error| {
                 let message =
                     format!("`{}` was done, but its output is not JSON: {error}", T::NAME);

@@ -1,7 +1,9 @@
 //! What came back: an output, or an error that says how far the call got.
 
 use super::client::AddressNotAllowed;
-use kernel::call::ToolError;
+use super::spool::{Inside, Spooled, pieces};
+use kernel::call::{BlobError, Call, CallBlobs, ToolError};
+use kernel::datum::BlobRef;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode};
 use schemars::JsonSchema;
@@ -42,6 +44,10 @@ pub(crate) enum Unread {
 }
 
 impl Unread {
+    fn of(error: reqwest::Error) -> Self {
+        Unread::Lost(reasons(&error.without_url()))
+    }
+
     /// The error of an answer that began with this status.
     pub(crate) fn error(self, status: StatusCode, effect: Effect, bytes_max: usize) -> ToolError {
         match self {
@@ -64,26 +70,102 @@ pub(super) struct Answer {
     headers: BTreeMap<String, String>,
     /// JSON where the answer says so, else text, else null.
     body: Value,
+    /// Where all of this is, if its body was too large to be held.
+    #[serde(skip)]
+    pub(super) stored: Option<BlobRef>,
 }
 
 /// The output of an answer below 400; the error of any other.
 pub(super) async fn read(
     mut response: Response,
     effect: Effect,
-    bytes_max: usize,
+    call: &Call,
 ) -> Result<Answer, ToolError> {
-    let status = response.status();
+    let (status, bytes_max) = (response.status(), call.output_bytes_max);
     let headers = std::mem::take(response.headers_mut());
-    let body = collect(&mut response, bytes_max).await;
     if status.as_u16() >= 400 {
+        let body = collect(&mut response, bytes_max).await;
         return Err(refused(status, &body.unwrap_or_default(), effect));
     }
-    let body = body.map_err(|unread| unread.error(status, effect, bytes_max))?;
-    Ok(Answer {
+    let mut answer = Answer {
         status: status.as_u16().into(),
         headers: shown(&headers),
-        body: parsed(&headers, &body),
-    })
+        body: Value::Null,
+        stored: None,
+    };
+    // JSON is read as a whole, for its values to be there.
+    let blobs = (!is_json(&media_type(&headers))).then_some(&call.place.blobs);
+    let body = Place { bytes_max, blobs }.take(response, effect, || {
+        let headers = serde_json::to_string(&answer.headers).unwrap_or_default();
+        Some(Spooled {
+            before: "{\"body\":\"".to_owned(),
+            inside: Inside::Text(Vec::new()),
+            after: format!("\",\"headers\":{headers},\"status\":{}}}", answer.status),
+        })
+    });
+    let body = body.await?;
+    match body {
+        Body::Whole(bytes) => answer.body = parsed(&headers, &bytes),
+        Body::Stored(blob) => answer.stored = Some(blob),
+    }
+    Ok(answer)
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// The blob that holds the JSON text of the whole output.
+    Stored(BlobRef),
+}
+
+/// Where the body of an answer may go.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// How many bytes may be held.
+    pub(crate) bytes_max: usize,
+    /// Where it goes if it is too large for a journal; held it is if there are none.
+    pub(crate) blobs: Option<&'a CallBlobs>,
+}
+
+impl Place<'_> {
+    /// Takes a body. One that is too large for a journal goes into a blob while it comes, as `text`
+    /// says, if it says something.
+    pub(crate) async fn take(
+        self,
+        mut response: Response,
+        effect: Effect,
+        text: impl FnOnce() -> Option<Spooled>,
+    ) -> Result<Body, ToolError> {
+        let (status, bytes_max) = (response.status(), self.bytes_max);
+        let inline = self.blobs.and_then(|blobs| Some((blobs, blobs.inline_bytes_max()?)));
+        let spooled = inline.and_then(|(blobs, inline)| Some((blobs, inline, text()?)));
+        let Some((blobs, inline, text)) = spooled else {
+            let body = collect(&mut response, bytes_max).await;
+            return body.map(Body::Whole).map_err(|unread| unread.error(status, effect, bytes_max));
+        };
+        let begun = begin(&mut response, inline.min(bytes_max)).await;
+        let begun = begun.map_err(|unread| unread.error(status, effect, bytes_max))?;
+        if begun.is_all {
+            return Ok(Body::Whole(begun.bytes));
+        }
+        let lost = move |error: reqwest::Error| Unread::of(error).error(status, effect, bytes_max);
+        let put = blobs.put(pieces(text, &begun.bytes, response, lost)).await;
+        put.map(Body::Stored).map_err(|error| unkept(error, status, effect))
+    }
+}
+
+/// The error of a body that could not be put into a blob.
+fn unkept(error: BlobError, status: StatusCode, effect: Effect) -> ToolError {
+    match error {
+        BlobError::BrokenOff(error) => *error,
+        BlobError::TooLarge(most) => effect
+            .lost("OutputTooLarge", format!("the answer ({status}) has more than {most} bytes")),
+        other @ (BlobError::NotRecorded | BlobError::NotGiven(_) | BlobError::Failed(_)) => {
+            effect.lost("AnswerLost", format!("the answer ({status}) could not be kept: {other}"))
+        }
+    }
 }
 
 /// The error of a request that got no answer.
@@ -103,17 +185,28 @@ pub(crate) fn unanswered(error: reqwest::Error, effect: Effect) -> ToolError {
 
 /// An answer's body, up to its limit.
 pub(crate) async fn collect(response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, Unread> {
-    let mut body = Vec::new();
-    loop {
+    let Begun { bytes, is_all } = begin(response, bytes_max).await?;
+    if is_all { Ok(bytes) } else { Err(Unread::TooLarge) }
+}
+
+/// How a body begins.
+struct Begun {
+    bytes: Vec<u8>,
+    /// Nothing comes after it.
+    is_all: bool,
+}
+
+/// All of a body, or a little more than so many bytes of it.
+async fn begin(response: &mut Response, bytes: usize) -> Result<Begun, Unread> {
+    let mut begun = Vec::new();
+    while begun.len() <= bytes {
         match response.chunk().await {
-            Ok(Some(chunk)) if body.len() + chunk.len() > bytes_max => {
-                return Err(Unread::TooLarge);
-            }
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) => return Ok(body),
-            Err(error) => return Err(Unread::Lost(reasons(&error.without_url()))),
+            Ok(Some(chunk)) => begun.extend_from_slice(&chunk),
+            Ok(None) => return Ok(Begun { bytes: begun, is_all: true }),
+            Err(error) => return Err(Unread::of(error)),
         }
     }
+    Ok(Begun { bytes: begun, is_all: false })
 }
 
 /// The error of an answer of 400 or above. A gateway that got no answer knows as little as we do;

@@ -4,6 +4,7 @@
 mod allow;
 mod wanted;
 pub(crate) mod client;
+pub(crate) mod spool;
 pub(crate) mod answer;
 mod request;
 #[cfg(test)]

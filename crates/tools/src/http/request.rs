@@ -8,6 +8,7 @@ use super::wanted::{Asked, Wanted};
 use crate::trace::traced;
 use crate::typed::TypedTool;
 use kernel::call::{Call, Reach, ToolError};
+use kernel::datum::BlobRef;
 use std::sync::Arc;
 
 /// The tool.
@@ -40,6 +41,10 @@ impl TypedTool for Request {
         if asked.reads() { (Reach::Reads, true) } else { (Reach::Writes, false) }
     }
 
+    fn stored(answer: &Answer) -> Option<BlobRef> {
+        answer.stored.clone()
+    }
+
     async fn call(&self, asked: Asked, call: &Call) -> Result<Answer, ToolError> {
         let mut wanted = Wanted::read(&asked, self.outbound.settings())?;
         traced(&mut wanted.headers, call.place.trace);
@@ -56,7 +61,7 @@ impl TypedTool for Request {
         };
         let effect = if asked.reads() { Effect::Reads } else { Effect::Writes };
         match request.send().await {
-            Ok(response) => answer::read(response, effect, call.output_bytes_max).await,
+            Ok(response) => answer::read(response, effect, call).await,
             Err(error) => Err(answer::unanswered(error, effect)),
         }
     }

@@ -4,17 +4,27 @@
 use super::HttpSettings;
 use super::request::Request;
 use crate::typed::typed;
+use futures::StreamExt;
+use futures::future::BoxFuture;
 use kernel::call::{
-    Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
+    Abilities, BlobError, Call, CallBlobs, CallPlace, Caller, HowFar, KeepBlobs, Pieces, Reach,
+    Teller, ToolError, ToolOutput,
 };
 use kernel::contracts::Tool;
-use kernel::ids::CallId;
+use kernel::datum::BlobRef;
+use kernel::ids::{CallId, ContentHash};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+/// How long a test waits for what should come to be, on a busy machine.
+const WAIT: Duration = Duration::from_secs(60);
 
 /// Takes one connection, reads one request and answers with these bytes; gives back what it read.
 async fn peer(answer: &'static str) -> (SocketAddr, JoinHandle<String>) {
@@ -57,6 +67,17 @@ async fn call_at(
     place: CallPlace,
     arguments: Value,
 ) -> Result<Value, ToolError> {
+    match output_at(tool, place, arguments).await? {
+        ToolOutput::Value(value) => Ok(value),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn output_at(
+    tool: &Arc<dyn Tool>,
+    place: CallPlace,
+    arguments: Value,
+) -> Result<ToolOutput, ToolError> {
     let caller = Caller::new("default", "local");
     let call = Call {
         id: CallId(7),
@@ -69,10 +90,7 @@ async fn call_at(
         teller: Teller::default(),
         place,
     };
-    match tool.call(&caller, &call).await? {
-        ToolOutput::Value(value) => Ok(value),
-        other => panic!("{other:?}"),
-    }
+    tool.call(&caller, &call).await
 }
 
 fn told(error: &ToolError) -> (HowFar, &str) {
@@ -175,6 +193,130 @@ async fn an_answer_that_is_too_large_has_happened_all_the_same() {
     let arguments = json!({"method": "POST", "url": format!("http://{address}/")});
     let error = call(&tool, arguments).await.unwrap_err();
     assert_eq!(told(&error), (HowFar::Unknown, "OutputTooLarge"));
+}
+
+/// Keeps what is put, and tells how much of it came.
+struct Kept {
+    text: Mutex<Vec<u8>>,
+    came: watch::Sender<usize>,
+}
+
+impl KeepBlobs for Kept {
+    fn put<'a>(
+        &'a self,
+        mut pieces: Pieces<'a>,
+        bytes_max: u64,
+    ) -> BoxFuture<'a, Result<BlobRef, BlobError>> {
+        Box::pin(async move {
+            let mut text = Vec::new();
+            while let Some(piece) = pieces.next().await {
+                text.extend(piece.map_err(|error| BlobError::BrokenOff(Box::new(error)))?);
+                if text.len() as u64 > bytes_max {
+                    return Err(BlobError::TooLarge(bytes_max));
+                }
+                self.came.send_replace(text.len());
+            }
+            let blob = BlobRef { hash: ContentHash::of(&text), bytes: text.len() as u64 };
+            *self.text.lock().unwrap() = text;
+            Ok(blob)
+        })
+    }
+
+    fn get<'a>(
+        &'a self,
+        hash: &'a ContentHash,
+        _part: Range<u64>,
+    ) -> BoxFuture<'a, Result<Pieces<'static>, BlobError>> {
+        Box::pin(async move { Err(BlobError::NotGiven(hash.clone())) })
+    }
+
+    fn has_put(&self, _hash: &ContentHash) -> bool {
+        true
+    }
+}
+
+/// A place whose blobs are kept, of at most so many bytes.
+fn keeping(bytes_max: u64) -> (Arc<Kept>, CallPlace) {
+    let kept = Arc::new(Kept { text: Mutex::default(), came: watch::Sender::new(0) });
+    let blobs = CallBlobs::new(kept.clone(), 64, bytes_max);
+    (kept, CallPlace { blobs, ..CallPlace::default() })
+}
+
+/// Sends half of a body of so many bytes, and the rest when so much of it has come where it goes.
+async fn patient_peer(
+    media: &str,
+    bytes: usize,
+    mut came: watch::Receiver<usize>,
+) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let head =
+        format!("HTTP/1.1 200 OK\r\ncontent-type: {media}\r\ncontent-length: {bytes}\r\n\r\n");
+    let handle = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut part = [0u8; 4096];
+        let mut read = Vec::new();
+        while !is_whole(&read) {
+            let count = stream.read(&mut part).await.unwrap();
+            read.extend_from_slice(&part[..count]);
+        }
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let half = vec![b'x'; bytes / 2];
+        stream.write_all(&half).await.unwrap();
+        came.wait_for(|came| *came >= bytes / 2).await.unwrap();
+        // Whoever has heard enough may have gone.
+        let _ = stream.write_all(&half).await;
+    });
+    (address, handle)
+}
+
+#[tokio::test]
+async fn a_large_body_goes_into_a_blob_while_it_comes() {
+    let (kept, place) = keeping(1_000_000);
+    let (address, peer) = patient_peer("text/plain", 400_000, kept.came.subscribe()).await;
+    let tool = tool(&[address.to_string()]);
+    let arguments = json!({"url": format!("http://{address}/")});
+    let called = tokio::time::timeout(WAIT, output_at(&tool, place, arguments)).await;
+    let called = called.expect("the body was held until its end");
+    let text = std::mem::take(&mut *kept.text.lock().unwrap());
+    let blob = BlobRef { hash: ContentHash::of(&text), bytes: text.len() as u64 };
+    assert_eq!(called, Ok(ToolOutput::Blob(blob)));
+    let output: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(output["status"], json!(200));
+    assert_eq!(output["headers"]["content-length"], json!("400000"));
+    assert!(output["body"] == json!("x".repeat(400_000)));
+    assert!(output.to_string().as_bytes() == text, "it is the text of the output");
+    peer.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_that_is_larger_than_a_blob_may_be_has_happened_all_the_same() {
+    let (kept, place) = keeping(300_000);
+    let (address, _peer) = patient_peer("text/plain", 400_000, kept.came.subscribe()).await;
+    let tool = tool(&[address.to_string()]);
+    let arguments = json!({"method": "POST", "url": format!("http://{address}/")});
+    let called = tokio::time::timeout(WAIT, output_at(&tool, place, arguments)).await;
+    let error = called.expect("the body was held until its end").unwrap_err();
+    assert_eq!(told(&error), (HowFar::Unknown, "OutputTooLarge"));
+    assert!(error.fault.message.contains("300000 bytes"), "{}", error.fault.message);
+}
+
+#[tokio::test]
+async fn what_is_small_or_json_is_a_value_though_there_are_blobs() {
+    let (_kept, place) = keeping(1_000_000);
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+    let (address, _peer) = peer(answer).await;
+    let tool = tool(&[address.to_string()]);
+    let arguments = json!({"url": format!("http://{address}/")});
+    let output = call_at(&tool, place.clone(), arguments).await.unwrap();
+    assert_eq!(output["body"], json!("hi"));
+    let text = json!("x".repeat(900)).to_string();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 902\r\n\r\n";
+    let (address, _peer) = self::peer(Box::leak(format!("{head}{text}").into_boxed_str())).await;
+    let tool = self::tool(&[address.to_string()]);
+    let arguments = json!({"url": format!("http://{address}/")});
+    let output = call_at(&tool, place, arguments).await.unwrap();
+    assert_eq!(output["body"], json!("x".repeat(900)));
 }
 
 #[tokio::test]

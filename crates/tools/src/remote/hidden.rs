@@ -88,6 +88,11 @@ impl Hidden {
         Self::default().credentials(settings.flat_map(|(name, value)| in_setting(name, value)))
     }
 
+    /// Whether there is no credential to take out.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cores.is_empty()
+    }
+
     /// The words of an error with none of them left. Asked before a text is cut: half a secret is
     /// one, too.
     pub(crate) fn told(&self, text: &str) -> String {

@@ -13,6 +13,7 @@ mod body;
 mod operation;
 mod request;
 mod credentials;
+mod spooled;
 mod send;
 mod output;
 mod place;
@@ -29,7 +30,7 @@ use self::send::Sender;
 use self::tool::RestTool;
 use super::RemoteParts;
 use super::config::{Document, RestConfig, UpstreamConfig};
-use crate::http::answer::Effect;
+use crate::http::answer::{Effect, Place};
 use crate::http::client::Outbound;
 use kernel::call::ToolError;
 use kernel::contracts::Tool;
@@ -119,7 +120,8 @@ impl<'a> Loader<'a> {
                 };
                 let wait_ms = self.timeout_ms().unwrap_or(self.parts.limits.call_timeout_ms);
                 let sender = self.sender(credentials.hiding(url), Some(wait_ms));
-                let answer = sender.send(Request::get(url.clone()), Effect::Reads, bytes_max).await;
+                let place = Place { bytes_max, blobs: None };
+                let answer = sender.send(Request::get(url.clone()), Effect::Reads, place).await;
                 answer.map_err(|error| self.unread(error))?.body
             }
             (Document::Url(_), None) => return Err(self.fault("its URL is none")),
@@ -147,7 +149,9 @@ impl<'a> Loader<'a> {
         };
         let (operations, mut warnings) = operation::all(&document, &reading, wanted);
         let sender = Arc::new(self.sender(credentials, self.timeout_ms()));
-        let bytes_max = self.config.response_bytes_max.unwrap_or(limits.call_output_bytes_max);
+        let own_max = self.config.response_bytes_max;
+        let bytes_max = own_max.unwrap_or(limits.call_output_bytes_max);
+        let blob_bytes_max = own_max.map_or(limits.blob_bytes_max, |bytes| bytes as u64);
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for operation in operations {
             let what = format!("{} `{}`", operation.method, operation.name);
@@ -158,6 +162,7 @@ impl<'a> Loader<'a> {
                     base,
                     sender.clone(),
                     bytes_max,
+                    blob_bytes_max,
                 ))),
                 Err(why) => warnings.push(Warning { operation: what, why }),
             }

@@ -2,6 +2,7 @@
 
 use super::super::hidden::Hidden;
 use super::send::Answer;
+use super::spooled::is_text;
 use crate::http::answer::{is_json, media_type, shown};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -43,12 +44,6 @@ fn read(answer: &Answer, method: &Method, hidden: &Hidden) -> Value {
     }
 }
 
-/// Whether a media type is one of texts; one that is not said may be.
-fn is_text(media: &str) -> bool {
-    let ends = ["text", "xml", "yaml", "javascript", "ndjson", "x-www-form-urlencoded", "graphql"];
-    media.is_empty() || media.starts_with("text/") || ends.iter().any(|end| media.ends_with(end))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,7 +55,7 @@ mod tests {
         if !media.is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_str(media).unwrap());
         }
-        let answer = Answer { status: StatusCode::OK, headers, body: body.to_vec() };
+        let answer = Answer { status: StatusCode::OK, headers, body: body.to_vec(), stored: None };
         value(&answer, &Method::GET, &Hidden::default())
     }
 
@@ -88,7 +83,7 @@ mod tests {
     #[test]
     fn a_head_shows_its_headers() {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("a/b"))]);
-        let answer = Answer { status: StatusCode::OK, headers, body: Vec::new() };
+        let answer = Answer { status: StatusCode::OK, headers, body: Vec::new(), stored: None };
         let shown = json!({"status": 200, "headers": {"content-type": "a/b"}});
         assert_eq!(value(&answer, &Method::HEAD, &Hidden::default()), shown);
     }
@@ -98,7 +93,12 @@ mod tests {
         let hidden = Hidden::default().credentials(["s3cr3t/key"]);
         let told = |media: &'static str, body: &str, method: Method| {
             let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media))]);
-            let answer = Answer { status: StatusCode::OK, headers, body: body.as_bytes().to_vec() };
+            let answer = Answer {
+                status: StatusCode::OK,
+                headers,
+                body: body.as_bytes().to_vec(),
+                stored: None,
+            };
             value(&answer, &method, &hidden)
         };
         for (media, body, expected) in [

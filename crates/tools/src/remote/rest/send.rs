@@ -3,10 +3,12 @@
 
 use super::credentials::Credentials;
 use super::request::Request;
-use crate::http::answer::{self, Effect};
+use super::spooled::spooled;
+use crate::http::answer::{self, Body, Effect, Place};
 use crate::http::client::Outbound;
 use crate::remote::RemoteParts;
 use kernel::call::ToolError;
+use kernel::datum::BlobRef;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
+    /// Where the output is, if the body was too large to be held.
+    pub(super) stored: Option<BlobRef>,
 }
 
 /// What one exchange came to.
@@ -43,9 +47,9 @@ impl Sender {
         &self,
         request: Request,
         effect: Effect,
-        bytes_max: usize,
+        place: Place<'_>,
     ) -> Result<Answer, ToolError> {
-        let exchange = self.exchange(request, effect, bytes_max);
+        let exchange = self.exchange(request, effect, place);
         let answered = match self.timeout_ms {
             None => exchange.await,
             Some(ms) => match self.parts.within(ms, exchange).await {
@@ -63,13 +67,13 @@ impl Sender {
         &self,
         request: Request,
         effect: Effect,
-        bytes_max: usize,
+        place: Place<'_>,
     ) -> Result<Answer, ToolError> {
         let mut request = request;
         let mut done = false;
         let known = |error: ToolError, done: bool| if done { unseen(error) } else { error };
         for _ in 0..=REDIRECTS_MAX {
-            let step = self.step(&request, effect, bytes_max).await;
+            let step = self.step(&request, effect, place).await;
             match step.map_err(|error| known(error, done))? {
                 Step::Answered(answer) => return Ok(answer),
                 Step::Elsewhere(next) => {
@@ -86,12 +90,12 @@ impl Sender {
         &self,
         request: &Request,
         effect: Effect,
-        bytes_max: usize,
+        place: Place<'_>,
     ) -> Result<Step, ToolError> {
         let response = self.once(request, effect).await?;
         match redirected(request, &response, effect)? {
             Some(next) => Ok(Step::Elsewhere(next)),
-            None => self.read(response, effect, bytes_max).await.map(Step::Answered),
+            None => self.read(response, effect, place).await.map(Step::Answered),
         }
     }
 
@@ -114,19 +118,24 @@ impl Sender {
         &self,
         mut response: Response,
         effect: Effect,
-        bytes_max: usize,
+        place: Place<'_>,
     ) -> Result<Answer, ToolError> {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
-        let body = answer::collect(&mut response, bytes_max).await;
         if status.as_u16() >= 400 {
+            let body = answer::collect(&mut response, place.bytes_max).await;
             // Before it is cut: half a secret is one, too.
             let body = body.unwrap_or_default();
             let told = self.credentials.hidden().told(&String::from_utf8_lossy(&body));
             return Err(answer::refused(status, told.as_bytes(), effect));
         }
-        let body = body.map_err(|unread| unread.error(status, effect, bytes_max))?;
-        Ok(Answer { status, headers, body })
+        let text = || spooled(&headers, self.credentials.hidden());
+        let taken = place.take(response, effect, text).await?;
+        let (body, stored) = match taken {
+            Body::Whole(body) => (body, None),
+            Body::Stored(blob) => (Vec::new(), Some(blob)),
+        };
+        Ok(Answer { status, headers, body, stored })
     }
 
     /// The error as it may be told.

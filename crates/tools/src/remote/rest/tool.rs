@@ -5,7 +5,7 @@ use super::output;
 use super::parameter::KEY_HEADER;
 use super::request::Request;
 use super::send::Sender;
-use crate::http::answer::Effect;
+use crate::http::answer::{Effect, Place};
 use crate::remote::config::UpstreamConfig;
 use crate::trace::traced;
 use futures::future::BoxFuture;
@@ -28,6 +28,8 @@ pub(super) struct RestTool {
     sender: Arc<Sender>,
     /// How many bytes an answer may have, if that is less than an output may.
     bytes_max: usize,
+    /// The same of one that goes into a blob while it comes.
+    blob_bytes_max: u64,
 }
 
 impl RestTool {
@@ -38,6 +40,7 @@ impl RestTool {
         base: Url,
         sender: Arc<Sender>,
         bytes_max: usize,
+        blob_bytes_max: u64,
     ) -> Self {
         let spec = ToolSpec {
             name: format!("{}{}", upstream.prefix, operation.name).into(),
@@ -54,7 +57,7 @@ impl RestTool {
             listed: None,
         };
         let (spec, upstream) = (Arc::new(spec), upstream.name.as_str().into());
-        Self { spec, upstream, operation, base, sender, bytes_max }
+        Self { spec, upstream, operation, base, sender, bytes_max, blob_bytes_max }
     }
 
     async fn send(&self, call: &Call) -> Result<ToolOutput, ToolError> {
@@ -71,7 +74,12 @@ impl RestTool {
             Reach::Writes | Reach::Runs => Effect::Writes,
         };
         let bytes_max = self.bytes_max.min(call.output_bytes_max);
-        let answer = self.sender.send(request, effect, bytes_max).await?;
+        let blobs = call.place.blobs.clone().at_most(self.blob_bytes_max);
+        let place = Place { bytes_max, blobs: Some(&blobs) };
+        let answer = self.sender.send(request, effect, place).await?;
+        if let Some(blob) = answer.stored {
+            return Ok(ToolOutput::Blob(blob));
+        }
         let hidden = self.sender.credentials.hidden();
         Ok(ToolOutput::Value(output::value(&answer, &self.operation.method, hidden)))
     }
