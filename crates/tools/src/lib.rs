@@ -13,6 +13,7 @@ mod validate;
 mod test;
 mod events;
 mod case;
+pub mod children;
 pub mod demo;
 pub mod http;
 pub mod remote;

@@ -7,14 +7,13 @@ mod lines;
 mod log;
 mod outbox;
 mod demux;
-mod child;
 #[cfg(test)]
 mod tests;
 
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use crate::children::{self, Pipes, Process, Program, Unstarted};
 use crate::remote::hidden::Hidden;
 use crate::remote::{RemoteParts, Secret};
-use child::{Pipes, Process, Program};
 use demux::{Demux, Heard, Watched};
 use ending::Ending;
 use futures::future::{BoxFuture, Either, pending, select};
@@ -80,7 +79,9 @@ impl ChildLine {
         cwd: Option<&Path>,
         parts: &RemoteParts,
     ) -> Result<Arc<dyn Line>, PeerError> {
-        let (process, pipes) = child::start(&Program { command, args, env, cwd }, parts)?;
+        let program = Program { command, args, env, cwd };
+        let started = children::start(&program, parts.supervisor.as_deref());
+        let (process, pipes) = started.map_err(not_started)?;
         let Pipes { stdin, stdout, stderr } = pipes;
         let bytes_max = parts.limits.call_output_bytes_max;
         let hidden = Arc::new(Hidden::of_child(env, args));
@@ -200,6 +201,13 @@ impl Shared {
             place.put(message, None);
         }
     }
+}
+
+/// A program that is not there is a server that is not.
+fn not_started(why: Unstarted) -> PeerError {
+    let Unstarted { message, hint } = why;
+    let error = PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message);
+    PeerError { hint: hint.map(str::to_owned), ..error }
 }
 
 /// Done when the flag is raised, or nobody can raise it any more.
@@ -322,6 +330,7 @@ enum First {
 
 /// Watches over the process: tells everyone when it ends, ends it when it shall, and reaps it.
 async fn keep(shared: Arc<Shared>, mut process: Process, mut silence: oneshot::Receiver<()>) {
+    let (clock, stop_ms) = (&*shared.parts.clock, shared.parts.limits.upstream_stop_ms);
     match first(&shared, &mut process, &mut silence).await {
         First::Ended(how) => {
             // What it started may hold its pipes, and what it said last is still to be read.
@@ -332,9 +341,9 @@ async fn keep(shared: Arc<Shared>, mut process: Process, mut silence: oneshot::R
         First::Mute => {
             let how = shared.parts.within(SETTLE_MS, process.ended()).await;
             shared.end(how.map_or_else(Ending::mute, |how| Ending::exited(&how)));
-            process.stop(&shared.parts).await;
+            process.stop(clock, stop_ms).await;
         }
-        First::Told => process.stop(&shared.parts).await,
+        First::Told => process.stop(clock, stop_ms).await,
     }
     process.finish().await;
     shared.ended.send_replace(true);

@@ -2,9 +2,10 @@
 //! that it is ended with all that it started. Where there is a supervisor (our own binary) the
 //! child is that, and the program runs under it: it ends with us even if we are killed.
 
-use super::super::line::{PeerError, PeerErrorKind};
-use crate::remote::{RemoteParts, Secret};
-use kernel::call::HowFar;
+use super::{ASKED_GRACE_MS, SUPERVISOR_GRACE_MS};
+use futures::future::{Either, select};
+use kernel::contracts::Clock;
+use kernel::secret::Secret;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group, waitid,
@@ -13,6 +14,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::pin::pin;
 use std::process::Stdio;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
@@ -26,35 +28,30 @@ const INHERITED: &[&str] = &[
 /// Where programs are looked for if nobody says where.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// How long a supervisor waits for the program after it asked it to end.
-const SUPERVISOR_GRACE_MS: u64 = 500;
-/// How long we wait after that; the supervisor needs a moment to kill what did not end.
-const ASKED_GRACE_MS: u64 = 700;
-
 /// What is to be run.
-pub(super) struct Program<'a> {
+pub(crate) struct Program<'a> {
     /// A name to look for in `PATH`, or a path.
-    pub(super) command: &'a str,
+    pub(crate) command: &'a str,
     /// Its arguments.
-    pub(super) args: &'a [String],
+    pub(crate) args: &'a [String],
     /// Its variables beside the inherited ones.
-    pub(super) env: &'a [(String, Secret)],
+    pub(crate) env: &'a [(String, Secret)],
     /// The folder that it starts in; ours, where none is named.
-    pub(super) cwd: Option<&'a Path>,
+    pub(crate) cwd: Option<&'a Path>,
 }
 
 /// The three ends of a child's pipes.
-pub(super) struct Pipes {
+pub(crate) struct Pipes {
     /// What it reads.
-    pub(super) stdin: ChildStdin,
+    pub(crate) stdin: ChildStdin,
     /// What it says.
-    pub(super) stdout: ChildStdout,
+    pub(crate) stdout: ChildStdout,
     /// What it says of itself.
-    pub(super) stderr: ChildStderr,
+    pub(crate) stderr: ChildStderr,
 }
 
 /// A child process. It is killed with its group when this is dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     /// Its number, and that of its group. It stays ours until the child is reaped, so that no
     /// signal can reach a stranger.
@@ -65,23 +62,32 @@ pub(super) struct Process {
     ends: Signals,
 }
 
-/// Starts a program, or says why it cannot be started.
-pub(super) fn start(
+/// Why a program was not started.
+#[derive(Debug)]
+pub(crate) struct Unstarted {
+    /// What is wrong.
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hint: Option<&'static str>,
+}
+
+/// Starts a program, or says why it cannot be started; under this supervisor, where there is one.
+pub(crate) fn start(
     program: &Program<'_>,
-    parts: &RemoteParts,
-) -> Result<(Process, Pipes), PeerError> {
+    supervisor: Option<&Path>,
+) -> Result<(Process, Pipes), Unstarted> {
     program.check()?;
     let failed = |error: &dyn Display| {
         let message = format!("cannot start `{}`: {error}", program.command);
-        PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message)
+        Unstarted { message, hint: None }
     };
     // Before the start: no end is missed.
     let ends = signal(SignalKind::child()).map_err(|error| failed(&error))?;
-    let mut child = program.words(parts).spawn().map_err(|error| failed(&error))?;
+    let mut child = program.words(supervisor).spawn().map_err(|error| failed(&error))?;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let number = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let Some(group) = number else { return Err(failed(&"it has no process id")) };
-    let supervised = parts.supervisor.is_some();
+    let supervised = supervisor.is_some();
     let process = Process { child, group, supervised, reaped: false, ends };
     match pipes {
         (Some(stdin), Some(stdout), Some(stderr)) => Ok((process, Pipes { stdin, stdout, stderr })),
@@ -92,10 +98,8 @@ pub(super) fn start(
 impl Program<'_> {
     /// Whether the program and its folder are there. A supervisor could only say so by its exit
     /// code.
-    fn check(&self) -> Result<(), PeerError> {
-        let refused = |message: String, hint: &str| {
-            PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message).hint(hint)
-        };
+    fn check(&self) -> Result<(), Unstarted> {
+        let refused = |message: String, hint| Unstarted { message, hint: Some(hint) };
         if let Some(cwd) = self.cwd.filter(|cwd| !cwd.is_dir()) {
             let message = format!("there is no folder `{}` to start in", cwd.display());
             return Err(refused(message, "correct `cwd`, or make the folder"));
@@ -128,8 +132,8 @@ impl Program<'_> {
         inherited.chain(own)
     }
 
-    fn words(&self, parts: &RemoteParts) -> Command {
-        let mut words = match &parts.supervisor {
+    fn words(&self, supervisor: Option<&Path>) -> Command {
+        let mut words = match supervisor {
             None => Command::new(self.command),
             Some(supervisor) => {
                 let mut words = Command::new(supervisor);
@@ -155,7 +159,7 @@ fn is_program(path: &Path) -> bool {
 impl Process {
     /// Done once it has ended; says how. It is not reaped by this, so that its number is still its
     /// own.
-    pub(super) async fn ended(&mut self) -> String {
+    pub(crate) async fn ended(&mut self) -> String {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
             match waitid(WaitId::Pid(self.group), options) {
@@ -170,19 +174,25 @@ impl Process {
         }
     }
 
-    /// Ends it, after its standard input was closed: waits, asks, waits and kills.
-    pub(super) async fn stop(&mut self, parts: &RemoteParts) {
-        if parts.within(parts.limits.upstream_stop_ms, self.ended()).await.is_some() {
+    /// Ends it, after its standard input was closed: waits so long, asks and waits again. `finish`
+    /// kills what is left.
+    pub(crate) async fn stop(&mut self, clock: &dyn Clock, wait_ms: u64) {
+        if self.ended_within(clock, wait_ms).await {
             return;
         }
         self.ask_to_end();
-        if parts.within(ASKED_GRACE_MS, self.ended()).await.is_none() {
+        if !self.ended_within(clock, ASKED_GRACE_MS).await {
             tracing::info!(group = %self.group, "an upstream's process ignores that it should end");
         }
     }
 
+    async fn ended_within(&mut self, clock: &dyn Clock, ms: u64) -> bool {
+        let over = clock.sleep_until(clock.now().plus_ms(ms));
+        matches!(select(pin!(self.ended()), over).await, Either::Left(_))
+    }
+
     /// Kills whatever is left of its group and reaps it.
-    pub(super) async fn finish(mut self) {
+    pub(crate) async fn finish(mut self) {
         self.kill();
         // Fails only if somebody else reaped it.
         let _ = self.child.wait().await;
@@ -198,7 +208,7 @@ impl Process {
     }
 
     /// Kills it and its group.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         // Both fail only if all are gone. A supervisor may have left its group to end it.
         let _ = kill_process_group(self.group, Signal::KILL);
         let _ = kill_process(self.group, Signal::KILL);
@@ -253,7 +263,6 @@ mod tests {
         assert!(in_folder.is_there());
         let nowhere = Program { cwd: Some(Path::new("/no/such/folder")), ..program("sh", &[]) };
         let error = nowhere.check().unwrap_err();
-        assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Unreachable));
-        assert!(error.message.contains("/no/such/folder"), "{error}");
+        assert!(error.message.contains("/no/such/folder") && error.hint.is_some(), "{error:?}");
     }
 }
