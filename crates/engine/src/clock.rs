@@ -6,12 +6,20 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::ids::Millis;
+use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The clock that nobody sets, and that goes on while the machine is suspended.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const PASSING: ClockId = ClockId::Boottime;
+/// The same; Apple's goes on too, others may stand still while the machine is suspended.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const PASSING: ClockId = ClockId::Monotonic;
 
 /// The system's clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,6 +29,11 @@ impl Clock for SystemClock {
     fn now(&self) -> Millis {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn elapsed(&self) -> Duration {
+        // It counts from a moment in the past, and is never negative.
+        Duration::try_from(clock_gettime(PASSING)).unwrap_or_default()
     }
 
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
@@ -160,6 +173,17 @@ mod tests {
 
     async fn dies(why: &'static str) {
         panic!("{why}");
+    }
+
+    #[tokio::test]
+    async fn time_passes_while_it_is_waited_for() {
+        const WAIT_MS: u64 = 20;
+        let before = SystemClock.elapsed();
+        assert!(before > Duration::ZERO);
+        SystemClock.sleep_until(SystemClock.now().plus_ms(WAIT_MS)).await;
+        // `now` is told in whole milliseconds.
+        let passed = SystemClock.elapsed().saturating_sub(before);
+        assert!(passed >= Duration::from_millis(WAIT_MS - 1), "{passed:?}");
     }
 
     #[test]

@@ -34,6 +34,7 @@ use kernel::sink::Deliveries;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 
 /// What an engine is made of.
@@ -229,9 +230,10 @@ impl Engine {
         self.shared.outboxes.stop();
         self.shared.stopping.store(true, Ordering::Release);
         let clock = self.shared.clock.clone();
-        let deadline = clock.now().plus_ms(self.shared.limits.stop_wait_ms);
+        // A clock that is set meanwhile neither cuts it short nor holds it up.
+        let deadline = clock.elapsed() + Duration::from_millis(self.shared.limits.stop_wait_ms);
         let busy = || !lock(&self.shared.driven).is_empty() || self.shared.outboxes.are_sending();
-        while busy() && clock.now() < deadline {
+        while busy() && clock.elapsed() < deadline {
             clock.sleep_until(clock.now().plus_ms(STOP_LOOK_MS)).await;
         }
         if let Err(error) = self.shared.store.close().await {

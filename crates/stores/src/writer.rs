@@ -82,12 +82,12 @@ impl<B: Backend> Writer<B> {
 
     /// Commits these jobs and answers them.
     pub(crate) async fn process(&mut self, jobs: &mut Vec<Job<B::Chore>>) {
-        let began = self.clock.now();
+        let began = self.clock.elapsed();
         let answers = match self.backend.commit(&self.shared, jobs).await {
             Ok(answers) => {
-                // A clock that is set back makes it zero.
-                let took_ms = self.clock.now().0.saturating_sub(began.0).max(0);
-                self.shared.committed(took_ms.unsigned_abs());
+                let took = self.clock.elapsed().saturating_sub(began);
+                let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                self.shared.committed(took_ms);
                 answers
             }
             Err(error) => {
@@ -155,6 +155,10 @@ mod tests {
     impl Clock for Stopped {
         fn now(&self) -> Millis {
             Millis(0)
+        }
+
+        fn elapsed(&self) -> std::time::Duration {
+            std::time::Duration::ZERO
         }
 
         fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {

@@ -80,6 +80,10 @@ impl Clock for StoppedClock {
         Millis(1_000)
     }
 
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
     fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }

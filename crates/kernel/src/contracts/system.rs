@@ -3,11 +3,16 @@
 
 use crate::ids::{Millis, SessionId};
 use futures::future::BoxFuture;
+use std::time::Duration;
 
 /// Time.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// Now, as people tell time. It jumps when somebody sets the clock.
     fn now(&self) -> Millis;
+    /// How much time has passed since a moment that stays the same as long as the process lives.
+    /// Only differences mean something. It never goes back and never jumps, and time for which the
+    /// machine was suspended counts, where the system tells.
+    fn elapsed(&self) -> Duration;
     /// Waits until then.
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()>;
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use wire::jsonrpc::{INTERNAL_ERROR, Id, RpcError, notification, request};
@@ -98,7 +98,9 @@ pub(crate) struct Session {
     wishes: mpsc::Sender<Wish>,
     /// Numbers of our requests and of streams.
     numbers: AtomicU64,
-    used_at: AtomicI64,
+    /// When it was used last, in milliseconds of `Clock::elapsed`: a clock that is set ends nobody's
+    /// session.
+    used_at: AtomicU64,
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
     state: Mutex<State>,
@@ -146,7 +148,7 @@ impl Session {
             standalone,
             wishes,
             numbers: AtomicU64::new(0),
-            used_at: AtomicI64::new(engine.clock().now().0),
+            used_at: AtomicU64::new(elapsed_ms(engine.clock().as_ref())),
             clock: engine.clock().clone(),
             limits,
             state: Mutex::default(),
@@ -267,18 +269,17 @@ impl Session {
     }
 
     fn is_forgotten(&self) -> bool {
-        let idle_ms = self.clock.now().0.saturating_sub(self.used_at());
-        let max = i64::try_from(self.limits.mcp_session_idle_ms).unwrap_or(i64::MAX);
-        idle_ms > max && !self.is_busy()
+        let idle_ms = elapsed_ms(self.clock.as_ref()).saturating_sub(self.used_at());
+        idle_ms > self.limits.mcp_session_idle_ms && !self.is_busy()
     }
 
-    fn used_at(&self) -> i64 {
+    fn used_at(&self) -> u64 {
         self.used_at.load(Ordering::Relaxed)
     }
 
     /// It is in use.
     pub(crate) fn touch(&self) {
-        self.used_at.store(self.clock.now().0, Ordering::Relaxed);
+        self.used_at.store(elapsed_ms(self.clock.as_ref()), Ordering::Relaxed);
     }
 
     fn next_number(&self) -> u64 {
@@ -288,6 +289,10 @@ impl Session {
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
+}
+
+fn elapsed_ms(clock: &dyn Clock) -> u64 {
+    u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Asks a session's client for something, this way, and waits for its answer.

@@ -31,6 +31,10 @@ impl Clock for Stopped {
         Millis(1_614_265_330_999)
     }
 
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
     fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }

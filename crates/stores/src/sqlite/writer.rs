@@ -331,6 +331,10 @@ mod tests {
             Millis(self.0.fetch_add(TICK_MS, Ordering::SeqCst))
         }
 
+        fn elapsed(&self) -> std::time::Duration {
+            std::time::Duration::from_millis(self.now().0.unsigned_abs())
+        }
+
         fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
             Box::pin(std::future::pending())
         }

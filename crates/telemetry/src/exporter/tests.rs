@@ -26,6 +26,10 @@ impl Clock for HandClock {
         Millis(self.0.0.lock().unwrap().0)
     }
 
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.now().0.unsigned_abs())
+    }
+
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
         let hands = self.0.clone();
         Box::pin(poll_fn(move |context| {

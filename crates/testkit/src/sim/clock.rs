@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Entropy};
 use kernel::ids::Millis;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// The executor's time.
 pub struct SimClock(pub Executor);
@@ -13,6 +14,10 @@ pub struct SimClock(pub Executor);
 impl Clock for SimClock {
     fn now(&self) -> Millis {
         self.0.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
     }
 
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 /// The future that `run_until` was given.
 const MAIN: u64 = 0;
@@ -41,7 +42,10 @@ struct Shared {
 
 struct State {
     rng: Rng,
+    /// The time if nobody had set the clock: it only grows.
     now: i64,
+    /// How far the clock was set on, or back.
+    set_by: i64,
     steps: u64,
     /// Which tasks were polled in which order, as one number.
     trace: u64,
@@ -88,6 +92,7 @@ impl Executor {
         let state = State {
             rng: Rng::stream(seed, 1),
             now: BEGIN_MS,
+            set_by: 0,
             steps: 0,
             trace: seed,
             tasks_made: MAIN,
@@ -156,9 +161,21 @@ impl Executor {
         }
     }
 
-    /// The time.
+    /// The time, as the clock tells it.
     pub fn now(&self) -> Millis {
-        Millis(self.shared.state().now)
+        let state = self.shared.state();
+        Millis(state.now + state.set_by)
+    }
+
+    /// How much time has passed since the beginning, however the clock was set.
+    pub fn elapsed(&self) -> Duration {
+        let passed = self.shared.state().now.saturating_sub(BEGIN_MS);
+        Duration::from_millis(u64::try_from(passed).unwrap_or_default())
+    }
+
+    /// Sets the clock on by so much, or back: no time passes.
+    pub fn set_clock_by(&self, ms: i64) {
+        self.shared.state().set_by += ms;
     }
 
     /// Lets time pass while nobody runs.
@@ -176,9 +193,11 @@ impl Executor {
         self.shared.state().trace
     }
 
-    /// A future that is done at this moment.
+    /// A future that is done at this moment, as the clock tells it now: as with the system's
+    /// clock, one that is set later neither shortens nor lengthens the wait.
     pub fn sleep_until(&self, then: Millis) -> Sleep {
-        Sleep { shared: self.shared.clone(), then: then.0, timer: None }
+        let then = then.0.saturating_sub(self.shared.state().set_by);
+        Sleep { shared: self.shared.clone(), then, timer: None }
     }
 
     fn waker(&self, task: u64) -> Waker {
@@ -295,6 +314,24 @@ mod tests {
         assert_eq!(order(3), order(3));
         assert_eq!(order(3).0.len(), 8);
         assert!((0..20).any(|seed| order(seed).0 != order(3).0));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_changes_neither_what_has_passed_nor_what_is_waited_for() {
+        const HOUR_MS: i64 = 3_600_000;
+        for set_by in [HOUR_MS, -HOUR_MS] {
+            let executor = Executor::new(1, Arc::new(Power::default()));
+            let (begin, clock) = (executor.now(), executor.clone());
+            let waiting = executor.sleep_until(begin.plus_ms(500));
+            executor.set_clock_by(set_by);
+            assert_eq!(executor.now(), Millis(begin.0 + set_by));
+            assert_eq!(executor.elapsed(), Duration::ZERO, "nothing has passed");
+            executor.run_until(waiting, 100).unwrap();
+            assert_eq!(executor.elapsed(), Duration::from_millis(500));
+            let next = executor.now().plus_ms(250);
+            executor.run_until(async move { clock.sleep_until(next).await }, 100).unwrap();
+            assert_eq!((executor.now(), executor.elapsed()), (next, Duration::from_millis(750)));
+        }
     }
 
     #[test]

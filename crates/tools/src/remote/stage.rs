@@ -108,6 +108,10 @@ impl Clock for Stage {
         Millis(self.now_ms())
     }
 
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.now().0.unsigned_abs())
+    }
+
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
         let stage = self.clone();
         let mut number = None;

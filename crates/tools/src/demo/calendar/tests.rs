@@ -28,6 +28,10 @@ impl Clock for Standing {
         NOW
     }
 
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
     fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }

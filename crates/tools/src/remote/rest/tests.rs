@@ -133,6 +133,9 @@ impl Clock for Still {
     fn now(&self) -> Millis {
         Millis(0)
     }
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
     fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
         Box::pin(pending())
     }
@@ -141,6 +144,9 @@ impl Clock for Still {
 impl Clock for Over {
     fn now(&self) -> Millis {
         Millis(0)
+    }
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
     }
     fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
         Box::pin(ready(()))

@@ -112,6 +112,9 @@ impl Clock for Still {
     fn now(&self) -> Millis {
         Millis(0)
     }
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
     fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
         Box::pin(pending())
     }
@@ -123,6 +126,9 @@ struct Hasty;
 impl Clock for Hasty {
     fn now(&self) -> Millis {
         Millis(0)
+    }
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
     }
     fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
         Box::pin(ready(()))

@@ -454,6 +454,10 @@ mod tests {
             Millis(0)
         }
 
+        fn elapsed(&self) -> std::time::Duration {
+            std::time::Duration::ZERO
+        }
+
         fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
             Box::pin(std::future::pending())
         }

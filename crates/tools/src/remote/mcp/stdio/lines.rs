@@ -127,6 +127,10 @@ mod tests {
             Millis(self.0.fetch_add(1, Ordering::Relaxed))
         }
 
+        fn elapsed(&self) -> std::time::Duration {
+            std::time::Duration::from_millis(self.now().0.unsigned_abs())
+        }
+
         fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
             self.0.store(then.0, Ordering::Relaxed);
             Box::pin(std::future::ready(()))

@@ -131,6 +131,10 @@ impl Clock for Wall {
         Millis(i64::try_from(since.as_millis()).unwrap() + self.0.load(Ordering::SeqCst))
     }
 
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.now().0.unsigned_abs())
+    }
+
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
         let wall = self.clone();
         Box::pin(async move {
@@ -147,6 +151,10 @@ struct Still;
 impl Clock for Still {
     fn now(&self) -> Millis {
         Millis(0)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
     }
 
     fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {

@@ -33,6 +33,10 @@ impl Clock for Still {
         Millis(self.0.load(Ordering::SeqCst))
     }
 
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.now().0.unsigned_abs())
+    }
+
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
         if then <= self.now() { Box::pin(async {}) } else { Box::pin(pending()) }
     }

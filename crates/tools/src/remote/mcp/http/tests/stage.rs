@@ -44,6 +44,10 @@ impl Clock for TestClock {
         *self.now.lock().unwrap()
     }
 
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.now().0.unsigned_abs())
+    }
+
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
         if then <= self.now() {
             return Box::pin(async {});
