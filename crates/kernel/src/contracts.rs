@@ -10,6 +10,7 @@ mod retention;
 mod store;
 mod system;
 mod blobs;
+mod vault;
 
 pub use crate::figures::{CommitTimes, OpenAsks, OpenSessions, StoreFigures};
 pub use crate::lists::{
@@ -25,6 +26,7 @@ pub use ownership::Ownership;
 pub use retention::{PrunedSlice, RETENTION, Realms, Retention, Slice, Trimmable};
 pub use store::{OnCommit, Read, Store, StoreError};
 pub use system::{Clock, CrashMarks, Entropy, Spawn, Zones};
+pub use vault::{Expected, Hold, Kept, Vault, VaultError, Vaulted};
 
 use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream};
 use crate::datum::BlobRef;

@@ -174,8 +174,8 @@ impl Gateway {
     }
 
     /// Whether a login of this state is under way. All upstreams share one vault.
-    pub(crate) fn knows_login(&self, state: &str) -> bool {
-        self.configured.knows_login(state)
+    pub(crate) async fn knows_login(&self, state: &str) -> bool {
+        self.configured.knows_login(state).await
     }
 
     /// Somebody came back from a login: the upstream that it was for. Each stored provider has its

@@ -1,57 +1,202 @@
 //! What logins at other servers bring, kept in the data folder: one file for each entry, sealed
 //! with the server's secret and bound to the entry's key, so that a file can neither be read nor
 //! changed nor put in the place of another. It is replaced as a whole: a crash leaves the old one
-//! or the new one.
+//! or the new one. One thread touches the files, so that nobody waits for a disk who needs not, and
+//! nothing comes between a look at a version and the write that expects it.
 
 use crate::secret::private_file;
-use kernel::contracts::Entropy;
+use futures::future::ready;
+use kernel::contracts::{Clock, Entropy, Expected, Hold, Kept, Spawn, Vault, VaultError, Vaulted};
 use kernel::fault::Fault;
 use kernel::ids::ContentHash;
+use kernel::secret::Secret;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use tools::remote::{Secret, Vault};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tools::remote::Holds;
 
 /// The vault's folder in the data folder.
 pub(crate) const FOLDER: &str = "vault";
 /// How a file's name ends that is not whole yet.
 const UNFINISHED: &str = ".new";
-/// The first byte of a file: how it is sealed.
-const FORM: u8 = 1;
+/// The first byte of a file: how it is sealed. The version of the entry goes before its value.
+const FORM: u8 = 2;
+/// The form of 0.1.0: the value alone. Such an entry has version 0.
+const FORM_WITHOUT_VERSION: u8 = 1;
 /// Each file has a key of its own, made of the secret and this many random bytes.
 const SALT_BYTES: usize = 16;
 /// What the secret is used for here: keys for other purposes differ.
 const PURPOSE: &[u8] = b"waypost vault";
 /// The size of an entry: far more than tokens and registrations need.
 const VALUE_BYTES_MAX: usize = 256 * 1024;
-/// The size of a file: with form, salt and tag.
-const FILE_BYTES_MAX: usize = VALUE_BYTES_MAX + 1 + SALT_BYTES + 16;
+/// How many bytes the version of an entry takes.
+const VERSION_BYTES: usize = 8;
+/// The size of a file: with form, salt, version and tag.
+const FILE_BYTES_MAX: usize = VALUE_BYTES_MAX + 1 + SALT_BYTES + VERSION_BYTES + 16;
+/// How much waits for the vault's thread; further callers wait for a place.
+const QUEUE_MAX: usize = 64;
 
 /// The vault of one data folder, whose holder we are.
 pub(crate) struct FileVault {
-    folder: PathBuf,
-    secret: hmac::Key,
-    entropy: Arc<dyn Entropy>,
-    /// The files that cannot be opened and were told of.
-    told: Mutex<BTreeSet<String>>,
+    queue: mpsc::Sender<Work>,
+    holds: Holds,
 }
 
+/// What a vault works with.
+pub(crate) struct VaultParts {
+    /// Says when holds end.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Salt.
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// Starts its thread.
+    pub(crate) spawn: Arc<dyn Spawn>,
+}
+
+type Work = Box<dyn FnOnce(&mut Files) + Send>;
+
 impl FileVault {
-    /// The vault in this data folder. Nothing is made before something is kept.
-    pub(crate) fn new(data: &Path, key: [u8; 32], entropy: Arc<dyn Entropy>) -> Self {
-        let folder = data.join(FOLDER);
-        sweep(&folder);
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, &key);
-        Self { folder, secret, entropy, told: Mutex::default() }
+    /// The vault in this data folder, with its thread. Nothing is made in the folder before
+    /// something is kept.
+    pub(crate) fn open(data: &Path, key: [u8; 32], parts: VaultParts) -> Self {
+        let VaultParts { clock, entropy, spawn } = parts;
+        let mut files = Files::new(data, key, entropy);
+        let (queue, mut waiting) = mpsc::channel::<Work>(QUEUE_MAX);
+        let serve = async move {
+            while let Some(work) = waiting.recv().await {
+                work(&mut files);
+            }
+        };
+        spawn.critical_thread("vault", Box::pin(serve));
+        Self { queue, holds: Holds::new(clock) }
     }
 
     /// Whether anything was ever kept in this data folder.
     pub(crate) fn is_there(data: &Path) -> bool {
         data.join(FOLDER).is_dir()
+    }
+
+    /// Does this on the vault's thread. It is done to its end, whether or not somebody waits.
+    fn perform<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Files) -> Result<T, VaultError> + Send + 'static,
+    ) -> Vaulted<'static, T> {
+        let queue = self.queue.clone();
+        Box::pin(async move {
+            let ended = || Fault::new("VaultFailed", "the thread of the vault has ended");
+            let (answer, result) = oneshot::channel();
+            let work: Work = Box::new(move |files: &mut Files| {
+                // Whoever asked may be gone.
+                let _ = answer.send(work(files));
+            });
+            queue.send(work).await.map_err(|_| ended())?;
+            result.await.map_err(|_| ended())?
+        })
+    }
+}
+
+impl Vault for FileVault {
+    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+        let key = key.to_owned();
+        self.perform(move |files| files.read(&key))
+    }
+
+    fn write<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        expected: Expected,
+    ) -> Vaulted<'a, u64> {
+        let (key, value) = (key.to_owned(), value.clone());
+        self.perform(move |files| files.write(&key, &value, expected))
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
+        let key = key.to_owned();
+        self.perform(move |files| files.remove(&key))
+    }
+
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+        Box::pin(ready(Ok(self.holds.hold(key, ms))))
+    }
+}
+
+/// The files, as the one thread that touches them sees them.
+struct Files {
+    folder: PathBuf,
+    secret: hmac::Key,
+    entropy: Arc<dyn Entropy>,
+    /// The newest version that was read or written, of any entry: one that was removed does not
+    /// begin again with a version that somebody may remember.
+    newest: u64,
+    /// The files that cannot be opened and were told of.
+    told: BTreeSet<String>,
+}
+
+impl Files {
+    fn new(data: &Path, key: [u8; 32], entropy: Arc<dyn Entropy>) -> Self {
+        let folder = data.join(FOLDER);
+        sweep(&folder);
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, &key);
+        Self { folder, secret, entropy, newest: 0, told: BTreeSet::new() }
+    }
+
+    fn read(&mut self, key: &str) -> Result<Option<Kept>, VaultError> {
+        let name = name_of(key);
+        let Some(bytes) = self.bytes(&name).map_err(|why| self.failed("read", &why))? else {
+            return Ok(None);
+        };
+        let opened = self.opened(key, &bytes);
+        match &opened {
+            Some(kept) => self.newest = self.newest.max(kept.version),
+            None => self.tell_closed(&name),
+        }
+        Ok(opened)
+    }
+
+    fn write(&mut self, key: &str, value: &Secret, expected: Expected) -> Result<u64, VaultError> {
+        let value = value.expose();
+        if value.len() > VALUE_BYTES_MAX {
+            let what = format!(
+                "a login brought {} bytes, and at most {VALUE_BYTES_MAX} are kept",
+                value.len()
+            );
+            let hint = "ask the server's operator for smaller tokens";
+            return Err(Fault::new("VaultTooLarge", what).hint(hint).into());
+        }
+        let version = match self.read(key) {
+            Ok(kept) => kept.map(|kept| kept.version),
+            // What cannot be read can still be replaced.
+            Err(_) if expected == Expected::Any => None,
+            Err(error) => return Err(error),
+        };
+        if !expected.allows(version) {
+            return Err(VaultError::Conflict(key.to_owned()));
+        }
+        let next = self.newest.saturating_add(1);
+        let sealed = self.sealed(key, value, next).ok_or_else(|| {
+            // A key of the right length and a text of this size cannot fail; if they did, nothing
+            // may be written unsealed.
+            Fault::new("VaultFailed", "what a login brought could not be sealed")
+        })?;
+        let name = name_of(key);
+        self.newest = next;
+        self.replace(&name, &sealed).map_err(|why| self.failed("written", &why))?;
+        self.told.remove(&name);
+        Ok(next)
+    }
+
+    fn remove(&mut self, key: &str) -> Result<(), VaultError> {
+        let removed = match fs::remove_file(self.folder.join(name_of(key))) {
+            Ok(()) => sync_folder(&self.folder),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        removed.map_err(|why| self.failed("removed", &why))
     }
 
     /// The contents of a file; more than can be one of ours is cut.
@@ -95,24 +240,35 @@ impl FileVault {
         self.folder.parent().map_or(Ok(()), sync_folder)
     }
 
-    fn sealed(&self, key: &str, value: &str) -> Option<Vec<u8>> {
+    fn sealed(&self, key: &str, value: &str, version: u64) -> Option<Vec<u8>> {
         let salt = self.entropy.bits().to_be_bytes();
-        let mut sealed = value.as_bytes().to_vec();
+        let mut sealed = version.to_be_bytes().to_vec();
+        sealed.extend_from_slice(value.as_bytes());
         let own = self.key(&salt)?;
-        own.seal_in_place_append_tag(nonce(), Aad::from(bound(key)), &mut sealed).ok()?;
+        own.seal_in_place_append_tag(nonce(), Aad::from(bound(FORM, key)), &mut sealed).ok()?;
         let mut bytes = vec![FORM];
         bytes.extend_from_slice(&salt);
         bytes.append(&mut sealed);
         Some(bytes)
     }
 
-    fn opened(&self, key: &str, bytes: &[u8]) -> Option<Secret> {
-        let rest = bytes.strip_prefix(&[FORM])?;
+    fn opened(&self, key: &str, bytes: &[u8]) -> Option<Kept> {
+        let (&form, rest) = bytes.split_first()?;
         let (salt, sealed) = rest.split_first_chunk::<SALT_BYTES>()?;
         let mut sealed = sealed.to_vec();
         let own = self.key(salt)?;
-        let plain = own.open_in_place(nonce(), Aad::from(bound(key)), &mut sealed).ok()?;
-        std::str::from_utf8(plain).ok().map(Secret::from)
+        // The form is bound too: no other one opens a file.
+        let bound = Aad::from(bound(form, key));
+        let plain: &[u8] = own.open_in_place(nonce(), bound, &mut sealed).ok()?;
+        let (version, value) = match form {
+            FORM_WITHOUT_VERSION => (0, plain),
+            FORM => {
+                let (version, value) = plain.split_first_chunk::<VERSION_BYTES>()?;
+                (u64::from_be_bytes(*version), value)
+            }
+            _ => return None,
+        };
+        std::str::from_utf8(value).ok().map(|value| Kept { value: Secret::from(value), version })
     }
 
     fn key(&self, salt: &[u8; SALT_BYTES]) -> Option<LessSafeKey> {
@@ -124,9 +280,8 @@ impl FileVault {
     }
 
     /// Tells once that a file is no good to us.
-    fn tell_closed(&self, name: &str) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.insert(name.to_owned()) {
+    fn tell_closed(&mut self, name: &str) {
+        if self.told.insert(name.to_owned()) {
             tracing::warn!(
                 file = %self.folder.join(name).display(),
                 "what a login brought cannot be opened, and counts as gone: the secret key is \
@@ -135,57 +290,11 @@ impl FileVault {
         }
     }
 
-    fn failed(&self, what: &str, why: &io::Error) -> Fault {
+    fn failed(&self, what: &str, why: &io::Error) -> VaultError {
         let folder = self.folder.display();
-        Fault::new(
-            "VaultFailed",
-            format!("what logins bring cannot be {what} in `{folder}`: {why}"),
-        )
-        .hint("check the rights of the folder and the room on its disk")
-    }
-}
-
-impl Vault for FileVault {
-    fn read(&self, key: &str) -> Result<Option<Secret>, Fault> {
-        let name = name_of(key);
-        let Some(bytes) = self.bytes(&name).map_err(|why| self.failed("read", &why))? else {
-            return Ok(None);
-        };
-        let opened = self.opened(key, &bytes);
-        if opened.is_none() {
-            self.tell_closed(&name);
-        }
-        Ok(opened)
-    }
-
-    fn write(&self, key: &str, value: &Secret) -> Result<(), Fault> {
-        let value = value.expose();
-        if value.len() > VALUE_BYTES_MAX {
-            let what = format!(
-                "a login brought {} bytes, and at most {VALUE_BYTES_MAX} are kept",
-                value.len()
-            );
-            return Err(Fault::new("VaultTooLarge", what)
-                .hint("ask the server's operator for smaller tokens"));
-        }
-        let sealed = self.sealed(key, value).ok_or_else(|| {
-            // A key of the right length and a text of this size cannot fail; if they did, nothing
-            // may be written unsealed.
-            Fault::new("VaultFailed", "what a login brought could not be sealed")
-        })?;
-        let name = name_of(key);
-        self.replace(&name, &sealed).map_err(|why| self.failed("written", &why))?;
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
-        Ok(())
-    }
-
-    fn remove(&self, key: &str) -> Result<(), Fault> {
-        let removed = match fs::remove_file(self.folder.join(name_of(key))) {
-            Ok(()) => sync_folder(&self.folder),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-        };
-        removed.map_err(|why| self.failed("removed", &why))
+        let message = format!("what logins bring cannot be {what} in `{folder}`: {why}");
+        let hint = "check the rights of the folder and the room on its disk";
+        Fault::new("VaultFailed", message).hint(hint).into()
     }
 }
 
@@ -195,8 +304,8 @@ fn name_of(key: &str) -> String {
 }
 
 /// What a file is good for: this form and this key.
-fn bound(key: &str) -> Vec<u8> {
-    let mut bytes = vec![FORM];
+fn bound(form: u8, key: &str) -> Vec<u8> {
+    let mut bytes = vec![form];
     bytes.extend_from_slice(key.as_bytes());
     bytes
 }
@@ -234,15 +343,24 @@ fn sweep(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::clock::SystemEntropy;
+    use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+    use futures::future::join_all;
     use tempfile::TempDir;
 
-    fn vault(data: &TempDir, key: u8) -> FileVault {
-        FileVault::new(data.path(), [key; 32], Arc::new(SystemEntropy))
+    fn vault(data: &TempDir, key: u8) -> Files {
+        Files::new(data.path(), [key; 32], Arc::new(SystemEntropy))
     }
 
-    fn read(vault: &FileVault, key: &str) -> Option<String> {
-        vault.read(key).unwrap().map(|secret| secret.expose().to_owned())
+    fn read(vault: &mut Files, key: &str) -> Option<String> {
+        vault.read(key).unwrap().map(|kept| kept.value.expose().to_owned())
+    }
+
+    fn write(vault: &mut Files, key: &str, value: &str) -> u64 {
+        vault.write(key, &value.into(), Expected::Any).unwrap()
+    }
+
+    fn fault(result: Result<u64, VaultError>) -> Fault {
+        Fault::from(result.unwrap_err())
     }
 
     fn files(data: &TempDir) -> Vec<PathBuf> {
@@ -254,78 +372,78 @@ mod tests {
     fn what_is_kept_is_there_after_a_restart_until_it_is_removed() {
         let data = tempfile::tempdir().unwrap();
         assert!(!FileVault::is_there(data.path()));
-        let first = vault(&data, 7);
-        assert_eq!(read(&first, "tokens/hub"), None);
+        let mut first = vault(&data, 7);
+        assert_eq!(read(&mut first, "tokens/hub"), None);
         assert!(!FileVault::is_there(data.path()), "nothing is made by looking");
         first.remove("tokens/hub").unwrap();
-        first.write("tokens/hub", &Secret::new("one")).unwrap();
-        first.write("tokens/hub", &Secret::new("two \u{e9}")).unwrap();
-        first.write("client/../hub", &Secret::new("")).unwrap();
-        let again = vault(&data, 7);
-        assert_eq!(read(&again, "tokens/hub").as_deref(), Some("two \u{e9}"));
-        assert_eq!(read(&again, "client/../hub").as_deref(), Some(""));
+        write(&mut first, "tokens/hub", "one");
+        write(&mut first, "tokens/hub", "two \u{e9}");
+        write(&mut first, "client/../hub", "");
+        let mut again = vault(&data, 7);
+        assert_eq!(read(&mut again, "tokens/hub").as_deref(), Some("two \u{e9}"));
+        assert_eq!(read(&mut again, "client/../hub").as_deref(), Some(""));
         assert_eq!(files(&data).len(), 2);
         again.remove("tokens/hub").unwrap();
         again.remove("tokens/hub").unwrap();
-        assert_eq!(read(&again, "tokens/hub"), None);
+        assert_eq!(read(&mut again, "tokens/hub"), None);
     }
 
     #[test]
     fn a_file_tells_nothing_and_cannot_be_changed_or_moved() {
         let data = tempfile::tempdir().unwrap();
-        let vault = vault(&data, 7);
-        vault.write("tokens/hub", &Secret::new("hunter2 hunter2")).unwrap();
+        let mut vault = vault(&data, 7);
+        write(&mut vault, "tokens/hub", "hunter2 hunter2");
         let path = files(&data).remove(0);
         let bytes = fs::read(&path).unwrap();
         assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"));
         assert!(!path.display().to_string().contains("hub"));
-        vault.write("tokens/hub", &Secret::new("hunter2 hunter2")).unwrap();
+        write(&mut vault, "tokens/hub", "hunter2 hunter2");
         assert_ne!(fs::read(&path).unwrap(), bytes, "the same value is sealed anew");
         for index in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[index] ^= 1;
             fs::write(&path, &changed).unwrap();
-            assert_eq!(read(&vault, "tokens/hub"), None, "byte {index}");
+            assert_eq!(read(&mut vault, "tokens/hub"), None, "byte {index}");
             fs::write(&path, &bytes[..index]).unwrap();
-            assert_eq!(read(&vault, "tokens/hub"), None, "cut at {index}");
+            assert_eq!(read(&mut vault, "tokens/hub"), None, "cut at {index}");
         }
         fs::write(&path, &bytes).unwrap();
-        vault.write("tokens/other", &Secret::new("x")).unwrap();
+        write(&mut vault, "tokens/other", "x");
         let other = vault.folder.join(name_of("tokens/other"));
         fs::copy(&path, &other).unwrap();
-        assert_eq!(read(&vault, "tokens/other"), None, "a file in the place of another");
-        assert_eq!(read(&vault, "tokens/hub").as_deref(), Some("hunter2 hunter2"));
+        assert_eq!(read(&mut vault, "tokens/other"), None, "a file in the place of another");
+        assert_eq!(read(&mut vault, "tokens/hub").as_deref(), Some("hunter2 hunter2"));
     }
 
     #[test]
     fn with_another_key_all_is_gone_and_comes_back_with_the_right_one() {
         let data = tempfile::tempdir().unwrap();
-        vault(&data, 7).write("a", &Secret::new("x")).unwrap();
-        let other = vault(&data, 8);
-        assert_eq!(read(&other, "a"), None);
-        assert_eq!(read(&other, "a"), None);
-        assert_eq!(other.told.lock().unwrap().len(), 1, "told once");
-        assert_eq!(read(&vault(&data, 7), "a").as_deref(), Some("x"));
-        other.write("a", &Secret::new("y")).unwrap();
-        assert_eq!(read(&other, "a").as_deref(), Some("y"));
-        assert!(other.told.lock().unwrap().is_empty());
+        write(&mut vault(&data, 7), "a", "x");
+        let mut other = vault(&data, 8);
+        assert_eq!(read(&mut other, "a"), None);
+        assert_eq!(read(&mut other, "a"), None);
+        assert_eq!(other.told.len(), 1, "told once");
+        assert_eq!(read(&mut vault(&data, 7), "a").as_deref(), Some("x"));
+        write(&mut other, "a", "y");
+        assert_eq!(read(&mut other, "a").as_deref(), Some("y"));
+        assert!(other.told.is_empty());
     }
 
     #[test]
     fn entries_are_bounded_and_leftovers_are_swept() {
         let data = tempfile::tempdir().unwrap();
-        let first = vault(&data, 7);
+        let mut first = vault(&data, 7);
         let most = "x".repeat(VALUE_BYTES_MAX);
-        first.write("a", &Secret::new(most.as_str())).unwrap();
-        assert_eq!(read(&first, "a").map(|value| value.len()), Some(VALUE_BYTES_MAX));
-        let fault = first.write("a", &Secret::new(format!("{most}x"))).unwrap_err();
+        write(&mut first, "a", &most);
+        assert_eq!(read(&mut first, "a").map(|value| value.len()), Some(VALUE_BYTES_MAX));
+        let fault = fault(first.write("a", &format!("{most}x").into(), Expected::Any));
         assert!(fault.message.contains("at most") && !fault.message.contains("xx"), "{fault}");
         fs::write(first.folder.join(name_of("b")), vec![FORM; FILE_BYTES_MAX + 9]).unwrap();
-        assert_eq!(read(&first, "b"), None);
+        assert_eq!(read(&mut first, "b"), None);
         let left = first.folder.join(format!("{}.0{UNFINISHED}", name_of("a")));
         fs::write(&left, "half").unwrap();
-        let again = vault(&data, 7);
-        assert!(!left.exists() && read(&again, "a").is_some());
+        let mut again = vault(&data, 7);
+        assert!(!left.exists() && read(&mut again, "a").is_some());
     }
 
     #[cfg(unix)]
@@ -333,8 +451,8 @@ mod tests {
     fn others_can_neither_read_nor_list_it() {
         use std::os::unix::fs::PermissionsExt;
         let data = tempfile::tempdir().unwrap();
-        let vault = vault(&data, 7);
-        vault.write("a", &Secret::new("x")).unwrap();
+        let mut vault = vault(&data, 7);
+        write(&mut vault, "a", "x");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&vault.folder), mode(&files(&data)[0])), (0o700, 0o600));
     }
@@ -343,9 +461,109 @@ mod tests {
     fn a_folder_that_cannot_be_used_is_told() {
         let data = tempfile::tempdir().unwrap();
         fs::write(data.path().join(FOLDER), "a file").unwrap();
-        let vault = vault(&data, 7);
-        let fault = vault.write("a", &Secret::new("hunter2")).unwrap_err();
+        let mut vault = vault(&data, 7);
+        let fault = fault(vault.write("a", &"hunter2".into(), Expected::Any));
         assert_eq!(fault.name, "VaultFailed");
         assert!(fault.hint.is_some() && !fault.message.contains("hunter2"), "{fault}");
+    }
+
+    #[test]
+    fn a_write_over_what_another_wrote_is_a_conflict() {
+        let data = tempfile::tempdir().unwrap();
+        let mut vault = vault(&data, 7);
+        let conflict = Err(VaultError::Conflict("a".to_owned()));
+        assert_eq!(vault.write("a", &"zero".into(), Expected::Version(0)), conflict);
+        let first = vault.write("a", &"one".into(), Expected::Absent).unwrap();
+        assert_eq!(vault.write("a", &"other".into(), Expected::Absent), conflict);
+        let second = vault.write("a", &"two".into(), Expected::Version(first)).unwrap();
+        assert_eq!(vault.write("a", &"other".into(), Expected::Version(first)), conflict);
+        assert_eq!(read(&mut vault, "a").as_deref(), Some("two"));
+        vault.remove("a").unwrap();
+        assert_eq!(vault.write("a", &"other".into(), Expected::Version(second)), conflict);
+        let third = vault.write("a", &"three".into(), Expected::Absent).unwrap();
+        assert!(first < second && second < third, "no version comes again");
+        assert_eq!(files(&data).len(), 1);
+    }
+
+    #[test]
+    fn versions_outlast_a_restart_and_a_removal_after_it() {
+        let data = tempfile::tempdir().unwrap();
+        let written = (0..3).fold(0, |_, _| write(&mut vault(&data, 7), "a", "x"));
+        let mut again = vault(&data, 7);
+        assert_eq!(again.read("a").unwrap().unwrap().version, written);
+        again.remove("a").unwrap();
+        assert!(write(&mut again, "a", "y") > written);
+    }
+
+    /// A file as 0.1.0 wrote it.
+    fn write_without_version(vault: &Files, key: &str, value: &str) {
+        let salt = [9; SALT_BYTES];
+        let mut sealed = value.as_bytes().to_vec();
+        let bound = Aad::from(bound(FORM_WITHOUT_VERSION, key));
+        let own = vault.key(&salt).unwrap();
+        own.seal_in_place_append_tag(nonce(), bound, &mut sealed).unwrap();
+        let bytes = [[FORM_WITHOUT_VERSION].as_slice(), &salt, &sealed].concat();
+        vault.replace(&name_of(key), &bytes).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_the_first_form_opens_and_is_written_anew_with_the_next_change() {
+        let data = tempfile::tempdir().unwrap();
+        let mut vault = vault(&data, 7);
+        write_without_version(&vault, "a", "old");
+        let path = files(&data).remove(0);
+        let before = fs::read(&path).unwrap();
+        let kept = vault.read("a").unwrap().unwrap();
+        assert_eq!((kept.value.expose(), kept.version), ("old", 0));
+        assert_eq!(fs::read(&path).unwrap(), before, "looking changes nothing");
+        // Nobody can have it taken for a file of the other form.
+        fs::write(&path, [[FORM].as_slice(), &before[1..]].concat()).unwrap();
+        assert_eq!(read(&mut vault, "a"), None);
+        fs::write(&path, &before).unwrap();
+        assert_eq!(vault.write("a", &"new".into(), Expected::Version(0)), Ok(1));
+        assert_eq!(fs::read(&path).unwrap()[0], FORM);
+        assert_eq!(read(&mut vault, "a").as_deref(), Some("new"));
+    }
+
+    fn open(data: &TempDir) -> FileVault {
+        let spawn = TokioSpawn::new(tokio::runtime::Handle::current());
+        let parts = VaultParts {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            spawn: Arc::new(spawn),
+        };
+        FileVault::open(data.path(), [7; 32], parts)
+    }
+
+    #[tokio::test]
+    async fn of_many_who_write_over_the_same_version_one_does() {
+        let data = tempfile::tempdir().unwrap();
+        let vault = open(&data);
+        let first = vault.write("a", &"first".into(), Expected::Absent).await.unwrap();
+        let values: Vec<Secret> = (0..20).map(|number| format!("value {number}").into()).collect();
+        let writes = values.iter().map(|value| vault.write("a", value, Expected::Version(first)));
+        let written = join_all(writes).await;
+        let winners: Vec<usize> =
+            (0..values.len()).filter(|number| written[*number].is_ok()).collect();
+        let [winner] = winners[..] else { panic!("{written:?}") };
+        let kept = vault.read("a").await.unwrap().unwrap();
+        assert_eq!(
+            (kept.value, Ok(kept.version)),
+            (values[winner].clone(), written[winner].clone())
+        );
+        let conflict = Err(VaultError::Conflict("a".to_owned()));
+        assert_eq!(written.iter().filter(|written| **written == conflict).count(), 19);
+        vault.remove("a").await.unwrap();
+        assert_eq!(vault.read("a").await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn a_key_is_held_by_one_at_a_time() {
+        let data = tempfile::tempdir().unwrap();
+        let vault = open(&data);
+        let hold = vault.hold("a", 60_000).await.unwrap();
+        assert!(hold.is_some() && vault.hold("a", 60_000).await.unwrap().is_none());
+        drop(hold);
+        assert!(vault.hold("a", 60_000).await.unwrap().is_some());
     }
 }

@@ -22,7 +22,7 @@ use crate::routes::router;
 use crate::secret::secret_key;
 use crate::sending::{Outlets, Wanted, left_behind};
 use crate::upstreams::{Entry, Upstreams};
-use crate::vault::FileVault;
+use crate::vault::{FileVault, VaultParts};
 use crate::zones::SystemZones;
 use axum::Router;
 use behind::{Behind, behind};
@@ -30,7 +30,7 @@ use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::schema::JsonSchemas;
 use engine::{AllowAll, Engine, Model, Models, ToolSource};
 use error::stored;
-use kernel::contracts::{Clock, Entropy, Spawn, Tool};
+use kernel::contracts::{Clock, Entropy, Spawn, Tool, Vault};
 use kernel::ids::RealmId;
 use kernel::limits::Limits;
 use kernel::plan::mistake::Mistake;
@@ -42,7 +42,7 @@ use std::sync::Arc;
 use stores::{Fatal, Hold, Opened};
 use telemetry::Telemetry;
 use tools::HttpSettings;
-use tools::remote::{LoginPlaces, RemoteParts, Vault};
+use tools::remote::{LoginPlaces, RemoteParts};
 
 pub(crate) use behind::opened;
 pub use check::{Checked, ToCheck, check_project};
@@ -133,7 +133,8 @@ impl HeldVault {
         }
         let hold = stores::hold(data, SystemClock.now())?;
         let key = secret_key(data, given)?;
-        let vault = Arc::new(FileVault::new(data, key, Arc::new(SystemEntropy)));
+        let (clock, entropy, spawn) = system();
+        let vault = Arc::new(FileVault::open(data, key, vault_parts(&clock, &entropy, &spawn)));
         Ok(Some(Self { vault, _hold: hold }))
     }
 }
@@ -169,7 +170,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         entropy: entropy.clone(),
         limits: limits.clone(),
         supervisor,
-        vault: Arc::new(FileVault::new(&data, key, entropy.clone())),
+        vault: Arc::new(FileVault::open(&data, key, vault_parts(&clock, &entropy, &spawn))),
         login: login_places(address, &server, &entrance),
     };
     let telemetry = observing(setup.alone, variables.as_ref(), (&clock, &spawn, &limits));
@@ -235,6 +236,14 @@ fn observing(
     };
     let (clock, spawn, limits) = (clock.clone(), spawn.clone(), limits.clone());
     Telemetry::start(&config, &telemetry::Parts { clock, spawn, limits })
+}
+
+fn vault_parts(
+    clock: &Arc<dyn Clock>,
+    entropy: &Arc<dyn Entropy>,
+    spawn: &Arc<dyn Spawn>,
+) -> VaultParts {
+    VaultParts { clock: clock.clone(), entropy: entropy.clone(), spawn: spawn.clone() }
 }
 
 fn store_parts(

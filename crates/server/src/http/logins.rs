@@ -59,11 +59,12 @@ pub(crate) async fn end(
 /// `GET /oauth/callback`: somebody comes back from a login.
 pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response {
     let returned = returned(&uri);
-    let is_known = |returned: &Returned| doors.gateway.knows_login(&returned.state);
+    let is_known = match &returned {
+        Ok(returned) => doors.gateway.knows_login(&returned.state).await,
+        Err(_) => false,
+    };
     // Anybody can come here: strangers are counted, and keep nobody out whom we sent.
-    if !returned.as_ref().is_ok_and(is_known)
-        && let Err(wait_ms) = doors.logins_returned.take(doors.engine.clock().now())
-    {
+    if !is_known && let Err(wait_ms) = doors.logins_returned.take(doors.engine.clock().now()) {
         return overrun(wait_ms);
     }
     let returned = match returned {

@@ -39,7 +39,7 @@ fn provider(rest: RestConfig) -> Remote {
         entropy: Arc::new(SystemEntropy),
         limits: Arc::new(Limits::default()),
         supervisor: None,
-        vault: Arc::new(tools::remote::MemoryVault::default()),
+        vault: Arc::new(tools::remote::MemoryVault::new(Arc::new(SystemClock))),
         login: None,
     };
     Remote::start(vec![config], parts)

@@ -75,7 +75,7 @@ impl Client {
             entropy: Arc::new(SystemEntropy),
             limits: Arc::new(Limits::default()),
             supervisor: None,
-            vault: Arc::new(MemoryVault::default()),
+            vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
             login: Some(LoginPlaces {
                 callback: person::CALLBACK.to_owned(),
                 client_metadata: (!registers).then(|| CLIENT_METADATA.to_owned()),

@@ -15,7 +15,7 @@ mod upstream;
 mod stage;
 
 use futures::future::{Either, join_all, select};
-use kernel::contracts::{Clock, Entropy, Spawn};
+use kernel::contracts::{Clock, Entropy, Spawn, Vault};
 use kernel::fault::Fault;
 use kernel::limits::Limits;
 use std::future::Future;
@@ -28,7 +28,7 @@ pub use config::{
     Document, Grant, KeyPlace, OauthConfig, RestAuth, RestConfig, Secret, UpstreamConfig,
     UpstreamKind,
 };
-pub use oauth::{LoginPlaces, MemoryVault, Returned, Vault};
+pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
 pub use upstream::Upstream;
 
 /// What upstreams are built from.
@@ -98,7 +98,7 @@ impl Remote {
     /// once. A fault for a login that is not under way or took too long, for another issuer than
     /// the one that was asked, and for whatever the server says that went wrong.
     pub async fn finish_login(&self, returned: Returned) -> Result<Arc<Upstream>, Fault> {
-        let login = oauth::pending(&*self.parts.vault, &returned.state);
+        let login = oauth::pending(&*self.parts.vault, &returned.state).await;
         let login = login.ok_or_else(oauth::unknown_login)?;
         let upstream = self.upstreams.iter().find(|upstream| upstream.name() == login.upstream);
         let upstream = upstream.cloned().ok_or_else(oauth::unknown_login)?;
@@ -107,8 +107,8 @@ impl Remote {
     }
 
     /// Whether a login of this state is under way, be it here or at another that shares our vault.
-    pub fn knows_login(&self, state: &str) -> bool {
-        oauth::pending(&*self.parts.vault, state).is_some()
+    pub async fn knows_login(&self, state: &str) -> bool {
+        oauth::pending(&*self.parts.vault, state).await.is_some()
     }
 
     /// Lets go of all of them: sessions and child processes are ended on return, or the time for a

@@ -57,7 +57,7 @@ impl Stage {
             entropy: Arc::new(self.clone()),
             limits: Arc::new(Limits::default()),
             supervisor: None,
-            vault: Arc::new(crate::remote::MemoryVault::default()),
+            vault: Arc::new(crate::remote::MemoryVault::new(Arc::new(self.clone()))),
             login: None,
         }
     }

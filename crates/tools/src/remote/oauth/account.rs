@@ -5,7 +5,7 @@
 use super::challenge::Challenge;
 use super::client::Registration;
 use super::discovery::Found;
-use super::kept::{self, Token};
+use super::kept::{self, Seen, Token};
 use super::place;
 use super::scopes::Scopes;
 use super::trouble::Trouble;
@@ -13,6 +13,7 @@ use super::web::Web;
 use crate::remote::RemoteParts;
 use crate::remote::config::{Grant, OauthConfig, Secret, UpstreamConfig, UpstreamKind};
 use crate::remote::hidden::Hidden;
+use kernel::contracts::{Expected, VaultError};
 use kernel::ids::Millis;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -52,6 +53,8 @@ pub(super) struct State {
     is_loaded: bool,
     /// The token in use.
     pub(super) token: Option<Arc<Token>>,
+    /// The version of what is kept of it, as far as we know: the one that we read or wrote last.
+    pub(super) version: Option<u64>,
     /// What must not be shown, the token in use and the one before it among it: the server may
     /// still answer what was sent with that one.
     hidden: Arc<Hidden>,
@@ -130,6 +133,7 @@ impl Account {
         let server = place::web("the server", url).ok().filter(|_| !is_fixed)?;
         let client_secret = oauth.client_secret.as_ref().map(Secret::expose);
         let fixed = Hidden::default().headers(headers).url(&server).credentials(client_secret);
+        let state = State { hidden: Arc::new(fixed.clone()), ..State::default() };
         Some(Arc::new(Self {
             name: config.name.clone(),
             server,
@@ -138,13 +142,14 @@ impl Account {
             parts: parts.clone(),
             web: Web::new(parts),
             turn: tokio::sync::Mutex::default(),
-            state: Mutex::default(),
+            state: Mutex::new(state),
             page: watch::Sender::new(None),
         }))
     }
 
     /// What goes with a request now. A token that ends soon is renewed first.
     pub(crate) async fn pass(self: &Arc<Self>) -> Result<Pass, Trouble> {
+        self.load().await;
         if let Some(tokens) = self.due()? {
             let renewing =
                 self.apart(move |account| async move { account.renew_one(tokens).await });
@@ -239,18 +244,26 @@ impl Account {
         self.page.send_replace(page);
     }
 
-    /// Keeps a token, then uses it: one that is used and not kept would be lost with us, and the
-    /// one before it is good for nothing any more.
-    pub(super) fn keep(&self, token: Token) {
-        self.write(&token);
+    /// Keeps the token of a login, whatever is kept, then uses it: one that is used and not kept
+    /// would be lost with us.
+    pub(super) async fn keep(&self, token: Token) {
+        self.write(&token, Expected::Any).await;
         self.take(Some(token), false);
     }
 
-    /// The token in use cannot be renewed any more.
-    pub(super) fn wear_out(&self, token: &Token) {
-        let token = Token { refresh: None, ..token.clone() };
-        self.write(&token);
-        self.state().token = Some(Arc::new(token));
+    /// Keeps a token, if what is kept is as expected; false where it is not.
+    pub(super) async fn write(&self, token: &Token, expected: Expected) -> bool {
+        let key = kept::token_key(&self.name);
+        match kept::write(&*self.parts.vault, &key, token, expected).await {
+            Ok(version) => self.state().version = Some(version),
+            Err(VaultError::Conflict(_)) => return false,
+            Err(VaultError::Failed(fault)) => {
+                let upstream = self.name.as_str();
+                let told = "a token could not be kept; it is lost when we stop";
+                tracing::error!(upstream, %fault, "{told}");
+            }
+        }
+        true
     }
 
     /// From now on this token is used, or none.
@@ -277,16 +290,22 @@ impl Account {
     }
 
     /// Forgets the client that we registered at this issuer.
-    pub(super) fn forget_client(&self, issuer: &str) {
+    pub(super) async fn forget_client(&self, issuer: &str) {
         let (vault, key) = (&*self.parts.vault, kept::client_key(&self.name));
-        if kept::read::<Registration>(vault, &key).is_some_and(|known| known.issuer == issuer) {
-            kept::forget(vault, &key);
+        let known: Option<Registration> = kept::read(vault, &key).await;
+        if known.is_some_and(|known| known.issuer == issuer) {
+            kept::forget(vault, &key).await;
         }
     }
 
     /// The token as it is kept, if it is one for this server and this client.
-    pub(super) fn kept_token(&self) -> Option<Token> {
-        let mut token: Token = kept::read(&*self.parts.vault, &kept::token_key(&self.name))?;
+    pub(super) async fn kept_token(&self) -> Result<Seen<Token>, VaultError> {
+        let key = kept::token_key(&self.name);
+        let Seen { record, version } = kept::look::<Token>(&*self.parts.vault, &key).await?;
+        Ok(Seen { record: record.and_then(|token| self.ours(token)), version })
+    }
+
+    fn ours(&self, mut token: Token) -> Option<Token> {
         if token.server != place::plain(&self.server) {
             return None;
         }
@@ -297,14 +316,6 @@ impl Account {
             token.client.secret = self.config.client_secret.clone();
         }
         Some(token)
-    }
-
-    fn write(&self, token: &Token) {
-        let key = kept::token_key(&self.name);
-        if let Err(fault) = kept::write(&*self.parts.vault, &key, token) {
-            let upstream = self.name.as_str();
-            tracing::error!(upstream, %fault, "a token could not be kept; it is lost when we stop");
-        }
     }
 
     /// How many tokens there were when a token was made that should be renewed now. Trouble, if
@@ -356,17 +367,35 @@ impl Account {
         Arc::new(self.fixed.clone().credentials(secrets))
     }
 
-    /// What changes, with the token that was kept.
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Begins to use the token that is kept, if that was not done yet. A vault that does not answer
+    /// is asked again the next time.
+    pub(super) async fn load(&self) {
+        if self.state().is_loaded {
+            return;
+        }
+        let seen = match self.kept_token().await {
+            Ok(seen) => seen,
+            Err(error) => {
+                let upstream = self.name.as_str();
+                tracing::warn!(upstream, %error, "what was kept of a login cannot be read");
+                return;
+            }
+        };
+        let mut state = self.state();
+        // Somebody may have logged in meanwhile.
         if !state.is_loaded {
             state.is_loaded = true;
-            state.token = self.kept_token().map(Arc::new);
+            state.token = seen.record.map(Arc::new);
+            state.version = seen.version;
             state.hidden = self.hiding(state.token.as_deref());
             // As far as we know: it was used before we stopped.
             state.is_proven = true;
         }
-        state
+    }
+
+    /// What changes.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,9 +16,9 @@ use super::issuer::Issuer;
 use super::scopes::Scopes;
 use super::sealed::{exposed, exposed_maybe};
 use super::token::Given;
-use super::vault::Vault;
 use super::web::Ground;
 use crate::remote::config::Secret;
+use kernel::contracts::{Expected, Vault, VaultError};
 use kernel::fault::Fault;
 use kernel::ids::{ContentHash, Millis};
 use serde::de::DeserializeOwned;
@@ -149,33 +149,56 @@ pub(super) fn logins_key(upstream: &str) -> String {
     format!("logins-{upstream}")
 }
 
+/// What was found under a key.
+pub(super) struct Seen<T> {
+    /// The record; none where nothing is kept, or nothing that is understood.
+    pub(super) record: Option<T>,
+    /// The version of what is kept; none where nothing is.
+    pub(super) version: Option<u64>,
+}
+
 /// What is kept under this key; nothing where it cannot be read, with a line in the log.
-pub(super) fn read<T: DeserializeOwned>(vault: &dyn Vault, key: &str) -> Option<T> {
-    find(vault, key).unwrap_or_else(|fault| {
-        tracing::warn!(key, %fault, "what was kept of a login cannot be read");
-        None
-    })
+pub(super) async fn read<T: DeserializeOwned>(vault: &dyn Vault, key: &str) -> Option<T> {
+    match look(vault, key).await {
+        Ok(seen) => seen.record,
+        Err(error) => {
+            tracing::warn!(key, %error, "what was kept of a login cannot be read");
+            None
+        }
+    }
 }
 
-/// The same for whom it matters whether nothing is kept or the vault does not answer.
-pub(super) fn find<T: DeserializeOwned>(vault: &dyn Vault, key: &str) -> Result<Option<T>, Fault> {
-    let Some(kept) = vault.read(key)? else { return Ok(None) };
-    let read = serde_json::from_str(kept.expose());
+/// The same for whom it matters which version that is, or that the vault does not answer.
+pub(super) async fn look<T: DeserializeOwned>(
+    vault: &dyn Vault,
+    key: &str,
+) -> Result<Seen<T>, VaultError> {
+    let Some(kept) = vault.read(key).await? else {
+        return Ok(Seen { record: None, version: None });
+    };
+    let read = serde_json::from_str(kept.value.expose());
     // The error could tell a part of what is kept.
-    Ok(read.inspect_err(|_| tracing::warn!(key, "what was kept of a login is not understood")).ok())
+    let read =
+        read.inspect_err(|_| tracing::warn!(key, "what was kept of a login is not understood"));
+    Ok(Seen { record: read.ok(), version: Some(kept.version) })
 }
 
-/// Keeps this. It is safe on return.
-pub(super) fn write<T: Serialize>(vault: &dyn Vault, key: &str, record: &T) -> Result<(), Fault> {
+/// Keeps this, if what is kept is as expected, and gives its version. It is safe on return.
+pub(super) async fn write<T: Serialize>(
+    vault: &dyn Vault,
+    key: &str,
+    record: &T,
+    expected: Expected,
+) -> Result<u64, VaultError> {
     let text = serde_json::to_string(record);
     let text = text.map_err(|_| Fault::new("LoginNotKept", "a login cannot be written down"))?;
-    vault.write(key, &Secret::new(text))
+    vault.write(key, &Secret::new(text), expected).await
 }
 
 /// Lets go of what is kept under this key; with a line in the log where that fails.
-pub(super) fn forget(vault: &dyn Vault, key: &str) {
-    if let Err(fault) = vault.remove(key) {
-        tracing::warn!(key, %fault, "what was kept of a login cannot be removed");
+pub(super) async fn forget(vault: &dyn Vault, key: &str) {
+    if let Err(error) = vault.remove(key).await {
+        tracing::warn!(key, %error, "what was kept of a login cannot be removed");
     }
 }
 
@@ -184,6 +207,8 @@ mod tests {
     use super::super::client::Method;
     use super::super::vault::MemoryVault;
     use super::*;
+    use crate::remote::stage::Stage;
+    use std::sync::Arc;
 
     fn token(expires_at: Option<i64>) -> Token {
         Token {
@@ -202,16 +227,18 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_kept_comes_back_and_is_never_shown() {
-        let vault = MemoryVault::default();
+    #[tokio::test]
+    async fn what_is_kept_comes_back_and_is_never_shown() {
+        let vault = MemoryVault::new(Arc::new(Stage::new()));
         let token = token(Some(5));
-        write(&vault, "k", &token).unwrap();
-        assert_eq!(read::<Token>(&vault, "k"), Some(token.clone()));
+        write(&vault, "k", &token, Expected::Absent).await.unwrap();
+        assert_eq!(read::<Token>(&vault, "k").await, Some(token.clone()));
         assert!(!format!("{token:?}").contains("hush"));
-        assert_eq!(read::<Pinned>(&vault, "k"), None, "another kind of record");
-        forget(&vault, "k");
-        assert_eq!(read::<Token>(&vault, "k"), None);
+        let seen = look::<Pinned>(&vault, "k").await.unwrap();
+        assert_eq!(seen.record, None, "another kind of record");
+        assert!(seen.version.is_some(), "but something is kept");
+        forget(&vault, "k").await;
+        assert_eq!(read::<Token>(&vault, "k").await, None);
     }
 
     #[test]

@@ -12,10 +12,10 @@ use super::place;
 use super::scopes::Scopes;
 use super::token::{Asking, NotGiven, ask, revoke};
 use super::trouble::Trouble;
-use super::vault::Vault;
 use super::web::{told, typed};
 use super::{LoginPlaces, Returned};
 use crate::remote::config::Grant;
+use kernel::contracts::{Expected, Vault, VaultError};
 use kernel::fault::Fault;
 use kernel::ids::Millis;
 use reqwest::Url;
@@ -25,10 +25,14 @@ use std::sync::Arc;
 const LOGINS_MAX: usize = 8;
 /// The address of a page: more than any browser opens.
 const PAGE_BYTES_MAX: usize = 32 * 1024;
+/// How long whoever takes a login out of the vault keeps others from it: far longer than it takes.
+const TAKE_MS: u64 = 10_000;
+/// How often it is begun again because somebody else changed what is kept.
+const CONFLICTS_MAX: usize = 8;
 
 /// The login that somebody comes back from, wherever it began.
-pub(crate) fn pending(vault: &dyn Vault, state: &str) -> Option<Pending> {
-    kept::read(vault, &kept::login_key(state))
+pub(crate) async fn pending(vault: &dyn Vault, state: &str) -> Option<Pending> {
+    kept::read(vault, &kept::login_key(state)).await
 }
 
 impl Account {
@@ -100,41 +104,52 @@ impl Account {
             asked: login.asked.clone(),
             expires_at: login.expires_at,
         };
-        self.note(&page.key, &login)
-            .map_err(|fault| Trouble::away(format!("a login cannot be kept: {}", fault.message)))?;
+        let noted = self.note(&page.key, &login).await;
+        noted.map_err(|error| Trouble::away(format!("a login cannot be kept: {error}")))?;
         self.turn_page(Some(page.clone()));
         Ok(page)
     }
 
     /// The client of the configuration, if there is one and it belongs to this issuer.
-    pub(super) fn configured(&self, issuer: &Issuer) -> Result<Option<Client>, Trouble> {
+    pub(super) async fn configured(&self, issuer: &Issuer) -> Result<Option<Client>, Trouble> {
         let Some(client) = Client::configured(&self.config, issuer)? else { return Ok(None) };
-        let (vault, key) = (&*self.parts.vault, kept::issuer_key(&self.name));
         // Where that cannot be read nobody is believed.
-        let pinned: Option<Pinned> =
-            kept::find(vault, &key).map_err(|fault| Trouble::away(fault.message))?;
-        match pinned.filter(|pinned| pinned.client_id == client.id) {
-            // Or else a server could have the secret sent to whomever it names.
-            Some(pinned) if pinned.issuer != issuer.name => {
-                let why = format!(
-                    "its authorization server is `{}` now, but the configured client is of `{}`",
-                    issuer.name, pinned.issuer
-                );
-                let hint =
-                    format!("if that is right, `waypost mcp logout {}` forgets it", self.name);
-                return Err(Trouble::refused(why).hint(hint));
-            }
-            Some(_) => {}
-            None => {
-                let pinned = Pinned { client_id: client.id.clone(), issuer: issuer.name.clone() };
-                kept::write(vault, &key, &pinned).map_err(|fault| Trouble::away(fault.message))?;
-            }
+        let pinned = self.pinned(&client, issuer).await;
+        let pinned = pinned.map_err(|error| Trouble::away(error.to_string()))?;
+        // Or else a server could have the secret sent to whomever it names.
+        if pinned.issuer != issuer.name {
+            let why = format!(
+                "its authorization server is `{}` now, but the configured client is of `{}`",
+                issuer.name, pinned.issuer
+            );
+            let hint = format!("if that is right, `waypost mcp logout {}` forgets it", self.name);
+            return Err(Trouble::refused(why).hint(hint));
         }
         Ok(Some(client))
     }
 
+    /// Where this configured client was first shown: at this issuer, if nowhere before.
+    async fn pinned(&self, client: &Client, issuer: &Issuer) -> Result<Pinned, VaultError> {
+        let (vault, key) = (&*self.parts.vault, kept::issuer_key(&self.name));
+        for _ in 0..CONFLICTS_MAX {
+            let seen = kept::look::<Pinned>(vault, &key).await?;
+            if let Some(pinned) = seen.record.filter(|pinned| pinned.client_id == client.id) {
+                return Ok(pinned);
+            }
+            let pinned = Pinned { client_id: client.id.clone(), issuer: issuer.name.clone() };
+            match kept::write(vault, &key, &pinned, seen.version.into()).await {
+                Ok(_) => return Ok(pinned),
+                // Somebody else showed it somewhere at the same moment.
+                Err(VaultError::Conflict(_)) => {}
+                Err(failed) => return Err(failed),
+            }
+        }
+        Err(VaultError::Conflict(key))
+    }
+
     async fn begin_now(&self) -> Result<String, Trouble> {
         let _turn = self.turn.lock().await;
+        self.load().await;
         let challenge = match self.last_challenge() {
             Some(challenge) => challenge,
             None => self.web.probe(&self.server).await?,
@@ -153,7 +168,7 @@ impl Account {
     async fn finish_now(&self, login: Pending, returned: Returned) -> Result<(), Fault> {
         let _turn = self.turn.lock().await;
         let key = kept::login_key(&returned.state);
-        let finished = match self.take_login(&key) {
+        let finished = match self.take_login(&key).await {
             Ok(()) => self.exchange(&login, &returned).await,
             Err(fault) => Err(fault),
         };
@@ -165,17 +180,18 @@ impl Account {
         finished
     }
 
-    /// Takes a login out of the vault: it can be finished only once.
-    fn take_login(&self, key: &str) -> Result<(), Fault> {
+    /// Takes a login out of the vault: it can be finished only once, wherever it comes back to.
+    async fn take_login(&self, key: &str) -> Result<(), Fault> {
         let vault = &*self.parts.vault;
-        if kept::read::<Pending>(vault, key).is_none() {
+        let hold = vault.hold(key, TAKE_MS).await?;
+        if hold.is_none() || kept::read::<Pending>(vault, key).await.is_none() {
             return Err(unknown_login());
         }
-        vault.remove(key)
+        Ok(vault.remove(key).await?)
     }
 
     async fn exchange(&self, login: &Pending, returned: &Returned) -> Result<(), Fault> {
-        let code = self.checked(login, returned)?;
+        let code = self.checked(login, returned).await?;
         let fields = [
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -190,7 +206,10 @@ impl Account {
             fields: &fields,
         };
         let now = self.parts.clock.now();
-        let given = ask(&self.web, &asking).await.map_err(|error| self.not_given(login, error))?;
+        let given = match ask(&self.web, &asking).await {
+            Ok(given) => given,
+            Err(error) => return Err(self.not_given(login, error).await),
+        };
         let found = Found {
             resource: login.resource.clone(),
             scopes: None,
@@ -198,14 +217,14 @@ impl Account {
             ground: login.ground,
         };
         let blank = self.blank(&found, login.client.clone(), login.asked.clone());
-        self.keep(blank.renewed(given, now));
+        self.keep(blank.renewed(given, now)).await;
         let (upstream, issuer) = (self.name.as_str(), found.issuer.name.as_str());
         tracing::info!(upstream, issuer, "somebody logged in");
         Ok(())
     }
 
     /// The code, if all is as it should be.
-    fn checked<'r>(&self, login: &Pending, returned: &'r Returned) -> Result<&'r str, Fault> {
+    async fn checked<'r>(&self, login: &Pending, returned: &'r Returned) -> Result<&'r str, Fault> {
         if login.server != place::plain(&self.server) {
             let why = "the login began when it was configured with another URL";
             return Err(self.fault("LoginNotFound", why).hint(self.again()));
@@ -230,7 +249,7 @@ impl Account {
             let said = told(&format!("{error} {words}"), &[]);
             let why = format!("`{}` did not let us in: {said}", login.issuer.name);
             if matches!(error.as_str(), "invalid_client" | "unauthorized_client") {
-                self.forget_client(&login.issuer.name);
+                self.forget_client(&login.issuer.name).await;
             }
             return Err(self.fault("LoginRefused", &why).hint(self.again()));
         }
@@ -238,21 +257,23 @@ impl Account {
         code.ok_or_else(|| self.fault("LoginRefused", "no code came back").hint(self.again()))
     }
 
-    fn not_given(&self, login: &Pending, error: NotGiven) -> Fault {
+    async fn not_given(&self, login: &Pending, error: NotGiven) -> Fault {
         if error.is_unknown_client() {
-            self.forget_client(&login.issuer.name);
+            self.forget_client(&login.issuer.name).await;
         }
         self.fault("LoginFailed", &error.trouble().why).hint(self.again())
     }
 
     async fn log_out_now(&self) -> Result<(), Fault> {
         let _turn = self.turn.lock().await;
+        self.load().await;
         let vault = &*self.parts.vault;
         let token = self.token();
-        vault.remove(&kept::token_key(&self.name))?;
-        vault.remove(&kept::issuer_key(&self.name))?;
-        vault.remove(&kept::client_key(&self.name))?;
-        self.forget_logins();
+        vault.remove(&kept::token_key(&self.name)).await?;
+        vault.remove(&kept::issuer_key(&self.name)).await?;
+        vault.remove(&kept::client_key(&self.name)).await?;
+        self.forget_logins().await;
+        self.state().version = None;
         self.take(None, false);
         self.turn_page(None);
         if let Some(token) = token {
@@ -262,14 +283,17 @@ impl Account {
     }
 
     /// Forgets the logins under way: whoever is at a page of one cannot come back from it.
-    fn forget_logins(&self) {
+    async fn forget_logins(&self) {
         let (vault, index) = (&*self.parts.vault, kept::logins_key(&self.name));
-        let known: Logins = kept::read(vault, &index).unwrap_or_default();
-        known.iter().for_each(|(key, _)| kept::forget(vault, key));
-        kept::forget(vault, &index);
+        let known: Logins = kept::read(vault, &index).await.unwrap_or_default();
+        for (key, _) in &known {
+            kept::forget(vault, key).await;
+        }
+        kept::forget(vault, &index).await;
     }
 
-    async fn give_back(&self, token: &Token) {
+    /// Has the authorization server forget a token, where it can.
+    pub(super) async fn give_back(&self, token: &Token) {
         let Some(endpoint) = &token.revocation else { return };
         let refresh = token.refresh.iter().map(|refresh| ("refresh_token", refresh));
         for (kind, secret) in refresh.chain([("access_token", &token.access)]) {
@@ -286,24 +310,27 @@ impl Account {
         asked: &Scopes,
         places: &LoginPlaces,
     ) -> Result<Client, Trouble> {
-        if let Some(client) = self.configured(&found.issuer)? {
+        if let Some(client) = self.configured(&found.issuer).await? {
             return Ok(client);
         }
         if let Some(client) = Client::documented(&found.issuer, places) {
             return Ok(client);
         }
         let (vault, key) = (&*self.parts.vault, kept::client_key(&self.name));
+        let known: Option<Registration> = kept::read(vault, &key).await;
         let now = self.parts.clock.now();
         let is_good = |known: &Registration| {
             known.issuer == found.issuer.name
                 && known.callback == places.callback
                 && known.expires_at.is_none_or(|end| now < end)
         };
-        if let Some(known) = kept::read::<Registration>(vault, &key).filter(is_good) {
+        if let Some(known) = known.filter(is_good) {
             return Ok(known.client);
         }
         let registration = self.register(found, asked, places).await?;
-        kept::write(vault, &key, &registration).map_err(|fault| Trouble::away(fault.message))?;
+        // Of several who register at once the last one is kept; each goes on with its own.
+        let written = kept::write(vault, &key, &registration, Expected::Any).await;
+        written.map_err(|error| Trouble::away(error.to_string()))?;
         Ok(registration.client)
     }
 
@@ -327,24 +354,25 @@ impl Account {
     }
 
     /// Keeps a login, and no more of them than the limit.
-    fn note(&self, key: &str, login: &Pending) -> Result<(), Fault> {
+    async fn note(&self, key: &str, login: &Pending) -> Result<(), VaultError> {
         let (vault, index) = (&*self.parts.vault, kept::logins_key(&self.name));
-        let now = self.parts.clock.now();
-        let known: Logins = kept::read(vault, &index).unwrap_or_default();
-        let open = known.iter().filter(|(_, end)| now < *end).count();
-        let mut surplus = (open + 1).saturating_sub(LOGINS_MAX);
-        let mut stays = |end: Millis| {
-            let is_over = now >= end;
-            let is_surplus = !is_over && surplus > 0;
-            surplus -= usize::from(is_surplus);
-            !is_over && !is_surplus
-        };
-        let (mut left, gone): (Logins, Logins) =
-            known.into_iter().partition(|(_, end)| stays(*end));
-        gone.iter().for_each(|(key, _)| kept::forget(vault, key));
-        left.push((key.to_owned(), login.expires_at));
-        kept::write(vault, &index, &left)?;
-        kept::write(vault, key, login)
+        for _ in 0..CONFLICTS_MAX {
+            let seen = kept::look::<Logins>(vault, &index).await?;
+            let now = self.parts.clock.now();
+            let (mut left, gone) = with_room_for_one(seen.record.unwrap_or_default(), now);
+            // Before they are left out of the list: what is in no list is never removed.
+            for (key, _) in &gone {
+                kept::forget(vault, key).await;
+            }
+            left.push((key.to_owned(), login.expires_at));
+            match kept::write(vault, &index, &left, seen.version.into()).await {
+                Ok(_) => return kept::write(vault, key, login, Expected::Any).await.map(drop),
+                // Somebody else began a login at the same moment.
+                Err(VaultError::Conflict(_)) => {}
+                Err(failed) => return Err(failed),
+            }
+        }
+        Err(VaultError::Conflict(index))
     }
 
     fn places(&self) -> Result<&LoginPlaces, Trouble> {
@@ -376,6 +404,20 @@ impl Page {
     fn asks(&self, found: &Found, asked: &Scopes) -> bool {
         self.issuer == found.issuer.name && self.resource == found.resource && self.asked == *asked
     }
+}
+
+/// The logins that stay so that there is room for one more, and those that must go: the ones that
+/// are over, and the oldest.
+fn with_room_for_one(known: Logins, now: Millis) -> (Logins, Logins) {
+    let open = known.iter().filter(|(_, end)| now < *end).count();
+    let mut surplus = (open + 1).saturating_sub(LOGINS_MAX);
+    let mut stays = |end: Millis| {
+        let is_over = now >= end;
+        let is_surplus = !is_over && surplus > 0;
+        surplus -= usize::from(is_surplus);
+        !is_over && !is_surplus
+    };
+    known.into_iter().partition(|(_, end)| stays(*end))
 }
 
 /// The fault of somebody who comes back from a login that is not under way.

@@ -160,7 +160,7 @@ fn parts() -> RemoteParts {
         entropy: Arc::new(Still),
         limits: Arc::new(Limits::default()),
         supervisor: None,
-        vault: Arc::new(crate::remote::MemoryVault::default()),
+        vault: Arc::new(crate::remote::MemoryVault::new(Arc::new(Still))),
         login: None,
     }
 }

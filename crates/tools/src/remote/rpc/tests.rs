@@ -155,7 +155,7 @@ fn parts(clock: Arc<dyn Clock>) -> RemoteParts {
         entropy: Arc::new(Idle),
         limits: Arc::new(Limits::default()),
         supervisor: None,
-        vault: Arc::new(crate::remote::MemoryVault::default()),
+        vault: Arc::new(crate::remote::MemoryVault::new(Arc::new(Still))),
         login: None,
     }
 }

@@ -13,6 +13,7 @@ use crate::place::project_folder;
 use crate::settings::Origin;
 use clap::Args;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+use kernel::contracts::Vault;
 use kernel::plan::mistake::meant;
 use serde_json::json;
 use server::HeldVault;
@@ -20,7 +21,7 @@ use server::project::Project;
 use server::upstreams::{Entry, Upstreams, shown};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tools::remote::{MemoryVault, Remote, RemoteParts, UpstreamState, UpstreamStatus, Vault};
+use tools::remote::{MemoryVault, Remote, RemoteParts, UpstreamState, UpstreamStatus};
 use wire::rest::Upstream;
 
 const EXAMPLES: &str = "\
@@ -173,7 +174,7 @@ fn unknown(name: &str, entries: &[Entry]) -> Failure {
 
 /// A vault without anything.
 fn nothing() -> Arc<dyn Vault> {
-    Arc::new(MemoryVault::default())
+    Arc::new(MemoryVault::new(Arc::new(SystemClock)))
 }
 
 /// Somebody must log in first.

@@ -173,11 +173,11 @@ impl Entropy for Seven {
 fn parts(limits: Limits, clock: Arc<dyn Clock>) -> RemoteParts {
     RemoteParts {
         spawn: Arc::new(Tasks),
+        vault: Arc::new(crate::remote::MemoryVault::new(clock.clone())),
         clock,
         entropy: Arc::new(Seven),
         limits: Arc::new(limits),
         supervisor: None,
-        vault: Arc::new(crate::remote::MemoryVault::default()),
         login: None,
     }
 }

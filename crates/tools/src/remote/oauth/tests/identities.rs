@@ -4,9 +4,11 @@ use super::site::{Reply, Site};
 use super::stage::{ISSUER, Page, RESOURCE, Scene, metadata, upstream};
 use crate::remote::UpstreamState;
 use crate::remote::config::{Grant, OauthConfig, Secret};
-use crate::remote::oauth::{LoginPlaces, MemoryVault, Vault};
+use crate::remote::oauth::LoginPlaces;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures::future::ready;
+use kernel::contracts::{Expected, Hold, Kept, Vault, Vaulted};
 use kernel::fault::Fault;
 use serde_json::json;
 use std::sync::Arc;
@@ -142,30 +144,38 @@ async fn a_configured_secret_belongs_to_one_issuer() {
 }
 
 /// A vault that does not say where the configured client was first shown.
-#[derive(Default)]
-struct Mute(MemoryVault);
+struct Mute(Arc<dyn Vault>);
 
 impl Vault for Mute {
-    fn read(&self, key: &str) -> Result<Option<Secret>, Fault> {
+    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
         match key {
-            "issuer-far" => Err(Fault::new("Mute", "it cannot be read")),
+            "issuer-far" => Box::pin(ready(Err(Fault::new("Mute", "it cannot be read").into()))),
             _ => self.0.read(key),
         }
     }
 
-    fn write(&self, key: &str, value: &Secret) -> Result<(), Fault> {
-        self.0.write(key, value)
+    fn write<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        expected: Expected,
+    ) -> Vaulted<'a, u64> {
+        self.0.write(key, value, expected)
     }
 
-    fn remove(&self, key: &str) -> Result<(), Fault> {
+    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
         self.0.remove(key)
+    }
+
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+        self.0.hold(key, ms)
     }
 }
 
 #[tokio::test]
 async fn a_configured_secret_is_shown_to_nobody_while_its_issuer_is_not_known() {
     let mut scene = Scene::new().await;
-    scene.vault = Arc::new(Mute::default());
+    scene.vault = Arc::new(Mute(scene.vault.clone()));
     scene.oauth = OauthConfig { grant: Grant::Ourselves, ..configured() };
     let remote = scene.start();
     let fault = upstream(&remote).check().await.unwrap_err();

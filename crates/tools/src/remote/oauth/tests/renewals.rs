@@ -1,16 +1,20 @@
 //! Tokens that end, are refused, or are renewed by many at once; and crashes in between.
 
-use super::stage::{Scene, called, done, upstream};
+use super::stage::{Scene, Still, called, done, upstream};
 use crate::remote::config::Secret;
-use crate::remote::oauth::{Account, MemoryVault, Vault};
-use crate::remote::{Remote, Upstream, UpstreamState};
+use crate::remote::oauth::{Account, Pass};
+use crate::remote::{Remote, RemoteParts, Upstream, UpstreamState};
 use futures::FutureExt;
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all, ready};
 use kernel::call::Given;
+use kernel::contracts::{Clock, Expected, Hold, Kept, Vault, Vaulted};
 use kernel::fault::Fault;
+use kernel::ids::Millis;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -29,6 +33,11 @@ fn renewals(scene: &Scene) -> usize {
 
 fn last_bearer(scene: &Scene) -> Option<String> {
     scene.site.asked("/mcp").last().unwrap().bearer().map(str::to_owned)
+}
+
+/// The token as it is kept.
+async fn kept(scene: &Scene) -> Secret {
+    scene.vault.read("token-far").await.unwrap().unwrap().value
 }
 
 async fn is_well(far: &Upstream) -> bool {
@@ -112,8 +121,7 @@ async fn a_stop_waits_until_what_is_renewed_is_kept() {
     }
     scene.site.hold(None);
     stopping.await;
-    let kept = scene.vault.read("token-far").unwrap().unwrap();
-    assert!(kept.expose().contains("refresh-2"));
+    assert!(kept(&scene).await.expose().contains("refresh-2"));
 }
 
 #[tokio::test]
@@ -125,8 +133,7 @@ async fn what_is_renewed_is_kept_before_it_is_used() {
     let asked = scene.site.asked("/mcp").len();
     let (well, ()) = tokio::join!(is_well(far), async {
         scene.site.was_asked("/mcp", asked + 1).await;
-        let kept = scene.vault.read("token-far").unwrap().unwrap();
-        assert!(kept.expose().contains("refresh-2"));
+        assert!(kept(&scene).await.expose().contains("refresh-2"));
         scene.site.hold(None);
     });
     assert!(well);
@@ -203,13 +210,13 @@ async fn a_token_that_is_refused_right_after_its_renewal_is_not_renewed_for_ever
 #[tokio::test]
 async fn a_crash_between_renewal_and_writing_costs_a_login() {
     let (scene, remote) = hourly().await;
-    let before = scene.vault.read("token-far").unwrap().unwrap();
+    let before = kept(&scene).await;
     scene.clock.set(HOUR_MS);
     assert!(is_well(upstream(&remote)).await);
     remote.stop().await;
     drop(remote);
     // As if we had died before it was written: the server has renewed it, and we do not know.
-    scene.vault.write("token-far", &before).unwrap();
+    scene.vault.write("token-far", &before, Expected::Any).await.unwrap();
     scene.rule(|rules| rules.good.clear());
     let (remote, page) = scene.wanting().await;
     assert_eq!(renewals(&scene), 2);
@@ -227,34 +234,188 @@ async fn a_token_that_another_process_renewed_is_taken_over() {
     assert_eq!((renewals(&scene), last_bearer(&scene).as_deref()), (1, Some("token-2")));
 }
 
-/// A vault that cannot write any more.
-#[derive(Default)]
-struct Full {
-    vault: MemoryVault,
-    is_full: Mutex<bool>,
+/// A clock that stands still, on which waits for a moment last until somebody lets them go on.
+struct Looking {
+    still: Arc<Still>,
+    waits: watch::Sender<usize>,
+    goes_on: watch::Sender<bool>,
 }
 
-impl Vault for Full {
-    fn read(&self, key: &str) -> Result<Option<Secret>, Fault> {
-        self.vault.read(key)
+impl Looking {
+    /// A longer wait is no wait for a moment.
+    const MOMENT_MS: u64 = 200;
+
+    fn new(still: Arc<Still>) -> Arc<Self> {
+        let (waits, goes_on) = (watch::Sender::new(0), watch::Sender::new(false));
+        Arc::new(Self { still, waits, goes_on })
     }
 
-    fn write(&self, key: &str, value: &Secret) -> Result<(), Fault> {
-        match *self.is_full.lock().unwrap() {
-            true => Err(Fault::new("Full", "the disk is full")),
-            false => self.vault.write(key, value),
+    /// Waits until somebody waits for a moment.
+    async fn is_waited_for(&self) {
+        self.waits.subscribe().wait_for(|waits| *waits > 0).await.unwrap();
+    }
+
+    fn go_on(&self) {
+        self.goes_on.send_replace(true);
+    }
+}
+
+impl Clock for Looking {
+    fn now(&self) -> Millis {
+        self.still.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.still.elapsed()
+    }
+
+    fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
+        if then > self.now().plus_ms(Self::MOMENT_MS) {
+            return self.still.sleep_until(then);
+        }
+        self.waits.send_modify(|waits| *waits += 1);
+        let mut goes_on = self.goes_on.subscribe();
+        Box::pin(async move {
+            goes_on.wait_for(|goes_on| *goes_on).await.unwrap();
+        })
+    }
+}
+
+/// Another who shares our vault, and knows the token that is kept now.
+async fn sharing(scene: &Scene, clock: &Arc<Looking>) -> Arc<Account> {
+    let parts = RemoteParts { clock: clock.clone(), ..scene.parts() };
+    let account = Account::new(&scene.config(), &parts).unwrap();
+    account.load().await;
+    account
+}
+
+fn shown(pass: Pass) -> Option<String> {
+    pass.bearer.map(|bearer| bearer.to_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn of_two_who_share_a_vault_one_renews_the_token() {
+    let (scene, remote) = hourly().await;
+    remote.stop().await;
+    scene.clock.set(HOUR_MS);
+    let clock = Looking::new(scene.clock.clone());
+    let (first, second) = (sharing(&scene, &clock).await, sharing(&scene, &clock).await);
+    scene.site.hold(Some("/token"));
+    let mut renewing = Box::pin(first.pass());
+    tokio::select! {
+        _ = &mut renewing => panic!("it waits"),
+        () = scene.site.was_asked("/token", 2) => {}
+    }
+    let mut looking = Box::pin(second.pass());
+    tokio::select! {
+        _ = &mut looking => panic!("it waits for the other"),
+        () = clock.is_waited_for() => {}
+    }
+    scene.site.hold(None);
+    assert_eq!(shown(renewing.await.unwrap()).as_deref(), Some("Bearer token-2"));
+    clock.go_on();
+    assert_eq!(shown(looking.await.unwrap()).as_deref(), Some("Bearer token-2"));
+    assert_eq!(renewals(&scene), 1);
+}
+
+#[tokio::test]
+async fn whoever_dies_while_it_renews_a_token_holds_it_up_for_a_while_only() {
+    const HOLD_MS: u64 = 5_000;
+    let (scene, remote) = hourly().await;
+    remote.stop().await;
+    scene.clock.set(HOUR_MS);
+    let held = scene.vault.hold("token-far", HOLD_MS).await.unwrap();
+    let clock = Looking::new(scene.clock.clone());
+    let account = sharing(&scene, &clock).await;
+    let mut waiting = Box::pin(account.pass());
+    tokio::select! {
+        _ = &mut waiting => panic!("it waits for the other"),
+        () = clock.is_waited_for() => {}
+    }
+    assert_eq!(renewals(&scene), 0);
+    scene.clock.set(HOUR_MS + 5_000);
+    clock.go_on();
+    assert_eq!(shown(waiting.await.unwrap()).as_deref(), Some("Bearer token-2"));
+    assert_eq!(renewals(&scene), 1);
+    drop(held);
+}
+
+#[tokio::test]
+async fn what_another_kept_during_a_renewal_counts() {
+    for is_removed in [false, true] {
+        let (scene, remote) = hourly().await;
+        remote.stop().await;
+        scene.clock.set(HOUR_MS);
+        let account = Account::new(&scene.config(), &scene.parts()).unwrap();
+        scene.site.hold(Some("/token"));
+        let mut renewing = Box::pin(account.pass());
+        tokio::select! {
+            _ = &mut renewing => panic!("it waits"),
+            () = scene.site.was_asked("/token", 2) => {}
+        }
+        let other = kept(&scene).await.expose().replace("token-1", "token-9");
+        match is_removed {
+            true => scene.vault.remove("token-far").await.unwrap(),
+            false => {
+                scene.vault.write("token-far", &other.into(), Expected::Any).await.unwrap();
+            }
+        }
+        scene.site.hold(None);
+        let expected = (!is_removed).then_some("Bearer token-9");
+        assert_eq!(shown(renewing.await.unwrap()).as_deref(), expected);
+        let is_kept = scene.vault.read("token-far").await.unwrap().is_some();
+        assert_eq!(is_kept, !is_removed, "whoever logged out stays so");
+        let given_back = scene.site.asked("/revoke").len();
+        assert_eq!(given_back > 0, is_removed, "a token that nobody uses is given back");
+    }
+}
+
+/// A vault that cannot write any more, or does not answer.
+struct Troubled {
+    vault: Arc<dyn Vault>,
+    is_full: Mutex<bool>,
+    is_away: Mutex<bool>,
+}
+
+impl Troubled {
+    fn new(vault: Arc<dyn Vault>) -> Arc<Self> {
+        Arc::new(Self { vault, is_full: Mutex::default(), is_away: Mutex::default() })
+    }
+}
+
+impl Vault for Troubled {
+    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+        match *self.is_away.lock().unwrap() {
+            true => Box::pin(ready(Err(Fault::new("Away", "it does not answer").into()))),
+            false => self.vault.read(key),
         }
     }
 
-    fn remove(&self, key: &str) -> Result<(), Fault> {
+    fn write<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        expected: Expected,
+    ) -> Vaulted<'a, u64> {
+        match *self.is_full.lock().unwrap() {
+            true => Box::pin(ready(Err(Fault::new("Full", "the disk is full").into()))),
+            false => self.vault.write(key, value, expected),
+        }
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
         self.vault.remove(key)
+    }
+
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+        self.vault.hold(key, ms)
     }
 }
 
 #[tokio::test]
 async fn a_token_that_cannot_be_kept_is_used_all_the_same() {
-    let vault = Arc::new(Full::default());
     let mut scene = Scene::new().await;
+    let vault = Troubled::new(scene.vault.clone());
     scene.vault = vault.clone();
     scene.rule(|rules| rules.lasts_s = Some(3_600));
     let remote = scene.ready().await;
@@ -265,4 +426,17 @@ async fn a_token_that_cannot_be_kept_is_used_all_the_same() {
     // A login that could not be kept is not begun.
     let fault = upstream(&remote).begin_login().await.unwrap_err();
     assert!(fault.message.contains("cannot be kept"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_vault_that_did_not_answer_is_asked_again() {
+    let (mut scene, remote) = hourly().await;
+    remote.stop().await;
+    let vault = Troubled::new(scene.vault.clone());
+    scene.vault = vault.clone();
+    let account = Account::new(&scene.config(), &scene.parts()).unwrap();
+    *vault.is_away.lock().unwrap() = true;
+    assert_eq!(shown(account.pass().await.unwrap()), None);
+    *vault.is_away.lock().unwrap() = false;
+    assert_eq!(shown(account.pass().await.unwrap()).as_deref(), Some("Bearer token-1"));
 }

@@ -2,11 +2,11 @@
 
 use super::site::{Asked, Reply, Site};
 use crate::remote::config::{OauthConfig, UpstreamConfig, UpstreamKind};
-use crate::remote::oauth::{LoginPlaces, MemoryVault, Returned, Vault};
+use crate::remote::oauth::{LoginPlaces, MemoryVault, Returned};
 use crate::remote::{Remote, RemoteParts, Upstream};
 use futures::future::{BoxFuture, pending};
 use kernel::call::{Call, CallPlace, Caller, Given, Teller, ToolError, ToolOutput};
-use kernel::contracts::{Clock, Entropy, Spawn};
+use kernel::contracts::{Clock, Entropy, Spawn, Vault};
 use kernel::ids::{CallId, Millis};
 use kernel::limits::Limits;
 use serde_json::{Value, json};
@@ -202,12 +202,13 @@ impl Scene {
         let rules = Arc::new(Mutex::new(rules));
         let ruled = rules.clone();
         let site = Site::start(move |root, asked| ruled.lock().unwrap().answer(root, asked)).await;
+        let clock: Arc<Still> = Arc::default();
         Self {
             site,
             rules,
-            clock: Arc::default(),
+            vault: Arc::new(MemoryVault::new(clock.clone())),
+            clock,
             entropy: Arc::default(),
-            vault: Arc::new(MemoryVault::default()),
             oauth: OauthConfig::default(),
             places: Some(LoginPlaces {
                 callback: CALLBACK.to_owned(),

@@ -115,7 +115,7 @@ pub(super) fn parts(clock: &Arc<TestClock>) -> RemoteParts {
         entropy: Arc::new(NoEntropy),
         limits: Arc::new(Limits::default()),
         supervisor: None,
-        vault: Arc::new(crate::remote::MemoryVault::default()),
+        vault: Arc::new(crate::remote::MemoryVault::new(clock.clone())),
         login: None,
     }
 }

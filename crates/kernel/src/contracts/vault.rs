@@ -1,0 +1,147 @@
+//! Where secrets are kept that outlive a call. Several processes may share a vault, so what is kept
+//! has a version, and one of them can hold a key while it changes what lies under it.
+
+use crate::fault::Fault;
+use crate::secret::Secret;
+use futures::future::BoxFuture;
+use std::fmt;
+
+/// What is kept under a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The secret.
+    pub value: Secret,
+    /// Which version of it this is. Each write makes another, and under one key none comes again
+    /// for as long as somebody could remember it, not even after a removal.
+    pub version: u64,
+}
+
+/// What must be kept under a key for a write to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// Anything, or nothing.
+    Any,
+    /// This version.
+    Version(u64),
+    /// Nothing.
+    Absent,
+}
+
+impl Expected {
+    /// Whether a write is done while this version is kept, or nothing is.
+    pub fn allows(self, version: Option<u64>) -> bool {
+        match self {
+            Expected::Any => true,
+            Expected::Version(expected) => version == Some(expected),
+            Expected::Absent => version.is_none(),
+        }
+    }
+}
+
+impl From<Option<u64>> for Expected {
+    /// The same that was found before: this version, or nothing.
+    fn from(version: Option<u64>) -> Self {
+        version.map_or(Expected::Absent, Expected::Version)
+    }
+}
+
+/// What a vault could not do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VaultError {
+    /// Something else is kept than the writer expected: read again and decide again.
+    #[error("what is kept as `{0}` was changed by somebody else")]
+    Conflict(String),
+    /// Anything else.
+    #[error("{}", .0.message)]
+    Failed(Fault),
+}
+
+impl From<Fault> for VaultError {
+    fn from(fault: Fault) -> Self {
+        VaultError::Failed(fault)
+    }
+}
+
+impl From<VaultError> for Fault {
+    fn from(error: VaultError) -> Self {
+        match error {
+            VaultError::Conflict(_) => {
+                Fault::new("VaultConflict", error.to_string()).hint("try it again")
+            }
+            VaultError::Failed(fault) => fault,
+        }
+    }
+}
+
+/// The result of a vault's work.
+pub type Vaulted<'a, T> = BoxFuture<'a, Result<T, VaultError>>;
+
+/// Keeps secrets under keys of ours, out of sight: sealed where they are written down.
+pub trait Vault: Send + Sync {
+    /// What is kept under this key.
+    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>>;
+
+    /// Keeps this under the key in place of what was there, if that is as expected, and gives its
+    /// version; durable on return. `Conflict` otherwise.
+    fn write<'a>(&'a self, key: &'a str, value: &'a Secret, expected: Expected)
+    -> Vaulted<'a, u64>;
+
+    /// Lets go of what is kept under this key, if anything is; durable on return.
+    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()>;
+
+    /// Holds a key, unless somebody holds it already. It is let go of when the hold is dropped, and
+    /// by itself after so many milliseconds. A hold keeps others from holding only: who must not
+    /// write over what another wrote says which version they expect.
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>>;
+}
+
+/// A key that is held.
+#[must_use = "it is let go of at once"]
+pub struct Hold {
+    release: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Hold {
+    /// A hold that is let go of in this way.
+    pub fn new(release: impl FnOnce() + Send + 'static) -> Self {
+        Self { release: Some(Box::new(release)) }
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hold")
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(release) = self.release.take() {
+            release();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_done_only_over_what_was_expected() {
+        let found = [None, Some(0), Some(7)];
+        let allowed = |expected: Expected| found.map(|version| expected.allows(version));
+        assert_eq!(allowed(Expected::Any), [true, true, true]);
+        assert_eq!(allowed(Expected::Absent), [true, false, false]);
+        assert_eq!(allowed(Expected::Version(7)), [false, false, true]);
+        assert!(found.into_iter().all(|version| Expected::from(version).allows(version)));
+    }
+
+    #[test]
+    fn the_fault_of_a_vault_keeps_its_hint() {
+        let fault = Fault::new("VaultFailed", "no room").hint("make room");
+        let error = VaultError::from(fault.clone());
+        assert_eq!((error.to_string().as_str(), Fault::from(error)), ("no room", fault));
+        let fault = Fault::from(VaultError::Conflict("k".to_owned()));
+        assert!(fault.name == "VaultConflict" && fault.hint.is_some(), "{fault}");
+    }
+}
