@@ -4,6 +4,7 @@
 //! is good: a refresh token is taken once, and with it goes the access token beside it. So this
 //! server knows which tokens a client that was killed can have lost.
 
+use crate::harness::wait_for;
 use crate::http::{Client, Connection, Message};
 use crate::upstream::Endpoint;
 use base64::Engine as _;
@@ -22,6 +23,10 @@ pub const MARK: &str = "hunter-";
 /// A client may keep a connection idle; no test takes as long as this.
 const IDLE_LIMIT: Duration = Duration::from_secs(3_600);
 const HOUR_S: u64 = 3_600;
+/// How long somebody else may hold the address that is wanted.
+const BIND_LIMIT: Duration = Duration::from_secs(300);
+/// The tokens of a server that took another's place are numbered from here on.
+const MADE_BEFORE: u64 = 1_000;
 const CLIENT: &str = "registered";
 
 type Fields = BTreeMap<String, String>;
@@ -32,6 +37,17 @@ pub struct LoginServer {
     pub base: String,
     address: SocketAddr,
     desk: Arc<Desk>,
+}
+
+/// What a client has of a server that was at an address before.
+#[derive(Debug, Clone, Copy)]
+pub struct Before<'a> {
+    /// The address.
+    pub address: SocketAddr,
+    /// What renews its token; the token itself is good no more.
+    pub refresh: &'a str,
+    /// Where the client's logins come back to.
+    pub callback: &'a str,
 }
 
 /// What was given, and how much of it was lost.
@@ -92,10 +108,31 @@ impl LoginServer {
     pub fn giving(lasts_s: u64, delay: Duration) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.unwrap_or_else(|error| panic!("no login server: {error}"));
+        Self::listening(listener, Desk::new(lasts_s, delay))
+    }
+
+    /// Takes the place of one that is gone: its client has to renew its token, and can.
+    pub fn after(before: &Before<'_>) -> Self {
+        let address = before.address;
+        let what = format!("{address} to be free");
+        let listener = wait_for(&what, BIND_LIMIT, || TcpListener::bind(address).ok());
+        let (access, refresh) = (format!("{MARK}over"), before.refresh.to_owned());
+        let pair = Pair { access, refresh, is_used: true };
+        let desk = Desk::new(HOUR_S, Duration::ZERO);
+        {
+            let mut kept = desk.kept();
+            kept.redirects.insert(before.callback.to_owned());
+            kept.logins.push(Login { pairs: vec![pair], is_over: false, is_lost: false });
+            kept.made = MADE_BEFORE;
+        }
+        Self::listening(listener, desk)
+    }
+
+    fn listening(listener: TcpListener, mut desk: Desk) -> Self {
         let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
         let base = format!("http://{address}");
-        let (inner, kept) = (Endpoint::new(), Mutex::default());
-        let desk = Arc::new(Desk { base: base.clone(), inner, lasts_s, delay, kept });
+        desk.base.clone_from(&base);
+        let desk = Arc::new(desk);
         let serving = desk.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -156,6 +193,12 @@ impl LoginServer {
 }
 
 impl Desk {
+    /// One that does not know its address yet.
+    fn new(lasts_s: u64, delay: Duration) -> Self {
+        let (inner, kept) = (Endpoint::new(), Mutex::default());
+        Self { base: String::new(), inner, lasts_s, delay, kept }
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

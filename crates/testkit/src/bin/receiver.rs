@@ -1,5 +1,5 @@
 //! The receiver: an HTTP server in a process of its own that writes down every effect, syncs it,
-//! and only then answers. `POST /effects` answers at once, `POST /slow?ms=` late; `GET /mark` and
+//! and only then answers. `/effects` answers at once, `POST /slow?ms=` late; `GET /mark` and
 //! `GET /drained?before=` tell a test when nothing of a killed client is still on its way.
 //!
 //! `receiver [--log FILE] [--with-parent]`; with the latter it ends when its standard input does.
@@ -127,7 +127,7 @@ impl Desk {
         let target = words.next().unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         match (method, path) {
-            ("POST", "/effects") => self.take(number, request, Duration::ZERO),
+            ("GET" | "POST" | "PUT", "/effects") => self.take(number, request, Duration::ZERO),
             ("POST", "/slow") => {
                 let wait_ms = parameter(query, "ms").unwrap_or(0).min(SLOW_MS_MAX);
                 self.take(number, request, Duration::from_millis(wait_ms))
