@@ -22,6 +22,7 @@ mod kill;
 mod abort;
 mod backup;
 mod children;
+mod releases;
 mod readme;
 
 use std::io::Write;
