@@ -16,7 +16,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::call::{
     Abilities, Call, CallPlace, Caller, Given, Judgement, Pins, Reach, Teller, ToolError,
-    ToolOutput, ToolSpec, Verdict,
+    ToolOutput, Verdict,
 };
 use kernel::contracts::{Clock, Policy};
 use kernel::fault::Fault;

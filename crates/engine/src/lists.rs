@@ -11,8 +11,7 @@ use kernel::call::Caller;
 use kernel::caller::Act;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
-    SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, StoreFigures,
-    WHOLE,
+    SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, StoreFigures, WHOLE,
 };
 use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
 use kernel::policy::Resource;

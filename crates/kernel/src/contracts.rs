@@ -29,8 +29,7 @@ pub use system::{Clock, CrashMarks, Entropy, Spawn, Zones};
 pub use vault::{Expected, Hold, Kept, Vault, VaultError, Vaulted};
 
 use crate::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream};
-use crate::datum::BlobRef;
-use crate::ids::{ContentHash, Millis, RealmId};
+use crate::ids::{Millis, RealmId};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;

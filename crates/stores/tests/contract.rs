@@ -14,9 +14,9 @@ use futures::future::BoxFuture;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::call::ToolSpec;
 use kernel::contracts::{
-    AskFilter, Clock, Definition, HistoryFilter, Holder, Incoming, Loaded, OpenAsks, OpenSessions, Page,
-    PrunedSlice, RETENTION, Realms, SessionFilter, SessionRef, Slice, Spawn, Store, StoreError,
-    Stored, Ticket, WHOLE,
+    AskFilter, Clock, Definition, HistoryFilter, Holder, Incoming, Loaded, OpenAsks, OpenSessions,
+    Page, PrunedSlice, RETENTION, Realms, SessionFilter, SessionRef, Slice, Spawn, Store,
+    StoreError, Stored, Ticket, WHOLE,
 };
 use kernel::datum::{BlobRef, Datum, Held, Origin, blobs_named};
 use kernel::entry::EntryResult;
@@ -1802,9 +1802,9 @@ fn a_blob_stays_as_long_as_a_holder_of_any_kind_has_it() {
     let record = Holder { kind: "record", id: "7".to_owned() };
     let job = Holder { kind: "job", id: "7".to_owned() };
     hold("r", &record, &[first.clone(), second.clone()]);
-    hold("r", &record, &[first.clone()]);
-    hold("r", &job, &[first.clone()]);
-    hold("other", &record, &[elsewhere.clone()]);
+    hold("r", &record, std::slice::from_ref(&first));
+    hold("r", &job, std::slice::from_ref(&first));
+    hold("other", &record, std::slice::from_ref(&elsewhere));
     assert_eq!(blobs.sweep(1_001, 9), (3, 0), "all are held");
     // Another kind, or another realm, with the same id is another holder.
     release("r", &record);
@@ -1817,8 +1817,8 @@ fn a_blob_stays_as_long_as_a_holder_of_any_kind_has_it() {
     done(scene.store().append(a.append(vec![holding(&first)])));
     release("r", &job);
     assert_eq!(blobs.sweep(1_001, 9), (1, 0), "the session names it");
-    hold("r", &job, &[first.clone()]);
-    block_on(scene.store().remove(a.key())).unwrap();
+    hold("r", &job, std::slice::from_ref(&first));
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
     assert_eq!(blobs.sweep(1_001, 9), (1, 0), "the job holds it");
     release("r", &job);
     release("r", &job);
@@ -1863,7 +1863,7 @@ fn an_older_database_keeps_what_its_sessions_name() {
     let scene = Scene { opened, folder };
     let blobs = BlobsOf(&scene);
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 0), true));
-    block_on(scene.store().remove(a.key())).unwrap();
+    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 1), false));
 }
 
