@@ -162,7 +162,7 @@ impl Gate {
         self.sees(caller, Resource::Tool(listed.tool.spec())).then_some(listed)
     }
 
-    /// The first half: what policy says of a call of a run that could run, and the tool that it is of.
+    /// The first half: what policy says of a call of a run that could run, and its tool.
     pub(crate) fn admit(
         &self,
         caller: &Caller,

@@ -2,10 +2,8 @@
 //! and the scopes that limit a credential.
 
 use crate::ids::{RealmId, SessionKey, Space};
-use crate::lists::SessionRef;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Who calls in local mode. What is done there is nobody's own.
@@ -51,19 +49,6 @@ impl Caller {
     pub fn key(&self, space: Space, id: impl Into<Arc<str>>) -> SessionKey {
         let owner = if space.is_owned() { self.owner() } else { None };
         SessionKey { realm: self.realm.clone(), space, id: id.into(), owner }
-    }
-
-    /// What this caller means by a reference: of ids that are their owner's, its own.
-    pub fn meant<'r>(&self, session: &'r SessionRef) -> Cow<'r, SessionRef> {
-        match (session, self.owner()) {
-            (SessionRef::Key { key, space }, Some(owner)) => {
-                let (key, space) = (key.clone(), space.clone());
-                Cow::Owned(SessionRef::Owned { key, space, owner })
-            }
-            (SessionRef::Id(_) | SessionRef::Owned { .. }, _) | (SessionRef::Key { .. }, None) => {
-                Cow::Borrowed(session)
-            }
-        }
     }
 }
 

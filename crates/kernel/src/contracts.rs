@@ -1,6 +1,7 @@
 //! The contracts that everything outside plugs into. Boxed futures: all of them wait on disk or
 //! network anyway, and signatures stay short.
 
+mod outcome;
 mod feed;
 mod journal;
 mod keys;
@@ -22,9 +23,10 @@ pub use feed::{Feed, FeedStart, SINKS};
 pub use journal::{HistoryFilter, Journal, Loaded, Stored, Ticket};
 pub use keys::Keys;
 pub use lists::Lists;
+pub use outcome::{Read, StoreError};
 pub use ownership::Ownership;
 pub use retention::{PrunedSlice, RETENTION, Realms, Retention, Slice, Trimmable};
-pub use store::{OnCommit, Read, Store, StoreError};
+pub use store::{OnCommit, Store};
 pub use system::{Clock, CrashMarks, Entropy, Spawn, Zones};
 pub use vault::{Expected, Hold, Kept, Vault, VaultError, Vaulted};
 

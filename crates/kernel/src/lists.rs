@@ -1,8 +1,10 @@
 //! What is listed: which of all there are, page by page, and each with the session that it is of.
 
+use crate::caller::Caller;
 use crate::ids::{PlanId, RunId, SessionId, SessionKey, Space, StepId};
 use crate::projection::{AskRow, RunRow};
 use crate::session::RunStatus;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How a door names a session.
@@ -26,6 +28,21 @@ pub enum SessionRef {
         /// The subject.
         owner: Arc<str>,
     },
+}
+
+impl Caller {
+    /// What this caller means by a reference: of ids that are their owner's, its own.
+    pub fn meant<'r>(&self, session: &'r SessionRef) -> Cow<'r, SessionRef> {
+        match (session, self.owner()) {
+            (SessionRef::Key { key, space }, Some(owner)) => {
+                let (key, space) = (key.clone(), space.clone());
+                Cow::Owned(SessionRef::Owned { key, space, owner })
+            }
+            (SessionRef::Id(_) | SessionRef::Owned { .. }, _) | (SessionRef::Key { .. }, None) => {
+                Cow::Borrowed(session)
+            }
+        }
+    }
 }
 
 /// Which sessions to list, newest first.

@@ -1,4 +1,4 @@
-//! Rule: one file names the realm of a server. Code that names it elsewhere would go on meaning that
+//! Rule: one file names the realm of a server. Code that names it elsewhere would still mean that
 //! one where a caller has another.
 
 use super::finding::{Finding, Rule};

@@ -1,6 +1,6 @@
 //! `tools/list` as text, written once for each caller, shape of version and change of the catalog
-//! or the policies, so that a long list costs a lookup and a copy. What a tool looks like in each version is decided
-//! here too.
+//! or the policies, so that a long list costs a lookup and a copy. What a tool looks like in each
+//! version is decided here too.
 
 use super::client::Version;
 use axum::body::Bytes;

@@ -98,7 +98,7 @@ pub(crate) struct Session {
     wishes: mpsc::Sender<Wish>,
     /// Numbers of our requests and of streams.
     numbers: AtomicU64,
-    /// When it was used last, in milliseconds of `Clock::elapsed`: a clock that is set ends nobody's
+    /// When it was used last, in milliseconds of `Clock::elapsed`: a clock that is set ends no
     /// session.
     used_at: AtomicU64,
     clock: Arc<dyn Clock>,

@@ -4,11 +4,11 @@
 use super::closures;
 use super::columns::{integer, text_of, to_json};
 use super::keys;
+use super::opening::Opening;
 use super::refs;
 use super::specs;
 use super::tallies;
 use super::trouble::Trouble;
-use super::writer::Around;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
 use kernel::ids::{AskId, ContentHash, SessionKey};
@@ -57,7 +57,7 @@ const FOLLOWED: &str = "UPDATE sessions SET trim_at = (SELECT min(ended_at) FROM
 pub(crate) fn write_append(
     connection: &Connection,
     append: &Append,
-    around: &Around,
+    opening: &Opening,
 ) -> Result<(), Trouble> {
     let row = &append.session;
     if row.seq < append.first_seq {
@@ -68,7 +68,7 @@ pub(crate) fn write_append(
     if let Some(once) = &append.once {
         keys::check(connection, &row.key.realm, once)?;
     }
-    let owner = if append.owned { around.node } else { NOBODY };
+    let owner = if append.owned { opening.node } else { NOBODY };
     let session = if append.creates {
         create(connection, append, owner)?
     } else {
@@ -111,9 +111,9 @@ pub(crate) fn write_append(
     }
     if let Some(tally) = &append.tally {
         let counted = (tally, row.updated_at);
-        tallies::add(connection, &row.key.realm, counted, around.tally_reasons_max)?;
+        tallies::add(connection, &row.key.realm, counted, opening.tally_reasons_max)?;
     }
-    specs::keep(connection, &row.key.realm, &append.specs, &around.specs)
+    specs::keep(connection, &row.key.realm, &append.specs, &opening.specs)
 }
 
 /// Leaves a session alone until then; one that waits for nobody but people stays as it is.

@@ -8,14 +8,15 @@ mod connect;
 mod checkpoint;
 mod columns;
 mod refs;
-mod closures;
 mod specs;
+mod closures;
 mod schema;
 mod keys;
 mod consumers;
 mod tallies;
-mod append;
 mod fences;
+mod opening;
+mod append;
 mod chore;
 mod writer;
 mod readers;
@@ -43,13 +44,14 @@ use definitions::SqliteDefinitions;
 use deliveries::SqliteDeliveries;
 use fences::Fences;
 pub(crate) use lost::DATABASE;
+use opening::Opening;
 use readers::Readers;
 use specs::KnownSpecs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use store::SqliteStore;
-use writer::{Around, SqliteBackend};
+use writer::SqliteBackend;
 
 /// Enough that a long list does not hold up a load; each costs its cache.
 const READERS: usize = 2;
@@ -85,7 +87,7 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database
         (0..READERS).map(|_| connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
     let fences = Arc::<Fences>::default();
     let specs = Arc::<KnownSpecs>::default();
-    let around = Around {
+    let opening = Opening {
         node,
         tally_reasons_max: parts.limits.tally_reasons_max,
         fences: fences.clone(),
@@ -94,7 +96,7 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database
     };
     let shared = Arc::<Shared>::default();
     let (writes, jobs) = Writes::new(shared.clone(), parts.limits.append_queue_max);
-    let backend = SqliteBackend::new(connection, lock, around);
+    let backend = SqliteBackend::new(connection, lock, opening);
     let writer = Writer::new(backend, shared, parts.clock.clone());
     parts.spawn.critical_thread("store-writer", Box::pin(writer.run(jobs)));
     let readers = Readers::start(&*parts.spawn, connections);

@@ -4,20 +4,17 @@
 use super::append::write_append;
 use super::checkpoint;
 use super::chore::{SqlChore, SqlJob};
-use super::fences::Fences;
 use super::lock::FolderLock;
-use super::specs::KnownSpecs;
+use super::opening::Opening;
 use super::trouble::{
     Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
 };
-use crate::parts::Fatal;
 use crate::queue::{Job, Shared};
 use crate::writer::{Answer, Backend, PROBE_BYTES};
 use kernel::contracts::StoreError;
 use kernel::projection::Append;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
-use std::sync::Arc;
 
 /// How many small commits are made between two looks at the size of the log.
 const COMMITS_PER_LOOK: u32 = 16;
@@ -25,24 +22,10 @@ const COMMITS_PER_LOOK: u32 = 16;
 const SMALL_JOBS: usize = 8;
 const SMALL_BYTES: usize = 16 * 1024;
 
-/// What commits know of the process around them.
-pub(crate) struct Around {
-    /// This opening's number.
-    pub(crate) node: u64,
-    /// How many unknown reasons of one pipeline are counted, each by itself.
-    pub(crate) tally_reasons_max: usize,
-    /// The sessions that were written lately, as they are.
-    pub(crate) fences: Arc<Fences>,
-    /// Which pinned specs are known to be there.
-    pub(crate) specs: Arc<KnownSpecs>,
-    /// Ends the process.
-    pub(crate) fatal: Fatal,
-}
-
 /// Commits to one SQLite database.
 pub(crate) struct SqliteBackend {
     connection: Connection,
-    around: Around,
+    opening: Opening,
     /// Let go of only when the connection is closed.
     lock: FolderLock,
     /// A sync or a checkpoint failed: nothing is written any more.
@@ -95,7 +78,7 @@ impl Backend for SqliteBackend {
     }
 
     fn appended(&mut self, append: &Append) {
-        self.around.fences.appended(append);
+        self.opening.fences.appended(append);
     }
 
     /// Has the log written back once it has grown enough.
@@ -135,8 +118,8 @@ impl Backend for SqliteBackend {
 
 impl SqliteBackend {
     /// Commits on this connection; it keeps the folder's lock until it ends.
-    pub(crate) fn new(connection: Connection, lock: FolderLock, around: Around) -> Self {
-        Self { connection, around, lock, over: false, wrote: None, unlooked: 0 }
+    pub(crate) fn new(connection: Connection, lock: FolderLock, opening: Opening) -> Self {
+        Self { connection, opening, lock, over: false, wrote: None, unlooked: 0 }
     }
 
     fn commit_now(
@@ -148,7 +131,7 @@ impl SqliteBackend {
         let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
         let mut result = self.attempt(shared, jobs, &mut answers, Isolation::ChecksFirst);
         if let Err(Stop::Mixed) = result {
-            self.around.specs.forget();
+            self.opening.specs.forget();
             result = self.attempt(shared, jobs, &mut answers, Isolation::Savepoints);
         }
         result.map_err(|stop| self.given_up(stop))?;
@@ -171,7 +154,7 @@ impl SqliteBackend {
     ) -> Result<(), Stop> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let batch = Batch { connection: &transaction, around: &self.around, shared, isolation };
+        let batch = Batch { connection: &transaction, opening: &self.opening, shared, isolation };
         for (job, answer) in jobs.iter_mut().zip(answers) {
             *answer = batch.perform(job)?;
         }
@@ -181,7 +164,7 @@ impl SqliteBackend {
 
     /// Why nothing was written: the transaction is rolled back.
     fn given_up(&mut self, stop: Stop) -> StoreError {
-        self.around.specs.forget();
+        self.opening.specs.forget();
         match stop {
             Stop::Mixed => StoreError::Failed("jobs could not be kept apart".to_owned()),
             Stop::Broken(error) => {
@@ -219,14 +202,14 @@ impl SqliteBackend {
     fn end_process(&mut self, what: &str, error: &rusqlite::Error) {
         self.over = true;
         tracing::error!(%error, "{what}");
-        (self.around.fatal)(format!("{what}: {error}; check the disk"));
+        (self.opening.fatal)(format!("{what}: {error}; check the disk"));
     }
 }
 
 /// What the jobs of a transaction share.
 struct Batch<'b> {
     connection: &'b Connection,
-    around: &'b Around,
+    opening: &'b Opening,
     shared: &'b Shared,
     isolation: Isolation,
 }
@@ -234,7 +217,7 @@ struct Batch<'b> {
 impl Batch<'_> {
     /// Does one job. The inner error is the job's own; the outer one ends the transaction.
     fn perform(&self, job: &mut SqlJob) -> Result<Answer, Stop> {
-        let Self { connection, around, shared, isolation } = *self;
+        let Self { connection, opening, shared, isolation } = *self;
         match job {
             Job::Append { number, append, .. } => {
                 let number = *number;
@@ -243,7 +226,7 @@ impl Batch<'_> {
                 if shared.poison().refuses(key, number) {
                     return Ok(Err(StoreError::Poisoned(key.to_string())));
                 }
-                let write = || write_append(connection, append, around);
+                let write = || write_append(connection, append, opening);
                 let answer = apart(connection, isolation, write)?;
                 if answer.is_err() {
                     shared.poison().failed(key, number);
@@ -309,6 +292,7 @@ mod tests {
     use super::super::connect;
     use super::super::schema;
     use super::*;
+    use crate::parts::Fatal;
     use crate::writer::Writer;
     use futures::FutureExt;
     use futures::future::BoxFuture;
@@ -318,6 +302,7 @@ mod tests {
     use kernel::session::Session;
     use rusqlite::{ffi, params};
     use std::path::Path;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
     use testkit::sim::power::Power;
     use testkit::sim::vfs::{Disk, Failing};
@@ -357,7 +342,7 @@ mod tests {
             let path = folder.join("waypost.db");
             let mut connection = connect::writer(&path, vfs).unwrap();
             let node = schema::prepare(&mut connection, &path, Millis(0)).unwrap();
-            let around = Around {
+            let opening = Opening {
                 node,
                 tally_reasons_max: 8,
                 fences: Arc::default(),
@@ -367,7 +352,7 @@ mod tests {
             let lock = FolderLock::take(folder, Millis(0)).unwrap();
             let shared = Arc::<Shared>::default();
             let (writes, jobs) = Writes::new(shared.clone(), 8);
-            let backend = SqliteBackend::new(connection, lock, around);
+            let backend = SqliteBackend::new(connection, lock, opening);
             let clock = Arc::new(Ticking(AtomicI64::new(0)));
             Self { writer: Writer::new(backend, shared, clock), writes, jobs }
         }
