@@ -1,7 +1,7 @@
 //! For tests only: scenes, damage to data folders, the process harness, the receivers that serve
-//! as oracles, the simulation, the fixtures that MCP peers call, servers that behave badly or want
-//! a login, the client that the official suite looks at, the fakes of model providers, and a
-//! collector of spans.
+//! as oracles, the simulation, a store in memory, the fixtures that
+//! MCP peers call, servers that behave badly or want a login, the client that the official suite
+//! looks at, the fakes of model providers, and a collector of spans.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -20,6 +20,7 @@ pub mod receiver;
 pub mod webhook;
 pub mod kill;
 pub mod sim;
+pub mod model_store;
 pub mod mcp;
 pub mod fuzz;
 pub mod upstream;
