@@ -1,5 +1,5 @@
 //! For tests only: scenes, damage to data folders, the process harness, the receivers that serve
-//! as oracles, the simulation, a store in memory, the fixtures that
+//! as oracles, the simulation, a store in memory, the contract suite of stores, the fixtures that
 //! MCP peers call, servers that behave badly or want a login, the client that the official suite
 //! looks at, the fakes of model providers, and a collector of spans.
 #![allow(
@@ -21,6 +21,7 @@ pub mod webhook;
 pub mod kill;
 pub mod sim;
 pub mod model_store;
+pub mod contract;
 pub mod mcp;
 pub mod fuzz;
 pub mod upstream;

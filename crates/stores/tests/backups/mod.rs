@@ -1,6 +1,6 @@
 //! Backups: taken while others write, given up, refused, and what comes of one.
 
-use super::{BlobsOf, Driver, Scene, StoppedClock, Threads, done, holding, open, realm, start};
+use super::{BlobsOf, Scene, open};
 use futures::FutureExt;
 use futures::executor::block_on;
 use futures::future::BoxFuture;
@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use stores::OpenError;
 use tempfile::TempDir;
+use testkit::contract::arms::{StoppedClock, Threads, start};
+use testkit::contract::driver::{Driver, done, holding, realm};
 
 const BESIDE: &[&str] = &["secret.key", "vault", "nothing"];
 /// How many backups are taken while somebody writes.

@@ -1,14 +1,15 @@
-//! The log of deliveries, and what sinks keep from being removed.
+//! The log of deliveries, and how the feed is read that they come from.
 
-use super::{Driver, Scene, Threads, done, open, page, realm, three_runs, trim_at};
+use super::{Scene, open};
 use futures::executor::block_on;
-use kernel::contracts::{FeedStart, RETENTION, Realms, SINKS, Slice};
+use kernel::contracts::SINKS;
 use kernel::event::Fact;
 use kernel::ids::{Millis, RealmId, SessionId};
 use kernel::limits::Limits;
-use kernel::session::RunStatus;
 use kernel::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
 use std::sync::Arc;
+use testkit::contract::arms::Threads;
+use testkit::contract::driver::{Driver, done, page, realm};
 
 fn row(sink: &str, seq: u64, status: DeliveryStatus) -> DeliveryRow {
     DeliveryRow {
@@ -111,31 +112,6 @@ fn of_each_sink_so_many_stay_and_failed_ones_longest() {
 }
 
 #[test]
-fn a_sink_begins_once_and_keeps_its_place_until_it_is_forgotten() {
-    let scene = Scene::new();
-    let store = scene.store();
-    let mut a = Driver::new("r", "a");
-    done(store.append(a.created()));
-    done(store.append(a.next()));
-    let end = block_on(store.feed_end()).unwrap();
-    let begin = |name: &str, start| block_on(store.begin_consumer(&realm(), name, start)).unwrap();
-    assert_eq!(begin("sink/new", FeedStart::Newest), end);
-    assert_eq!(begin("sink/all", FeedStart::Oldest), 0);
-    done(store.append(a.next()));
-    assert_eq!(begin("sink/new", FeedStart::Newest), end, "it has its place");
-    assert_eq!(begin("sink/new", FeedStart::Oldest), end);
-    block_on(store.advance(&realm(), "nats", 2)).unwrap();
-    let list = |realm: RealmId| block_on(store.consumers(&realm, SINKS)).unwrap();
-    let both = [("sink/all".to_owned(), 0), ("sink/new".to_owned(), end)];
-    assert_eq!((list(realm()), list("other".into())), (both.to_vec(), Vec::new()));
-    let forget = |realm: RealmId| block_on(store.forget_consumer(&realm, "sink/new")).unwrap();
-    assert_eq!((forget("other".into()), list(realm())), (false, both.to_vec()));
-    assert_eq!((forget(realm()), forget(realm())), (true, false));
-    assert_eq!((list(realm()), place(&scene, "nats")), (both[..1].to_vec(), 2));
-    assert_eq!(begin("sink/new", FeedStart::Newest), end + 1, "a new one begins anew");
-}
-
-#[test]
 fn a_sink_is_forgotten_with_its_log_and_stays_so() {
     let scene = Scene::new();
     for (sink, consumer) in [("a", "sink/a"), ("b", "sink/b")] {
@@ -146,64 +122,6 @@ fn a_sink_is_forgotten_with_its_log_and_stays_so() {
     assert_eq!((kept(&scene, &of("a")), kept(&scene, &of("b"))), (vec![], vec![1]));
     let left = block_on(scene.store().consumers(&realm(), SINKS)).unwrap();
     assert_eq!(left, [("sink/b".to_owned(), 9)]);
-}
-
-/// A session that is over, with one row in the feed.
-fn over(scene: &Scene, realm: &str, id: &str) -> Driver {
-    let mut driver = Driver::new(realm, id);
-    driver.row.status = RunStatus::Completed;
-    driver.row.run = Some(driver.run_row(1).id);
-    done(scene.store().append(driver.created()));
-    driver
-}
-
-#[test]
-fn sessions_stay_until_every_sink_has_passed_them() {
-    let scene = Scene::new();
-    let store = scene.store();
-    let (a, b) = (over(&scene, "r", "a"), over(&scene, "r", "b"));
-    let other = over(&scene, "o", "a");
-    let feed = block_on(store.feed(&realm(), 0, 9)).unwrap();
-    let prune = || {
-        let slice = Slice { after: 0, limit: 9 };
-        let pruned = block_on(store.prune(Realms::AllBut(&[]), Millis(100), &[], slice));
-        pruned.unwrap().removed
-    };
-    for sink in ["sink/slow", "sink/quick"] {
-        block_on(store.begin_consumer(&realm(), sink, FeedStart::Oldest)).unwrap();
-    }
-    block_on(store.advance(&realm(), "sink/quick", feed[1].cursor)).unwrap();
-    assert_eq!(prune(), [other.key().clone()], "another realm has no sinks");
-    assert_eq!(place(&scene, RETENTION), 0);
-    block_on(store.advance(&realm(), "sink/slow", feed[0].cursor)).unwrap();
-    assert_eq!(prune(), [a.key().clone()]);
-    assert_eq!(place(&scene, RETENTION), feed[0].cursor);
-    // A sink that is forgotten holds nothing.
-    assert_eq!(block_on(store.forget_consumer(&realm(), "sink/slow")), Ok(true));
-    assert_eq!(prune(), [b.key().clone()]);
-}
-
-#[test]
-fn a_session_is_removed_once_every_sink_has_passed_it() {
-    let scene = Scene::new();
-    let store = scene.store();
-    let (a, b) = (over(&scene, "r", "a"), over(&scene, "r", "b"));
-    let feed = block_on(store.feed(&realm(), 0, 9)).unwrap();
-    let remove =
-        |driver: &Driver| block_on(store.remove_sent(driver.key(), driver.row.known())).unwrap();
-    for sink in ["sink/slow", "sink/quick"] {
-        block_on(store.begin_consumer(&realm(), sink, FeedStart::Oldest)).unwrap();
-    }
-    block_on(store.advance(&realm(), "sink/quick", feed[1].cursor)).unwrap();
-    block_on(store.advance(&realm(), "nats", 0)).unwrap();
-    assert_eq!(remove(&a).as_deref(), Some("sink/slow"));
-    block_on(store.advance(&realm(), "sink/slow", feed[0].cursor)).unwrap();
-    assert_eq!((remove(&a), remove(&b).as_deref()), (None, Some("sink/slow")));
-    let left = block_on(store.feed(&realm(), 0, 9)).unwrap();
-    assert_eq!(left, feed[1..], "one is gone, the other is there");
-    // Whoever insists removes it all the same, and another time there is nothing to do.
-    block_on(store.remove(b.key(), b.row.known())).unwrap();
-    assert_eq!(remove(&b), None);
 }
 
 #[test]
@@ -224,20 +142,6 @@ fn large_rows_are_read_a_few_at_a_time_and_none_is_skipped() {
         reads.push(rows.len());
     }
     assert_eq!(reads, [3, 2], "a small one and two large ones, then the others");
-}
-
-#[test]
-fn old_runs_stay_until_every_sink_has_passed_them() {
-    let scene = Scene::new();
-    let a = three_runs(&scene);
-    let store = scene.store();
-    let feed = block_on(store.feed(&realm(), 0, 9)).unwrap();
-    block_on(store.begin_consumer(&realm(), "sink/a", FeedStart::Oldest)).unwrap();
-    block_on(store.advance(&realm(), "sink/a", feed[2].cursor)).unwrap();
-    assert_eq!(block_on(store.trim(trim_at(&a, 6, 2))), Ok(None), "event 6 is in the fourth row");
-    assert_eq!(block_on(store.events(a.key(), 0, 1)).unwrap()[0].0, 1);
-    block_on(store.advance(&realm(), "sink/a", feed[3].cursor)).unwrap();
-    assert!(block_on(store.trim(trim_at(&a, 6, 2))).unwrap().is_some());
 }
 
 #[test]

@@ -1,0 +1,127 @@
+//! The stores that there are, for the suite: the embedded one, and the model.
+
+use super::scene::{Arm, limits};
+use crate::model_store::{ModelState, ModelStore};
+use crate::sim::clients::locked;
+use futures::executor::block_on;
+use futures::future::BoxFuture;
+use kernel::contracts::{Clock, Spawn, Store};
+use kernel::ids::Millis;
+use kernel::limits::Limits;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+use stores::{Parts, Place};
+use tempfile::TempDir;
+
+/// Threads, or futures kept back until the test lets them go.
+#[derive(Default)]
+pub struct Threads {
+    kept: Mutex<Option<Vec<BoxFuture<'static, ()>>>>,
+}
+
+impl Threads {
+    /// Nothing is started before `let_go`.
+    pub fn keeping() -> Arc<Self> {
+        Arc::new(Self { kept: Mutex::new(Some(Vec::new())) })
+    }
+
+    /// Starts what was kept back, and everything from now on.
+    pub fn let_go(&self) {
+        let kept = locked(&self.kept).take();
+        kept.into_iter().flatten().for_each(start);
+    }
+}
+
+impl Spawn for Threads {
+    fn task(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+        self.thread(name, future);
+    }
+
+    fn thread(&self, _name: &'static str, future: BoxFuture<'static, ()>) {
+        match locked(&self.kept).as_mut() {
+            Some(kept) => kept.push(future),
+            None => start(future),
+        }
+    }
+}
+
+/// Runs a future on a thread of its own.
+pub fn start(future: BoxFuture<'static, ()>) {
+    thread::spawn(move || block_on(future));
+}
+
+/// It is always 1,000.
+pub struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Millis {
+        Millis(1_000)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// What the embedded store is opened with.
+pub fn parts(spawn: Arc<dyn Spawn>, limits: Limits) -> Parts {
+    Parts {
+        spawn,
+        clock: Arc::new(StoppedClock),
+        limits: Arc::new(limits),
+        fatal: Arc::new(|why: String| panic!("{why}")),
+        vfs: None,
+    }
+}
+
+/// The embedded store, in a folder of its own.
+pub struct SqliteArm {
+    folder: TempDir,
+}
+
+impl SqliteArm {
+    /// In a new folder.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir();
+        Self { folder: folder.unwrap_or_else(|error| panic!("no folder: {error}")) }
+    }
+}
+
+impl Default for SqliteArm {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Arm for SqliteArm {
+    fn open(&self) -> Arc<dyn Store> {
+        let place = Place::Folder(self.folder.path().join("data"));
+        match stores::open(&place, parts(Arc::new(Threads::default()), limits())) {
+            Ok(opened) => opened.store,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The model store.
+pub struct ModelArm {
+    state: Arc<ModelState>,
+}
+
+impl ModelArm {
+    /// With these delays.
+    pub fn new(seed: u64) -> Self {
+        Self { state: ModelState::new(seed, limits().tally_reasons_max) }
+    }
+}
+
+impl Arm for ModelArm {
+    fn open(&self) -> Arc<dyn Store> {
+        Arc::new(ModelStore::open(&self.state, "one"))
+    }
+}

@@ -1,0 +1,305 @@
+//! Lists, counts, and what came of keyed requests.
+
+use super::driver::{Driver, decided, done, got, page, realm, there};
+use super::scene::Scene;
+use futures::executor::block_on;
+use kernel::contracts::{AskFilter, OpenAsks, OpenSessions, SessionFilter, SessionRef, StoreError};
+use kernel::ids::{ContentHash, Fence, Millis, PlanId, RealmId, RunId, SessionKey, Space, StepId};
+use kernel::pipeline::{OTHER_REASONS, Tally, TallyRow};
+use kernel::projection::{Append, AskChange, OnceRow, StoredClosure};
+use kernel::session::RunStatus;
+use serde_json::json;
+use std::sync::Arc;
+
+pub fn sessions_are_listed_newest_first(scene: Scene) {
+    let statuses = [RunStatus::Completed, RunStatus::Stuck, RunStatus::Completed, RunStatus::Stuck];
+    for (index, status) in statuses.into_iter().enumerate() {
+        let mut driver = Driver::new("r", &format!("s{index}"));
+        driver.row.status = status;
+        driver.row.plan = Some(PlanId::from(if index < 2 { "old" } else { "new" }));
+        done(scene.store().append(driver.created()));
+    }
+    let list = |filter: SessionFilter, limit: usize| {
+        let (mut cursor, mut seen) = (None, Vec::new());
+        loop {
+            let page = page(limit, cursor);
+            let got = got(scene.store().sessions(&realm(), &filter, &page));
+            assert!(got.items.len() <= limit);
+            seen.extend(got.items.iter().map(|row| row.key.id.to_string()));
+            cursor = got.next_cursor;
+            if cursor.is_none() {
+                return seen;
+            }
+        }
+    };
+    for limit in [1, 2, 3, 4, 10] {
+        let of = |filter: SessionFilter| list(filter, limit);
+        assert_eq!(of(SessionFilter::default()), ["s3", "s2", "s1", "s0"]);
+        let status = Some(RunStatus::Stuck);
+        assert_eq!(of(SessionFilter { status, ..Default::default() }), ["s3", "s1"]);
+        let status = Some(RunStatus::Completed);
+        assert_eq!(of(SessionFilter { status, ..Default::default() }), ["s2", "s0"]);
+        let plan = Some(PlanId::from("old"));
+        assert_eq!(of(SessionFilter { plan, ..Default::default() }), ["s1", "s0"]);
+        let space = Some(Space::call());
+        assert_eq!(of(SessionFilter { space, ..Default::default() }), [""; 0]);
+    }
+}
+
+pub fn a_key_without_a_space_is_the_only_one_or_the_session(scene: Scene) {
+    for (space, id) in [("thread", "a"), ("session", "a"), ("thread", "b"), ("context", "b")] {
+        let key = SessionKey::new(realm(), space, id);
+        done(scene.store().append(Driver::of(key).created()));
+    }
+    let key = SessionKey::new(realm(), "thread", "c");
+    done(scene.store().append(Driver::of(key).created()));
+    let space_of = |id: &str, space: Option<&str>| {
+        let named = SessionRef::Key { key: id.into(), space: space.map(Space::from) };
+        let found = got(scene.store().session(&realm(), &named));
+        found.map(|row| row.key.space.to_string())
+    };
+    assert_eq!(space_of("a", None).as_deref(), Some("session"));
+    assert_eq!(space_of("a", Some("thread")).as_deref(), Some("thread"));
+    assert_eq!(space_of("b", None), None);
+    assert_eq!(space_of("c", None).as_deref(), Some("thread"));
+    assert_eq!(space_of("d", None), None);
+}
+
+pub fn the_same_id_of_two_owners_is_two_sessions(scene: Scene) {
+    let nobodys = SessionKey::new(realm(), Space::thread(), "t");
+    let of = |owner: &str| SessionKey { owner: Some(owner.into()), ..nobodys.clone() };
+    let keys = [nobodys.clone(), of("ann"), of("idp:\u{1f}bob")];
+    for key in &keys {
+        let mut driver = Driver::of(key.clone());
+        done(scene.store().append(driver.created()));
+        done(scene.store().append(driver.next()));
+    }
+    let scene = scene.reopened();
+    for key in &keys {
+        assert_eq!(scene.tail(key).len(), 2, "{key}");
+        let row = SessionRef::Id(Driver::of(key.clone()).row.id);
+        let row = there(got(scene.store().session(&realm(), &row)));
+        assert_eq!(row.key, *key);
+    }
+    let fed = got(scene.store().feed(&realm(), 0, 9));
+    assert_eq!(fed.iter().filter(|row| row.key == keys[1]).count(), 2);
+    assert_eq!(scene.load(&of("eve")), None);
+    // No id reads as somebody else's.
+    for id in ["t\u{1f}ann", "t\u{1f}idp:\u{1f}bob"] {
+        let key = SessionKey::new(realm(), Space::thread(), id);
+        assert_eq!(scene.load(&key), None, "{id:?}");
+    }
+}
+
+pub fn a_subject_means_its_own_where_ids_are_their_owners(scene: Scene) {
+    let nobodys = SessionKey::new(realm(), Space::thread(), "t");
+    let anns = SessionKey { owner: Some("ann".into()), ..nobodys.clone() };
+    let plain = SessionKey::new(realm(), Space::session(), "s");
+    for key in [&nobodys, &anns, &plain] {
+        done(scene.store().append(Driver::of(key.clone()).created()));
+    }
+    let found = |named: SessionRef| got(scene.store().session(&realm(), &named)).map(|row| row.key);
+    let means = |key: &str, owner: &str, space: Option<Space>| {
+        found(SessionRef::Owned { key: key.into(), space, owner: owner.into() })
+    };
+    for space in [None, Some(Space::thread())] {
+        assert_eq!(means("t", "ann", space.clone()), Some(anns.clone()));
+        assert_eq!(means("t", "bob", space.clone()), None);
+        assert_eq!(found(SessionRef::Key { key: "t".into(), space }), Some(nobodys.clone()));
+    }
+    for space in [None, Some(Space::session())] {
+        assert_eq!(means("s", "bob", space), Some(plain.clone()));
+    }
+}
+
+pub fn asks_are_listed_oldest_first(scene: Scene) {
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    done(scene.store().append(a.created()));
+    done(scene.store().append(b.created()));
+    done(scene.store().append(a.asking(&["one", "two"])));
+    done(scene.store().append(b.asking(&["three"])));
+    let mut answer = a.next();
+    answer.asks = vec![decided(&a.ask("one"), "ann")];
+    done(scene.store().append(answer));
+    let list = |filter: AskFilter, limit: usize| {
+        let (mut cursor, mut seen) = (None, Vec::new());
+        loop {
+            let page = page(limit, cursor);
+            let got = got(scene.store().asks(&realm(), &filter, &page));
+            seen.extend(got.items.iter().map(|found| found.row.ask.step.to_string()));
+            cursor = got.next_cursor;
+            if cursor.is_none() {
+                return seen;
+            }
+        }
+    };
+    for limit in [1, 2, 10] {
+        let of = |filter: AskFilter| list(filter, limit);
+        let open = Some("open".to_owned());
+        assert_eq!(of(AskFilter::default()), ["one", "two", "three"]);
+        assert_eq!(of(AskFilter { status: open.clone(), ..Default::default() }), ["two", "three"]);
+        let session = Some(a.row.id);
+        assert_eq!(of(AskFilter { session, ..Default::default() }), ["one", "two"]);
+        assert_eq!(of(AskFilter { session, status: open, ..Default::default() }), ["two"]);
+        let run = Some(b.run_row(1).id);
+        assert_eq!(of(AskFilter { run, ..Default::default() }), ["three"]);
+        let step = Some(StepId::from("two"));
+        assert_eq!(of(AskFilter { step, ..Default::default() }), ["two"]);
+        let kind = Some("approve".to_owned());
+        assert_eq!(of(AskFilter { kind, ..Default::default() }), [""; 0]);
+    }
+    let open = got(scene.store().open_asks(&realm()));
+    let two = a.ask("two");
+    let expected = OpenAsks { kind: two.body.kind().to_owned(), count: 2, oldest: two.created_at };
+    assert_eq!(open, [expected], "all that are open, and no other");
+}
+
+pub fn a_run_is_kept_up_to_date(scene: Scene) {
+    let mut a = Driver::new("r", "a");
+    let mut run = a.run_row(1);
+    let mut created = a.created();
+    created.runs = vec![run.clone()];
+    done(scene.store().append(created));
+    run.status = RunStatus::Completed;
+    run.answer = Some(json!(null));
+    run.ended_at = Some(Millis(30));
+    let mut ended = a.next();
+    ended.runs = vec![run.clone()];
+    done(scene.store().append(ended));
+    let found = there(got(scene.store().run(&realm(), run.id)));
+    assert_eq!((found.session, &found.key, found.row), (a.row.id, a.key(), run));
+}
+
+pub fn sessions_that_are_not_over_are_counted_by_status(scene: Scene) {
+    for (index, status) in RunStatus::ALL.into_iter().enumerate() {
+        // One more of each.
+        for number in 0..=index {
+            let mut driver = Driver::new("r", &format!("{}-{number}", status.name()));
+            driver.row.status = status;
+            done(scene.store().append(driver.created()));
+        }
+    }
+    let mut expected: Vec<OpenSessions> = RunStatus::ALL
+        .into_iter()
+        .zip(1..)
+        .filter(|(status, _)| !status.is_over())
+        .map(|(status, count)| OpenSessions { status: status.name().to_owned(), count })
+        .collect();
+    expected.sort_by(|left, right| left.status.cmp(&right.status));
+    assert_eq!(block_on(scene.store().open_sessions(&realm())), Ok(expected));
+    assert_eq!(block_on(scene.store().open_sessions(&RealmId::from("other"))), Ok(Vec::new()));
+}
+
+pub fn another_realm_sees_nothing(scene: Scene) {
+    let mut a = Driver::new("r", "a");
+    let (run, ask) = (a.run_row(1), a.ask("one"));
+    let mut created = a.created();
+    created.runs = vec![run.clone()];
+    created.asks = vec![AskChange::Opened(Box::new(ask.clone()))];
+    let hash = ContentHash::of(b"closure");
+    let closure = StoredClosure { hash: hash.clone(), body: "{}".to_owned() };
+    created.closure = Some(Arc::new(closure));
+    done(scene.store().append(created));
+    let (store, other) = (scene.store(), RealmId::from("other"));
+    assert_eq!(block_on(store.closure(&realm(), &hash)), Ok(Some("{}".to_owned())));
+    assert_eq!(block_on(store.closure(&other, &hash)), Ok(None));
+    assert_eq!(block_on(store.run(&other, run.id)), Ok(None));
+    assert_eq!(block_on(store.ask(&other, ask.id)), Ok(None));
+    assert_eq!(block_on(store.session(&other, &SessionRef::Id(a.row.id))), Ok(None));
+    let named = SessionRef::Key { key: "a".into(), space: None };
+    assert_eq!(block_on(store.session(&other, &named)), Ok(None));
+    let everything = page(10, None);
+    let sessions = got(store.sessions(&other, &SessionFilter::default(), &everything));
+    assert!(sessions.items.is_empty());
+    for session in [None, Some(a.row.id)] {
+        let filter = AskFilter { session, ..Default::default() };
+        assert!(got(store.asks(&other, &filter, &everything)).items.is_empty());
+    }
+    assert_eq!(block_on(store.open_asks(&other)), Ok(Vec::new()));
+    assert_eq!(block_on(store.feed(&other, 0, 10)), Ok(Vec::new()));
+    assert_eq!(scene.load(Driver::new("other", "a").key()), None);
+    // The same key there is another session.
+    done(store.append(Driver::new("other", "a").created()));
+}
+
+pub fn a_key_is_written_with_what_it_stands_for_and_only_once(scene: Scene) {
+    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let once = |run: RunId| OnceRow {
+        subject: "ann".into(),
+        route: "POST /runs".to_owned(),
+        key: "k".to_owned(),
+        digest: ContentHash::of(b"body"),
+        run: Some(run),
+        ask: None,
+        at: Millis(10),
+    };
+    let found = |realm: &str, subject: &str| {
+        block_on(scene.store().once(&realm.into(), subject, "POST /runs", "k"))
+    };
+    let mut first = a.created();
+    first.once = Some(once(a.run_row(1).id));
+    done(scene.store().append(first));
+    assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
+    assert_eq!(found("r", "eve"), Ok(None));
+    assert_eq!(found("other", "ann"), Ok(None));
+    let mut second = b.created();
+    second.once = Some(once(b.run_row(1).id));
+    let taken = block_on(scene.store().append(second));
+    assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
+    assert_eq!(scene.load(b.key()), None, "half of it was written");
+    assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
+}
+
+/// An append that begins the run of a case with this reason.
+fn counted(a: &mut Driver, at: i64, deterministic: bool, reason: &str) -> Append {
+    a.row.updated_at = Millis(at);
+    let mut append = a.next();
+    let (pipeline, reason) = ("trades".into(), reason.into());
+    append.tally = Some(Tally { pipeline, deterministic, reason });
+    append
+}
+
+pub fn roads_are_counted_with_the_runs_that_take_them(scene: Scene) {
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let cases = [
+        (true, "b"),
+        (false, "x"),
+        (true, "b"),
+        (false, "y"),
+        (false, "z"),
+        (false, "x"),
+        (true, "c"),
+        (false, "w"),
+    ];
+    for (at, (deterministic, reason)) in (20..).zip(cases) {
+        done(scene.store().append(counted(&mut a, at, deterministic, reason)));
+    }
+    let listed = |scene: &Scene, realm: &str, pipeline: &str| {
+        got(scene.store().tallies(&realm.into(), &pipeline.into()))
+    };
+    let row = |deterministic, reason: &str, count, at| TallyRow {
+        deterministic,
+        reason: reason.to_owned(),
+        count,
+        last_at: Millis(at),
+    };
+    let all = vec![
+        row(false, OTHER_REASONS, 2, 27),
+        row(true, "b", 2, 22),
+        row(false, "x", 2, 25),
+        row(true, "c", 1, 26),
+        row(false, "y", 1, 23),
+    ];
+    assert_eq!(listed(&scene, "r", "trades"), all);
+    assert_eq!(listed(&scene, "r", "other"), []);
+    assert_eq!(listed(&scene, "q", "trades"), []);
+
+    // What is refused is not counted, and what was counted outlives its session.
+    let mut wrong = a.clone();
+    wrong.row.fence = Fence(99);
+    let refused = block_on(scene.store().append(counted(&mut wrong, 30, true, "b")));
+    assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+    got(scene.store().remove(a.key(), a.row.known()));
+    assert_eq!(listed(&scene.reopened(), "r", "trades"), all);
+}

@@ -1,0 +1,74 @@
+//! The contract suite: what every store promises, one function for each promise, told against the
+//! contracts alone. `store_contract!` makes a test of each of them for an arm.
+
+pub mod driver;
+pub mod scene;
+pub mod arms;
+pub mod differential;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod journal;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod ownership;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod lists;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod feed;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod retention;
+
+/// The tests of one arm, an expression that gives a new one: put it into a module of its own.
+#[macro_export]
+macro_rules! store_contract {
+    ($arm:expr) => {
+        $crate::store_contract! { $arm;
+            journal: what_is_appended_is_loaded,
+                who_knows_a_session_is_told_only_whether_it_changed,
+                who_decided_on_an_older_state_is_refused,
+                appends_are_queued_without_waiting_and_each_moves_the_fence_by_one,
+                what_is_refused_leaves_nothing_and_harms_nobody,
+                one_reply_wins,
+                an_ask_may_open_and_close_in_one_append,
+                a_failed_append_poisons_its_session_until_it_is_loaded,
+                history_comes_newest_first_in_pages,
+                events_come_one_by_one_as_they_were_written,
+                a_snapshot_shortens_the_tail_and_comes_and_goes_with_its_append,
+                commits_wake_and_a_closed_store_says_so,
+                what_is_queued_is_written_before_a_close_returns;
+            ownership: due_sessions_are_claimed_and_those_of_a_dead_process_first,
+                a_parked_session_is_passed_over_until_its_time_or_its_next_append,
+                the_next_wake_is_the_nearest_one_after_now;
+            lists: sessions_are_listed_newest_first,
+                a_key_without_a_space_is_the_only_one_or_the_session,
+                the_same_id_of_two_owners_is_two_sessions,
+                a_subject_means_its_own_where_ids_are_their_owners,
+                asks_are_listed_oldest_first,
+                a_run_is_kept_up_to_date,
+                sessions_that_are_not_over_are_counted_by_status,
+                another_realm_sees_nothing,
+                a_key_is_written_with_what_it_stands_for_and_only_once,
+                roads_are_counted_with_the_runs_that_take_them;
+            feed: the_feed_skips_nothing_and_never_goes_back,
+                a_consumer_moves_on_only,
+                a_sink_begins_once_and_keeps_its_place_until_it_is_forgotten;
+            retention: a_removed_session_leaves_nothing,
+                old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too,
+                sessions_with_old_runs_are_found_and_those_with_one_run_are_not,
+                old_runs_go_and_a_base_stands_in_their_place,
+                a_session_that_is_not_as_the_trim_says_stays_whole,
+                sessions_stay_until_every_sink_has_passed_them,
+                a_session_is_removed_once_every_sink_has_passed_it,
+                old_runs_stay_until_every_sink_has_passed_them,
+                a_closure_goes_with_the_last_run_that_pins_it,
+                a_trimmed_run_takes_its_closure_along,
+                a_spec_is_there_as_long_as_a_closure_that_pins_it;
+        }
+    };
+    ($arm:expr; $($topic:ident: $($promise:ident),+;)+) => {
+        $($(
+            #[test]
+            fn $promise() {
+                $crate::contract::scene::keep($arm, $crate::contract::$topic::$promise);
+            }
+        )+)+
+    };
+}

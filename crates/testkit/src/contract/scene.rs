@@ -1,0 +1,98 @@
+//! A store under test, and how the suite comes by it.
+
+use super::driver::{got, realm, there};
+use kernel::contracts::{Loaded, Store, Stored};
+use kernel::ids::SessionKey;
+use kernel::limits::Limits;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// Longer than any promise takes.
+const PROMISE_LIMIT: Duration = Duration::from_secs(120);
+/// So many unknown reasons of a pipeline are counted by themselves.
+const REASONS_MAX: usize = 2;
+
+/// A store that promises what all of them promise: where its data lies, and how it is opened.
+pub trait Arm: Send {
+    /// Opens what is there, as a new process does: the one before it is over. The first time there
+    /// is nothing. The limits are those of `limits`.
+    fn open(&self) -> Arc<dyn Store>;
+}
+
+/// The limits that a store has in the suite.
+pub fn limits() -> Limits {
+    Limits { tally_reasons_max: REASONS_MAX, ..Limits::default() }
+}
+
+/// A store of its own for one promise.
+pub struct Scene {
+    store: Arc<dyn Store>,
+    /// What lies below the store goes after it.
+    arm: Box<dyn Arm>,
+}
+
+impl Scene {
+    /// The store of an arm that nobody has used.
+    pub fn new(arm: Box<dyn Arm>) -> Self {
+        let store = arm.open();
+        Self { store, arm }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// The same data, opened by what stands for a new process.
+    #[must_use]
+    pub fn reopened(self) -> Self {
+        got(self.store.close());
+        let Self { store, arm } = self;
+        drop(store);
+        Self::new(arm)
+    }
+
+    /// A session, as somebody finds it who knows nothing of it.
+    pub fn load(&self, key: &SessionKey) -> Option<Stored> {
+        match got(self.store.load(key, None)) {
+            Loaded::Missing => None,
+            Loaded::Unchanged => panic!("nothing was said to be known"),
+            Loaded::Found(stored) => Some(stored),
+        }
+    }
+
+    /// A session that must be there.
+    pub fn stored(&self, key: &SessionKey) -> Stored {
+        there(self.load(key))
+    }
+
+    /// Its rows after its snapshot.
+    pub fn tail(&self, key: &SessionKey) -> Vec<String> {
+        self.stored(key).tail
+    }
+
+    /// How far a consumer has read.
+    pub fn place(&self, consumer: &str) -> u64 {
+        got(self.store.consumer(&realm(), consumer))
+    }
+}
+
+/// Sees whether a store keeps a promise, within a time.
+pub fn keep(arm: impl Arm + 'static, promise: fn(Scene)) {
+    let (done, is_done) = mpsc::channel();
+    let kept = thread::spawn(move || {
+        promise(Scene::new(Box::new(arm)));
+        let _ = done.send(());
+    });
+    match is_done.recv_timeout(PROMISE_LIMIT) {
+        Err(RecvTimeoutError::Timeout) => panic!("it takes longer than {PROMISE_LIMIT:?}"),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+            if let Err(why) = kept.join() {
+                resume_unwind(why);
+            }
+        }
+    }
+}
