@@ -11,11 +11,12 @@
 use kernel::planted::Switch;
 use std::io::Write;
 use std::time::{Duration, Instant};
+use testkit::model_store::simulated::Simulated;
 use testkit::sim::coverage::{Coverage, Seen};
 use testkit::sim::faults::Planted;
 use testkit::sim::power::Point;
 use testkit::sim::shrink::{shrink, story};
-use testkit::sim::world::{Knobs, simulate};
+use testkit::sim::world::{Knobs, simulate, simulate_on};
 
 /// How many seeds the test command runs at most, and for how long it begins new ones.
 const SEEDS: u64 = 120;
@@ -25,6 +26,8 @@ const SEEDS_MIN: u64 = 60;
 const SINK_SEEDS: u64 = 30;
 /// How many seeds with another writer.
 const ELSEWHERE_SEEDS: u64 = 30;
+/// How many seeds over the model store.
+const MODEL_SEEDS: u64 = 12;
 const BUDGET: Duration = Duration::from_secs(20);
 /// The same for plans that talk.
 const TALKING_SEEDS_MIN: u64 = 40;
@@ -167,6 +170,23 @@ fn a_session_that_another_writer_changed_is_read_again() {
     }
     tell(&format!("another writer: {ELSEWHERE_SEEDS} seeds, {writes} writes"));
     assert!(writes > 0, "nobody else wrote");
+}
+
+#[test]
+fn the_simulation_runs_over_the_model_store() {
+    let (mut steps, mut runs) = (0, 0);
+    for seed in 0..MODEL_SEEDS {
+        let outcome = simulate_on(mixed(seed), &Simulated::new(seed));
+        assert!(outcome.wrong.is_empty(), "over the model store: {}", story(&outcome));
+        steps += outcome.steps;
+        runs += outcome.runs;
+        if seed == 0 {
+            let again = simulate_on(mixed(seed), &Simulated::new(seed));
+            assert_eq!((outcome.steps, outcome.trace), (again.steps, again.trace));
+        }
+    }
+    tell(&format!("over the model store: {MODEL_SEEDS} seeds, {steps} steps, {runs} runs"));
+    assert!(runs > 0, "nothing was done");
 }
 
 /// The oracle notices this fault, and says so.

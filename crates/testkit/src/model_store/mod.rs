@@ -6,6 +6,7 @@ mod tables;
 mod reads;
 mod removal;
 mod contracts;
+pub mod simulated;
 
 use crate::sim::rng::Rng;
 use kernel::contracts::{OnCommit, StoreError, Ticket};

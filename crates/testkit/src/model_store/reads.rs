@@ -190,7 +190,7 @@ impl Tables {
         let mut open: BTreeMap<&str, OpenAsks> = BTreeMap::new();
         for data in self.asks.values().filter(|ask| ask.row.status == AskStatus::Open) {
             let of = self.sessions.get(&data.session);
-            if !of.is_some_and(|session| session.row.key.realm == *realm) {
+            if of.is_none_or(|session| session.row.key.realm != *realm) {
                 continue;
             }
             let (kind, at) = (data.row.ask.body.kind(), data.row.ask.created_at);

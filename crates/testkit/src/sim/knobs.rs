@@ -87,3 +87,19 @@ pub struct Outcome {
     /// What is wrong; nothing if all is well.
     pub wrong: Vec<String>,
 }
+
+impl Outcome {
+    /// Of a simulation that panics ended.
+    pub fn ended(knobs: Knobs, panics: Vec<String>) -> Self {
+        Self {
+            knobs,
+            steps: 0,
+            trace: 0,
+            runs: 0,
+            events: (0, 0),
+            elsewhere: 0,
+            coverage: Coverage::default(),
+            wrong: panics.into_iter().map(|panic| format!("panic: {panic}")).collect(),
+        }
+    }
+}

@@ -15,6 +15,7 @@ pub mod damage;
 pub mod troubles;
 pub mod vfs;
 pub mod blobs;
+pub mod place;
 pub mod plans;
 pub mod source;
 pub mod held;

@@ -16,6 +16,7 @@ use super::limits::{admit_plans, of_rough_seed, of_seed, redrawn};
 use super::model;
 use super::oracle::{Oracle, Truth};
 use super::panicking::PLANNED;
+use super::place::{Embedded, Opener, SimPlace};
 use super::plans::{SimPlan, plans, types};
 use super::policy::SimPolicy;
 use super::power::{Point, Power};
@@ -59,10 +60,15 @@ const LIMITS_STREAM: u64 = 6;
 /// life before ended so: a run is given up only after several such deaths.
 const RECOVERY_DIES: (u64, u64) = (50, 80);
 
-/// Simulates one seed. A panic that nobody planned is a finding too, also if somebody caught it.
+/// Simulates one seed over the embedded store.
 pub fn simulate(knobs: Knobs) -> Outcome {
+    simulate_on(knobs, &Embedded)
+}
+
+/// Simulates one seed. A panic that nobody planned is a finding too, also if somebody caught it.
+pub fn simulate_on(knobs: Knobs, opener: &dyn Opener) -> Outcome {
     kernel::planted::plant(knobs.planted.and_then(Planted::switch));
-    let (outcome, heard) = during(|| simulated(knobs));
+    let (outcome, heard) = during(|| simulated(knobs, opener));
     let is_planned = |heard: &String| heard.contains(PLANNED);
     match outcome {
         Some(mut outcome) => {
@@ -70,27 +76,19 @@ pub fn simulate(knobs: Knobs) -> Outcome {
             outcome.wrong.extend(found.map(|heard| format!("panic: {heard}")));
             outcome
         }
-        None => Outcome {
-            knobs,
-            steps: 0,
-            trace: 0,
-            runs: 0,
-            events: (0, 0),
-            elsewhere: 0,
-            coverage: Coverage::default(),
-            wrong: heard.into_iter().map(|heard| format!("panic: {heard}")).collect(),
-        },
+        None => Outcome::ended(knobs, heard),
     }
 }
 
-fn simulated(knobs: Knobs) -> Outcome {
+fn simulated(knobs: Knobs, opener: &dyn Opener) -> Outcome {
     let folder = match tempfile::tempdir() {
         Ok(folder) => folder,
         Err(error) => panic!("no folder for the simulation: {error}"),
     };
-    let mut machine = Machine::new(knobs, folder.path());
+    let place = SimPlace { folder: folder.path(), opener };
+    let mut machine = Machine::new(knobs, place.folder);
     for life in 0..=knobs.crashes {
-        machine.live(folder.path(), life == knobs.crashes);
+        machine.live(place, life == knobs.crashes);
         if !locked(&machine.oracle).wrong().is_empty() {
             break;
         }
@@ -220,7 +218,7 @@ impl Machine {
     }
 
     /// One life: start, work, die; or, if it is the last, end well and be judged.
-    fn live(&mut self, folder: &Path, last: bool) {
+    fn live(&mut self, place: SimPlace<'_>, last: bool) {
         let death = if last { None } else { Some(self.death()) };
         self.power.switch_on(death);
         if last {
@@ -232,7 +230,7 @@ impl Machine {
             self.coverage.count(Seen::LimitsLowered, u64::from(!admit_plans(&self.limits)));
         }
         self.lives += 1;
-        match self.start(folder) {
+        match self.start(place) {
             Ok(process) => self.work(process, last),
             // The power may go while the store is being opened.
             Err(why) if self.power.is_on() => locked(&self.oracle).accuse(why),
@@ -290,7 +288,7 @@ impl Machine {
         (point, 1 + self.rng.below(most))
     }
 
-    fn start(&self, folder: &Path) -> Result<Process, String> {
+    fn start(&self, place: SimPlace<'_>) -> Result<Process, String> {
         let spawn: Arc<dyn Spawn> = Arc::new(SimSpawn(self.executor.clone()));
         let (power, oracle) = (self.power.clone(), self.oracle.clone());
         let parts = stores::Parts {
@@ -304,8 +302,7 @@ impl Machine {
             }),
             vfs: Some(self.disk.name().to_owned()),
         };
-        let opened = stores::open(&stores::Place::Folder(folder.to_owned()), parts)
-            .map_err(|error| format!("the store does not open: {error}"))?;
+        let opened = place.open(parts)?;
         let store: Arc<dyn Store> = Arc::new(SimStore {
             inner: opened.store,
             power: self.power.clone(),

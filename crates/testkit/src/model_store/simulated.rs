@@ -1,0 +1,87 @@
+//! The model store under the simulation: sessions are in it, and survive every crash as far as they
+//! were committed. Everything else lies in the folder, as it does beside the embedded store.
+
+use super::{ModelState, ModelStore};
+use crate::sim::place::{Embedded, Opener};
+use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read};
+use kernel::datum::BlobRef;
+use kernel::ids::{ContentHash, Millis, RealmId};
+use kernel::limits::Limits;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use stores::{Opened, Parts};
+
+/// The node of every life: a new life ends the one before.
+const NODE: &str = "simulated";
+
+/// The sessions of one simulated machine. Nothing may be sent to sinks: the log of deliveries is in
+/// the folder, and moves places that are not there.
+pub struct Simulated {
+    state: Arc<ModelState>,
+}
+
+impl Simulated {
+    /// With the delays of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self { state: ModelState::new(seed, Limits::default().tally_reasons_max) }
+    }
+}
+
+impl Opener for Simulated {
+    fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String> {
+        let Opened { definitions, blobs, deliveries, marks, backup, .. } =
+            Embedded.open(folder, parts)?;
+        Ok(Opened {
+            store: Arc::new(ModelStore::open(&self.state, NODE)),
+            definitions,
+            blobs: Arc::new(Unswept(blobs)),
+            deliveries,
+            marks,
+            backup,
+        })
+    }
+}
+
+/// Blobs that stay: what the sessions hold is not known where they lie.
+struct Unswept(Arc<dyn Blobs>);
+
+impl Blobs for Unswept {
+    fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef> {
+        self.0.put(realm, bytes)
+    }
+
+    fn put_pieces<'a>(&'a self, realm: &'a RealmId, incoming: Incoming<'a>) -> Read<'a, BlobRef> {
+        self.0.put_pieces(realm, incoming)
+    }
+
+    fn open<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        hash: &'a ContentHash,
+        part: Range<u64>,
+    ) -> Read<'a, Option<OpenBlob>> {
+        self.0.open(realm, hash, part)
+    }
+
+    fn hold<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        holder: &'a Holder,
+        blobs: &'a [ContentHash],
+    ) -> Read<'a, ()> {
+        self.0.hold(realm, holder, blobs)
+    }
+
+    fn release<'a>(&'a self, realm: &'a RealmId, holder: &'a Holder) -> Read<'a, ()> {
+        self.0.release(realm, holder)
+    }
+
+    fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
+        self.0.delete(realm, hash)
+    }
+
+    fn sweep(&self, _before: Millis, _limit: usize) -> Read<'_, (usize, u64)> {
+        Box::pin(std::future::ready(Ok((0, 0))))
+    }
+}

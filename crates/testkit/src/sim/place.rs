@@ -1,0 +1,36 @@
+//! Where a simulated machine keeps its data, and which store opens it.
+
+use std::path::Path;
+use stores::{Opened, Parts, Place};
+
+/// Opens a store for the next life of the process; the one of the life before is gone.
+pub trait Opener {
+    /// Opens what is in the folder, or says why that does not work.
+    fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String>;
+}
+
+/// The embedded store.
+pub struct Embedded;
+
+impl Opener for Embedded {
+    fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String> {
+        stores::open(&Place::Folder(folder.to_owned()), parts)
+            .map_err(|error| format!("the store does not open: {error}"))
+    }
+}
+
+/// A folder, and the store for it.
+#[derive(Clone, Copy)]
+pub struct SimPlace<'p> {
+    /// The folder.
+    pub folder: &'p Path,
+    /// The store.
+    pub opener: &'p dyn Opener,
+}
+
+impl SimPlace<'_> {
+    /// Opens it.
+    pub fn open(&self, parts: Parts) -> Result<Opened, String> {
+        self.opener.open(self.folder, parts)
+    }
+}
