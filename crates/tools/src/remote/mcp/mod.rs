@@ -3,7 +3,6 @@
 
 mod params;
 mod line;
-mod sse;
 mod http;
 mod stdio;
 mod requests;

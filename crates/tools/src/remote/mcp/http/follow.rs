@@ -2,7 +2,6 @@
 //! was lost, and let go when nobody waits for it any more or its time is over.
 
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies};
-use super::super::sse::StreamPlace;
 use super::agreed::Manner;
 use super::answer;
 use super::message::Message;
@@ -13,6 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, pending, select_all};
 use kernel::call::HowFar;
 use kernel::ids::Millis;
+use outbound::sse::StreamPlace;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::mpsc;

@@ -2,7 +2,6 @@
 //! have one; where it has, it is kept open and taken up again for as long as the session lasts.
 
 use super::super::line::{Incoming, PeerError, PeerErrorKind};
-use super::super::sse::StreamPlace;
 use super::agreed::Manner;
 use super::answer;
 use super::follow::{RETRY_MS, RETRY_MS_MIN, may_pass};
@@ -10,6 +9,7 @@ use super::message::Message;
 use super::shared::Shared;
 use super::stream::{Cut, EventStream};
 use futures::future::select;
+use outbound::sse::StreamPlace;
 use std::pin::pin;
 use std::sync::Arc;
 

@@ -3,7 +3,6 @@
 //! lost, the line is over.
 
 use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
-use super::super::sse::StreamPlace;
 use super::answer;
 use super::endpoint::Endpoint;
 use super::follow::Follow;
@@ -16,6 +15,7 @@ use crate::remote::config::Secret;
 use crate::remote::oauth::Account;
 use futures::future::{BoxFuture, select};
 use kernel::call::HowFar;
+use outbound::sse::StreamPlace;
 use reqwest::header::HeaderMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};

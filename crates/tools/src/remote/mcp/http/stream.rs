@@ -1,12 +1,12 @@
 //! A stream of messages that is an HTTP answer.
 
 use super::super::line::{PeerError, PeerErrorKind};
-use super::super::sse::{Event, SseError, SseReader, StreamPlace};
 use super::answer::too_large;
 use super::endpoint::Endpoint;
 use super::message::Message;
 use super::response::Response;
 use kernel::call::HowFar;
+use outbound::sse::{Event, SseError, SseReader, StreamPlace};
 
 /// How much may follow an answer before its connection is given up.
 const AFTER_BYTES_MAX: usize = 64 * 1024;

@@ -7,25 +7,25 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event that has data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub struct Event {
     /// Its type; `message` where the stream names none.
-    pub(crate) event: String,
+    pub event: String,
     /// Its data, with a line break between its lines.
-    pub(crate) data: String,
+    pub data: String,
 }
 
 /// Where a stream can be taken up again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct StreamPlace {
+pub struct StreamPlace {
     /// The id of the last event that was read as a whole.
-    pub(crate) last_id: Option<String>,
+    pub last_id: Option<String>,
     /// How long the other side wants one to wait before coming back.
-    pub(crate) retry_ms: Option<u64>,
+    pub retry_ms: Option<u64>,
 }
 
 /// Why a stream cannot be read on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SseError {
+pub enum SseError {
     /// Over the limit.
     #[error("an event has more than {0} bytes")]
     TooLarge(usize),
@@ -35,7 +35,7 @@ pub(crate) enum SseError {
 }
 
 /// Reads one stream.
-pub(crate) struct SseReader {
+pub struct SseReader {
     bytes_max: usize,
     lines: Lines,
     unfinished: Unfinished,
@@ -45,18 +45,18 @@ pub(crate) struct SseReader {
 impl SseReader {
     /// A reader of a stream that is read from its beginning, or taken up again at a place. An event
     /// has at most so many bytes.
-    pub(crate) fn new(bytes_max: usize, place: StreamPlace) -> Self {
+    pub fn new(bytes_max: usize, place: StreamPlace) -> Self {
         let lines = Lines::new(bytes_max.saturating_add(LINE_EXTRA_BYTES));
         Self { bytes_max, lines, unfinished: Unfinished::default(), place }
     }
 
     /// Takes the next bytes. Whoever calls this has read all events of those before.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }
 
     /// The next event, or none until more bytes come. After an error there is nothing more to read.
-    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, SseError> {
+    pub fn next_event(&mut self) -> Result<Option<Event>, SseError> {
         while let Some(line) = self.lines.next_line().map_err(|fault| fault.told(self.bytes_max))? {
             if line.is_empty() {
                 if let Some(event) = self.unfinished.finish(&mut self.place) {
@@ -73,7 +73,7 @@ impl SseReader {
     }
 
     /// Where it could be taken up again.
-    pub(crate) fn place(&self) -> &StreamPlace {
+    pub fn place(&self) -> &StreamPlace {
         &self.place
     }
 }

@@ -1,0 +1,4 @@
+//! What every request to another server needs, written once. It knows nothing of runs, tools or
+//! models.
+
+pub mod sse;
