@@ -2,8 +2,8 @@
 //! or as a whole. How bytes travel is not its business.
 
 use crate::refusal::Refusal;
-use crate::sse::Event;
 use kernel::llm::{DeltaSink, Prompt, Turn};
+use outbound::sse::Event;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 

@@ -4,7 +4,6 @@
 pub mod config;
 mod defaults;
 pub mod price;
-mod sse;
 mod refusal;
 mod http;
 mod dialect;

@@ -4,10 +4,10 @@
 use crate::dialect::{Dialect, Fault, Flow, Reply};
 use crate::http::{self, Endpoint};
 use crate::refusal;
-use crate::sse::SseReader;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kernel::llm::{DeltaSink, Llm, LlmError, LlmErrorKind, Prompt, Turn};
+use outbound::sse::SseReader;
 use reqwest::Response;
 use serde_json::Value;
 

@@ -5,13 +5,25 @@
 const LINE_EXTRA_BYTES: usize = 16;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// The type of an event that names none.
+const UNNAMED: &str = "message";
+
 /// One event that has data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Its type; `message` where the stream names none.
-    pub event: String,
+    /// Its id, if it has one of its own.
+    pub id: Option<String>,
+    /// Its type as the stream names it; empty where it names none.
+    pub name: String,
     /// Its data, with a line break between its lines.
     pub data: String,
+}
+
+impl Event {
+    /// Its type.
+    pub fn kind(&self) -> &str {
+        if self.name.is_empty() { UNNAMED } else { &self.name }
+    }
 }
 
 /// Where a stream can be taken up again.
@@ -34,7 +46,8 @@ pub enum SseError {
     NotText,
 }
 
-/// Reads one stream.
+/// Reads one stream. What no empty line ends is no event.
+#[derive(Debug)]
 pub struct SseReader {
     bytes_max: usize,
     lines: Lines,
@@ -43,9 +56,13 @@ pub struct SseReader {
 }
 
 impl SseReader {
-    /// A reader of a stream that is read from its beginning, or taken up again at a place. An event
-    /// has at most so many bytes.
-    pub fn new(bytes_max: usize, place: StreamPlace) -> Self {
+    /// A reader of a stream that is read from its beginning. An event has at most so many bytes.
+    pub fn new(bytes_max: usize) -> Self {
+        Self::resumed(bytes_max, StreamPlace::default())
+    }
+
+    /// A reader of a stream that is taken up again at this place.
+    pub fn resumed(bytes_max: usize, place: StreamPlace) -> Self {
         let lines = Lines::new(bytes_max.saturating_add(LINE_EXTRA_BYTES));
         Self { bytes_max, lines, unfinished: Unfinished::default(), place }
     }
@@ -94,6 +111,7 @@ impl LineFault {
 }
 
 /// Bytes as lines: they end with CR, LF or both.
+#[derive(Debug)]
 struct Lines {
     line_bytes_max: usize,
     buffer: Vec<u8>,
@@ -150,9 +168,9 @@ impl Lines {
 }
 
 /// An event whose empty line has not come yet.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Unfinished {
-    event: String,
+    name: String,
     data: Option<String>,
     id: Option<String>,
 }
@@ -170,7 +188,7 @@ impl Unfinished {
                 }
                 None => self.data = Some(value.to_owned()),
             },
-            "event" => value.clone_into(&mut self.event),
+            "event" => value.clone_into(&mut self.name),
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
             "retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 place.retry_ms = value.parse().ok().or(place.retry_ms);
@@ -182,18 +200,17 @@ impl Unfinished {
 
     fn bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        self.event.len() + length(&self.data) + length(&self.id)
+        self.name.len() + length(&self.data) + length(&self.id)
     }
 
     /// The event, if it has data; its id counts either way.
     fn finish(&mut self, place: &mut StreamPlace) -> Option<Event> {
-        let Unfinished { event, data, id } = std::mem::take(self);
-        if let Some(id) = id {
+        let Unfinished { name, data, id } = std::mem::take(self);
+        if let Some(id) = &id {
             // An empty id says that the stream cannot be taken up again here.
-            place.last_id = Some(id).filter(|id| !id.is_empty());
+            place.last_id = (!id.is_empty()).then(|| id.clone());
         }
-        let event = if event.is_empty() { "message".to_owned() } else { event };
-        data.map(|data| Event { event, data })
+        data.map(|data| Event { id, name, data })
     }
 }
 
@@ -202,12 +219,12 @@ mod tests {
     use super::*;
 
     fn read(parts: &[&[u8]], bytes_max: usize) -> (Vec<(String, String)>, StreamPlace) {
-        let mut reader = SseReader::new(bytes_max, StreamPlace::default());
+        let mut reader = SseReader::new(bytes_max);
         let mut events = Vec::new();
         for part in parts {
             reader.push(part);
             while let Some(event) = reader.next_event().unwrap() {
-                events.push((event.event, event.data));
+                events.push((event.kind().to_owned(), event.data));
             }
         }
         (events, reader.place().clone())
@@ -224,7 +241,7 @@ mod tests {
     #[test]
     fn fields_make_events() {
         let stream = b": hello\nid: 7\nevent: endpoint\nretry: 500\ndata: a\ndata:b\ndata\n\n\
-                       data:  c\nwhatever: x\n\n";
+                       data:  c\nwhatever: x\n\nevent: nothing\n\n";
         let (events, place_after) = read(&[stream], 100);
         let expected = [("endpoint", "a\nb\n"), ("message", " c")];
         let events: Vec<_> = events.iter().map(|(event, data)| (&**event, &**data)).collect();
@@ -258,6 +275,41 @@ mod tests {
         let (events, place_after) = read(&[b"id: 1\ndata: a\n\nid: 2\ndata: b\n"], 100);
         assert_eq!(events.len(), 1);
         assert_eq!(place_after, place(Some("1"), None));
+        assert_eq!(data(&[b"data: a\n\ndata: b"]), ["a"]);
+    }
+
+    #[test]
+    fn each_event_has_its_own_id_and_name_however_the_stream_is_cut() {
+        let stream = ": hello\nretry: 1000\n\nid: 7\nevent: snapshot\ndata: {\"a\":1}\n\n:\r\n\r\n\
+            id: 8\r\ndata: one\r\ndata:two\r\n\r\nevent: end\ndata\n\nid: 9\ndata: cut";
+        let event = |id: Option<&str>, name: &str, data: &str| Event {
+            id: id.map(str::to_owned),
+            name: name.to_owned(),
+            data: data.to_owned(),
+        };
+        let expected = [
+            event(Some("7"), "snapshot", "{\"a\":1}"),
+            event(Some("8"), "", "one\ntwo"),
+            event(None, "end", ""),
+        ];
+        for size in 1..stream.len() {
+            let mut reader = SseReader::new(100);
+            let mut events = Vec::new();
+            for piece in stream.as_bytes().chunks(size) {
+                reader.push(piece);
+                events.extend(std::iter::from_fn(|| reader.next_event().unwrap()));
+            }
+            assert_eq!(events, expected, "in pieces of {size}");
+            assert_eq!(reader.place(), &place(Some("8"), Some(1000)));
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_taken_up_again_keeps_its_place() {
+        let mut reader = SseReader::resumed(100, place(Some("1"), Some(5)));
+        reader.push(b"data: a\n\n");
+        assert_eq!(reader.next_event().map(|event| event.map(|event| event.id)), Ok(Some(None)));
+        assert_eq!(reader.place(), &place(Some("1"), Some(5)));
     }
 
     #[test]
@@ -273,7 +325,7 @@ mod tests {
     #[test]
     fn nothing_is_larger_than_the_limit() {
         let wrong = |parts: &[&[u8]]| {
-            let mut reader = SseReader::new(10, StreamPlace::default());
+            let mut reader = SseReader::new(10);
             for part in parts {
                 reader.push(part);
                 loop {

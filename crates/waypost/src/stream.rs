@@ -2,7 +2,8 @@
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
-use crate::sse::{SseEvent, SseStream};
+use crate::sse::SseStream;
+use outbound::sse::Event;
 use reqwest::header::LOCATION;
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ impl Stream {
     }
 
     /// The next event. It may be asked for anew at any time: nothing is lost.
-    pub(crate) async fn next(&mut self) -> Result<SseEvent, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
         self.events.next().await?.map_err(|why| cut(&why))
     }
 }

@@ -4,8 +4,9 @@
 use crate::client::{Client, Request};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, printable};
-use crate::sse::{SseEvent, SseStream};
+use crate::sse::SseStream;
 use kernel::rules::Pattern;
+use outbound::sse::Event;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -95,9 +96,9 @@ impl Tail {
         Ok(String::new())
     }
 
-    fn take(&mut self, event: SseEvent) -> Result<(), Failure> {
+    fn take(&mut self, event: Event) -> Result<(), Failure> {
         let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-        match event.name.as_str() {
+        match event.kind() {
             // It comes again whenever the stream is opened again.
             "snapshot" if self.last.is_some() => Ok(()),
             "error" => {
@@ -106,8 +107,8 @@ impl Tail {
                 Err(Failure::new(Exit::Upstream, "stream_ended", what))
             }
             "snapshot" | "end" => {
-                self.ended = event.name == "end";
-                self.frame(&event.name, &data)
+                self.ended = event.kind() == "end";
+                self.frame(event.kind(), &data)
             }
             _ => {
                 // Only now: a stream that is cut again and again before it brings anything is dead.

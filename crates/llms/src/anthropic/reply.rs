@@ -6,8 +6,8 @@ use super::request::{TEXT, THOUGHTS, TOOL_USE};
 use crate::dialect::{Fault, Flow, Reply, read_json};
 use crate::draft::Draft;
 use crate::refusal::text;
-use crate::sse::Event;
 use kernel::llm::{DeltaSink, Native, Stop, Turn, Usage};
+use outbound::sse::Event;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -232,7 +232,8 @@ mod tests {
         for event in events {
             let name = event["type"].as_str().unwrap_or_default().to_owned();
             let done = name == "message_stop";
-            let flow = reply.event(&Event { name, data: event.to_string() }, &Unheard)?;
+            let event = Event { id: None, name, data: event.to_string() };
+            let flow = reply.event(&event, &Unheard)?;
             assert_eq!(flow == Flow::Done, done);
         }
         reply.finish()

@@ -6,8 +6,8 @@ use super::request::SIGNATURE;
 use crate::dialect::{Fault, Flow, Reply, read_json};
 use crate::draft::Draft;
 use crate::refusal::text;
-use crate::sse::Event;
 use kernel::llm::{DeltaSink, Native, Stop, Turn, Usage};
+use outbound::sse::Event;
 use serde_json::{Value, json};
 
 /// Reasons for which it does not answer.
@@ -166,7 +166,7 @@ mod tests {
     fn read(chunks: &[Value]) -> Result<Turn, Fault> {
         let mut reply = ContentReply::new("m", false);
         for chunk in chunks {
-            let event = Event { name: String::new(), data: chunk.to_string() };
+            let event = Event { data: chunk.to_string(), ..Event::default() };
             assert_eq!(reply.event(&event, &Unheard)?, Flow::More);
         }
         reply.finish()

@@ -7,8 +7,8 @@ use super::request::{EXTRA, THOUGHTS};
 use crate::dialect::{Fault, Flow, Reply, read_json};
 use crate::draft::Draft;
 use crate::refusal::text;
-use crate::sse::Event;
 use kernel::llm::{DeltaSink, Native, Stop, Turn, Usage};
+use outbound::sse::Event;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -214,7 +214,7 @@ mod tests {
 
     fn read(chunks: &[Value], done: bool) -> Result<Turn, Fault> {
         let mut reply = ChatReply::new("m", false);
-        let event = |data: String| Event { name: String::new(), data };
+        let event = |data: String| Event { data, ..Event::default() };
         for chunk in chunks {
             assert_eq!(reply.event(&event(chunk.to_string()), &Unheard)?, Flow::More);
         }
@@ -328,7 +328,7 @@ mod tests {
         let Err(Fault::Told(told)) = &read else { panic!("{read:?}") };
         assert_eq!((told.kind, told.words.as_str()), (LlmErrorKind::Overloaded, "broken"));
         let mut reply = ChatReply::new("m", false);
-        let garbage = Event { name: String::new(), data: "{\"choi".to_owned() };
+        let garbage = Event { data: "{\"choi".to_owned(), ..Event::default() };
         assert!(matches!(reply.event(&garbage, &Unheard), Err(Fault::Unreadable(_))));
     }
 

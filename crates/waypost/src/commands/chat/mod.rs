@@ -10,12 +10,12 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::{Output, one_line, printable};
-use crate::sse::SseEvent;
 use crate::stream::Stream;
 use crate::threads;
 use cards::Said;
 use clap::Args;
 use lines::Lines;
+use outbound::sse::Event;
 use serde_json::{Value, json};
 use std::time::Duration;
 use wire::rest::{Session, Status};
@@ -178,7 +178,7 @@ impl Chat {
                     continue;
                 }
             };
-            if event.name == "result" {
+            if event.kind() == "result" {
                 return self.result(&event);
             }
             self.heard(&event)?;
@@ -193,12 +193,12 @@ impl Chat {
         }
     }
 
-    fn heard(&mut self, event: &SseEvent) -> Result<(), Failure> {
+    fn heard(&mut self, event: &Event) -> Result<(), Failure> {
         let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
         if self.output.is_json() {
-            return self.output.document(&json!({"event": event.name, "data": data}));
+            return self.output.document(&json!({"event": event.kind(), "data": data}));
         }
-        match event.name.as_str() {
+        match event.kind() {
             "delta" => {
                 let delta: ThreadDelta = read(&data)?;
                 if delta.turn != self.turn {
@@ -239,7 +239,7 @@ impl Chat {
     }
 
     /// The answer, printed where it was not heard already.
-    fn result(&mut self, event: &SseEvent) -> Result<ThreadAnswer, Failure> {
+    fn result(&mut self, event: &Event) -> Result<ThreadAnswer, Failure> {
         let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
         if self.output.is_json() {
             self.output.document(&json!({"event": "result", "data": data}))?;

@@ -32,7 +32,7 @@ impl EventStream {
     /// The stream of this answer, whose messages have at most so many bytes: a new one, or one that
     /// is taken up again at a place.
     pub(crate) fn new(response: Response, bytes_max: usize, place: StreamPlace) -> Self {
-        Self { response, reader: SseReader::new(bytes_max, place) }
+        Self { response, reader: SseReader::resumed(bytes_max, place) }
     }
 
     /// The next event that has data.
@@ -54,7 +54,7 @@ impl EventStream {
         loop {
             let event = self.next_event().await?;
             // An event without text only marks a place; other types are none of ours.
-            if event.event != "message" || event.data.is_empty() {
+            if event.kind() != "message" || event.data.is_empty() {
                 continue;
             }
             let message = Message::read(&event.data, &endpoint.hidden());

@@ -2,7 +2,7 @@
 //! come.
 
 use crate::client::innermost;
-use crate::sse::SseReader;
+use outbound::sse::SseReader;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use std::collections::VecDeque;
@@ -28,8 +28,10 @@ impl Answers {
     pub(super) fn of(response: Response) -> Self {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
-        let body =
-            if is_stream { Body::Events(SseReader::default()) } else { Body::Whole(Vec::new()) };
+        let body = match is_stream {
+            true => Body::Events(SseReader::new(MESSAGE_BYTES_MAX)),
+            false => Body::Whole(Vec::new()),
+        };
         Self { response, body, ready: VecDeque::new(), last: None }
     }
 
@@ -67,8 +69,8 @@ impl Answers {
                 Ok(())
             }
             Body::Events(reader) => {
-                let events = reader.read(bytes).ok_or("an event is too large")?;
-                for event in events {
+                reader.push(bytes);
+                while let Some(event) = reader.next_event().map_err(|error| error.to_string())? {
                     self.last = event.id.or(self.last.take());
                     // An event without data only says where the stream stands.
                     self.ready.extend(message(&event.data));
