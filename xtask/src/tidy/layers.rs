@@ -10,7 +10,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("query", &["kernel"]),
     ("wire", &[]),
-    ("outbound", &[]),
+    ("outbound", &["kernel"]),
     ("columns", &[]),
     ("engine", &["kernel"]),
     ("policy", &["kernel", "query"]),

@@ -3,8 +3,6 @@
 //! upstream never holds up another, nor a list.
 
 pub mod config;
-mod percent;
-mod hidden;
 mod board;
 mod oauth;
 mod mcp;

@@ -7,7 +7,7 @@ use crate::http::answer::{self, Effect};
 use crate::http::client::Outbound;
 use crate::http::{HttpSettings, is_public};
 use crate::remote::RemoteParts;
-use crate::remote::hidden::Hidden;
+use outbound::redaction::Hidden;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize};

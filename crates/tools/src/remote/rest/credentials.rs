@@ -2,11 +2,11 @@
 //! ever shown.
 
 use super::super::config::{KeyPlace, RestAuth, RestConfig, Secret};
-use super::super::hidden::Hidden;
-use super::super::percent::decoded;
 use super::parameter::Supplied;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use outbound::percent::decoded;
+use outbound::redaction::Hidden;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 

@@ -1,8 +1,8 @@
 //! An OpenAPI document as a value: read from JSON or YAML within limits, of a known version, with
 //! references that stay inside it.
 
-use super::super::percent::decoded;
 use kernel::plan::source::is_deeper;
+use outbound::percent::decoded;
 use serde_json::{Map, Value};
 
 /// How deep lists and maps may stand in each other.

@@ -1,8 +1,8 @@
 //! How arguments are written into paths, queries and headers: OpenAPI's styles and percent signs.
 
-use super::super::percent::{encoded, escaped};
 use crate::arguments::{kind, misfit};
 use kernel::call::ToolError;
+use outbound::percent::{encoded, escaped};
 use serde_json::Value;
 
 /// How a list or an object is written.

@@ -1,10 +1,10 @@
 //! What came back: a result, an error of the server's, or nothing that makes sense. Each failure
 //! has a name of its own and says how far the call got.
 
-use super::super::hidden::Hidden;
 use super::place::{NoReply, Reply};
 use crate::http::answer::Effect;
 use kernel::call::{ToolError, ToolOutput};
+use outbound::redaction::Hidden;
 use serde_json::{Value, json};
 use std::fmt;
 use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};

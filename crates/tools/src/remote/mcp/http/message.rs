@@ -2,7 +2,7 @@
 //! message has a credential of ours in it.
 
 use super::super::line::Incoming;
-use crate::remote::hidden::Hidden;
+use outbound::redaction::Hidden;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -6,10 +6,10 @@
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind};
 use super::ending::Ending;
 use super::outbox::Ticket;
-use crate::remote::hidden::Hidden;
 use kernel::call::HowFar;
 use kernel::contracts::Clock;
 use kernel::ids::Millis;
+use outbound::redaction::Hidden;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;

@@ -3,8 +3,8 @@
 //! our own lines are lost among it.
 
 use super::lines::{Budget, Read, next};
-use crate::remote::hidden::Hidden;
 use kernel::contracts::Clock;
+use outbound::redaction::Hidden;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, BufReader};
 

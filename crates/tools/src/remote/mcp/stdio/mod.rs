@@ -12,7 +12,6 @@ mod tests;
 
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::children::{self, Pipes, Process, Program, Unstarted};
-use crate::remote::hidden::Hidden;
 use crate::remote::{RemoteParts, Secret};
 use demux::{Demux, Heard, Watched};
 use ending::Ending;
@@ -20,6 +19,7 @@ use futures::future::{BoxFuture, Either, pending, select};
 use kernel::call::HowFar;
 use lines::{Budget, Read};
 use log::Log;
+use outbound::redaction::Hidden;
 use outbox::{Outbox, Pending, Place, Queued, Ticket};
 use std::path::Path;
 use std::pin::pin;

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 /// A text in which only letters, digits and `-._~` stand for themselves.
-pub(crate) fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     escaped(text, b"")
 }
 
 /// A text in which these stand for themselves, too.
-pub(crate) fn escaped(text: &str, more: &[u8]) -> String {
+pub fn escaped(text: &str, more: &[u8]) -> String {
     let mut written = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || more.contains(&byte) {
@@ -22,7 +22,7 @@ pub(crate) fn escaped(text: &str, more: &[u8]) -> String {
 }
 
 /// A text whose percent signs are read; what is no text then stays as it is.
-pub(crate) fn decoded(text: &str) -> String {
+pub fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((byte, after)) = rest.split_first() {

@@ -6,10 +6,10 @@
 //! header that names a tenant, are taken out of the words of errors only: they are part of many
 //! results, and a result without them would be wrong.
 
-use super::config::Secret;
-use super::percent::{decoded, encoded};
+use crate::percent::{decoded, encoded};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kernel::secret::Secret;
 use reqwest::Url;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ const MASK: &str = "***";
 
 /// Texts that are shown to no one.
 #[derive(Clone, Default)]
-pub(crate) struct Hidden {
+pub struct Hidden {
     /// All of them, the longest first: one may be a part of another, as in `Bearer abc` and `abc`.
     words: Vec<String>,
     /// Those that are taken out of everything, in the same order.
@@ -39,10 +39,7 @@ pub(crate) struct Hidden {
 impl Hidden {
     /// Hides these credentials too, in every form in which they are usually repeated.
     #[must_use]
-    pub(crate) fn credentials<T: Into<String>>(
-        self,
-        credentials: impl IntoIterator<Item = T>,
-    ) -> Self {
+    pub fn credentials<T: Into<String>>(self, credentials: impl IntoIterator<Item = T>) -> Self {
         let Self { mut words, credentials: mut all, .. } = self;
         for credential in credentials {
             let credential: String = credential.into();
@@ -58,7 +55,7 @@ impl Hidden {
     /// Hides the values of headers too, and what follows the scheme of those that have one:
     /// `Bearer ..`.
     #[must_use]
-    pub(crate) fn headers(mut self, headers: &[(String, Secret)]) -> Self {
+    pub fn headers(mut self, headers: &[(String, Secret)]) -> Self {
         let whole = headers.iter().map(|(_, value)| value.expose().trim());
         let tokens = whole.clone().map(after_scheme);
         self.words.extend(whole.chain(tokens).map(str::to_owned));
@@ -68,7 +65,7 @@ impl Hidden {
 
     /// Hides the user's part and the query of an address too, and each value in it.
     #[must_use]
-    pub(crate) fn url(mut self, url: &Url) -> Self {
+    pub fn url(mut self, url: &Url) -> Self {
         let values = url.query_pairs().map(|(_, value)| value.into_owned());
         self.words.extend(url.query().map(str::to_owned).into_iter().chain(values));
         self.credentials(in_url(url))
@@ -76,7 +73,7 @@ impl Hidden {
 
     /// Hides the credentials among the variables and the arguments of a child process. What else it
     /// is given, such as a folder, may be said.
-    pub(crate) fn of_child(env: &[(String, Secret)], args: &[String]) -> Self {
+    pub fn of_child(env: &[(String, Secret)], args: &[String]) -> Self {
         let env = env.iter().map(|(name, value)| (name.as_str(), value.expose()));
         // `--token=..` and `Authorization: ..`
         let single = args.iter().filter_map(|arg| arg.split_once(['=', ':']));
@@ -95,12 +92,12 @@ impl Hidden {
 
     /// The words of an error with none of them left. Asked before a text is cut: half a secret is
     /// one, too.
-    pub(crate) fn told(&self, text: &str) -> String {
+    pub fn told(&self, text: &str) -> String {
         replaced(text, &self.words)
     }
 
     /// A text with no credential left.
-    pub(crate) fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.is_in(text) {
             true => Cow::Owned(replaced(text, &self.credentials)),
             false => Cow::Borrowed(text),
@@ -108,7 +105,7 @@ impl Hidden {
     }
 
     /// Takes the credentials out of a value: out of its texts and the names of its members.
-    pub(crate) fn mask(&self, value: &mut Value) {
+    pub fn mask(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
                 if let Cow::Owned(masked) = self.masked(text) {
@@ -130,7 +127,7 @@ impl Hidden {
 
     /// Whether a JSON text may have a credential in it. Only then its values need a look: most
     /// upstreams have no credentials, and most texts do not repeat them. An escape can hide one.
-    pub(crate) fn may_be_in(&self, json: &str) -> bool {
+    pub fn may_be_in(&self, json: &str) -> bool {
         !self.cores.is_empty() && (json.contains('\\') || self.is_in(json))
     }
 
