@@ -7,11 +7,12 @@ use kernel::llm::{LlmError, LlmErrorKind};
 use kernel::plan::mistake::Mistake;
 use kernel::secret::Secret;
 use kernel::trace::TraceParent;
+use outbound::redaction::Hidden;
+use outbound::words::{place, reasons};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
 use serde_json::Value;
-use std::error::Error;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -21,8 +22,6 @@ const TRACEPARENT: &str = "traceparent";
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// How much of what a provider says is told.
 const TOLD_CHARS_MAX: usize = 500;
-/// A shorter text is found in any sentence, and is no secret.
-const SECRET_CHARS_MIN: usize = 4;
 /// How long a turn may take where its configuration says nothing: as the providers' own clients.
 const TURN_MS_DEFAULT: u64 = 600_000;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -36,8 +35,8 @@ pub(crate) struct Endpoint {
     url: Url,
     headers: HeaderMap,
     timeout: Duration,
-    /// What must never be told, even if the provider repeats it; the longest first.
-    secrets: Vec<String>,
+    /// What must never be told, even if the provider repeats it.
+    hidden: Hidden,
     /// What it is called in messages.
     name: String,
 }
@@ -57,11 +56,11 @@ impl Endpoint {
             let (name, value) = header(name, value)?;
             headers.insert(name, value);
         }
-        let secrets = secrets(&url, remote);
+        let hidden = hidden(&url, remote);
         let place = place(&url);
         let name = format!("model `{}` (`{}` at {place})", config.name, remote.model);
         let timeout = Duration::from_millis(config.timeout_ms.unwrap_or(TURN_MS_DEFAULT));
-        Ok(Self { client: OnceLock::new(), url, headers, timeout, secrets, name })
+        Ok(Self { client: OnceLock::new(), url, headers, timeout, hidden, name })
     }
 
     /// Posts a request of a turn with this span and gives its answer, whatever it is.
@@ -141,10 +140,7 @@ impl Endpoint {
     /// the middle of a key still show its ends; they are left out as well.
     pub(crate) fn told(&self, text: &str) -> String {
         let spaced = |letter: char| if letter.is_control() { ' ' } else { letter };
-        let mut told: String = text.chars().map(spaced).collect();
-        for secret in &self.secrets {
-            told = told.replace(secret.as_str(), "***");
-        }
+        let told = self.hidden.told(&text.chars().map(spaced).collect::<String>());
         let shown = |word: &&str| !(word.contains("**") && word.trim_matches(is_mark) != "***");
         let words: Vec<&str> = told.split_whitespace().filter(shown).collect();
         words.join(" ").chars().take(TOLD_CHARS_MAX).collect()
@@ -246,43 +242,19 @@ fn client(url: &Url) -> Result<Client, String> {
     builder().build().map_err(|error| error.to_string())
 }
 
-/// Scheme, host and port.
-fn place(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{}://{host}{port}", url.scheme())
-}
-
 /// What the configuration holds that nobody else should read.
-fn secrets(url: &Url, remote: &Remote) -> Vec<String> {
-    let mut secrets: Vec<String> = url.query_pairs().map(|(_, value)| value.into_owned()).collect();
+fn hidden(url: &Url, remote: &Remote) -> Hidden {
     let values = remote.key.iter().chain(remote.headers.iter().map(|(_, value)| value));
-    for value in values {
-        let value = value.expose().trim();
-        secrets.push(value.to_owned());
-        // `Bearer abc` is one secret, `abc` is the same one.
-        secrets.extend(value.rsplit_once(' ').map(|(_, token)| token.to_owned()));
-    }
-    secrets.extend(url.password().map(str::to_owned));
-    secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets
+    let values = values.map(|value| value.expose().trim());
+    // `Bearer abc` is one secret, `abc` is the same one.
+    let tokens = values.clone().filter_map(|value| Some(value.rsplit_once(' ')?.1));
+    let given = values.chain(tokens).chain(url.password()).map(str::to_owned);
+    let asked = url.query_pairs().map(|(_, value)| value.into_owned());
+    Hidden::default().credentials(asked.chain(given))
 }
 
 fn is_mark(letter: char) -> bool {
     letter.is_ascii_punctuation() && letter != '*'
-}
-
-/// An error and what caused it, in one line.
-fn reasons(error: &dyn Error) -> String {
-    let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        told.push_str(": ");
-        told.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    told
 }
 
 #[cfg(test)]

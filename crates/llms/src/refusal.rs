@@ -4,9 +4,9 @@
 
 use kernel::ids::Millis;
 use kernel::llm::LlmErrorKind;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use outbound::retry_after;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
-use std::time::{Duration, SystemTime};
 
 /// Nobody is waited for longer than this.
 const WAIT_MS_MAX: u64 = 24 * 3_600 * 1_000;
@@ -123,22 +123,16 @@ pub(crate) fn words_of(body: &Value) -> &str {
     found.or(body.as_str()).unwrap_or_default()
 }
 
-/// How long an answer wants us to wait. A date counts from the answer's own, so that no two clocks
-/// are compared; `now` is for answers without one.
+/// How long an answer wants us to wait.
 pub(crate) fn wait_ms(headers: &HeaderMap, now: Millis) -> Option<u64> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(ms) = header(RETRY_AFTER_MS).and_then(|ms| millis(ms, 1.0)) {
         return Some(ms);
     }
-    let after = header(RETRY_AFTER.as_str())?.trim();
-    if let Some(ms) = millis(after, 1_000.0) {
+    if let Some(ms) = header(RETRY_AFTER.as_str()).and_then(|after| millis(after, 1_000.0)) {
         return Some(ms);
     }
-    let then = httpdate::parse_http_date(after).ok()?;
-    let sent = header(DATE.as_str()).and_then(|date| httpdate::parse_http_date(date).ok());
-    let sent = sent.unwrap_or_else(|| moment(now));
-    let wait = then.duration_since(sent).unwrap_or_default();
-    u64::try_from(wait.as_millis()).ok().map(|ms| ms.min(WAIT_MS_MAX))
+    retry_after::wait_ms(headers, now).map(|ms| ms.min(WAIT_MS_MAX))
 }
 
 /// So many milliseconds; some providers write seconds with a fraction.
@@ -146,11 +140,6 @@ pub(crate) fn millis(text: &str, unit_ms: f64) -> Option<u64> {
     let number: f64 = text.trim().parse().ok()?;
     // A cast to an integer saturates; what is no number was told apart.
     number.is_finite().then(|| ((number * unit_ms).max(0.0) as u64).min(WAIT_MS_MAX))
-}
-
-fn moment(now: Millis) -> SystemTime {
-    let since = Duration::from_millis(u64::try_from(now.0).unwrap_or_default());
-    SystemTime::UNIX_EPOCH + since
 }
 
 #[cfg(test)]

@@ -3,4 +3,6 @@
 
 pub mod percent;
 pub mod redaction;
+pub mod words;
+pub mod retry_after;
 pub mod sse;

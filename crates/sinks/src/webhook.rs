@@ -5,17 +5,17 @@ use crate::sign::Signer;
 use futures::future::{BoxFuture, select};
 use kernel::cloud::CloudEvent;
 use kernel::contracts::Clock;
-use kernel::ids::Millis;
 use kernel::plan::mistake::Mistake;
 use kernel::secret::Secret;
 use kernel::sink::{EventSink, Handed, SinkError};
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
+use outbound::retry_after::wait_ms;
+use outbound::words::{place, reasons};
+use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
-use std::error::Error;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How long an answer may take where nothing is said: the least that the specification advises.
 const TIMEOUT_MS_DEFAULT: u64 = 15_000;
@@ -166,13 +166,6 @@ fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Scheme, host and port: whatever else is in an address may be a secret.
-fn place(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{}://{host}{port}", url.scheme())
-}
-
 /// Keep-alive, no redirects, no proxy, no retries of its own.
 fn client(url: &Url) -> Result<Client, String> {
     // Another provider may be there already; then that one is used.
@@ -204,37 +197,6 @@ async fn words(answer: &mut Response) -> String {
     let text: String = String::from_utf8_lossy(&body).chars().map(spaced).collect();
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().take(TOLD_CHARS_MAX).collect()
-}
-
-/// How long an answer wants us to wait: seconds, or a date. A date counts from the answer's own, so
-/// that no two clocks are compared; `now` is for answers without one.
-fn wait_ms(headers: &HeaderMap, now: Millis) -> Option<u64> {
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let after = header(RETRY_AFTER)?.trim();
-    if let Ok(seconds) = after.parse::<u64>() {
-        return Some(seconds.saturating_mul(1_000));
-    }
-    let then = httpdate::parse_http_date(after).ok()?;
-    let sent = header(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
-    let sent = sent.unwrap_or_else(|| moment(now));
-    u64::try_from(then.duration_since(sent).unwrap_or_default().as_millis()).ok()
-}
-
-fn moment(now: Millis) -> SystemTime {
-    let since = Duration::from_millis(u64::try_from(now.0).unwrap_or_default());
-    SystemTime::UNIX_EPOCH + since
-}
-
-/// An error and what caused it, in one line.
-fn reasons(error: &dyn Error) -> String {
-    let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        told.push_str(": ");
-        told.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    told
 }
 
 #[cfg(test)]

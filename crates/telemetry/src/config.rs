@@ -52,9 +52,7 @@ pub struct Destination {
 impl Destination {
     /// Scheme, host and port: what may be told.
     pub fn place(&self) -> String {
-        let host = self.url.host_str().unwrap_or_default();
-        let port = self.url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        format!("{}://{host}{port}", self.url.scheme())
+        outbound::words::place(&self.url)
     }
 }
 

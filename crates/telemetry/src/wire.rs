@@ -5,14 +5,14 @@ use crate::config::Destination;
 use crate::otlp::Response as Answer;
 use futures::future::BoxFuture;
 use kernel::contracts::Clock;
-use kernel::ids::Millis;
+use outbound::retry_after;
+use outbound::words::reasons;
 use prost::Message;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
-use std::error::Error;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 const PROTOBUF: &str = "application/x-protobuf";
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ impl Http {
         if status.is_success() {
             return Ok(rejected(&read(&mut answer).await));
         }
-        let wait_ms = retry_after_ms(answer.headers(), self.clock.now());
+        let wait_ms = retry_after::wait_ms(answer.headers(), self.clock.now());
         Err(Failed { why: format!("it answered {status}"), again: may_pass(status), wait_ms })
     }
 }
@@ -90,17 +90,6 @@ impl Wire for Http {
 /// As OTLP has it; everything else is the same the next time.
 fn may_pass(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)
-}
-
-/// Seconds, or a date.
-fn retry_after_ms(headers: &HeaderMap, now: Millis) -> Option<u64> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Some(seconds.saturating_mul(1_000));
-    }
-    let then = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
-    let then = u64::try_from(then.as_millis()).ok()?;
-    Some(then.saturating_sub(now.0.max(0).unsigned_abs()))
 }
 
 async fn read(answer: &mut Response) -> Vec<u8> {
@@ -137,34 +126,13 @@ fn client(url: &Url) -> Result<Client, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
-/// An error and what caused it, in one line.
-fn reasons(error: &dyn Error) -> String {
-    let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        told.push_str(": ");
-        told.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    told
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::otlp::PartialSuccess;
 
     #[test]
-    fn a_collector_says_when_to_come_back() {
-        let now = Millis(1_763_164_800_000);
-        let wait = |text: &'static str| {
-            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]);
-            retry_after_ms(&headers, now)
-        };
-        assert_eq!(wait("2"), Some(2_000));
-        assert_eq!(wait("Sat, 15 Nov 2025 00:00:05 GMT"), Some(5_000));
-        assert_eq!(wait("Sat, 15 Nov 2025 00:00:00 GMT"), Some(0));
-        assert_eq!(wait("soon"), None);
+    fn what_may_pass_is_tried_again() {
         let passing: Vec<u16> = [400, 401, 404, 408, 429, 500, 502, 503, 504]
             .into_iter()
             .filter(|status| may_pass(StatusCode::from_u16(*status).unwrap()))

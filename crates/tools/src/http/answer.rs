@@ -4,6 +4,7 @@ use super::client::AddressNotAllowed;
 use super::spool::{Inside, Spooled, pieces};
 use kernel::call::{BlobError, Call, CallBlobs, ToolError};
 use kernel::datum::BlobRef;
+use outbound::words::reasons;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode};
 use schemars::JsonSchema;
@@ -261,18 +262,6 @@ pub(crate) fn essence(kind: &str) -> String {
 /// Whether a media type without parameters is JSON.
 pub(crate) fn is_json(essence: &str) -> bool {
     essence == "application/json" || essence.ends_with("+json")
-}
-
-/// An error with all that led to it.
-pub(crate) fn reasons(error: &dyn Error) -> String {
-    let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        told.push_str(": ");
-        told.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    told
 }
 
 fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {

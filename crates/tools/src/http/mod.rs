@@ -21,7 +21,6 @@ pub(crate) const METHOD_OVERRIDES: [&str; 3] =
 
 pub(crate) use allow::is_public;
 pub use allow::{BadHost, HttpSettings};
-pub(crate) use answer::reasons;
 pub use client::install_tls;
 pub(crate) use client::{
     IDLE_MAX, IDLE_PER_HOST_MAX, USER_AGENT, base_client, build_client, plain_connector,

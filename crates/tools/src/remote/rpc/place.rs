@@ -1,12 +1,13 @@
 //! Where a server is and what goes with every request; one request with its whole answer.
 
 use super::super::config::{Secret, UpstreamConfig};
-use crate::http::{base_client, build_client, reasons};
+use crate::http::{base_client, build_client};
 use crate::trace::traced;
 use kernel::fault::Fault;
 use kernel::limits::Limits;
 use kernel::trace::TraceParent;
 use outbound::redaction::Hidden;
+use outbound::words::reasons;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
 use serde_json::{Value, json};

@@ -6,13 +6,14 @@ use super::direct::{Asking, Direct};
 use super::exchange::Unanswered;
 use super::headers;
 use super::response::Response;
-use crate::http::{base_client, build_client, reasons};
+use crate::http::{base_client, build_client};
 use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
 use crate::remote::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
 use bytes::Bytes;
 use kernel::call::HowFar;
 use outbound::redaction::Hidden;
+use outbound::words::{place, reasons};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
@@ -337,9 +338,7 @@ fn same_origin(one: &Url, other: &Url) -> bool {
 }
 
 fn name(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{}://{host}{port}{}", url.scheme(), url.path())
+    format!("{}{}", place(url), url.path())
 }
 
 fn misfit(what: String) -> PeerError {

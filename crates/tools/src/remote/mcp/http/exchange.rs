@@ -2,7 +2,6 @@
 //! the bytes. Nothing moves on the connection unless somebody waits for it, and nothing watches the
 //! time.
 
-use crate::http::reasons;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body as _, Frame, Incoming};
@@ -10,6 +9,7 @@ use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper::http::response::Parts;
 use hyper::{Request, Version};
 use hyper_util::rt::TokioIo;
+use outbound::words::reasons;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use std::error::Error;

@@ -3,13 +3,14 @@
 //! rest here for a moment.
 
 use super::exchange::{Exchanged, Sent, Unanswered, Wire};
-use crate::http::{IDLE_MAX, IDLE_PER_HOST_MAX, plain_connector, reasons};
+use crate::http::{IDLE_MAX, IDLE_PER_HOST_MAX, plain_connector};
 use crate::remote::RemoteParts;
 use bytes::Bytes;
 use hyper::Uri;
 use hyper::http::response::Parts;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kernel::ids::Millis;
+use outbound::words::reasons;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use std::future::poll_fn;

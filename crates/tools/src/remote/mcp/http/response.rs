@@ -1,8 +1,8 @@
 //! An answer over HTTP, whichever way it came.
 
 use super::plain::Received;
-use crate::http::reasons;
 use bytes::Bytes;
+use outbound::words::reasons;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use std::net::IpAddr;
