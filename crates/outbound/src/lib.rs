@@ -5,4 +5,7 @@ pub mod percent;
 pub mod redaction;
 pub mod words;
 pub mod retry_after;
+pub mod addresses;
+pub mod client;
+pub mod plain;
 pub mod sse;

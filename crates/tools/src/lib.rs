@@ -15,13 +15,13 @@ mod events;
 mod case;
 pub mod children;
 pub mod demo;
-pub mod http;
+mod http;
 pub mod remote;
 
 use kernel::contracts::Tool;
 use std::sync::Arc;
 
-pub use http::HttpSettings;
+pub use outbound::addresses::HttpSettings;
 
 /// All built-in tools. `http` says which hosts `http::request` may talk to.
 pub fn builtin(http: HttpSettings) -> Vec<Arc<dyn Tool>> {

@@ -105,7 +105,7 @@ impl Client {
             Failure::usage(format!("`{server}` is not the address of a server"))
                 .hint(format!("give it as `--server {DEFAULT_SERVER}`"))
         })?;
-        tools::http::install_tls();
+        outbound::client::install_tls();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_LIMIT)
             .pool_idle_timeout(IDLE_LIMIT)

@@ -1,9 +1,9 @@
 //! What came back: an output, or an error that says how far the call got.
 
-use super::client::AddressNotAllowed;
 use super::spool::{Inside, Spooled, pieces};
 use kernel::call::{BlobError, Call, CallBlobs, ToolError};
 use kernel::datum::BlobRef;
+use outbound::client::AddressNotAllowed;
 use outbound::words::reasons;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode};

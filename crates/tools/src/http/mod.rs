@@ -1,9 +1,7 @@
 //! Requests to other servers. Nobody is talked to who is not listed: a plan, or a model that writes
 //! arguments, must not reach what the operator did not name.
 
-mod allow;
 mod wanted;
-pub(crate) mod client;
 pub(crate) mod spool;
 pub(crate) mod answer;
 mod request;
@@ -12,19 +10,13 @@ mod tests;
 
 use crate::typed::typed;
 use kernel::contracts::Tool;
+use outbound::addresses::HttpSettings;
 use std::sync::Arc;
 
 /// Headers that make some servers do something else than the method says. No call may set them: one
 /// that reads would write, and would be neither asked about nor recorded before it is sent.
 pub(crate) const METHOD_OVERRIDES: [&str; 3] =
     ["x-http-method", "x-http-method-override", "x-method-override"];
-
-pub(crate) use allow::is_public;
-pub use allow::{BadHost, HttpSettings};
-pub use client::install_tls;
-pub(crate) use client::{
-    IDLE_MAX, IDLE_PER_HOST_MAX, USER_AGENT, base_client, build_client, plain_connector,
-};
 
 /// The family.
 pub(crate) fn all(settings: HttpSettings) -> Vec<Arc<dyn Tool>> {

@@ -1,14 +1,14 @@
 //! `http::request`: one HTTP request to a listed host. GET and HEAD read; all others write and are
 //! sent once, with the call's id as their idempotency key.
 
-use super::allow::HttpSettings;
 use super::answer::{self, Answer, Effect};
-use super::client::Outbound;
 use super::wanted::{Asked, Wanted};
 use crate::trace::traced;
 use crate::typed::TypedTool;
 use kernel::call::{Call, Reach, ToolError};
 use kernel::datum::BlobRef;
+use outbound::addresses::HttpSettings;
+use outbound::client::Outbound;
 use std::sync::Arc;
 
 /// The tool.

@@ -1,9 +1,9 @@
 //! What a call of `http::request` wants, read from its arguments before anything is sent.
 
 use super::METHOD_OVERRIDES;
-use super::allow::HttpSettings;
 use crate::arguments::misfit;
 use kernel::call::ToolError;
+use outbound::addresses::HttpSettings;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use schemars::JsonSchema;

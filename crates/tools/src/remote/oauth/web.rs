@@ -4,9 +4,9 @@
 use super::challenge::Challenge;
 use super::trouble::Trouble;
 use crate::http::answer::{self, Effect};
-use crate::http::client::Outbound;
-use crate::http::{HttpSettings, is_public};
 use crate::remote::RemoteParts;
+use outbound::addresses::{HttpSettings, is_public};
+use outbound::client::Outbound;
 use outbound::redaction::Hidden;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};

@@ -3,8 +3,8 @@
 
 use super::document::OpenApi;
 use super::operation::{Operation, server};
-use crate::http::HttpSettings;
 use crate::remote::config::{Document, RestConfig};
+use outbound::addresses::HttpSettings;
 use reqwest::Url;
 
 /// The places that an operator wrote.

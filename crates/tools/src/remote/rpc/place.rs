@@ -1,11 +1,11 @@
 //! Where a server is and what goes with every request; one request with its whole answer.
 
 use super::super::config::{Secret, UpstreamConfig};
-use crate::http::{base_client, build_client};
 use crate::trace::traced;
 use kernel::fault::Fault;
 use kernel::limits::Limits;
 use kernel::trace::TraceParent;
+use outbound::client::{base_client, build_client};
 use outbound::redaction::Hidden;
 use outbound::words::reasons;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};

@@ -154,7 +154,7 @@ pub(super) fn clock() -> Finding {
 
 /// Whether `https` can be spoken: a client needs certificates to trust.
 pub(super) fn certificates() -> Finding {
-    tools::http::install_tls();
+    outbound::client::install_tls();
     match reqwest::Client::builder().build() {
         Ok(_) => Finding::ok("tls", "certificates can be read"),
         Err(error) => {

@@ -1,13 +1,12 @@
 //! The way to an address without encryption, prepared as far as it can be: what all requests to it
 //! have in common is made once.
 
-use super::exchange::{Sent, Unanswered};
-use super::plain::{Plain, Received};
-use crate::http::USER_AGENT as OUR_NAME;
 use crate::remote::RemoteParts;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Uri;
+use outbound::client::USER_AGENT as OUR_NAME;
+use outbound::plain::{Plain, PlainParts, Received, Sent, Unanswered};
 use reqwest::header::{ACCEPT, AUTHORIZATION, HOST, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Method, Url};
 use std::sync::Arc;
@@ -46,6 +45,11 @@ impl Direct {
         // What is given replaces ours under the same name.
         shared.extend(given.clone());
         let shared = Arc::new(shared);
+        let parts = PlainParts {
+            spawn: parts.spawn.clone(),
+            clock: parts.clock.clone(),
+            connect_within_ms: parts.limits.upstream_connect_timeout_ms,
+        };
         Some(Self { connections: Plain::new(place, parts), target, shared })
     }
 

@@ -3,15 +3,15 @@
 
 use super::super::line::{PeerError, PeerErrorKind};
 use super::direct::{Asking, Direct};
-use super::exchange::Unanswered;
 use super::headers;
 use super::response::Response;
-use crate::http::{base_client, build_client};
 use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
 use crate::remote::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
 use bytes::Bytes;
 use kernel::call::HowFar;
+use outbound::client::{base_client, build_client};
+use outbound::plain::Unanswered;
 use outbound::redaction::Hidden;
 use outbound::words::{place, reasons};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};

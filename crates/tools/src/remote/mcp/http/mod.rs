@@ -6,8 +6,6 @@ mod message;
 mod headers;
 mod waiting;
 mod agreed;
-mod exchange;
-mod plain;
 mod direct;
 mod response;
 mod endpoint;

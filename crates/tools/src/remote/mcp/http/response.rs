@@ -1,7 +1,7 @@
 //! An answer over HTTP, whichever way it came.
 
-use super::plain::Received;
 use bytes::Bytes;
+use outbound::plain::Received;
 use outbound::words::reasons;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;

@@ -3,8 +3,8 @@
 use super::super::super::line::Line;
 use super::super::HttpLine;
 use super::stage::{Arrival, Peer, TestClock, asked, line, parts, request};
-use crate::http::IDLE_MAX;
 use crate::remote::config::Secret;
+use outbound::client::IDLE_MAX;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -3,8 +3,6 @@
 #![allow(clippy::disallowed_methods, reason = "the peer runs beside the test")]
 
 mod stage;
-mod bytewise;
-mod exchanges;
 mod connections;
 mod stateless;
 mod session;

@@ -41,12 +41,12 @@ impl HttpSettings {
 
     /// The same; if `private`, any name may lead to any address.
     #[must_use]
-    pub(crate) fn private(self, private: bool) -> Self {
+    pub fn private(self, private: bool) -> Self {
         Self { private, ..self }
     }
 
     /// Whether this URL's host and port are listed.
-    pub(super) fn permits(&self, url: &Url) -> bool {
+    pub fn permits(&self, url: &Url) -> bool {
         let Some(place) = url.host_str().map(Place::read) else {
             return false;
         };
@@ -59,7 +59,7 @@ impl HttpSettings {
     /// Whether this URL's host may be connected to as it is written, be it listed or not: an
     /// address must be public or listed itself, and so must `localhost`. Any other name is judged
     /// by where it leads.
-    pub(crate) fn permits_host(&self, url: &Url) -> bool {
+    pub fn permits_host(&self, url: &Url) -> bool {
         let Some(place) = url.host_str().map(Place::read) else {
             return false;
         };
@@ -71,7 +71,7 @@ impl HttpSettings {
     }
 
     /// Whether a name that may be talked to may lead to this address.
-    pub(super) fn permits_address(&self, name: &str, address: IpAddr) -> bool {
+    pub fn permits_address(&self, name: &str, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let name = name.trim_end_matches('.');
         let local = name.eq_ignore_ascii_case("localhost") && address.is_loopback();
@@ -111,7 +111,7 @@ impl Place {
 }
 
 /// Whether an address is one that anybody on the internet could have.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

@@ -1,7 +1,7 @@
 //! The one client that all calls share: keep-alive connections, no redirects, no proxy, no retries
 //! of its own, and name lookups that lead only where the settings permit.
 
-use super::allow::HttpSettings;
+use crate::addresses::HttpSettings;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kernel::call::ToolError;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -16,11 +16,11 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Shorter than the five seconds after which common servers close an idle connection: a write sent
 /// into a closing connection has an unknown outcome.
-pub(crate) const IDLE_MAX: Duration = Duration::from_secs(4);
+pub const IDLE_MAX: Duration = Duration::from_secs(4);
 /// How many connections to one host rest at the same time.
-pub(crate) const IDLE_PER_HOST_MAX: usize = 256;
+pub const IDLE_PER_HOST_MAX: usize = 256;
 /// Who we say that we are.
-pub(crate) const USER_AGENT: &str = concat!("waypost/", env!("CARGO_PKG_VERSION"));
+pub const USER_AGENT: &str = concat!("waypost/", env!("CARGO_PKG_VERSION"));
 
 /// The other side may vanish without a word. These are what the client sets by itself: how long a
 /// connection is silent before it is asked whether anybody is there, and how often it is asked.
@@ -39,7 +39,7 @@ pub fn install_tls() {
 
 /// The client, made when it is first needed: reading the machine's certificates takes time and
 /// memory that a server without outbound calls need not spend.
-pub(crate) struct Outbound {
+pub struct Outbound {
     settings: Arc<HttpSettings>,
     connect_within: Option<Duration>,
     client: OnceLock<Result<Client, String>>,
@@ -47,22 +47,22 @@ pub(crate) struct Outbound {
 
 impl Outbound {
     /// A client for these settings.
-    pub(crate) fn new(settings: Arc<HttpSettings>) -> Self {
+    pub fn new(settings: Arc<HttpSettings>) -> Self {
         Self { settings, connect_within: None, client: OnceLock::new() }
     }
 
     /// The same; whoever does not take a connection within so long is not talked to.
-    pub(crate) fn connect_within_ms(self, ms: u64) -> Self {
+    pub fn connect_within_ms(self, ms: u64) -> Self {
         Self { connect_within: Some(Duration::from_millis(ms)), ..self }
     }
 
     /// Whom it may talk to.
-    pub(crate) fn settings(&self) -> &HttpSettings {
+    pub fn settings(&self) -> &HttpSettings {
         &self.settings
     }
 
     /// The client.
-    pub(crate) fn client(&self) -> Result<&Client, ToolError> {
+    pub fn client(&self) -> Result<&Client, ToolError> {
         let made = self.client.get_or_init(|| self.build());
         made.as_ref().map_err(|why| {
             ToolError::not_sent("ClientFailed", format!("cannot make an HTTP client: {why}"))
@@ -81,7 +81,7 @@ impl Outbound {
 }
 
 /// The client of a builder, or why there is none.
-pub(crate) fn build_client(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
+pub fn build_client(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
     install_tls();
     match builder().build() {
         Ok(client) => Ok(client),
@@ -91,7 +91,7 @@ pub(crate) fn build_client(builder: impl Fn() -> ClientBuilder) -> Result<Client
 }
 
 /// What every client of ours has in common.
-pub(crate) fn base_client() -> ClientBuilder {
+pub fn base_client() -> ClientBuilder {
     Client::builder()
         .user_agent(USER_AGENT)
         .redirect(Policy::none())
@@ -104,7 +104,7 @@ pub(crate) fn base_client() -> ClientBuilder {
 }
 
 /// Plain connections like those of the client, for whoever needs nothing else of it.
-pub(crate) fn plain_connector(connect_within: Duration) -> HttpConnector {
+pub fn plain_connector(connect_within: Duration) -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(connect_within));
@@ -119,7 +119,7 @@ pub(crate) fn plain_connector(connect_within: Duration) -> HttpConnector {
 /// A name that leads only to addresses that it may not lead to.
 #[derive(Debug, thiserror::Error)]
 #[error("`{name}` leads to `{address}`, which is not a public address and is not listed itself")]
-pub(crate) struct AddressNotAllowed {
+pub struct AddressNotAllowed {
     name: String,
     address: IpAddr,
 }

@@ -2,6 +2,7 @@
 //! the bytes. Nothing moves on the connection unless somebody waits for it, and nothing watches the
 //! time.
 
+use crate::words::reasons;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body as _, Frame, Incoming};
@@ -9,7 +10,6 @@ use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper::http::response::Parts;
 use hyper::{Request, Version};
 use hyper_util::rt::TokioIo;
-use outbound::words::reasons;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use std::error::Error;
@@ -26,7 +26,7 @@ use tokio::task::coop::unconstrained;
 pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// A request as hyper takes it.
-pub(super) type Sent = Request<Full<Bytes>>;
+pub type Sent = Request<Full<Bytes>>;
 type Running<S> = Connection<TokioIo<S>, Full<Bytes>>;
 
 /// A connection.
@@ -53,7 +53,7 @@ pub(super) enum Exchanged {
 }
 
 /// Why there is no answer, or only a part of it.
-pub(super) enum Unanswered {
+pub enum Unanswered {
     /// There is no connection.
     Unreachable(String),
     /// The connection was lost, and nobody knows how far the request got.

@@ -2,35 +2,54 @@
 //! comes over, so that no other task has to be woken for a request. Between requests connections
 //! rest here for a moment.
 
-use super::exchange::{Exchanged, Sent, Unanswered, Wire};
-use crate::http::{IDLE_MAX, IDLE_PER_HOST_MAX, plain_connector};
-use crate::remote::RemoteParts;
+mod exchange;
+#[cfg(test)]
+mod tests;
+
+use crate::client::{IDLE_MAX, IDLE_PER_HOST_MAX, plain_connector};
+use crate::words::reasons;
 use bytes::Bytes;
+use exchange::{Exchanged, Wire};
+use futures::future::{Either, select};
 use hyper::Uri;
 use hyper::http::response::Parts;
 use hyper_util::client::legacy::connect::HttpConnector;
+use kernel::contracts::{Clock, Spawn};
 use kernel::ids::Millis;
-use outbound::words::reasons;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use std::future::poll_fn;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
+pub use exchange::{Sent, Unanswered};
+
 /// A connection that is open. It moves often, and is large.
 type Open = Box<Wire<TcpStream>>;
 
+/// What plain connections are built from.
+#[derive(Clone)]
+pub struct PlainParts {
+    /// Runs the task that closes connections which rest too long.
+    pub spawn: Arc<dyn Spawn>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// How long a connection may take to be made.
+    pub connect_within_ms: u64,
+}
+
 /// The connections of one endpoint to its origin. They are never shared between endpoints, each of
 /// which has headers and a login of its own: no connection serves two credentials.
-pub(crate) struct Plain {
+pub struct Plain {
     /// Where they lead.
     place: Uri,
     connector: HttpConnector,
-    parts: RemoteParts,
+    parts: PlainParts,
     resting: Mutex<Resting>,
 }
 
@@ -44,19 +63,14 @@ struct Resting {
 
 impl Plain {
     /// Connections to this place. None is opened yet.
-    pub(super) fn new(place: Uri, parts: &RemoteParts) -> Arc<Self> {
-        let connect_within = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
-        Arc::new(Self {
-            place,
-            connector: plain_connector(connect_within),
-            parts: parts.clone(),
-            resting: Mutex::default(),
-        })
+    pub fn new(place: Uri, parts: PlainParts) -> Arc<Self> {
+        let connector = plain_connector(Duration::from_millis(parts.connect_within_ms));
+        Arc::new(Self { place, connector, parts, resting: Mutex::default() })
     }
 
     /// Sends a request, and gives its answer as soon as the head of it is there. Dropping either
     /// closes the connection. What was written is never written again.
-    pub(super) async fn send(self: &Arc<Self>, mut request: Sent) -> Result<Received, Unanswered> {
+    pub async fn send(self: &Arc<Self>, mut request: Sent) -> Result<Received, Unanswered> {
         while let Some(mut wire) = self.rested() {
             match wire.exchange(request).await {
                 Exchanged::Answered(head) => return Ok(self.received(head, wire)),
@@ -75,12 +89,15 @@ impl Plain {
     }
 
     async fn connect(&self) -> Result<Open, String> {
-        let ms = self.parts.limits.upstream_connect_timeout_ms;
+        let (clock, ms) = (&self.parts.clock, self.parts.connect_within_ms);
         let connecting = self.connector.clone().oneshot(self.place.clone());
-        let stream = match self.parts.within(ms, connecting).await {
-            Some(Ok(stream)) => stream.into_inner(),
-            Some(Err(error)) => return Err(reasons(&error)),
-            None => return Err(format!("there was no connection within {ms} ms")),
+        let deadline = clock.sleep_until(clock.now().plus_ms(ms));
+        let stream = match select(pin!(connecting), deadline).await {
+            Either::Left((Ok(stream), _)) => stream.into_inner(),
+            Either::Left((Err(error), _)) => return Err(reasons(&error)),
+            Either::Right(((), _)) => {
+                return Err(format!("there was no connection within {ms} ms"));
+            }
         };
         let from = stream.peer_addr().ok().map(|address| address.ip());
         let wire = Wire::open(stream, from).await.map_err(|error| reasons(&error))?;
@@ -139,7 +156,7 @@ impl Plain {
 }
 
 /// Looks after connections that rest, until none does.
-async fn sweep(plain: Weak<Plain>, parts: RemoteParts) {
+async fn sweep(plain: Weak<Plain>, parts: PlainParts) {
     let clock = &parts.clock;
     loop {
         clock.sleep_until(clock.now().plus_ms(IDLE_MAX.as_millis() as u64)).await;
@@ -157,17 +174,17 @@ fn is_fresh(since: Millis, now: Millis) -> bool {
 }
 
 /// An answer over a plain connection.
-pub(crate) struct Received {
+pub struct Received {
     /// Its status.
-    pub(super) status: StatusCode,
+    pub status: StatusCode,
     /// Its headers.
-    pub(super) headers: HeaderMap,
+    pub headers: HeaderMap,
     /// Its body, which is still to be read.
-    pub(super) body: Body,
+    pub body: Body,
 }
 
 /// A body that is still to be read, and the connection that it comes over.
-pub(crate) struct Body {
+pub struct Body {
     coming: Coming,
     /// Whether the answer is not HTTP.
     is_garbled: bool,
@@ -187,12 +204,12 @@ enum Coming {
 
 impl Body {
     /// From whom it comes.
-    pub(super) fn address(&self) -> Option<IpAddr> {
+    pub fn address(&self) -> Option<IpAddr> {
         self.from
     }
 
     /// How long it is, or what is left of it, if that is known.
-    pub(super) fn length(&self) -> Option<u64> {
+    pub fn length(&self) -> Option<u64> {
         match &self.coming {
             Coming::Over(wire) => wire.left(),
             Coming::Nothing => Some(0),
@@ -201,12 +218,12 @@ impl Body {
     }
 
     /// Whether the answer is not HTTP.
-    pub(super) fn is_garbled(&self) -> bool {
+    pub fn is_garbled(&self) -> bool {
         self.is_garbled
     }
 
     /// Its next piece; none at its end, else why there is no more.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         poll_fn(|context| self.poll_chunk(context)).await
     }
 
@@ -239,23 +256,6 @@ impl Body {
             && wire.is_reusable()
         {
             self.home.keep(wire);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_is_fresh_for_a_moment_whatever_becomes_of_the_clock() {
-        let idle_ms = IDLE_MAX.as_millis() as i64;
-        let since = Millis(10_000);
-        for (later_ms, fresh) in
-            [(0, true), (idle_ms - 1, true), (idle_ms, false), (i64::MAX, false), (-1, false)]
-        {
-            let now = Millis(since.0.saturating_add(later_ms));
-            assert_eq!(is_fresh(since, now), fresh, "{later_ms}");
         }
     }
 }
