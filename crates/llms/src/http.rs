@@ -7,13 +7,12 @@ use kernel::llm::{LlmError, LlmErrorKind};
 use kernel::plan::mistake::Mistake;
 use kernel::secret::Secret;
 use kernel::trace::TraceParent;
+use outbound::client::{ClientOptions, LazyClient};
 use outbound::redaction::Hidden;
 use outbound::words::{place, reasons};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The header that names a turn's span.
@@ -30,8 +29,7 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// A model that can be talked to.
 pub(crate) struct Endpoint {
-    /// Made when it is first needed: reading the machine's certificates takes time.
-    client: OnceLock<Result<Client, String>>,
+    client: LazyClient,
     url: Url,
     headers: HeaderMap,
     timeout: Duration,
@@ -60,7 +58,9 @@ impl Endpoint {
         let place = place(&url);
         let name = format!("model `{}` (`{}` at {place})", config.name, remote.model);
         let timeout = Duration::from_millis(config.timeout_ms.unwrap_or(TURN_MS_DEFAULT));
-        Ok(Self { client: OnceLock::new(), url, headers, timeout, hidden, name })
+        let options = ClientOptions::default().connect_within(CONNECT_WITHIN).idle_max(IDLE_MAX);
+        let client = LazyClient::new(options.certified().only(&url));
+        Ok(Self { client, url, headers, timeout, hidden, name })
     }
 
     /// Posts a request of a turn with this span and gives its answer, whatever it is.
@@ -70,7 +70,7 @@ impl Endpoint {
         trace: Option<TraceParent>,
         body: &Value,
     ) -> Result<Response, LlmError> {
-        let client = self.client.get_or_init(|| client(&self.url)).as_ref().map_err(|why| {
+        let client = self.client.get().map_err(|why| {
             let what = format!("cannot be talked to: there is no HTTP client: {why}");
             self.error(LlmErrorKind::Unreachable, &what)
         })?;
@@ -219,27 +219,6 @@ fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Mista
         .map_err(|_| misfit("has a value that no header can have"))?;
     value.set_sensitive(true);
     Ok((parsed, value))
-}
-
-fn client(url: &Url) -> Result<Client, String> {
-    // Another provider may be there already; then that one is used.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = || {
-        Client::builder()
-            .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
-            .redirect(Policy::none())
-            .referer(false)
-            .no_proxy()
-            .retry(reqwest::retry::never())
-            .tcp_nodelay(true)
-            .connect_timeout(CONNECT_WITHIN)
-            .pool_idle_timeout(IDLE_MAX)
-    };
-    let plain = |builder: ClientBuilder| builder.tls_certs_only(Vec::new()).build();
-    if url.scheme() == "http" {
-        return plain(builder()).map_err(|error| error.to_string());
-    }
-    builder().build().map_err(|error| error.to_string())
 }
 
 /// What the configuration holds that nobody else should read.

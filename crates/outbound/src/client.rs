@@ -1,13 +1,15 @@
-//! The one client that all calls share: keep-alive connections, no redirects, no proxy, no retries
-//! of its own, and name lookups that lead only where the settings permit.
+//! How clients are made: of reqwest for https and for all that is not said otherwise, and the
+//! connector of plain connections. Name lookups can be kept to where settings permit.
 
 use crate::addresses::HttpSettings;
+use crate::redirects::within_origin;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kernel::call::ToolError;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder};
+use reqwest::{ClientBuilder, Url};
 use std::error::Error;
+use std::iter::successors;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,7 +20,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// into a closing connection has an unknown outcome.
 pub const IDLE_MAX: Duration = Duration::from_secs(4);
 /// How many connections to one host rest at the same time.
-pub const IDLE_PER_HOST_MAX: usize = 256;
+pub(crate) const IDLE_PER_HOST_MAX: usize = 256;
 /// Who we say that we are.
 pub const USER_AGENT: &str = concat!("waypost/", env!("CARGO_PKG_VERSION"));
 
@@ -30,30 +32,160 @@ const KEEPALIVE_TRIES: u32 = 3;
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 
-/// Makes ring the process's TLS provider, unless one is installed already. Anything that builds a
-/// client calls this first.
-pub fn install_tls() {
-    // Another provider may be there already; then that one is used.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+/// The client itself.
+pub use reqwest::Client;
+
+/// What differs between clients. All of them keep connections alive, and none retries by itself.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    connect_within: Option<Duration>,
+    idle_max: Duration,
+    certificates: Certificates,
+    /// Whose addresses names may lead to; anybody's where it is not said.
+    guard: Option<Arc<HttpSettings>>,
+    follows: bool,
+    /// Whether it says who we are.
+    is_named: bool,
+    /// Whether it takes the proxies of the environment.
+    is_proxied: bool,
 }
 
-/// The client, made when it is first needed: reading the machine's certificates takes time and
+/// Which certificates a client trusts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Certificates {
+    /// The machine's; it must have some.
+    Required,
+    /// The machine's. One without any can still speak plain http.
+    IfAny,
+    /// None: nothing is encrypted. Reading the machine's takes time, and it may have none.
+    Unread,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            connect_within: None,
+            idle_max: IDLE_MAX,
+            certificates: Certificates::IfAny,
+            guard: None,
+            follows: false,
+            is_named: true,
+            is_proxied: false,
+        }
+    }
+}
+
+impl ClientOptions {
+    /// Whoever does not take a connection within so long is not talked to.
+    #[must_use]
+    pub fn connect_within(self, limit: Duration) -> Self {
+        Self { connect_within: Some(limit), ..self }
+    }
+
+    /// A connection rests for at most so long.
+    #[must_use]
+    pub fn idle_max(self, limit: Duration) -> Self {
+        Self { idle_max: limit, ..self }
+    }
+
+    /// A machine without certificates to trust has no client.
+    #[must_use]
+    pub fn certified(self) -> Self {
+        Self { certificates: Certificates::Required, ..self }
+    }
+
+    /// Only this address is talked to.
+    #[must_use]
+    pub fn only(self, url: &Url) -> Self {
+        match url.scheme() {
+            "http" => Self { certificates: Certificates::Unread, ..self },
+            _ => self,
+        }
+    }
+
+    /// Redirects are followed within an origin; else none is.
+    #[must_use]
+    pub fn following(self) -> Self {
+        Self { follows: true, ..self }
+    }
+
+    /// The client of a command: it does not say who we are, and takes the proxies of its
+    /// environment if it `is_proxied`.
+    #[must_use]
+    pub fn of_command(self, is_proxied: bool) -> Self {
+        Self { is_named: false, is_proxied, ..self }
+    }
+
+    /// The client, or why there is none.
+    pub fn build(&self) -> Result<Client, String> {
+        // Another provider may be there already; then that one is used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let trusting = || self.builder().build();
+        let bare = || self.builder().tls_certs_only(Vec::new()).build();
+        let made = match self.certificates {
+            Certificates::Required => trusting(),
+            Certificates::IfAny => trusting().or_else(|_| bare()),
+            Certificates::Unread => bare(),
+        };
+        made.map_err(|error| error.to_string())
+    }
+
+    fn builder(&self) -> ClientBuilder {
+        let mut builder = Client::builder()
+            .redirect(if self.follows { within_origin() } else { Policy::none() })
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .tcp_nodelay(true)
+            .pool_idle_timeout(self.idle_max)
+            .pool_max_idle_per_host(IDLE_PER_HOST_MAX);
+        if self.is_named {
+            builder = builder.user_agent(USER_AGENT);
+        }
+        if !self.is_proxied {
+            builder = builder.no_proxy();
+        }
+        if let Some(limit) = self.connect_within {
+            builder = builder.connect_timeout(limit);
+        }
+        if let Some(settings) = &self.guard {
+            builder = builder.dns_resolver(Guarded(settings.clone()));
+        }
+        builder
+    }
+}
+
+/// A client that is made when it is first needed: reading the machine's certificates takes time and
 /// memory that a server without outbound calls need not spend.
-pub struct Outbound {
-    settings: Arc<HttpSettings>,
-    connect_within: Option<Duration>,
+#[derive(Debug)]
+pub struct LazyClient {
+    options: ClientOptions,
     client: OnceLock<Result<Client, String>>,
 }
 
-impl Outbound {
-    /// A client for these settings.
-    pub fn new(settings: Arc<HttpSettings>) -> Self {
-        Self { settings, connect_within: None, client: OnceLock::new() }
+impl LazyClient {
+    /// A client with these options.
+    pub fn new(options: ClientOptions) -> Self {
+        Self { options, client: OnceLock::new() }
     }
 
-    /// The same; whoever does not take a connection within so long is not talked to.
-    pub fn connect_within_ms(self, ms: u64) -> Self {
-        Self { connect_within: Some(Duration::from_millis(ms)), ..self }
+    /// The client, or why there is none.
+    pub fn get(&self) -> Result<&Client, &str> {
+        self.client.get_or_init(|| self.options.build()).as_ref().map_err(String::as_str)
+    }
+}
+
+/// A client that talks only to whom its settings permit.
+pub struct GuardedClient {
+    settings: Arc<HttpSettings>,
+    client: LazyClient,
+}
+
+impl GuardedClient {
+    /// A client for these settings.
+    pub fn new(settings: HttpSettings, options: ClientOptions) -> Self {
+        let settings = Arc::new(settings);
+        let client = LazyClient::new(ClientOptions { guard: Some(settings.clone()), ..options });
+        Self { settings, client }
     }
 
     /// Whom it may talk to.
@@ -63,48 +195,25 @@ impl Outbound {
 
     /// The client.
     pub fn client(&self) -> Result<&Client, ToolError> {
-        let made = self.client.get_or_init(|| self.build());
-        made.as_ref().map_err(|why| {
+        self.client.get().map_err(|why| {
             ToolError::not_sent("ClientFailed", format!("cannot make an HTTP client: {why}"))
         })
     }
-
-    fn build(&self) -> Result<Client, String> {
-        build_client(|| {
-            let builder = base_client().dns_resolver(Guarded(self.settings.clone()));
-            match self.connect_within {
-                Some(limit) => builder.connect_timeout(limit),
-                None => builder,
-            }
-        })
-    }
 }
 
-/// The client of a builder, or why there is none.
-pub fn build_client(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
-    install_tls();
-    match builder().build() {
-        Ok(client) => Ok(client),
-        // A machine without any CA certificate can still speak plain http.
-        Err(_) => builder().tls_certs_only(Vec::new()).build().map_err(|error| error.to_string()),
-    }
+/// Whether this machine has certificates to trust, without which no https can be spoken.
+pub fn certificates() -> Result<(), String> {
+    ClientOptions::default().certified().build().map(drop)
 }
 
-/// What every client of ours has in common.
-pub fn base_client() -> ClientBuilder {
-    Client::builder()
-        .user_agent(USER_AGENT)
-        .redirect(Policy::none())
-        .referer(false)
-        .no_proxy()
-        .retry(reqwest::retry::never())
-        .tcp_nodelay(true)
-        .pool_idle_timeout(IDLE_MAX)
-        .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
+/// Whether something was answered that is not HTTP.
+pub fn is_garbled(error: &reqwest::Error) -> bool {
+    let mut causes = successors(error.source(), |cause: &&(dyn Error + 'static)| (*cause).source());
+    causes.any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
 /// Plain connections like those of the client, for whoever needs nothing else of it.
-pub fn plain_connector(connect_within: Duration) -> HttpConnector {
+pub(crate) fn plain_connector(connect_within: Duration) -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(connect_within));
@@ -145,5 +254,30 @@ async fn look_up(settings: Arc<HttpSettings>, name: Name) -> Result<Addrs, BoxEr
             Err(AddressNotAllowed { name, address }.into())
         }
         _ => Ok(Box::new(permitted.into_iter())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_needed_only_where_something_is_encrypted() {
+        let of = |url: &str| ClientOptions::default().only(&Url::parse(url).unwrap()).certificates;
+        assert_eq!(of("http://a.test/"), Certificates::Unread);
+        assert_eq!(of("https://a.test/"), Certificates::IfAny);
+        let of = |url: &str| {
+            ClientOptions::default().certified().only(&Url::parse(url).unwrap()).certificates
+        };
+        assert_eq!(of("http://a.test/"), Certificates::Unread);
+        assert_eq!(of("https://a.test/"), Certificates::Required);
+    }
+
+    #[test]
+    fn a_plain_client_is_made_once() {
+        let url = Url::parse("http://a.test/").unwrap();
+        let lazy = LazyClient::new(ClientOptions::default().certified().only(&url));
+        let first: *const Client = lazy.get().unwrap();
+        assert!(std::ptr::eq(first, lazy.get().unwrap()));
     }
 }

@@ -6,6 +6,7 @@ pub mod redaction;
 pub mod words;
 pub mod retry_after;
 pub mod addresses;
+pub mod redirects;
 pub mod client;
 pub mod plain;
 pub mod sse;

@@ -8,13 +8,13 @@ use kernel::contracts::Clock;
 use kernel::plan::mistake::Mistake;
 use kernel::secret::Secret;
 use kernel::sink::{EventSink, Handed, SinkError};
+use outbound::client::{ClientOptions, LazyClient};
 use outbound::retry_after::wait_ms;
 use outbound::words::{place, reasons};
 use reqwest::header::CONTENT_TYPE;
-use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url};
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long an answer may take where nothing is said: the least that the specification advises.
@@ -34,8 +34,7 @@ const OF_THE_RECEIVER: [u16; 11] = [401, 403, 404, 405, 407, 408, 410, 421, 425,
 
 /// Somebody who is posted events.
 pub(crate) struct Webhook {
-    /// Made when it is first needed: reading the machine's certificates takes time.
-    client: OnceLock<Result<Client, String>>,
+    client: LazyClient,
     url: Url,
     signer: Signer,
     timeout: Duration,
@@ -64,7 +63,7 @@ impl Webhook {
         });
         match (read, signer) {
             (Ok(url), Ok(signer)) => Ok(Self {
-                client: OnceLock::new(),
+                client: LazyClient::new(options().only(&url)),
                 place: format!("the webhook at {}", place(&url)),
                 url,
                 signer,
@@ -76,7 +75,7 @@ impl Webhook {
     }
 
     async fn post(&self, event: &CloudEvent) -> Result<Handed, SinkError> {
-        let client = self.client.get_or_init(|| client(&self.url)).as_ref().map_err(|why| {
+        let client = self.client.get().map_err(|why| {
             self.error(format!("cannot be talked to: there is no HTTP client: {why}"))
         })?;
         let (now, body) = (self.clock.now(), event.to_json());
@@ -166,23 +165,8 @@ fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Keep-alive, no redirects, no proxy, no retries of its own.
-fn client(url: &Url) -> Result<Client, String> {
-    // Another provider may be there already; then that one is used.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
-        .redirect(Policy::none())
-        .referer(false)
-        .no_proxy()
-        .retry(reqwest::retry::never())
-        .tcp_nodelay(true)
-        .connect_timeout(CONNECT_WITHIN)
-        .pool_idle_timeout(IDLE_MAX);
-    if url.scheme() == "http" {
-        builder = builder.tls_certs_only(Vec::new());
-    }
-    builder.build().map_err(|error| error.to_string())
+fn options() -> ClientOptions {
+    ClientOptions::default().connect_within(CONNECT_WITHIN).idle_max(IDLE_MAX).certified()
 }
 
 /// The beginning of what an answer says, on one line.

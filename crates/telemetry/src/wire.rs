@@ -5,17 +5,18 @@ use crate::config::Destination;
 use crate::otlp::Response as Answer;
 use futures::future::BoxFuture;
 use kernel::contracts::Clock;
+use outbound::client::{ClientOptions, LazyClient};
 use outbound::retry_after;
 use outbound::words::reasons;
 use prost::Message;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode, Url};
-use std::sync::{Arc, OnceLock};
+use reqwest::{Response, StatusCode, Url};
+use std::sync::Arc;
 use std::time::Duration;
 
 const PROTOBUF: &str = "application/x-protobuf";
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+const IDLE_MAX: Duration = Duration::from_secs(90);
 /// How much of an answer is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -38,8 +39,7 @@ pub(crate) struct Failed {
 
 /// A collector behind HTTP.
 pub(crate) struct Http {
-    /// Made when it is first needed: reading the machine's certificates takes time.
-    client: OnceLock<Result<Client, String>>,
+    client: LazyClient,
     url: Url,
     headers: HeaderMap,
     timeout: Duration,
@@ -58,11 +58,13 @@ impl Http {
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF));
         let timeout = Duration::from_millis(destination.timeout_ms);
-        Self { client: OnceLock::new(), url: destination.url.clone(), headers, timeout, clock }
+        let options = ClientOptions::default().connect_within(CONNECT_WITHIN).idle_max(IDLE_MAX);
+        let client = LazyClient::new(options.certified().only(&destination.url));
+        Self { client, url: destination.url.clone(), headers, timeout, clock }
     }
 
     async fn sent(&self, body: Vec<u8>) -> Result<u64, Failed> {
-        let client = self.client.get_or_init(|| client(&self.url)).as_ref().map_err(|why| {
+        let client = self.client.get().map_err(|why| {
             let why = format!("there is no HTTP client: {why}");
             Failed { why, again: false, wait_ms: None }
         })?;
@@ -107,23 +109,6 @@ async fn read(answer: &mut Response) -> Vec<u8> {
 fn rejected(body: &[u8]) -> u64 {
     let partial = Answer::decode(body).ok().and_then(|answer| answer.partial_success);
     partial.map_or(0, |partial| partial.rejected_spans.max(0).unsigned_abs())
-}
-
-fn client(url: &Url) -> Result<Client, String> {
-    // Another provider may be there already; then that one is used.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
-        .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
-        .redirect(Policy::none())
-        .referer(false)
-        .no_proxy()
-        .retry(reqwest::retry::never())
-        .connect_timeout(CONNECT_WITHIN);
-    let builder = match url.scheme() {
-        "http" => builder.tls_certs_only(Vec::new()),
-        _ => builder,
-    };
-    builder.build().map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! failure with its words, its hint and the exit code that fits.
 
 use crate::exit::{Exit, Failure};
+use outbound::client::ClientOptions;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
@@ -44,7 +45,7 @@ const COMMANDS: &[(&str, &str)] = &[
 /// A client of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    http: reqwest::Client,
+    http: outbound::client::Client,
     base: Url,
 }
 
@@ -105,20 +106,10 @@ impl Client {
             Failure::usage(format!("`{server}` is not the address of a server"))
                 .hint(format!("give it as `--server {DEFAULT_SERVER}`"))
         })?;
-        outbound::client::install_tls();
-        let mut builder = reqwest::Client::builder()
-            .connect_timeout(CONNECT_LIMIT)
-            .pool_idle_timeout(IDLE_LIMIT)
-            .redirect(reqwest::redirect::Policy::none());
-        if base.scheme() == "http" {
-            // Reading the machine's certificates takes time, and a machine may have none.
-            builder = builder.tls_certs_only(Vec::new());
-        }
-        if is_loopback(&base) {
-            // A proxy of this network cannot reach our own machine's loopback.
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(|error| {
+        let options = ClientOptions::default().connect_within(CONNECT_LIMIT).idle_max(IDLE_LIMIT);
+        // A proxy of this network cannot reach our own machine's loopback.
+        let options = options.certified().only(&base).of_command(!is_loopback(&base));
+        let http = options.build().map_err(|error| {
             Failure::new(Exit::Failed, "client", format!("cannot start a client: {error}"))
         })?;
         Ok(Self { http, base })

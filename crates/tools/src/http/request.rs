@@ -8,18 +8,17 @@ use crate::typed::TypedTool;
 use kernel::call::{Call, Reach, ToolError};
 use kernel::datum::BlobRef;
 use outbound::addresses::HttpSettings;
-use outbound::client::Outbound;
-use std::sync::Arc;
+use outbound::client::{ClientOptions, GuardedClient};
 
 /// The tool.
 pub(super) struct Request {
-    outbound: Outbound,
+    outbound: GuardedClient,
 }
 
 impl Request {
     /// The tool, for these hosts.
     pub(super) fn new(settings: HttpSettings) -> Self {
-        Self { outbound: Outbound::new(Arc::new(settings)) }
+        Self { outbound: GuardedClient::new(settings, ClientOptions::default()) }
     }
 }
 

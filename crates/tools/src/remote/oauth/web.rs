@@ -6,13 +6,13 @@ use super::trouble::Trouble;
 use crate::http::answer::{self, Effect};
 use crate::remote::RemoteParts;
 use outbound::addresses::{HttpSettings, is_public};
-use outbound::client::Outbound;
+use outbound::client::{Client, ClientOptions, GuardedClient};
 use outbound::redaction::Hidden;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
+use std::time::Duration;
 
 /// The size of an answer.
 const BYTES_MAX: usize = 256 * 1024;
@@ -42,17 +42,17 @@ pub(super) struct Posted {
 /// The way to authorization servers.
 pub(super) struct Web {
     parts: RemoteParts,
-    public: Outbound,
-    private: Outbound,
+    public: GuardedClient,
+    private: GuardedClient,
 }
 
 impl Web {
     /// A way; no connection is made yet.
     pub(super) fn new(parts: &RemoteParts) -> Self {
-        let ms = parts.limits.upstream_connect_timeout_ms;
+        let connect = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
+        let options = ClientOptions::default().connect_within(connect);
         let outbound = |private: bool| {
-            let settings = HttpSettings::default().private(private);
-            Outbound::new(Arc::new(settings)).connect_within_ms(ms)
+            GuardedClient::new(HttpSettings::default().private(private), options.clone())
         };
         Self { parts: parts.clone(), public: outbound(false), private: outbound(true) }
     }
@@ -147,7 +147,7 @@ impl Web {
         Ok(None)
     }
 
-    fn client(&self, ground: Ground, url: &Url) -> Result<&reqwest::Client, Trouble> {
+    fn client(&self, ground: Ground, url: &Url) -> Result<&Client, Trouble> {
         let outbound = match ground {
             Ground::Public => &self.public,
             Ground::Private => &self.private,

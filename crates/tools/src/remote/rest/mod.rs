@@ -36,9 +36,10 @@ use kernel::contracts::Tool;
 use kernel::fault::Fault;
 use kernel::ids::ContentHash;
 use kernel::rules::Pattern;
-use outbound::client::Outbound;
+use outbound::client::{ClientOptions, GuardedClient};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 /// What a REST server has.
@@ -78,7 +79,7 @@ struct Loader<'a> {
     parts: &'a RemoteParts,
     places: Places,
     include: Option<Vec<Pattern>>,
-    outbound: Arc<Outbound>,
+    outbound: Arc<GuardedClient>,
 }
 
 /// The tools of a document, and what of it was left out.
@@ -92,8 +93,9 @@ impl<'a> Loader<'a> {
     ) -> Result<Self, String> {
         let places = Places::new(config)?;
         let settings = places.settings(config.allow_private)?;
-        let outbound = Outbound::new(Arc::new(settings))
-            .connect_within_ms(parts.limits.upstream_connect_timeout_ms);
+        let connect = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
+        let outbound =
+            GuardedClient::new(settings, ClientOptions::default().connect_within(connect));
         let patterns = |texts: &Vec<String>| {
             let read = texts.iter().map(|text| Pattern::new(text));
             read.collect::<Result<Vec<_>, _>>()

@@ -8,7 +8,7 @@ use crate::http::answer::{self, Body, Effect, Place};
 use crate::remote::RemoteParts;
 use kernel::call::ToolError;
 use kernel::datum::BlobRef;
-use outbound::client::Outbound;
+use outbound::client::GuardedClient;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const REDIRECTS_MAX: usize = 3;
 
 /// Sends requests to one server.
 pub(super) struct Sender {
-    pub(super) outbound: Arc<Outbound>,
+    pub(super) outbound: Arc<GuardedClient>,
     pub(super) credentials: Credentials,
     pub(super) parts: RemoteParts,
     /// How long one request may take, if this is not left to the gate.

@@ -5,11 +5,11 @@ use crate::trace::traced;
 use kernel::fault::Fault;
 use kernel::limits::Limits;
 use kernel::trace::TraceParent;
-use outbound::client::{base_client, build_client};
+use outbound::client::{Client, ClientOptions};
 use outbound::redaction::Hidden;
 use outbound::words::reasons;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url};
+use reqwest::{Response, Url};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -77,7 +77,9 @@ impl Place {
         let hidden = Hidden::default().headers(headers).url(&url);
         let headers = read_headers(headers).map_err(wrong)?;
         let connect = Duration::from_millis(limits.upstream_connect_timeout_ms);
-        let client = build_client(|| base_client().connect_timeout(connect))
+        let client = ClientOptions::default()
+            .connect_within(connect)
+            .build()
             .map_err(|why| Fault::new("ClientFailed", format!("no HTTP client: {why}")))?;
         Ok(Self { name, hidden, url, headers, client })
     }

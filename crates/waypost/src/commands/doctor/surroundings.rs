@@ -154,9 +154,8 @@ pub(super) fn clock() -> Finding {
 
 /// Whether `https` can be spoken: a client needs certificates to trust.
 pub(super) fn certificates() -> Finding {
-    outbound::client::install_tls();
-    match reqwest::Client::builder().build() {
-        Ok(_) => Finding::ok("tls", "certificates can be read"),
+    match outbound::client::certificates() {
+        Ok(()) => Finding::ok("tls", "certificates can be read"),
         Err(error) => {
             let what = format!("no certificates to trust, so no https: {error}");
             Finding::warn("tls", what, "install your system's `ca-certificates`")

@@ -10,25 +10,20 @@ use crate::remote::config::Secret;
 use crate::remote::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
 use bytes::Bytes;
 use kernel::call::HowFar;
-use outbound::client::{base_client, build_client};
+use outbound::client::{Client, ClientOptions, is_garbled};
 use outbound::plain::Unanswered;
 use outbound::redaction::Hidden;
+use outbound::redirects::{REDIRECTS_MAX, elsewhere, same_origin};
 use outbound::words::{place, reasons};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
-use reqwest::redirect::{Action, Attempt, Policy};
-use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use std::borrow::Cow;
-use std::error::Error;
-use std::iter::successors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How much of what the other side says is told.
 const TOLD_CHARS_MAX: usize = 500;
-const REDIRECTS_MAX: usize = 3;
-/// Statuses that send the same request elsewhere.
-const ELSEWHERE: [StatusCode; 2] = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
 /// How often one request is sent again because there is another token: a renewed one may not be
 /// good for enough.
 const PASSES_MAX: usize = 3;
@@ -66,14 +61,9 @@ impl Endpoint {
             return Err(misfit(format!("it must be http or https, not `{}`", url.scheme())));
         }
         let given = headers::given(headers)?;
-        let encrypted = url.scheme() == "https";
         let connect_within = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
-        let client = build_client(|| {
-            let builder =
-                base_client().redirect(Policy::custom(redirect)).connect_timeout(connect_within);
-            // Reading the machine's certificates takes time that a plain connection need not spend.
-            if encrypted { builder } else { builder.tls_certs_only(Vec::new()) }
-        });
+        let options = ClientOptions::default().connect_within(connect_within).only(&url);
+        let client = options.following().build();
         let client =
             client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
         let direct = Direct::new(&url, &given, parts);
@@ -259,7 +249,10 @@ impl Endpoint {
                 Err(Unanswered::Lost(why)) => return Err(self.lost(&why)),
                 Err(Unanswered::Garbled(why)) => return Err(self.garbled(self.lost(&why))),
             };
-            let next = if redirects < REDIRECTS_MAX { elsewhere(&url, &response) } else { None };
+            let next = match redirects < REDIRECTS_MAX {
+                true => elsewhere(&url, response.status(), response.headers()),
+                false => None,
+            };
             let Some((next, next_way)) = next.and_then(|next| way.at(&next).map(|way| (next, way)))
             else {
                 return Ok(response);
@@ -305,36 +298,6 @@ impl Endpoint {
         let what = format!("closed the connection before it answered: {}", self.told(why));
         self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
     }
-}
-
-/// A redirect that keeps method and body is followed within the origin: headers with secrets go
-/// nowhere else.
-fn redirect(attempt: Attempt<'_>) -> Action {
-    let keeps = ELSEWHERE.contains(&attempt.status());
-    let previous = attempt.previous();
-    let home = previous.first().is_some_and(|first| same_origin(first, attempt.url()));
-    if keeps && home && previous.len() <= REDIRECTS_MAX { attempt.follow() } else { attempt.stop() }
-}
-
-/// Whether something was answered that is not HTTP.
-fn is_garbled(error: &reqwest::Error) -> bool {
-    let mut causes = successors(error.source(), |cause: &&(dyn Error + 'static)| (*cause).source());
-    causes.any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
-}
-
-/// Where an answer sends the same request, if that is within the origin.
-fn elsewhere(from: &Url, response: &Response) -> Option<Url> {
-    if !ELSEWHERE.contains(&response.status()) {
-        return None;
-    }
-    let place = response.headers().get(LOCATION)?.to_str().ok()?;
-    from.join(place).ok().filter(|to| same_origin(from, to))
-}
-
-fn same_origin(one: &Url, other: &Url) -> bool {
-    one.scheme() == other.scheme()
-        && one.host_str() == other.host_str()
-        && one.port_or_known_default() == other.port_or_known_default()
 }
 
 fn name(url: &Url) -> String {
