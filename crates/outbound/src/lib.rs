@@ -10,3 +10,4 @@ pub mod redirects;
 pub mod client;
 pub mod plain;
 pub mod sse;
+pub mod seal;

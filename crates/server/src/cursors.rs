@@ -14,6 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::call::Caller;
 use kernel::contracts::SessionRef;
+use outbound::seal::Keyring;
 use ring::hmac;
 use std::fmt::Debug;
 use std::hint::black_box;
@@ -75,14 +76,12 @@ impl Purpose {
 }
 
 impl Cursors {
-    /// With the server's secret.
-    pub(crate) fn new(secret: [u8; 32]) -> Self {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        let key = |what: &[u8]| {
-            let own = hmac::sign(&secret, what);
-            hmac::Key::new(hmac::HMAC_SHA256, own.as_ref())
-        };
-        Self { tags: key(b"waypost cursor tag"), masks: key(b"waypost cursor mask") }
+    /// With the server's secret. Places that another one sealed are gone: a client reads the list
+    /// from its beginning then.
+    pub(crate) fn new(keys: impl Into<Keyring>) -> Self {
+        let keys = keys.into();
+        let (tags, masks) = (b"waypost cursor tag", b"waypost cursor mask");
+        Self { tags: keys.derived(tags), masks: keys.derived(masks) }
     }
 
     /// Where the page begins that a client asks for; none for the first one.

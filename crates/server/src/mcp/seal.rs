@@ -7,16 +7,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::call::Caller;
 use kernel::contracts::Entropy;
 use kernel::ids::Millis;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::hmac;
+use outbound::seal::{Envelopes, Keyring};
 use serde_json::Value;
 use std::fmt;
 use wire::jsonrpc::RpcError;
 
-/// The first byte of a state: how it is sealed.
-const FORM: u8 = 1;
-/// Each state has a key of its own, made of the secret and this many random bytes.
-const SALT_BYTES: usize = 16;
 /// The end of a state, at the beginning of what is sealed.
 const EXPIRY_BYTES: usize = 8;
 /// What the secret is used for here: keys for other purposes differ.
@@ -25,7 +20,7 @@ const PURPOSE: &[u8] = b"waypost mcp requestState";
 /// Seals and opens states.
 #[derive(Clone)]
 pub(crate) struct Seal {
-    secret: hmac::Key,
+    envelopes: Envelopes,
 }
 
 /// Whose a state is and what for.
@@ -51,7 +46,7 @@ impl Bound {
     /// All parts, each with its length, so that no two lists of parts run together. An actor is a
     /// part only where there is one: states that were sealed before there were any still open.
     fn bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![FORM];
+        let mut bytes = Vec::new();
         for part in [&self.realm, &self.subject, &self.what].into_iter().chain(&self.actor) {
             bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
             bytes.extend_from_slice(part.as_bytes());
@@ -61,9 +56,9 @@ impl Bound {
 }
 
 impl Seal {
-    /// With this secret.
-    pub(crate) fn new(key: [u8; 32]) -> Self {
-        Self { secret: hmac::Key::new(hmac::HMAC_SHA256, &key) }
+    /// With these secrets.
+    pub(crate) fn new(keys: impl Into<Keyring>) -> Self {
+        Self { envelopes: Envelopes::new(keys, PURPOSE) }
     }
 
     /// The state as a text for the client.
@@ -74,22 +69,16 @@ impl Seal {
         expires_at: Millis,
         entropy: &dyn Entropy,
     ) -> String {
-        let salt = entropy.bits().to_be_bytes();
-        let mut sealed = expires_at.0.to_be_bytes().to_vec();
-        sealed.extend_from_slice(state.to_string().as_bytes());
-        let done = self.key(&salt).and_then(|key| {
-            key.seal_in_place_append_tag(nonce(), Aad::from(bound.bytes()), &mut sealed).ok()
-        });
-        if done.is_none() {
-            // A key of the right length and a text of this size cannot fail; if they did, nothing
-            // may leave unsealed, and an empty state opens nowhere.
-            tracing::error!("a state could not be sealed");
-            return String::new();
+        let mut plain = expires_at.0.to_be_bytes().to_vec();
+        plain.extend_from_slice(state.to_string().as_bytes());
+        match self.envelopes.seal(&bound.bytes(), entropy.bits(), &plain) {
+            Some(sealed) => URL_SAFE_NO_PAD.encode(sealed),
+            // It cannot fail; if it did, an empty state opens nowhere.
+            None => {
+                tracing::error!("a state could not be sealed");
+                String::new()
+            }
         }
-        let mut bytes = vec![FORM];
-        bytes.extend_from_slice(&salt);
-        bytes.append(&mut sealed);
-        URL_SAFE_NO_PAD.encode(bytes)
     }
 
     /// The state that a client sent back, if it is one of ours, of this caller and request, and not
@@ -111,28 +100,11 @@ impl Seal {
 
     fn opened(&self, text: &str, bound: &Bound) -> Option<(Millis, Value)> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let rest = bytes.strip_prefix(&[FORM])?;
-        let (salt, sealed) = rest.split_first_chunk::<SALT_BYTES>()?;
-        let mut sealed = sealed.to_vec();
-        let key = self.key(salt)?;
-        let plain = key.open_in_place(nonce(), Aad::from(bound.bytes()), &mut sealed).ok()?;
+        let plain = self.envelopes.open(&bound.bytes(), &bytes)?;
         let (expiry, state) = plain.split_first_chunk::<EXPIRY_BYTES>()?;
         let state = serde_json::from_slice(state).ok()?;
         Some((Millis(i64::from_be_bytes(*expiry)), state))
     }
-
-    fn key(&self, salt: &[u8; SALT_BYTES]) -> Option<LessSafeKey> {
-        let mut context = hmac::Context::with_key(&self.secret);
-        context.update(PURPOSE);
-        context.update(salt);
-        let own = context.sign();
-        UnboundKey::new(&CHACHA20_POLY1305, own.as_ref()).ok().map(LessSafeKey::new)
-    }
-}
-
-/// Each key seals one text only, so one nonce does for all.
-fn nonce() -> Nonce {
-    Nonce::assume_unique_for_key([0; NONCE_LEN])
 }
 
 impl fmt::Debug for Seal {
@@ -169,6 +141,19 @@ mod tests {
             assert_eq!(error.code, wire::jsonrpc::INVALID_PARAMS);
             assert!(error.message.contains("has expired"), "{}", error.message);
         }
+    }
+
+    #[test]
+    fn what_was_sealed_before_or_with_an_older_secret_still_opens() {
+        // As 0.1.0 sealed it.
+        let before = "AQABAgMEBQYHCAkKCwwNDg-VtTJZl5aufC2uJ_mwLg-2V7-1aQRKhoydDWTWU9W9rAm6FLfqXMM";
+        let (now, bound, _) = sealed(&Seal::new([7; 32]));
+        let replaced = Seal::new(Keyring::new([9; 32]).with_older([7; 32]));
+        for seal in [&Seal::new([7; 32]), &replaced] {
+            assert_eq!(seal.open(before, &bound, Millis(0)), Ok(json!({"run": "run_1"})));
+            assert!(seal.open(&now, &bound, Millis(0)).is_ok());
+        }
+        assert!(Seal::new([9; 32]).open(before, &bound, Millis(0)).is_err());
     }
 
     #[test]
