@@ -13,6 +13,8 @@ pub enum Rule {
     Length,
     /// Time, randomness and tasks come through the engine's clock.
     Clock,
+    /// HTTP clients are made in one crate.
+    Clients,
     /// Words that may not stand in the code.
     Banned,
     /// Every file says what lives in it.
@@ -36,6 +38,7 @@ impl fmt::Display for Rule {
             Rule::Staircase => "staircase",
             Rule::Length => "length",
             Rule::Clock => "clock",
+            Rule::Clients => "clients",
             Rule::Banned => "banned",
             Rule::Head => "head",
             Rule::Name => "name",

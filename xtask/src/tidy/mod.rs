@@ -25,6 +25,7 @@ use tree::Tree;
 /// Rules that look at one source at a time.
 const SOURCE_RULES: &[fn(&Source) -> Vec<Finding>] = &[
     tokens::clock,
+    tokens::clients,
     tokens::banned,
     shape::length,
     shape::head,

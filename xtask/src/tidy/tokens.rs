@@ -1,5 +1,5 @@
-//! Rules about words in the code: no clock, randomness or tasks outside the engine's clock, and
-//! words that may not stand anywhere.
+//! Rules about words in the code: no clock, randomness or tasks outside the engine's clock, no HTTP
+//! clients outside their crate, and words that may not stand anywhere.
 
 use super::finding::{Finding, Rule};
 use super::lexer::has_token;
@@ -31,6 +31,21 @@ const CLOCK: &[&str] = &[
 const CLOCK_FREE: &[&str] =
     &["crates/engine/src/clock.rs", "crates/waypost/", "crates/testkit/", "bench/", "xtask/"];
 
+/// What opens connections to others: what may be reached, and what is told of it, is decided once.
+const CLIENTS: &[&str] = &[
+    "reqwest::Client",
+    "reqwest::ClientBuilder",
+    "reqwest::blocking",
+    "reqwest::get",
+    "Client::builder",
+    "ClientBuilder",
+    "hyper::client",
+    "hyper_util::client",
+];
+
+/// Their crate, and what never runs in production.
+const CLIENTS_FREE: &[&str] = &["crates/outbound/", "crates/testkit/", "bench/", "xtask/"];
+
 /// A panic is no answer to a caller; tests may use them.
 const PANICS: &[&str] = &[".unwrap()", ".expect("];
 
@@ -45,7 +60,35 @@ const MARKS: &[&str] = &["TODO", "FIXME", "XXX"];
 
 /// Finds the system's clock, randomness and tasks outside their home.
 pub fn clock(source: &Source) -> Vec<Finding> {
-    if CLOCK_FREE.iter().any(|home| source.path.starts_with(home)) {
+    let finding = |(line, token): (usize, &str)| Finding {
+        path: source.path.clone(),
+        line,
+        rule: Rule::Clock,
+        wrong: format!("`{token}` outside `crates/engine/src/clock.rs`"),
+        remedy: "take a `Clock`, `Entropy` or `Spawn` from the caller",
+    };
+    away_from_home(source, CLOCK, CLOCK_FREE).into_iter().map(finding).collect()
+}
+
+/// Finds HTTP clients outside their crate.
+pub fn clients(source: &Source) -> Vec<Finding> {
+    let finding = |(line, token): (usize, &str)| Finding {
+        path: source.path.clone(),
+        line,
+        rule: Rule::Clients,
+        wrong: format!("`{token}` outside `crates/outbound`"),
+        remedy: "make it of `outbound::client::ClientOptions`",
+    };
+    away_from_home(source, CLIENTS, CLIENTS_FREE).into_iter().map(finding).collect()
+}
+
+/// Where these tokens stand in production code, unless the source is where they are at home.
+fn away_from_home<'t>(
+    source: &Source,
+    tokens: &[&'t str],
+    homes: &[&str],
+) -> Vec<(usize, &'t str)> {
+    if homes.iter().any(|home| source.path.starts_with(home)) {
         return Vec::new();
     }
     let written = source.production().map(|line| (line.number, line.code.clone()));
@@ -53,22 +96,15 @@ pub fn clock(source: &Source) -> Vec<Finding> {
     let imported = paths::imports(&source.production_code())
         .into_iter()
         .map(|import| (import.line, format!("{}::", import.segments.join("::"))));
-    let mut findings = Vec::new();
+    let mut found = Vec::new();
     for (line, text) in written.chain(imported) {
-        for token in CLOCK.iter().filter(|token| has_token(&text, token)) {
-            let finding = Finding {
-                path: source.path.clone(),
-                line,
-                rule: Rule::Clock,
-                wrong: format!("`{token}` outside `crates/engine/src/clock.rs`"),
-                remedy: "take a `Clock`, `Entropy` or `Spawn` from the caller",
-            };
-            if !findings.contains(&finding) {
-                findings.push(finding);
+        for token in tokens.iter().filter(|token| has_token(&text, token)) {
+            if !found.contains(&(line, *token)) {
+                found.push((line, *token));
             }
         }
     }
-    findings
+    found
 }
 
 /// Finds panics, unfinished work and what else may not stand in the code.
@@ -142,6 +178,36 @@ mod tests {
         let behind = "#[cfg(test)]\nmod tests {\n    fn f() { Instant::now(); }\n}\n";
         assert!(report(clock, "crates/kernel/src/plan.rs", behind).is_empty());
         assert_eq!(report(clock, "crates/kernel/src/plan.rs", text).len(), 1);
+    }
+
+    #[test]
+    fn every_client_is_found_outside_its_crate() {
+        for token in CLIENTS {
+            let text = format!("fn f() {{\n    {token}::new(y)\n}}\n");
+            let expected = format!("2: `{token}` outside `crates/outbound`");
+            let found = report(clients, "crates/llms/src/http.rs", &text);
+            assert!(found.contains(&expected), "{token}: {found:?}");
+            for path in ["crates/outbound/src/client.rs", "bench/src/main.rs"] {
+                assert!(report(clients, path, &text).is_empty(), "{path}");
+            }
+            assert!(report(clients, "crates/waypost/tests/it/main.rs", &text).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_client_in_a_group_is_found_and_what_others_call_client_is_not() {
+        let text = "use reqwest::{\n    Client,\n    Url,\n};\nuse hyper::{Uri, client};\n";
+        let found = report(clients, "crates/sinks/src/webhook.rs", text);
+        assert_eq!(
+            found,
+            [
+                "2: `reqwest::Client` outside `crates/outbound`",
+                "5: `hyper::client` outside `crates/outbound`",
+            ]
+        );
+        let text = "use outbound::client::Client;\nuse reqwest::{Response, Url};\n\
+            fn f(client: &Client) { crate::client::Client::new(1); }\n";
+        assert!(report(clients, "crates/waypost/src/context.rs", text).is_empty());
     }
 
     #[test]
