@@ -86,7 +86,7 @@ impl Hidden {
     }
 
     /// Whether there is no credential to take out.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.cores.is_empty()
     }
 

@@ -1,8 +1,8 @@
 //! Bodies that need not be known as a whole to be an output: they go into a blob while they come.
 
-use super::super::hidden::Hidden;
 use crate::http::answer::{is_json, media_type};
 use crate::http::spool::{Inside, Spooled};
+use outbound::redaction::Hidden;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 

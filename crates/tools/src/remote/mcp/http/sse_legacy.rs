@@ -117,7 +117,7 @@ async fn open(endpoint: &Endpoint, bytes_max: usize) -> Result<(EventStream, End
     let mut stream = EventStream::new(response, bytes_max, StreamPlace::default());
     loop {
         let event = stream.next_event().await.map_err(|cut| cut.error(endpoint))?;
-        if event.event != ENDPOINT {
+        if event.kind() != ENDPOINT {
             continue;
         }
         // Headers with secrets go nowhere else.
