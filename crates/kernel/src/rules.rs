@@ -34,10 +34,6 @@ pub struct ToolLimits {
 }
 
 impl ToolLimits {
-    /// The names of all of them, for "did you mean".
-    pub const NAMES: &'static [&'static str] =
-        &["concurrency", "per_minute", "timeout_ms", "output_bytes"];
-
     /// What is said here, and what the other says where nothing is.
     #[must_use]
     pub fn or(self, other: Self) -> Self {

@@ -2,21 +2,18 @@
 //! with its line and the key that was most likely meant: a setting that is silently ignored is
 //! worse than none.
 
-use crate::event_sinks::{SinkEntry, WrittenSinks};
-use crate::layer::{Layer, merge};
-use crate::models::{ModelEntry, Models};
-use crate::ranges::{crossed, out_of_range};
-use crate::upstreams::{Entry, Sections};
+use crate::event_sinks::{SinkEntry, SinkKeys};
+use crate::layer::Layer;
+use crate::models::{ModelEntry, ModelKeys};
+use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
+use crate::upstreams::{Entry, ProviderKeys, ServerKeys};
 use kernel::ids::{AgentName, RealmId};
 use kernel::limits::{Limits, OutOfRange};
-use kernel::plan::mistake::{Mistake, meant};
+use kernel::plan::mistake::Mistake;
 use kernel::rules::{Pattern, ToolLimits, ToolRules};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::ops::Range;
-use toml::de::DeTable;
-use toml::{Deserializer, Spanned};
 use tools::HttpSettings;
 
 pub use crate::public_url::PublicUrl;
@@ -53,25 +50,28 @@ pub struct Config {
 }
 
 /// `[server]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct ServerConfig {
     /// The address to listen on; a loopback one.
+    #[serde(deserialize_with = "loopback")]
     pub host: IpAddr,
     /// The port to listen on; 0 lets the system choose.
     pub port: u16,
     /// Names under which a proxy serves us, `wp.example.com` or `wp.example.com:8443`: allowed in
     /// `Host` and `Origin` beside our own loopback names.
+    #[serde(deserialize_with = "proxy_names")]
     pub hosts: Vec<String>,
     /// The address at which people reach us, where a proxy stands in front; else the one that we
     /// listen on. Its host is one of our names too.
+    #[serde(deserialize_with = "public_url")]
     pub public_url: Option<PublicUrl>,
     /// Who may administer.
     pub admin: AdminRule,
 }
 
 /// `[mcp]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct McpConfig {
     /// Takes requests of MCP clients that do not keep to their version; `docs/reference/mcp.md`
     /// says which.
@@ -79,9 +79,11 @@ pub struct McpConfig {
 }
 
 /// `[agents]`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub struct AgentsConfig {
     /// The agent of requests that name none.
+    #[serde(deserialize_with = "agent_name")]
     pub default: Option<AgentName>,
 }
 
@@ -122,357 +124,241 @@ impl Config {
         Self::layered(&[Layer::file(file, text)])
     }
 
-    /// What these layers say together, key by key; a later one goes before those ahead of it. All
-    /// mistakes are told, each where it stands, also in what a later layer sets again.
+    /// What these layers say together, key by key; a later one goes before those ahead of it. The
+    /// mistakes of all layers are told, also in what a later one sets again.
     pub fn layered(layers: &[Layer]) -> Result<Self, Vec<Mistake>> {
-        let (mut merged, mut sections) = (DeTable::new(), Sections::default());
-        let (mut models, mut sinks) = (Models::default(), WrittenSinks::default());
-        let mut mistakes = Vec::new();
+        let (mut trees, mut mistakes) = (Vec::new(), Vec::new());
         for layer in layers {
-            match (Reader { layer }).table() {
-                Ok((table, of_layer, its_models, its_sinks)) => {
-                    sections.put_over(of_layer);
-                    models.put_over(its_models);
-                    sinks.put_over(its_sinks);
-                    merge(&mut merged, table);
-                }
+            match tree(layer) {
+                Ok(tree) => trees.push(tree),
                 Err(found) => mistakes.extend(found),
             }
         }
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let merged = Deserializer::from(Spanned::new(0..0, merged));
-        // Cannot fail: each layer was read alone, and what is set twice is of the same shape.
-        let written = Written::deserialize(merged)
-            .map_err(|error| vec![Mistake::error(error.message().to_owned())])?;
-        let mut config = config(written)?;
-        mistakes.extend(crossed(layers, &config.limits));
-        config.upstreams = kept(sections.entries(), &mut mistakes);
-        config.models = kept(models.entries(), &mut mistakes);
-        config.sinks = kept(sinks.entries(), &mut mistakes);
+        let mut merged = Written::nothing();
+        for tree in &trees {
+            merged.put_over(tree.clone());
+        }
+        let written: Settings = read(&merged, &[], Owner::Ours, &mut mistakes);
+        mistakes.extend(crossed(&trees, &written.limits.0));
+        let config = written.config(&mut mistakes);
         if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
     }
 }
 
-/// What was read; nothing where there are mistakes, which are kept.
-fn kept<T>(read: Result<Vec<T>, Vec<Mistake>>, mistakes: &mut Vec<Mistake>) -> Vec<T> {
-    read.unwrap_or_else(|found| {
-        mistakes.extend(found);
-        Vec::new()
-    })
+/// The size of a `waypost.toml`. Real ones have some kilobytes.
+const SETTINGS_BYTES_MAX: usize = 128 * 1024;
+
+/// What a layer says, if all of it is right. Whether an entry is whole is known only with all
+/// layers.
+fn tree(layer: &Layer) -> Result<Written, Vec<Mistake>> {
+    let bytes = layer.text.len();
+    if bytes > SETTINGS_BYTES_MAX {
+        let message = format!("the settings have {bytes} bytes, more than {SETTINGS_BYTES_MAX}");
+        let mistake = Mistake::error(message).hint("remove what is not needed");
+        return Err(vec![layer.spots().of(None).mistake(mistake)]);
+    }
+    let tree = Written::of_toml(layer).map_err(|mistake| vec![mistake])?;
+    let mut mistakes = Vec::new();
+    let written: Settings = read(&tree, &[], Owner::Ours, &mut mistakes);
+    mistakes.extend(written.wrong_patterns());
+    mistakes.extend(written.wrong_limits(&tree));
+    mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
+    if mistakes.is_empty() { Ok(tree) } else { Err(mistakes) }
 }
 
 /// The settings as they are written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Written {
-    server: WrittenServer,
-    limits: Limits,
-    tools: WrittenTools,
-    mcp: McpConfig,
-    agents: WrittenAgents,
-    realms: BTreeMap<String, WrittenRealm>,
+struct Settings {
+    server: Kept<ServerConfig>,
+    limits: Kept<Limits>,
+    tools: Kept<ToolSettings>,
+    mcp: Kept<McpSettings>,
+    providers: Kept<Each<ProviderKeys>>,
+    models: Kept<Each<ModelKeys>>,
+    agents: Kept<AgentsConfig>,
+    events: Kept<EventSettings>,
+    realms: Kept<Each<RealmSettings>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WrittenAgents {
-    default: Option<Spanned<String>>,
+struct ToolSettings {
+    #[serde(deserialize_with = "allowed_tools")]
+    allow: Option<Vec<Pattern>>,
+    #[serde(deserialize_with = "patterns")]
+    deny: Vec<Pattern>,
+    /// By pattern.
+    limits: Kept<Each<ToolLimits>>,
+    http: Kept<ToolHttp>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WrittenRealm {
+struct ToolHttp {
+    #[serde(deserialize_with = "http_hosts")]
+    allow: HttpSettings,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct McpSettings {
+    lenient: bool,
+    servers: Kept<Each<ServerKeys>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct EventSettings {
+    sinks: Kept<Each<SinkKeys>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RealmSettings {
     session_ttl_ms: Option<u64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct WrittenServer {
-    host: Option<Spanned<String>>,
-    port: Option<u16>,
-    hosts: Vec<Spanned<String>>,
-    public_url: Option<Spanned<String>>,
-    admin: AdminRule,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct WrittenTools {
-    allow: Option<Vec<Spanned<String>>>,
-    deny: Vec<Spanned<String>>,
-    /// By pattern.
-    limits: BTreeMap<String, ToolLimits>,
-    http: WrittenHttp,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct WrittenHttp {
-    allow: Vec<Spanned<String>>,
-}
-
-/// The keys of each table, by its path.
-fn known_keys(table: &str) -> Option<&'static [&'static str]> {
-    match table {
-        "" => Some(&[
-            "server",
-            "limits",
-            "tools",
-            "mcp",
-            "providers",
-            "models",
-            "agents",
-            "events",
-            "realms",
-        ]),
-        "server" => Some(SERVER_KEYS),
-        "limits" => Some(Limits::NAMES),
-        "tools" => Some(&["allow", "deny", "limits", "http"]),
-        "tools.http" => Some(&["allow"]),
-        "mcp" => Some(&["lenient", "servers"]),
-        "agents" => Some(&["default"]),
-        "events" => Some(&["sinks"]),
-        _ => None,
-    }
-}
-
-/// The keys of `[realms.<name>]`.
-const REALM_KEYS: &[&str] = &["session_ttl_ms"];
-
-/// Reads one layer, and says where in it a mistake is.
-struct Reader<'a> {
-    layer: &'a Layer,
-}
-
-/// The size of a `waypost.toml`. Real ones have some kilobytes, and reading one takes more than
-/// twice as long when it is twice as large.
-const SETTINGS_BYTES_MAX: usize = 128 * 1024;
-
-impl<'a> Reader<'a> {
-    /// The layer's table and what it says of upstreams, models and sinks, if all of it is right.
-    fn table(&self) -> Result<(DeTable<'a>, Sections, Models, WrittenSinks), Vec<Mistake>> {
-        let text = self.layer.text.as_str();
-        if text.len() > SETTINGS_BYTES_MAX {
-            let message =
-                format!("the settings have {} bytes, more than {SETTINGS_BYTES_MAX}", text.len());
-            let mistake = Mistake::error(message).hint("remove what is not needed");
-            return Err(vec![self.layer.found(None, mistake)]);
-        }
-        let table = DeTable::parse(text).map_err(|error| vec![self.unreadable(&error)])?;
-        let mut mistakes = Vec::new();
-        self.unknown_keys(table.get_ref(), "", &mut mistakes);
-        let sections = Sections::of(self.layer, table.get_ref(), &mut mistakes);
-        let models = Models::of(self.layer, table.get_ref(), &mut mistakes);
-        let sinks = WrittenSinks::of(self.layer, table.get_ref(), &mut mistakes);
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
-        let written: Written =
-            toml::from_str(text).map_err(|error| vec![self.unreadable(&error)])?;
-        self.wrong_values(&written, &mut mistakes);
-        mistakes.extend(self.wrong_limits(&written, table.get_ref()));
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
-        Ok((table.into_inner(), sections, models, sinks))
-    }
-
-    fn unknown_keys(&self, table: &DeTable<'_>, path: &str, mistakes: &mut Vec<Mistake>) {
-        if path == "realms" {
-            self.unknown_keys_of_realms(table, mistakes);
-        } else if path == "tools.limits" {
-            self.unknown_keys_of_tool_limits(table, mistakes);
-        } else if let Some(known) = known_keys(path) {
-            self.keys_beside(table, (path, known), mistakes);
-        }
-    }
-
-    /// A realm may have any name; what stands in its table may not.
-    fn unknown_keys_of_realms(&self, realms: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
-        for (name, realm) in realms {
-            if let Some(table) = realm.get_ref().as_table() {
-                let path = format!("realms.{}", name.get_ref());
-                self.keys_beside(table, (&path, REALM_KEYS), mistakes);
-            }
-        }
-    }
-
-    /// Any pattern of tools may have limits; what stands in its table may not be anything.
-    fn unknown_keys_of_tool_limits(&self, limits: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
-        for (pattern, written) in limits {
-            let name: &str = pattern.get_ref();
-            if let Err(bad) = Pattern::new(name) {
-                mistakes.push(self.at(pattern.span(), Mistake::error(bad.to_string())));
-            }
-            if let Some(table) = written.get_ref().as_table() {
-                let path = format!("tools.limits.\"{name}\"");
-                self.keys_beside(table, (&path, ToolLimits::NAMES), mistakes);
-            }
-        }
-    }
-
-    fn keys_beside(
-        &self,
-        table: &DeTable<'_>,
-        (path, known): (&str, &[&str]),
-        mistakes: &mut Vec<Mistake>,
-    ) {
-        for (key, value) in table {
-            let name: &str = key.get_ref();
-            if !known.contains(&name) {
-                let place = if path.is_empty() { String::new() } else { format!(" in `[{path}]`") };
-                let hint = meant(name, known.iter().copied())
-                    .unwrap_or_else(|| format!("known here: {}", known.join(", ")));
-                let mistake = Mistake::error(format!("unknown key `{name}`{place}")).hint(hint);
-                mistakes.push(self.at(key.span(), mistake));
-            } else if let Some(inner) = value.get_ref().as_table() {
-                let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-                self.unknown_keys(inner, &path, mistakes);
-            }
-        }
-    }
-
-    fn wrong_values(&self, written: &Written, mistakes: &mut Vec<Mistake>) {
-        mistakes.extend(written.server.host.as_ref().and_then(|host| self.wrong_host(host)));
-        for entry in &written.tools.http.allow {
-            if let Err(bad) = HttpSettings::new(&[entry.get_ref()]) {
-                mistakes.push(self.at(entry.span(), Mistake::error(bad.to_string())));
-            }
-        }
-        mistakes.extend(written.server.hosts.iter().filter_map(|name| self.proxy_name(name)));
-        let public_url = written.server.public_url.as_ref();
-        mistakes.extend(public_url.and_then(|url| self.wrong_public_url(url)));
-        self.wrong_patterns(&written.tools, mistakes);
-        mistakes.extend(written.agents.default.as_ref().and_then(|name| self.no_agent(name)));
+impl Settings {
+    /// Limits of tools under names that are no patterns.
+    fn wrong_patterns(&self) -> Vec<Mistake> {
+        let names = self.tools.0.limits.0.0.iter().map(|(name, _)| name);
+        let wrong = names.filter_map(|name| Some((name, pattern(&name.text).err()?)));
+        wrong.map(|(name, mistake)| name.mistake(mistake)).collect()
     }
 
     /// Limits with values that they cannot have, also where a realm or a tool has its own. Which
     /// of two may be the larger one is known only with all layers.
-    fn wrong_limits(&self, written: &Written, table: &DeTable<'_>) -> Vec<Mistake> {
-        let alone = written.limits.check().into_iter().filter(|bad| bad.bounded_by.is_none());
+    fn wrong_limits(&self, tree: &Written) -> Vec<Mistake> {
+        let alone = self.limits.0.check().into_iter().filter(|bad| bad.bounded_by.is_none());
         let mut found: Vec<_> = alone.map(|bad| (vec!["limits", bad.name], bad)).collect();
-        for (realm, own) in &written.realms {
-            let ttl_ms = own.session_ttl_ms;
+        for (realm, own) in &self.realms.0.0 {
+            let ttl_ms = own.value.session_ttl_ms;
             let bad = ttl_ms.and_then(|ms| Limits::check_one("session_ttl_ms", ms));
-            found.extend(bad.map(|bad| (vec!["realms", realm.as_str(), bad.name], bad)));
+            found.extend(bad.map(|bad| (vec!["realms", realm.text.as_str(), bad.name], bad)));
         }
-        for (pattern, own) in &written.tools.limits {
-            let timeout = own.timeout_ms.map(|ms| ("timeout_ms", "call_timeout_ms", ms.get()));
-            let bytes = own.output_bytes.map(|most| most.get() as u64);
+        for (pattern, own) in &self.tools.0.limits.0.0 {
+            let timeout =
+                own.value.timeout_ms.map(|ms| ("timeout_ms", "call_timeout_ms", ms.get()));
+            let bytes = own.value.output_bytes.map(|most| most.get() as u64);
             let bytes = bytes.map(|most| ("output_bytes", "call_output_bytes_max", most));
             for (name, limit, value) in timeout.into_iter().chain(bytes) {
                 let bad = Limits::check_one(limit, value).map(|bad| OutOfRange { name, ..bad });
-                found.extend(bad.map(|bad| (vec!["tools", "limits", pattern.as_str(), name], bad)));
+                let path = vec!["tools", "limits", pattern.text.as_str(), name];
+                found.extend(bad.map(|bad| (path, bad)));
             }
         }
-        found.iter().map(|(path, bad)| out_of_range(self.layer, table, path, bad)).collect()
-    }
-
-    /// A text that no agent can have for its name.
-    fn no_agent(&self, name: &Spanned<String>) -> Option<Mistake> {
-        let text = name.get_ref();
-        let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-        if !text.is_empty() && text.chars().all(fits) {
-            return None;
-        }
-        let mistake = Mistake::error(format!("`{text}` cannot be the name of an agent"))
-            .hint("write an agent's `refName`");
-        Some(self.at(name.span(), mistake))
-    }
-
-    /// Patterns of tools that are none.
-    fn wrong_patterns(&self, written: &WrittenTools, mistakes: &mut Vec<Mistake>) {
-        for text in written.allow.iter().flatten().chain(&written.deny) {
-            if let Err(bad) = Pattern::new(text.get_ref()) {
-                mistakes.push(self.at(text.span(), Mistake::error(bad.to_string())));
-            }
-        }
-    }
-
-    fn wrong_host(&self, host: &Spanned<String>) -> Option<Mistake> {
-        let text = host.get_ref().as_str();
-        let mistake = match address(text) {
-            Some(address) if address.is_loopback() => return None,
-            Some(_) => Mistake::error(format!(
-                "`{text}` can be reached from other machines, and nobody is asked who they are"
-            ))
-            .hint("listen on `127.0.0.1` and let a proxy with a login stand in front"),
-            None => Mistake::error(format!("`{text}` is not an address"))
-                .hint("write `127.0.0.1` or `::1`"),
+        let told = |(path, bad): &(Vec<&str>, OutOfRange)| {
+            let place = tree.at(path).map(|value| &value.place);
+            place.map_or_else(|| out_of_range(bad), |place| place.mistake(out_of_range(bad)))
         };
-        Some(self.at(host.span(), mistake))
+        found.iter().map(told).collect()
     }
 
-    fn proxy_name(&self, name: &Spanned<String>) -> Option<Mistake> {
-        let text = name.get_ref();
-        let fits = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
-        if !text.is_empty() && text.chars().all(fits) {
-            return None;
+    /// What holds, and the mistakes in entries that are not whole.
+    fn config(self, mistakes: &mut Vec<Mistake>) -> Config {
+        let (tools, mcp) = (self.tools.0, self.mcp.0);
+        let limits = |(name, limits): (Text, Located<ToolLimits>)| {
+            Some((pattern(&name.text).ok()?, limits.value))
+        };
+        let server =
+            |name: &Text, keys: Located<ServerKeys>| Entry::of_server(name, keys.value, true);
+        let provider =
+            |name: &Text, keys: Located<ProviderKeys>| Entry::of_provider(name, keys.value);
+        let mut upstreams = mcp.servers.0.build(mistakes, server);
+        upstreams.extend(self.providers.0.build(mistakes, provider));
+        let models = self.models.0.build(mistakes, ModelEntry::new);
+        let mut sinks = self.events.0.sinks.0.build(mistakes, SinkEntry::new);
+        sinks.sort_by(|left, right| left.name.cmp(&right.name));
+        let ttl = |(name, realm): (Text, Located<RealmSettings>)| {
+            Some((RealmId::from(name.text), realm.value.session_ttl_ms?))
+        };
+        Config {
+            server: self.server.0,
+            limits: self.limits.0,
+            tools: ToolRules {
+                allow: tools.allow,
+                deny: tools.deny,
+                tools: tools.limits.0.0.into_iter().filter_map(limits).collect(),
+            },
+            http: tools.http.0.allow,
+            mcp: McpConfig { lenient: mcp.lenient },
+            upstreams,
+            models,
+            agents: self.agents.0,
+            sinks,
+            session_ttls: self.realms.0.0.into_iter().filter_map(ttl).collect(),
         }
-        let mistake = Mistake::error(format!("`{text}` is not a host"))
-            .hint("write `wp.example.com` or `wp.example.com:8443`, without `http://`");
-        Some(self.at(name.span(), mistake))
-    }
-
-    fn wrong_public_url(&self, url: &Spanned<String>) -> Option<Mistake> {
-        let what = PublicUrl::parse(url.get_ref()).err()?;
-        let mistake = Mistake::error(format!("`public_url` {what}"))
-            .hint("write it as `https://wp.example.com`, the address that your proxy serves");
-        Some(self.at(url.span(), mistake))
-    }
-
-    fn unreadable(&self, error: &toml::de::Error) -> Mistake {
-        self.layer.found(error.span().as_ref(), Mistake::error(error.message().to_owned()))
-    }
-
-    fn at(&self, span: Range<usize>, mistake: Mistake) -> Mistake {
-        self.layer.found(Some(&span), mistake)
     }
 }
 
-/// The settings out of what is written; its values were looked at before.
-fn config(written: Written) -> Result<Config, Vec<Mistake>> {
-    let Written { server, limits, tools, mcp, agents, realms } = written;
-    let defaults = ServerConfig::default();
-    let rules = tool_rules(&tools);
-    let allow: Vec<String> = tools.http.allow.into_iter().map(plain).collect();
-    let http = HttpSettings::new(&allow);
-    let ttl = |(name, realm): (String, WrittenRealm)| {
-        realm.session_ttl_ms.map(|ttl_ms| (RealmId::from(name), ttl_ms))
+/// Limits that contradict each other once all layers are merged; each is told where the last of
+/// the two was set.
+fn crossed(trees: &[Written], limits: &Limits) -> Vec<Mistake> {
+    let told = |bad: &OutOfRange| {
+        let names = || std::iter::once(bad.name).chain(bad.bounded_by);
+        let last = |tree: &Written| {
+            names().find_map(|name| Some(tree.at(&["limits", name])?.place.clone()))
+        };
+        let place = trees.iter().rev().find_map(last);
+        // One of both is set: the defaults fit each other.
+        place.map_or_else(|| out_of_range(bad), |place| place.mistake(out_of_range(bad)))
     };
-    Ok(Config {
-        server: ServerConfig {
-            host: server.host.and_then(|host| address(host.get_ref())).unwrap_or(defaults.host),
-            port: server.port.unwrap_or(defaults.port),
-            hosts: server.hosts.into_iter().map(plain).collect(),
-            public_url: server.public_url.and_then(|url| PublicUrl::parse(url.get_ref()).ok()),
-            admin: server.admin,
-        },
-        limits,
-        tools: rules,
-        http: http.map_err(|bad| vec![Mistake::error(bad.to_string())])?,
-        mcp,
-        upstreams: Vec::new(),
-        models: Vec::new(),
-        sinks: Vec::new(),
-        agents: AgentsConfig { default: agents.default.map(|name| plain(name).into()) },
-        session_ttls: realms.into_iter().filter_map(ttl).collect(),
+    limits.check().iter().map(told).collect()
+}
+
+fn out_of_range(bad: &OutOfRange) -> Mistake {
+    Mistake::error(bad.to_string()).hint(bad.hint())
+}
+
+fn pattern(text: &str) -> Result<Pattern, Mistake> {
+    Pattern::new(text).map_err(|bad| Mistake::error(bad.to_string()))
+}
+
+fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pattern>, D::Error> {
+    checked_list(deserializer, pattern)
+}
+
+fn allowed_tools<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<Pattern>>, D::Error> {
+    patterns(deserializer).map(Some)
+}
+
+fn http_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HttpSettings, D::Error> {
+    let allow = checked_list(deserializer, |text| {
+        let read = HttpSettings::new(&[text]).map(|_| text.to_owned());
+        read.map_err(|bad| Mistake::error(bad.to_string()))
+    })?;
+    HttpSettings::new(&allow).map_err(serde::de::Error::custom)
+}
+
+/// A text that an agent can have for its name.
+fn agent_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AgentName>, D::Error> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let name = checked(deserializer, |text| {
+        if !text.is_empty() && text.chars().all(fits) {
+            return Ok(AgentName::from(text));
+        }
+        let what = format!("`{text}` cannot be the name of an agent");
+        Err(Mistake::error(what).hint("write an agent's `refName`"))
+    });
+    name.map(Some)
+}
+
+fn loopback<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IpAddr, D::Error> {
+    checked(deserializer, |text| match address(text) {
+        Some(address) if address.is_loopback() => Ok(address),
+        Some(_) => Err(Mistake::error(format!(
+            "`{text}` can be reached from other machines, and nobody is asked who they are"
+        ))
+        .hint("listen on `127.0.0.1` and let a proxy with a login stand in front")),
+        None => Err(Mistake::error(format!("`{text}` is not an address"))
+            .hint("write `127.0.0.1` or `::1`")),
     })
-}
-
-/// The rules for tools; their patterns were looked at before.
-fn tool_rules(written: &WrittenTools) -> ToolRules {
-    let patterns = |texts: &[Spanned<String>]| -> Vec<Pattern> {
-        texts.iter().filter_map(|text| Pattern::new(text.get_ref()).ok()).collect()
-    };
-    let limits = |(text, limits): (&String, &ToolLimits)| Some((Pattern::new(text).ok()?, *limits));
-    ToolRules {
-        allow: written.allow.as_deref().map(patterns),
-        deny: patterns(&written.deny),
-        tools: written.limits.iter().filter_map(limits).collect(),
-    }
 }
 
 fn address(text: &str) -> Option<IpAddr> {
@@ -482,8 +368,25 @@ fn address(text: &str) -> Option<IpAddr> {
     }
 }
 
-fn plain(spanned: Spanned<String>) -> String {
-    spanned.into_inner()
+fn proxy_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    checked_list(deserializer, |text| {
+        if !text.is_empty() && text.chars().all(fits) {
+            return Ok(text.to_owned());
+        }
+        Err(Mistake::error(format!("`{text}` is not a host"))
+            .hint("write `wp.example.com` or `wp.example.com:8443`, without `http://`"))
+    })
+}
+
+fn public_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PublicUrl>, D::Error> {
+    let url = checked(deserializer, |text| {
+        PublicUrl::parse(text).map_err(|what| {
+            Mistake::error(format!("`public_url` {what}"))
+                .hint("write it as `https://wp.example.com`, the address that your proxy serves")
+        })
+    });
+    url.map(Some)
 }
 
 #[cfg(test)]
@@ -528,11 +431,11 @@ mod tests {
         assert_eq!(
             mistakes(text),
             [
+                "waypost.toml:2:1: error: unknown key `prot` in `[server]`; \
+                 hint: did you mean `port`?",
                 "waypost.toml:5:1: error: unknown key `body_byte_max` in `[limits]`; \
                  hint: did you mean `body_bytes_max`?",
                 "waypost.toml:6:2: error: unknown key `modles`; hint: did you mean `models`?",
-                "waypost.toml:2:1: error: unknown key `prot` in `[server]`; \
-                 hint: did you mean `port`?",
             ]
         );
     }
@@ -562,9 +465,10 @@ mod tests {
             ["waypost.toml:2:1: error: unknown key `session_tll_ms` in `[realms.shop]`; \
               hint: did you mean `session_ttl_ms`?"]
         );
-        let told = mistakes("[realms]\nshop = 1\n");
-        assert!(told[0].starts_with("waypost.toml:2:"), "{told:?}");
-        assert!(told[0].contains("error: invalid type"), "{told:?}");
+        assert_eq!(
+            mistakes("[realms]\nshop = 1\n"),
+            ["waypost.toml:2:8: error: `shop` must be a table, and is a number"]
+        );
     }
 
     #[test]
@@ -591,10 +495,14 @@ mod tests {
         ];
         let found = Config::layered(&layers).unwrap_err();
         let told: Vec<String> = found.iter().map(Mistake::to_string).collect();
-        assert!(told[0].starts_with("below.toml:2:8: error: invalid type"), "{told:?}");
         assert_eq!(
-            told[1],
-            "above.toml:4:1: error: unknown key `prot` in `[server]`; hint: did you mean `port`?"
+            told,
+            [
+                "below.toml:2:8: error: `port` must be a whole number from 0 to 65535, and is a \
+                 text",
+                "above.toml:4:1: error: unknown key `prot` in `[server]`; \
+                 hint: did you mean `port`?",
+            ]
         );
     }
 
@@ -678,17 +586,30 @@ mod tests {
         let at_the_name = |line: &String| line.starts_with("waypost.toml:5:1");
         assert!(told.iter().any(|line| at_the_name(line) && line.contains("`a?` has a `?`")));
         assert_eq!(told.len(), 3, "{told:?}");
-        let told = mistakes("[tools]\nallow = [\"math::*\", \"\"]\ndeny = [\"a b\"]\n");
+        let told = mistakes("[tools]\nallow = [\"math::*\", \"\"]\n");
         assert!(told[0].starts_with("waypost.toml:2:21: error: a pattern of tools"), "{told:?}");
-        assert!(told[1].starts_with("waypost.toml:3:9: error: `a b` has a ` `"), "{told:?}");
-        let told = mistakes("[tools.limits.\"*\"]\nconcurrency = 0\n");
-        assert!(told[0].starts_with("waypost.toml:2:"), "{told:?}");
+        let told = mistakes("[tools]\nallow = []\ndeny = [\"a b\"]\n");
+        assert!(told[0].starts_with("waypost.toml:3:9: error: `a b` has a ` `"), "{told:?}");
+        assert_eq!(
+            mistakes("[tools.limits.\"*\"]\nconcurrency = 0\n"),
+            ["waypost.toml:2:15: error: `concurrency` must be a whole number from 1 on, and is 0"]
+        );
     }
 
     #[test]
     fn wrong_values_are_told_with_their_line() {
-        let told = mistakes("[server]\nport = \"x\"\n");
-        assert!(told[0].starts_with("waypost.toml:2:8: error: invalid type"), "{told:?}");
+        assert_eq!(
+            mistakes("[server]\nport = 65536\n[mcp]\nlenient = \"yes\"\n"),
+            [
+                "waypost.toml:2:8: error: `port` must be a whole number from 0 to 65535, and is \
+                 65536",
+                "waypost.toml:4:11: error: `lenient` must be true or false, and is a text",
+            ]
+        );
+        assert_eq!(
+            mistakes("[server]\nadmin = \"locl\"\n"),
+            ["waypost.toml:2:9: error: `admin` cannot be `locl`; hint: did you mean `local`?"]
+        );
         let told = mistakes("[server]\nhost = \"0.0.0.0\"\n[tools.http]\nallow = [\"*\"]\n");
         assert!(told[0].contains("waypost.toml:2:8: error: `0.0.0.0` can be reached"), "{told:?}");
         assert!(told[1].contains("waypost.toml:4:10: error: `*` is not a host"), "{told:?}");

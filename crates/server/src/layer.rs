@@ -6,8 +6,6 @@ use kernel::plan::mistake::Mistake;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 /// Where a setting, or a layer of them, comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,53 +89,50 @@ impl Layer {
     /// Where the setting comes from that stands at this place of the text.
     pub fn origin(&self, span: &Range<usize>) -> Source {
         match &self.source {
-            Source::File(file) => Source::Line { file: file.clone(), line: self.place(span).0 },
+            Source::File(file) => {
+                Source::Line { file: file.clone(), line: self.spots().of(Some(span)).line }
+            }
             Source::Line { .. } | Source::Variable(_) => self.source.clone(),
         }
     }
 
-    /// The mistake with its file and, where one is known, its place.
-    pub(crate) fn found(&self, span: Option<&Range<usize>>, mistake: Mistake) -> Mistake {
-        self.spot(span).mistake(mistake)
-    }
-
-    /// Where this part of the text stands.
-    pub(crate) fn spot(&self, span: Option<&Range<usize>>) -> Place {
-        let (file, place) = match &self.source {
-            Source::File(file) => (file.as_str().into(), span.map(|span| self.place(span))),
-            // The text is ours: what a person can look up is the line that it stands for.
-            Source::Line { file, line } => (file.as_str().into(), Some((*line, 1))),
-            Source::Variable(_) => (self.source.to_string().into(), None),
+    /// Finds places in the text.
+    pub(crate) fn spots(&self) -> Spots<'_> {
+        let file = match &self.source {
+            Source::File(file) | Source::Line { file, .. } => file.as_str().into(),
+            Source::Variable(_) => self.source.to_string().into(),
         };
-        let (line, column) = place.unwrap_or_default();
-        Place { file, line, column }
-    }
-
-    /// The line and the column, both from 1.
-    fn place(&self, span: &Range<usize>) -> (u32, u32) {
-        let before = self.text.get(..span.start).unwrap_or(&self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        (u32::try_from(line).unwrap_or(0), u32::try_from(column).unwrap_or(0))
+        let breaks = self.text.match_indices('\n').map(|(at, _)| at + 1);
+        Spots { layer: self, file, lines: std::iter::once(0).chain(breaks).collect() }
     }
 }
 
-/// Puts a table over another, key by key: a table goes into the table below it, anything else, a
-/// list too, takes the place of what is there.
-pub(crate) fn merge<'t>(below: &mut DeTable<'t>, above: DeTable<'t>) {
-    for (key, value) in above {
-        let span = value.span();
-        let value = match value.into_inner() {
-            DeValue::Table(table) => match below.get_mut(&key).map(Spanned::get_mut) {
-                Some(DeValue::Table(old)) => {
-                    merge(old, table);
-                    continue;
-                }
-                _ => DeValue::Table(table),
-            },
-            plain => plain,
+/// Finds places in the text of a layer, each without reading all that stands before it.
+pub(crate) struct Spots<'l> {
+    layer: &'l Layer,
+    file: Arc<str>,
+    /// Where each line begins.
+    lines: Vec<usize>,
+}
+
+impl Spots<'_> {
+    /// Where this part of the text stands; without one, where all of it does.
+    pub(crate) fn of(&self, span: Option<&Range<usize>>) -> Place {
+        let (line, column) = match &self.layer.source {
+            Source::File(_) => span.map(|span| self.place(span.start)).unwrap_or_default(),
+            // The text is ours: what a person can look up is the line that it stands for.
+            Source::Line { line, .. } => (*line, 1),
+            Source::Variable(_) => (0, 0),
         };
-        below.insert(key, Spanned::new(span, value));
+        Place { file: self.file.clone(), line, column }
+    }
+
+    /// The line and the column, both from 1.
+    fn place(&self, at: usize) -> (u32, u32) {
+        let line = self.lines.partition_point(|begin| *begin <= at);
+        let begin = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        let column = self.layer.text.get(begin..at).unwrap_or_default().chars().count() + 1;
+        (u32::try_from(line).unwrap_or(0), u32::try_from(column).unwrap_or(0))
     }
 }
 
@@ -149,19 +144,19 @@ mod tests {
     fn a_place_is_told_as_people_can_look_it_up() {
         let file = Layer::file("a/waypost.toml", "[server]\nport = 1\n");
         assert_eq!(file.origin(&(9..13)).to_string(), "a/waypost.toml:2");
-        let told = file.found(Some(&(9..13)), Mistake::error("no"));
+        let told = file.spots().of(Some(&(9..13))).mistake(Mistake::error("no"));
         assert_eq!(told.to_string(), "a/waypost.toml:2:1: error: no");
 
         let text = "server.port = 1".to_owned();
         let source = Source::Line { file: ".env".to_owned(), line: 7 };
         let line = Layer { source, text: text.clone() };
         assert_eq!(line.origin(&(0..6)).to_string(), ".env:7");
-        let told = line.found(Some(&(14..15)), Mistake::error("no"));
+        let told = line.spots().of(Some(&(14..15))).mistake(Mistake::error("no"));
         assert_eq!(told.to_string(), ".env:7:1: error: no");
 
         let variable = Layer { source: Source::Variable("WAYPOST_PORT".to_owned()), text };
         assert_eq!(variable.origin(&(0..6)).to_string(), "environment WAYPOST_PORT");
-        let told = variable.found(Some(&(14..15)), Mistake::error("no"));
+        let told = variable.spots().of(Some(&(14..15))).mistake(Mistake::error("no"));
         assert_eq!(told.to_string(), "environment WAYPOST_PORT: error: no");
     }
 }

@@ -6,7 +6,7 @@
 
 pub mod realm;
 pub mod layer;
-mod ranges;
+mod settings;
 pub mod upstreams;
 mod public_url;
 pub mod models;

@@ -1,13 +1,12 @@
 //! One sink as the settings write it, and what is opened for it. Nothing is looked up before it is
 //! asked for, and a secret is never shown.
 
-use super::keys::Keys;
+use super::keys::{Begin, SinkKeys};
 use super::{Around, Sending};
 use crate::layer::Place;
+use crate::settings::{Located, Text};
 use crate::upstreams::expand::{self, expanded};
 use crate::upstreams::sendable::shown_url;
-use crate::upstreams::text::Text;
-use crate::upstreams::written::Word;
 use axum::http::Uri;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,24 +52,17 @@ const KINDS: &[(&str, &[&str])] =
     &[("stdout", &[]), ("file", &["path"]), ("webhook", &["url", "secret", "timeout_ms"])];
 
 impl SinkEntry {
-    /// The entry that these keys make.
-    pub(super) fn new(word: &Word, keys: Keys) -> Result<Self, Mistake> {
-        let (name, place) = (word.text.clone(), word.place.clone());
+    /// The entry that these keys make. A mistake without a place is one of the whole entry.
+    pub(crate) fn new(name: &Text, keys: Located<SinkKeys>) -> Result<Self, Mistake> {
+        let (place, name) = (name.place.clone(), name.text.clone());
         let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || !name.chars().all(fits) {
             let what = format!("`{name}` cannot be the name of a sink");
             let hint = "a name is 1 to 64 letters, digits, `_` and `-`";
             return Err(place.mistake(Mistake::error(what).hint(hint)));
         }
-        let (types, from_start) = (keys.types.clone(), keys.from_start);
-        let way = way(keys).map_err(|mut why| {
-            if why.file.is_some() {
-                return why;
-            }
-            why.message = format!("`{name}`: {}", why.message);
-            place.mistake(why)
-        })?;
-        Ok(Self { name, place, way, types, from_start })
+        let (types, from_start) = (keys.value.types.clone(), keys.value.from == Begin::Start);
+        Ok(Self { name, place, way: way(keys)?, types, from_start })
     }
 
     /// What to open and what goes there, with everything looked up.
@@ -101,7 +93,7 @@ impl SinkEntry {
     }
 }
 
-fn way(keys: Keys) -> Result<Way, Mistake> {
+fn way(Located { keys: there, value: keys, .. }: Located<SinkKeys>) -> Result<Way, Mistake> {
     let missing = |key: &str, hint: &str| Mistake::error(format!("`{key}` is missing")).hint(hint);
     let Some(said) = &keys.kind else { return Err(missing("type", ALL_TYPES)) };
     let word = said.text.as_str();
@@ -111,7 +103,7 @@ fn way(keys: Keys) -> Result<Way, Mistake> {
         let hint = hint.unwrap_or_else(|| ALL_TYPES.to_owned());
         return Err(said.mistake(Mistake::error(what).hint(hint)));
     };
-    if let Some(mistake) = misplaced(&keys, kind, own) {
+    if let Some(mistake) = misplaced(&there, kind, own) {
         return Err(mistake);
     }
     match *kind {
@@ -134,17 +126,16 @@ fn way(keys: Keys) -> Result<Way, Mistake> {
 }
 
 /// A key that means nothing to this type of sink.
-fn misplaced(keys: &Keys, kind: &str, own: &[&str]) -> Option<Mistake> {
+fn misplaced(there: &[Text], kind: &str, own: &[&str]) -> Option<Mistake> {
     let of_others =
         KINDS.iter().flat_map(|(other, keys)| keys.iter().map(move |key| (*other, *key)));
-    let idle = of_others.filter(|(_, key)| !own.contains(key));
-    let mut found = idle.filter_map(|(other, key)| {
-        let (_, place) = keys.there.iter().find(|(there, _)| there == key)?;
+    let mut idle = of_others.filter(|(_, key)| !own.contains(key));
+    idle.find_map(|(other, key)| {
+        let found = there.iter().find(|there| there.text == key)?;
         let what = format!("`{key}` has no place beside `type = \"{kind}\"`");
         let hint = format!("it goes with `type = \"{other}\"`; leave it out");
-        Some(place.mistake(Mistake::error(what).hint(hint)))
-    });
-    found.next()
+        Some(found.mistake(Mistake::error(what).hint(hint)))
+    })
 }
 
 /// The file; a relative path begins at the data folder.

@@ -4,75 +4,16 @@
 mod keys;
 mod entry;
 
-use crate::layer::{Layer, Place};
+use crate::layer::Place;
 use crate::upstreams::Variables;
-use crate::upstreams::text::Reading;
-use crate::upstreams::written::{Table, Word};
 use kernel::plan::mistake::Mistake;
 use kernel::rules::Pattern;
-use keys::Keys;
 use sinks::config::{SinkConfig, SinkKind};
 use std::collections::BTreeMap;
 use std::path::Path;
-use toml::de::DeTable;
 
 pub use entry::SinkEntry;
-
-const EVENTS: &str = "events";
-const SINKS: &str = "sinks";
-const PATH: &str = "events.sinks";
-
-/// What layers say of sinks, still as it is written.
-#[derive(Debug, Default)]
-pub(crate) struct WrittenSinks {
-    table: Table,
-}
-
-impl WrittenSinks {
-    /// What a layer says, and the mistakes in it. Whether an entry is whole is known only with all
-    /// layers.
-    pub(crate) fn of(layer: &Layer, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) -> Self {
-        let root = Table::of_toml(layer, root);
-        let mut reading = Reading::new(mistakes);
-        let events = root.get(EVENTS).and_then(|(_, value)| reading.table(EVENTS, value));
-        let sinks = events.and_then(|events| events.get(SINKS));
-        let table = sinks.and_then(|(_, value)| reading.table(PATH, value));
-        let sinks = Self { table: table.cloned().unwrap_or_default() };
-        sinks.keys(mistakes);
-        sinks
-    }
-
-    /// Puts a later layer over these.
-    pub(crate) fn put_over(&mut self, above: WrittenSinks) {
-        self.table.put_over(above.table);
-    }
-
-    /// The entries that all layers make together.
-    pub(crate) fn entries(&self) -> Result<Vec<SinkEntry>, Vec<Mistake>> {
-        let mut mistakes = Vec::new();
-        let mut entries = Vec::new();
-        for (name, keys) in self.keys(&mut mistakes) {
-            match SinkEntry::new(name, keys) {
-                Ok(entry) => entries.push(entry),
-                Err(mistake) => mistakes.push(mistake),
-            }
-        }
-        entries.sort_by(|left, right| left.name.cmp(&right.name));
-        if mistakes.is_empty() { Ok(entries) } else { Err(mistakes) }
-    }
-
-    fn keys(&self, mistakes: &mut Vec<Mistake>) -> Vec<(&Word, Keys)> {
-        let mut all = Vec::new();
-        for (word, value) in &self.table.0 {
-            let path = format!("[{PATH}.{}]", word.text);
-            let inner = Reading::new(mistakes).table(&path, value);
-            if let Some(inner) = inner {
-                all.push((word, Keys::read(inner, &path, mistakes)));
-            }
-        }
-        all
-    }
-}
+pub(crate) use keys::SinkKeys;
 
 /// What is around the settings when sinks are opened.
 pub struct Around<'a> {

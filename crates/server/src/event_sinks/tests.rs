@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::Config;
+use crate::layer::Layer;
 use std::path::PathBuf;
 
 const FULL: &str = r#"
@@ -166,11 +167,8 @@ const MISTAKES: &[(&str, &str)] = &[
         "[events.sinks.\"a.b\"]\ntype = \"stdout\"\n",
         "waypost.toml:1:15: error: `a.b` cannot be the name of a sink",
     ),
-    (
-        "[events.sinks]\na = 1\n",
-        "waypost.toml:2:5: error: `[events.sinks.a]` must be a table, and is a number",
-    ),
-    ("[events]\nsinks = 1\n", "waypost.toml:2:9: error: `events.sinks` must be a table"),
+    ("[events.sinks]\na = 1\n", "waypost.toml:2:5: error: `a` must be a table, and is a number"),
+    ("[events]\nsinks = 1\n", "waypost.toml:2:9: error: `sinks` must be a table"),
     ("events = 1\n", "waypost.toml:1:10: error: `events` must be a table, and is a number"),
 ];
 

@@ -2,12 +2,11 @@
 //! asked for, and a key is never shown.
 
 use super::Around;
-use super::keys::Keys;
+use super::keys::ModelKeys;
 use crate::layer::Place;
+use crate::settings::{Located, Named, Text};
 use crate::upstreams::expand::{self, expanded};
 use crate::upstreams::sendable::headers_of;
-use crate::upstreams::text::{Named, Text};
-use crate::upstreams::written::Word;
 use kernel::plan::mistake::{Mistake, meant};
 use kernel::secret::Secret;
 use llms::config::{ModelConfig, ModelKind, Price, Remote};
@@ -26,7 +25,8 @@ pub struct ModelEntry {
     pub place: Place,
     way: Way,
     max_tokens: Option<u32>,
-    temperature: Option<Text>,
+    /// A number, as a text.
+    temperature: Option<String>,
     timeout_ms: Option<u64>,
     price: Option<Price>,
 }
@@ -88,24 +88,18 @@ const NOT_FOR_RULES: &[&str] =
     &["model", "base_url", "api_key", "headers", "max_tokens", "temperature", "price"];
 
 impl ModelEntry {
-    /// The entry that these keys make.
-    pub(super) fn new(word: &Word, keys: Keys) -> Result<Self, Mistake> {
-        let (name, place) = (word.text.clone(), word.place.clone());
+    /// The entry that these keys make. A mistake without a place is one of the whole entry.
+    pub(crate) fn new(name: &Text, keys: Located<ModelKeys>) -> Result<Self, Mistake> {
+        let (place, name) = (name.place.clone(), name.text.clone());
         let fits = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
         if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || !name.chars().all(fits) {
             let what = format!("`{name}` cannot be the name of a model");
             let hint = "a name is 1 to 64 letters, digits, `_`, `-`, `.`, `:` and `/`";
             return Err(place.mistake(Mistake::error(what).hint(hint)));
         }
-        let Keys { max_tokens, timeout_ms, price, .. } = keys;
-        let temperature = keys.temperature.clone();
-        let way = way(keys).map_err(|mut why| {
-            if why.file.is_some() {
-                return why;
-            }
-            why.message = format!("`{name}`: {}", why.message);
-            place.mistake(why)
-        })?;
+        let ModelKeys { max_tokens, timeout_ms, price, .. } = keys.value;
+        let temperature = keys.value.temperature.clone();
+        let way = way(keys)?;
         Ok(Self { name, place, way, max_tokens, temperature, timeout_ms, price })
     }
 
@@ -141,7 +135,7 @@ impl ModelEntry {
             kind,
             max_tokens: self.max_tokens,
             // It was read as a number before.
-            temperature: self.temperature.as_ref().and_then(|text| text.text.parse().ok()),
+            temperature: self.temperature.as_ref().and_then(|text| text.parse().ok()),
             timeout_ms: self.timeout_ms,
             price: self.price,
             origin: self.place.to_string(),
@@ -178,14 +172,13 @@ pub(super) fn rules_text(path: &str, around: &Around<'_>) -> Result<String, Stri
     fs::read_to_string(&file).map_err(|error| error.to_string())
 }
 
-fn way(keys: Keys) -> Result<Way, Mistake> {
-    let place = |key: &str| keys.there.iter().find(|(there, _)| there == key).map(|(_, at)| at);
+fn way(Located { keys: there, value: keys, .. }: Located<ModelKeys>) -> Result<Way, Mistake> {
     match provider(&keys)? {
         None => {
-            let idle = NOT_FOR_RULES.iter().copied().find_map(|key| Some((key, place(key)?)));
-            if let Some((key, at)) = idle {
-                let what = format!("`{key}` has no place beside `provider = \"rules\"`");
-                return Err(at.mistake(Mistake::error(what).hint("leave it out")));
+            let is_idle = |key: &&Text| NOT_FOR_RULES.contains(&key.text.as_str());
+            if let Some(key) = there.iter().find(is_idle) {
+                let what = format!("`{}` has no place beside `provider = \"rules\"`", key.text);
+                return Err(key.mistake(Mistake::error(what).hint("leave it out")));
             }
             let missing = || {
                 Mistake::error("`rules` is missing")
@@ -214,7 +207,7 @@ fn way(keys: Keys) -> Result<Way, Mistake> {
 }
 
 /// The provider; nothing where it is rules.
-fn provider(keys: &Keys) -> Result<Option<Provider>, Mistake> {
+fn provider(keys: &ModelKeys) -> Result<Option<Provider>, Mistake> {
     let all = "it is `rules`, `openai`, `anthropic` or `gemini`";
     let Some(said) = &keys.provider else {
         return match &keys.rules {

@@ -6,70 +6,15 @@ mod keys;
 mod entry;
 mod of_pipelines;
 
-use crate::layer::Layer;
 use crate::upstreams::Variables;
-use crate::upstreams::text::Reading;
-use crate::upstreams::written::{Table, Word};
 use kernel::plan::mistake::{Mistake, meant};
-use keys::Keys;
 use llms::config::ModelConfig;
 use std::collections::BTreeMap;
 use std::path::Path;
-use toml::de::DeTable;
 
 pub use entry::ModelEntry;
+pub(crate) use keys::ModelKeys;
 pub(crate) use of_pipelines::{is_alone, of_pipelines};
-
-const MODELS: &str = "models";
-
-/// What layers say of models, still as it is written.
-#[derive(Debug, Default)]
-pub(crate) struct Models {
-    table: Table,
-}
-
-impl Models {
-    /// What a layer says, and the mistakes in it. Whether an entry is whole is known only with all
-    /// layers.
-    pub(crate) fn of(layer: &Layer, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) -> Self {
-        let root = Table::of_toml(layer, root);
-        let models = root.get(MODELS);
-        let table = models.and_then(|(_, value)| Reading::new(mistakes).table(MODELS, value));
-        let models = Self { table: table.cloned().unwrap_or_default() };
-        models.keys(mistakes);
-        models
-    }
-
-    /// Puts a later layer over these.
-    pub(crate) fn put_over(&mut self, above: Models) {
-        self.table.put_over(above.table);
-    }
-
-    /// The entries that all layers make together.
-    pub(crate) fn entries(&self) -> Result<Vec<ModelEntry>, Vec<Mistake>> {
-        let mut mistakes = Vec::new();
-        let mut entries = Vec::new();
-        for (name, keys) in self.keys(&mut mistakes) {
-            match ModelEntry::new(name, keys) {
-                Ok(entry) => entries.push(entry),
-                Err(mistake) => mistakes.push(mistake),
-            }
-        }
-        if mistakes.is_empty() { Ok(entries) } else { Err(mistakes) }
-    }
-
-    fn keys(&self, mistakes: &mut Vec<Mistake>) -> Vec<(&Word, Keys)> {
-        let mut all = Vec::new();
-        for (word, value) in &self.table.0 {
-            let path = format!("[{MODELS}.{}]", word.text);
-            let inner = Reading::new(mistakes).table(&path, value);
-            if let Some(inner) = inner {
-                all.push((word, Keys::read(inner, &path, mistakes)));
-            }
-        }
-        all
-    }
-}
 
 /// What is around the settings when models are opened.
 pub struct Around<'a> {

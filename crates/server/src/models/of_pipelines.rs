@@ -4,8 +4,8 @@
 use super::Around;
 use super::entry::{PROVIDERS, Provider, rules_text};
 use crate::layer::Place;
+use crate::settings::Text;
 use crate::upstreams::expand::{self, expanded};
-use crate::upstreams::text::Text;
 use kernel::pipeline::{Pipeline, PipelineLlm};
 use kernel::plan::mistake::{Mistake, meant};
 use kernel::secret::Secret;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::Config;
+use crate::layer::Layer;
 use llms::config::{ModelKind, Price};
 
 const FULL: &str = r#"
@@ -157,16 +158,13 @@ fn mistakes_are_told_with_their_line() {
         ("[models.a]\nprice = { input = 1 }\n", "waypost.toml:2:9: error: `price` has no `output`"),
         (
             "[models.a]\nprice = { input = 1, output = 2, cache = 1 }\n",
-            "waypost.toml:2:34: error: unknown key `cache` in `price`; hint: did you mean `cached`?",
+            "waypost.toml:2:34: error: unknown key `cache` in `[models.a.price]`; hint: did you mean `cached`?",
         ),
         (
             "[models.\"a b\"]\nrules = \"x\"\n",
             "waypost.toml:1:9: error: `a b` cannot be the name of a model",
         ),
-        (
-            "[models]\na = 1\n",
-            "waypost.toml:2:5: error: `[models.a]` must be a table, and is a number",
-        ),
+        ("[models]\na = 1\n", "waypost.toml:2:5: error: `a` must be a table, and is a number"),
         ("models = 1\n", "waypost.toml:1:10: error: `models` must be a table, and is a number"),
     ];
     for (text, begins) in cases {

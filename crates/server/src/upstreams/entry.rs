@@ -2,12 +2,12 @@
 //! is looked up yet, so an entry can be shown, moved to another file and checked without a server.
 
 use super::expand::{Around, expanded, has_variables};
-use super::keys::{Dialect, Keys, Own};
+use super::keys::{Own, ProviderKeys, ServerKeys};
 use super::oauth::Oauth;
 use super::rest::RestWay;
 use super::sendable::{env_of, headers_of, program, shown_url, url_of};
-use super::text::{Named, Text};
 use crate::layer::Place;
+use crate::settings::{Named, Text};
 use kernel::plan::mistake::{Mistake, meant};
 use std::path::Path;
 use tools::remote::{UpstreamConfig, UpstreamKind};
@@ -63,31 +63,31 @@ pub struct Facts {
 }
 
 impl Entry {
-    /// The entry that these keys make.
-    pub(crate) fn new(
-        dialect: Dialect,
-        (name, place): (&str, &Place),
-        mut keys: Keys,
+    /// The server that these keys make; `is_ours` is the file where every key must be meant. A
+    /// mistake without a place is one of the whole entry.
+    pub(crate) fn of_server(
+        name: &Text,
+        mut keys: ServerKeys,
+        is_ours: bool,
     ) -> Result<Self, Mistake> {
-        let mut own = std::mem::take(&mut keys.own);
-        let way = match dialect {
-            Dialect::Providers => provided(keys).map(Some),
-            Dialect::Servers | Dialect::Json | Dialect::Codex => served(dialect, keys),
-        };
-        let way = way.map_err(|mut why| {
-            if why.file.is_some() {
-                return why;
-            }
-            why.message = format!("`{name}`: {}", why.message);
-            place.mistake(why)
-        })?;
+        let own = keys.take_own();
+        Self::new(name, served(keys, is_ours)?, own, is_ours)
+    }
+
+    /// The same for a provider.
+    pub(crate) fn of_provider(name: &Text, mut keys: ProviderKeys) -> Result<Self, Mistake> {
+        let own = keys.take_own();
+        Self::new(name, Some(provided(keys)?), own, true)
+    }
+
+    fn new(name: &Text, way: Option<Way>, mut own: Own, is_ours: bool) -> Result<Self, Mistake> {
         let has_no_logins = way.as_ref().is_some_and(|way| !matches!(way, Way::Http { .. }));
         match own.oauth.take_if(|_| has_no_logins) {
-            Some(oauth) if dialect.is_ours() => return Err(misplaced(&oauth)),
+            Some(oauth) if is_ours => return Err(misplaced(&oauth)),
             // Programs write idle keys into files of clients.
             Some(_) | None => {}
         }
-        Ok(Self { name: name.to_owned(), place: place.clone(), way, own })
+        Ok(Self { name: name.text.clone(), place: name.place.clone(), way, own })
     }
 
     /// An MCP server behind a URL, named from outside of any file.
@@ -268,21 +268,20 @@ fn misplaced(oauth: &Oauth) -> Mistake {
 
 /// The way that `command` or `url` names; none where there is neither, which adds our own keys to
 /// an entry of the same name.
-fn served(dialect: Dialect, keys: Keys) -> Result<Option<Way>, Mistake> {
+fn served(keys: ServerKeys, is_ours: bool) -> Result<Option<Way>, Mistake> {
     let of_url = [("headers", keys.headers.is_empty())];
     let of_command =
         [("args", keys.args.is_empty()), ("env", keys.env.is_empty()), ("cwd", keys.cwd.is_none())];
     let first = |all: &[(&'static str, bool)]| all.iter().find(|(_, is_empty)| !is_empty).copied();
     let kind = transport(keys.kind.as_ref())?;
     // Files of clients may hold keys of both: programs write empty or idle ones.
-    let is_strict = dialect.is_ours();
     match (keys.command, keys.url, kind) {
         (Some(_), Some(url), _) => {
             let what = Mistake::error("both `command` and `url` are there");
             Err(url.mistake(what.hint("leave out the one that is not meant")))
         }
         (None, None, None) => match first(&of_url).or(first(&of_command)) {
-            None if is_strict => Ok(None),
+            None if is_ours => Ok(None),
             None => Err(Mistake::error("there is neither `command` nor `url`")),
             Some((key, _)) => {
                 let what = format!("`{key}` is there, but neither `command` nor `url`");
@@ -290,13 +289,13 @@ fn served(dialect: Dialect, keys: Keys) -> Result<Option<Way>, Mistake> {
             }
         },
         (Some(command), None, None | Some(Transport::Stdio)) => match first(&of_url) {
-            Some((key, _)) if is_strict => {
+            Some((key, _)) if is_ours => {
                 Err(Mistake::error(format!("`{key}` goes with `url`, not with `command`")))
             }
             _ => Ok(Some(Way::Stdio { command, args: keys.args, env: keys.env, cwd: keys.cwd })),
         },
         (None, Some(url), None | Some(Transport::Http)) => match first(&of_command) {
-            Some((key, _)) if is_strict => {
+            Some((key, _)) if is_ours => {
                 Err(Mistake::error(format!("`{key}` goes with `command`, not with `url`")))
             }
             _ => Ok(Some(Way::Http { url, headers: keys.headers })),
@@ -345,13 +344,13 @@ fn transport(kind: Option<&Text>) -> Result<Option<Transport>, Mistake> {
 /// The kinds of `[providers.<name>]`.
 const PROVIDERS: [&str; 3] = ["rest", "mcp", "rpc"];
 
-fn provided(keys: Keys) -> Result<Way, Mistake> {
+fn provided(keys: ProviderKeys) -> Result<Way, Mistake> {
     let Some(kind) = keys.kind.clone() else {
         return Err(Mistake::error("`type` is missing").hint("it is `rest`, `mcp` or `rpc`"));
     };
-    let url = |keys: &Keys| {
+    let url = |keys: &ProviderKeys| {
         let missing = || Mistake::error("`base_url` is missing").hint("it is the server's address");
-        keys.url.clone().ok_or_else(missing)
+        keys.base_url.clone().ok_or_else(missing)
     };
     // `REST` is how the stored form says it.
     match kind.text.to_ascii_lowercase().as_str() {

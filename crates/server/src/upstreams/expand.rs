@@ -1,7 +1,7 @@
 //! Variables in the texts of upstreams: `${NAME}`, `${NAME:-default}` and `${env:NAME}`, as the
 //! files of all clients write them. A file can be shown and shared; what it names cannot.
 
-use super::text::Text;
+use crate::settings::Text;
 use kernel::plan::mistake::Mistake;
 use std::path::Path;
 

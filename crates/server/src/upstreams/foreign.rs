@@ -2,19 +2,34 @@
 //! They are read, and never written.
 
 use super::entry::Entry;
-use super::keys::Dialect;
-use super::listed;
-use super::text::Reading;
-use super::written::{Shape, Table, Written};
+use super::keys::{ClientKeys, CodexKeys, ServerKeys};
 use crate::layer::{Layer, Place};
+use crate::settings::{Each, Located, Owner, Shape, Table, Text, Written, read as read_settings};
 use kernel::plan::mistake::Mistake;
-use toml::de::DeTable;
 
 /// Some clients keep more in such a file than their servers; this is more than any of them has.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// The members of a JSON file that list servers: most clients', and VS Code's.
 const LISTS: [&str; 2] = ["mcpServers", "servers"];
+
+/// Keys of clients that change what a server gets or where a login goes, and that we cannot follow.
+/// Our logins go where the server says, and come back to an address of ours.
+const NOT_FOLLOWED: &[(&str, &str)] = &[
+    ("envFile", WRITE_OUT),
+    ("headersHelper", WRITE_OUT),
+    ("oauth", WRITE_OUT),
+    ("auth", WRITE_OUT),
+    ("callbackPort", LOGIN_GOES),
+    ("redirectUri", LOGIN_GOES),
+    ("authServerMetadataUrl", LOGIN_GOES),
+    ("authorizationUrl", LOGIN_GOES),
+    ("tokenUrl", LOGIN_GOES),
+    ("registrationUrl", LOGIN_GOES),
+];
+const WRITE_OUT: &str = "write what it stands for into `env` or `headers`";
+const LOGIN_GOES: &str =
+    "a login goes where the server says, and comes back to `public_url` of `[server]`";
 
 /// What a client's file holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,19 +64,18 @@ pub fn read(file: &str, text: &str, project: Option<&str>) -> Result<Found, Vec<
 }
 
 fn of_codex(file: &str, text: &str, mistakes: &mut Vec<Mistake>) -> Vec<Entry> {
-    let layer = Layer::file(file, text);
-    let root = match DeTable::parse(&layer.text) {
-        Ok(root) => Table::of_toml(&layer, root.get_ref()),
-        Err(error) => {
-            let mistake = Mistake::error(error.message().to_owned());
-            mistakes.push(layer.found(error.span().as_ref(), mistake));
+    let root = match Written::of_toml(&Layer::file(file, text)) {
+        Ok(root) => root,
+        Err(mistake) => {
+            mistakes.push(mistake);
             return Vec::new();
         }
     };
     let list = "mcp_servers";
-    let servers = root.get(list);
-    let servers = servers.and_then(|(_, value)| Reading::new(mistakes).table(list, value));
-    servers.map(|table| listed::entries(Dialect::Codex, list, table, mistakes)).unwrap_or_default()
+    let Some(servers) = root.at(&[list]) else { return Vec::new() };
+    let servers: Each<CodexKeys> =
+        read_settings(servers, &[list], Owner::Client(NOT_FOLLOWED), mistakes);
+    servers.build(mistakes, entry)
 }
 
 fn of_json(
@@ -77,10 +91,14 @@ fn of_json(
             return Vec::new();
         }
     };
-    let Some(root) = Reading::new(mistakes).table("the file", &root) else { return Vec::new() };
-    let mut entries = lists_of(root, mistakes);
-    let of_project = project.and_then(|project| inner(inner(root, "projects")?, project));
-    if let Some(table) = of_project {
+    let Shape::Table(table) = &root.value else {
+        let what = format!("the file must be a table, and is {}", root.what());
+        mistakes.push(root.place.mistake(Mistake::error(what)));
+        return Vec::new();
+    };
+    let mut entries = lists_of(table, mistakes);
+    let of_project = project.and_then(|project| root.at(&["projects", project]));
+    if let Some(Shape::Table(table)) = of_project.map(|own| &own.value) {
         for entry in lists_of(table, mistakes) {
             // Nearer to the project, so it goes before the one for all.
             entries.retain(|known| known.name != entry.name);
@@ -92,31 +110,27 @@ fn of_json(
 
 fn lists_of(table: &Table, mistakes: &mut Vec<Mistake>) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for (word, value) in &table.0 {
-        let name = word.text.as_str();
-        if LISTS.contains(&name) {
-            let list = Reading::new(mistakes).table(name, value);
-            let found = list.map(|list| listed::entries(Dialect::Json, name, list, mistakes));
-            entries.extend(found.unwrap_or_default());
-        } else if name.replace(['_', '-'], "").eq_ignore_ascii_case(LISTS[0]) {
-            let mistake = Mistake::error(format!("unknown key `{name}`"));
+    for (key, value) in &table.0 {
+        let list = key.text.as_str();
+        if LISTS.contains(&list) {
+            let servers: Each<ClientKeys> =
+                read_settings(value, &[list], Owner::Client(NOT_FOLLOWED), mistakes);
+            let auth = |(name, keys): &(Text, Located<ClientKeys>)| {
+                keys.value.other_auth(&format!("{list}.{}", name.text))
+            };
+            mistakes.extend(servers.0.iter().filter_map(auth));
+            entries.extend(servers.build(mistakes, entry));
+        } else if list.replace(['_', '-'], "").eq_ignore_ascii_case(LISTS[0]) {
+            let mistake = Mistake::error(format!("unknown key `{list}`"));
             let hint = format!("did you mean `{}`?", LISTS[0]);
-            mistakes.push(word.place.mistake(mistake.hint(hint)));
+            mistakes.push(key.mistake(mistake.hint(hint)));
         }
     }
     entries
 }
 
-fn inner<'t>(table: &'t Table, key: &str) -> Option<&'t Table> {
-    match &table.get(key)?.1.value {
-        Shape::Table(table) => Some(table),
-        Shape::Text(_)
-        | Shape::Whole(_)
-        | Shape::Fraction(_)
-        | Shape::Flag(_)
-        | Shape::List(_)
-        | Shape::Other(_) => None,
-    }
+fn entry<K: Into<ServerKeys>>(name: &Text, keys: Located<K>) -> Result<Entry, Mistake> {
+    Entry::of_server(name, keys.value.into(), false)
 }
 
 #[cfg(test)]
@@ -215,7 +229,7 @@ mod tests {
             ".mcp.json:2:2: error: `a`: there is neither `command` nor `url`",
             ".mcp.json:3:16: error: `htp` is no type of server; hint: did you mean `http`?",
             ".mcp.json:5:19: error: `command` must be a text, and is a number",
-            ".mcp.json:6:7: error: `mcpServers.e` must be a table, and is a number",
+            ".mcp.json:6:7: error: `e` must be a table, and is a number",
         ] {
             assert!(told.iter().any(|line| line == expected), "{expected}\n{told:#?}");
         }
@@ -224,7 +238,7 @@ mod tests {
             wrong("a.json", "{\"mcp_servers\": {}}"),
             ["a.json:1:2: error: unknown key `mcp_servers`; hint: did you mean `mcpServers`?"]
         );
-        assert!(wrong("a.json", "[1]")[0].contains("`the file` must be a table"));
+        assert!(wrong("a.json", "[1]")[0].contains("the file must be a table, and is a list"));
         assert!(wrong("c.toml", "[mcp_servers")[0].starts_with("c.toml:1:"));
     }
 

@@ -1,139 +1,9 @@
 //! The keys of an upstream's entry, in the words of each file that may hold one.
 
-use super::oauth::Oauth;
-use super::text::{Named, Reading, Text};
-use super::written::{Shape, Table, Word, Written};
-use kernel::plan::mistake::{Mistake, meant};
-
-/// In whose words an entry is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// `[mcp.servers.<name>]` of our settings.
-    Servers,
-    /// `[providers.<name>]` of our settings.
-    Providers,
-    /// `mcpServers` or `servers` of a client's JSON.
-    Json,
-    /// `[mcp_servers.<name>]` of Codex.
-    Codex,
-}
-
-const SERVER_KEYS: &[&str] = &[
-    "type",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "oauth",
-    "prefix",
-    "trusted",
-    "journal",
-    "timeout_ms",
-    "disabled",
-];
-
-const PROVIDER_KEYS: &[&str] = &[
-    "type",
-    "display_name",
-    "base_url",
-    "headers",
-    "oauth",
-    "document",
-    "auth",
-    "include",
-    "allow_private",
-    "tools",
-    "prefix",
-    "trusted",
-    "journal",
-    "timeout_ms",
-    "disabled",
-];
-
-/// `serverUrl` is Windsurf's word, `httpUrl` Gemini's, and `auth` Cursor's for `oauth`.
-const JSON_KEYS: &[&str] = &[
-    "type",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "serverUrl",
-    "httpUrl",
-    "headers",
-    "oauth",
-    "auth",
-    "disabled",
-    "enabled",
-];
-
-const CODEX_KEYS: &[&str] = &[
-    "command",
-    "args",
-    "env",
-    "env_vars",
-    "cwd",
-    "url",
-    "http_headers",
-    "env_http_headers",
-    "bearer_token_env_var",
-    "enabled",
-    "tool_timeout_sec",
-];
-
-/// Keys of clients that change what a server gets, and that we cannot follow.
-const NOT_FOLLOWED: &[&str] = &["envFile", "headersHelper", "oauth", "auth"];
-
-impl Dialect {
-    fn known(self) -> &'static [&'static str] {
-        match self {
-            Dialect::Servers => SERVER_KEYS,
-            Dialect::Providers => PROVIDER_KEYS,
-            Dialect::Json => JSON_KEYS,
-            Dialect::Codex => CODEX_KEYS,
-        }
-    }
-
-    /// Whether this key says how a login goes.
-    fn names_oauth(self, key: &str) -> bool {
-        match self {
-            Dialect::Servers | Dialect::Providers => key == "oauth",
-            Dialect::Json => key == "oauth" || key == "auth",
-            Dialect::Codex => false,
-        }
-    }
-
-    /// Whether the file is ours, so that every key in it must be one of ours.
-    pub(crate) fn is_ours(self) -> bool {
-        match self {
-            Dialect::Servers | Dialect::Providers => true,
-            Dialect::Json | Dialect::Codex => false,
-        }
-    }
-
-    /// What to say of a key that is not known. In a client's file it may be another program's; one
-    /// that is nearly ours is a slip of the pen.
-    fn unknown(self, word: &Word, path: &str) -> Option<Mistake> {
-        let known = self.known().iter().copied();
-        let near = meant(&word.text, known.clone());
-        let what = format!("unknown key `{}` in `{path}`", word.text);
-        let mistake = match (near, self.is_ours()) {
-            (Some(near), _) => Mistake::error(what).hint(near),
-            (None, true) => {
-                let all: Vec<&str> = known.collect();
-                Mistake::error(what).hint(format!("known here: {}", all.join(", ")))
-            }
-            (None, false) if NOT_FOLLOWED.contains(&word.text.as_str()) => {
-                let what = format!("`{}` of `{path}` is not followed here", word.text);
-                Mistake::warning(what).hint("write what it stands for into `env` or `headers`")
-            }
-            (None, false) => return None,
-        };
-        Some(word.place.mistake(mistake))
-    }
-}
+use super::oauth::{Oauth, TheirLogin};
+use crate::settings::{IfTable, Located, Named, Number, Text, limited, named};
+use kernel::plan::mistake::Mistake;
+use serde::{Deserialize, Deserializer};
 
 /// The keys that only we know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -166,129 +36,202 @@ impl Own {
     }
 }
 
-/// All keys of an entry, as far as they are written.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Keys {
+/// `[mcp.servers.<name>]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServerKeys {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<Text>,
+    pub(super) command: Option<Text>,
+    pub(super) args: Vec<Text>,
+    #[serde(deserialize_with = "named")]
+    pub(super) env: Named,
+    pub(super) cwd: Option<Text>,
+    pub(super) url: Option<Text>,
+    #[serde(deserialize_with = "named")]
+    pub(super) headers: Named,
+    pub(super) oauth: Option<Oauth>,
+    pub(super) prefix: Option<Text>,
+    pub(super) trusted: Option<bool>,
+    pub(super) journal: Option<bool>,
+    #[serde(deserialize_with = "timeout_ms")]
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) disabled: Option<bool>,
+}
+
+impl ServerKeys {
+    /// Takes out the keys that only we know.
+    pub(super) fn take_own(&mut self) -> Own {
+        Own {
+            display_name: None,
+            prefix: self.prefix.take(),
+            trusted: self.trusted,
+            journal: self.journal,
+            timeout_ms: self.timeout_ms,
+            disabled: self.disabled,
+            oauth: self.oauth.take(),
+        }
+    }
+}
+
+/// `[providers.<name>]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ProviderKeys {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<Text>,
+    pub(super) display_name: Option<Text>,
+    pub(super) base_url: Option<Text>,
+    #[serde(deserialize_with = "named")]
+    pub(super) headers: Named,
+    pub(super) oauth: Option<Oauth>,
+    pub(super) document: Option<Text>,
+    pub(super) auth: Option<Located<AuthKeys>>,
+    pub(super) include: Vec<Text>,
+    pub(super) allow_private: Option<bool>,
+    pub(super) tools: Vec<Text>,
+    pub(super) prefix: Option<Text>,
+    pub(super) trusted: Option<bool>,
+    pub(super) journal: Option<bool>,
+    #[serde(deserialize_with = "timeout_ms")]
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) disabled: Option<bool>,
+}
+
+impl ProviderKeys {
+    /// Takes out the keys that only we know.
+    pub(super) fn take_own(&mut self) -> Own {
+        Own {
+            display_name: self.display_name.take(),
+            prefix: self.prefix.take(),
+            trusted: self.trusted,
+            journal: self.journal,
+            timeout_ms: self.timeout_ms,
+            disabled: self.disabled,
+            oauth: self.oauth.take(),
+        }
+    }
+}
+
+/// `auth` of a provider, whatever its type.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AuthKeys {
+    #[serde(rename = "type")]
     pub(crate) kind: Option<Text>,
-    pub(crate) command: Option<Text>,
-    pub(crate) args: Vec<Text>,
-    pub(crate) env: Named,
-    pub(crate) cwd: Option<Text>,
-    /// `url`, or `base_url` of a provider.
-    pub(crate) url: Option<Text>,
-    pub(crate) headers: Named,
-    pub(crate) document: Option<Text>,
-    pub(crate) auth: Option<(Written, Table)>,
-    pub(crate) include: Vec<Text>,
-    pub(crate) allow_private: Option<bool>,
-    pub(crate) tools: Vec<Text>,
-    pub(crate) own: Own,
+    pub(crate) token: Option<Text>,
+    pub(crate) user: Option<Text>,
+    pub(crate) password: Option<Text>,
+    pub(crate) name: Option<Text>,
+    #[serde(rename = "in")]
+    pub(crate) place: Option<Text>,
+    pub(crate) value: Option<Text>,
 }
 
-impl Keys {
-    /// The keys of this table; `path` is how mistakes name it.
-    pub(crate) fn read(
-        dialect: Dialect,
-        table: &Table,
-        path: &str,
-        mistakes: &mut Vec<Mistake>,
-    ) -> Self {
-        let mut keys = Self::default();
-        for (word, value) in &table.0 {
-            let key = word.text.as_str();
-            if dialect.names_oauth(key) {
-                keys.own.oauth = if dialect.is_ours() {
-                    Oauth::ours(value, mistakes)
-                } else {
-                    Oauth::theirs(value, &format!("{path}.{key}"), mistakes)
-                };
-            } else if dialect.known().contains(&key) {
-                let mut reading = Reading::new(mistakes);
-                keys.take(key, value, &mut reading);
-            } else {
-                mistakes.extend(dialect.unknown(word, path));
-            }
-        }
-        keys
-    }
+fn timeout_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    limited(deserializer, "timeout_ms", "call_timeout_ms")
+}
 
-    fn take(&mut self, key: &str, value: &Written, reading: &mut Reading<'_>) {
-        let own = &mut self.own;
-        match key {
-            "type" => self.kind = reading.text(key, value),
-            "command" => self.command = reading.text(key, value),
-            "args" => self.args = reading.texts(key, value).unwrap_or_default(),
-            "env" => self.env.extend(reading.named(key, value).unwrap_or_default()),
-            "cwd" => self.cwd = reading.text(key, value),
-            "url" | "base_url" | "serverUrl" | "httpUrl" => self.url = reading.text(key, value),
-            "headers" | "http_headers" => {
-                self.headers.extend(reading.named(key, value).unwrap_or_default());
-            }
-            "document" => self.document = reading.text(key, value),
-            "auth" => {
-                let table = reading.table(key, value).cloned();
-                self.auth = table.map(|table| (value.clone(), table));
-            }
-            "include" => self.include = reading.texts(key, value).unwrap_or_default(),
-            "allow_private" => self.allow_private = reading.flag(key, value),
-            "tools" => self.tools = reading.texts(key, value).unwrap_or_default(),
-            "display_name" => own.display_name = reading.text(key, value),
-            "prefix" => own.prefix = reading.text(key, value),
-            "trusted" => own.trusted = reading.flag(key, value),
-            "journal" => own.journal = reading.flag(key, value),
-            "timeout_ms" => own.timeout_ms = reading.within(key, value, "call_timeout_ms"),
-            "disabled" => own.disabled = reading.flag(key, value),
-            "enabled" => own.disabled = reading.flag(key, value).map(|enabled| !enabled),
-            _ => self.take_codex(key, value, reading),
-        }
-    }
+/// A server in a client's JSON: `serverUrl` is Windsurf's word, `httpUrl` Gemini's, and `auth`
+/// Cursor's for `oauth`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ClientKeys {
+    #[serde(rename = "type")]
+    kind: Option<Text>,
+    command: Option<Text>,
+    args: Vec<Text>,
+    #[serde(deserialize_with = "named")]
+    env: Named,
+    cwd: Option<Text>,
+    url: Option<Text>,
+    #[serde(rename = "serverUrl")]
+    server_url: Option<Text>,
+    #[serde(rename = "httpUrl")]
+    http_url: Option<Text>,
+    #[serde(deserialize_with = "named")]
+    headers: Named,
+    /// Or whether a client logs in by itself; here somebody has to say so.
+    oauth: IfTable<Located<TheirLogin>>,
+    auth: IfTable<Located<TheirLogin>>,
+    disabled: Option<bool>,
+    enabled: Option<bool>,
+}
 
-    /// Codex names variables where others write `${NAME}`.
-    fn take_codex(&mut self, key: &str, value: &Written, reading: &mut Reading<'_>) {
-        match key {
-            "bearer_token_env_var" => {
-                let name = reading.text(key, value);
-                let header = |name: Text| {
-                    let text = format!("Bearer ${{{}}}", name.text);
-                    ("Authorization".to_owned(), Text { text, ..name })
-                };
-                self.headers.extend(name.map(header));
-            }
-            "env_http_headers" => {
-                let named = reading.named(key, value).unwrap_or_default();
-                self.headers.extend(named.into_iter().map(|(header, name)| (header, of(name))));
-            }
-            "env_vars" => {
-                let names = reading.texts(key, &names_alone(value)).unwrap_or_default();
-                self.env.extend(names.into_iter().map(|name| (name.text.clone(), of(name))));
-            }
-            "tool_timeout_sec" => {
-                // Codex takes fractions and 0 too; those are left to the limits.
-                if let Shape::Whole(seconds @ 1..) = value.value {
-                    self.own.timeout_ms = Some(seconds.saturating_mul(1_000));
-                }
-            }
-            // Each dialect's keys are taken above.
-            _ => {}
-        }
+impl ClientKeys {
+    /// The warning that `auth` says something else than how a login goes; `path` is how it names
+    /// the server.
+    pub(crate) fn other_auth(&self, path: &str) -> Option<Mistake> {
+        let auth = self.auth.0.as_ref().filter(|auth| auth.value.is_empty())?;
+        let what = format!("`{path}.auth` is not followed here");
+        let hint = "write what it stands for into `headers`";
+        Some(auth.place.mistake(Mistake::warning(what).hint(hint)))
     }
 }
 
-/// The same list with names alone: Codex may say beside one where it reads it.
-fn names_alone(value: &Written) -> Written {
-    let Written { place, value: Shape::List(items) } = value else { return value.clone() };
-    let alone = |item: &Written| {
-        if let Shape::Table(table) = &item.value
-            && let Some((_, name)) = table.get("name")
-        {
-            return name.clone();
-        }
-        item.clone()
-    };
-    Written { place: place.clone(), value: Shape::List(items.iter().map(alone).collect()) }
+impl From<ClientKeys> for ServerKeys {
+    fn from(keys: ClientKeys) -> Self {
+        let ClientKeys { kind, command, args, env, cwd, headers, .. } = keys;
+        let url = keys.url.or(keys.server_url).or(keys.http_url);
+        let disabled = keys.disabled.or(keys.enabled.map(|enabled| !enabled));
+        let oauth = keys.oauth.0.or(keys.auth.0).map(Oauth::from);
+        let keys = Self { disabled, oauth, ..Self::default() };
+        Self { kind, command, args, env, cwd, url, headers, ..keys }
+    }
 }
 
-/// The variable of this name.
-fn of(name: Text) -> Text {
-    Text { text: format!("${{{}}}", name.text), ..name }
+/// `[mcp_servers.<name>]` of Codex, which names variables where others write `${NAME}`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CodexKeys {
+    command: Option<Text>,
+    args: Vec<Text>,
+    #[serde(deserialize_with = "named")]
+    env: Named,
+    env_vars: Vec<Located<Variable>>,
+    cwd: Option<Text>,
+    url: Option<Text>,
+    #[serde(deserialize_with = "named")]
+    http_headers: Named,
+    #[serde(deserialize_with = "named")]
+    env_http_headers: Named,
+    bearer_token_env_var: Option<Text>,
+    enabled: Option<bool>,
+    tool_timeout_sec: Option<Number>,
+}
+
+/// The name of a variable; Codex may say beside it where it reads it.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "`env_vars` must be a list of names")]
+enum Variable {
+    Name(String),
+    Table { name: String },
+}
+
+impl From<CodexKeys> for ServerKeys {
+    fn from(keys: CodexKeys) -> Self {
+        let CodexKeys { command, args, mut env, cwd, url, .. } = keys;
+        env.extend(keys.env_vars.into_iter().map(|variable| {
+            let (Variable::Name(name) | Variable::Table { name }) = variable.value;
+            let text = Text { text: format!("${{{name}}}"), place: variable.place };
+            (name, text)
+        }));
+        let bearer = |name: Text| {
+            let text = format!("Bearer ${{{}}}", name.text);
+            ("Authorization".to_owned(), Text { text, ..name })
+        };
+        let mut headers: Named = keys.bearer_token_env_var.map(bearer).into_iter().collect();
+        headers.extend(keys.http_headers);
+        headers.extend(keys.env_http_headers.into_iter().map(|(header, name)| {
+            let text = format!("${{{}}}", name.text);
+            (header, Text { text, ..name })
+        }));
+        // Codex takes fractions and 0 too; those are left to the limits.
+        let seconds = keys.tool_timeout_sec.and_then(|Number(text)| text.parse::<u64>().ok());
+        let seconds = seconds.filter(|seconds| *seconds > 0);
+        let timeout_ms = seconds.map(|seconds| seconds.saturating_mul(1_000));
+        let disabled = keys.enabled.map(|enabled| !enabled);
+        let keys = Self { timeout_ms, disabled, ..Self::default() };
+        Self { command, args, env, cwd, url, headers, ..keys }
+    }
 }

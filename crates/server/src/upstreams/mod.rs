@@ -2,8 +2,6 @@
 //! in `.mcp.json`, as every client writes it, and in `waypost.toml`; this folder reads both, says
 //! what is wrong where, and looks variables up only when a server starts.
 
-pub(crate) mod written;
-pub(crate) mod text;
 pub(crate) mod expand;
 mod oauth;
 mod keys;
@@ -12,8 +10,6 @@ mod rest;
 mod entry;
 mod show;
 pub(crate) mod stored;
-mod listed;
-mod sections;
 pub mod foreign;
 mod moved;
 mod ourselves;
@@ -27,9 +23,9 @@ use tools::remote::UpstreamConfig;
 
 pub use entry::{Entry, Facts};
 pub use expand::Variables;
+pub(crate) use keys::{ProviderKeys, ServerKeys};
 pub use moved::{Moved, moved};
 pub(crate) use ourselves::Ourselves;
-pub(crate) use sections::Sections;
 pub use sendable::shown_url;
 pub(crate) use show::cleaned;
 pub use show::shown;

@@ -3,8 +3,7 @@
 use super::entry::{Entry, Way};
 use super::expand::{has_variables, without_inputs};
 use super::oauth::{Oauth, grant_word};
-use super::text::{Named, Text};
-use serde_json::json;
+use crate::settings::{Named, Text, bare_or_quoted, quoted};
 
 /// An entry for our settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,16 +137,6 @@ impl Writing {
         }
         quoted(&text)
     }
-}
-
-/// A text of TOML is written as JSON writes it, but for one letter.
-fn quoted(text: &str) -> String {
-    json!(text).to_string().replace('\u{7f}', "\\u007F")
-}
-
-fn bare_or_quoted(key: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !key.is_empty() && key.chars().all(is_bare) { key.to_owned() } else { quoted(key) }
 }
 
 #[cfg(test)]

@@ -2,42 +2,96 @@
 //! itself. In a client's file it is written in the words of that client.
 
 use super::expand::{Around, expanded, names_variable};
-use super::text::{Reading, Text};
-use super::written::{Shape, Word, Written};
 use crate::layer::Place;
+use crate::settings::{Located, Text, checked};
 use kernel::plan::mistake::{Mistake, meant};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
 use tools::remote::{Grant, OauthConfig, Secret};
 use wire::rest::ProviderOauth;
 
-/// Our own words.
-const OUR_KEYS: &[&str] = &["client_id", "client_secret", "scopes", "grant"];
-
-/// Theirs: `clientId` is Claude Code's and Gemini's, `CLIENT_ID` Cursor's, `scope` opencode's.
-const THEIR_KEYS: &[&str] = &[
-    "clientId",
-    "clientSecret",
-    "client_id",
-    "client_secret",
-    "CLIENT_ID",
-    "CLIENT_SECRET",
-    "scopes",
-    "scope",
-    "grant",
-];
-
-/// Keys of clients that say where a login goes. Ours goes where the server says, and comes back to
-/// an address of ours.
-const NOT_FOLLOWED: &[&str] = &[
-    "callbackPort",
-    "redirectUri",
-    "authServerMetadataUrl",
-    "authorizationUrl",
-    "tokenUrl",
-    "registrationUrl",
-];
-
 /// Who logs in, in words.
 const GRANTS: [(&str, Grant); 2] = [("person", Grant::Person), ("ourselves", Grant::Ourselves)];
+
+/// `oauth` in our own words.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OurLogin {
+    client_id: Option<Text>,
+    client_secret: Option<Text>,
+    scopes: Option<Scopes>,
+    #[serde(deserialize_with = "grant")]
+    grant: Option<Grant>,
+}
+
+/// In those of clients: `clientId` is Claude Code's and Gemini's, `CLIENT_ID` Cursor's, `scope`
+/// opencode's.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TheirLogin {
+    #[serde(alias = "clientId", alias = "CLIENT_ID")]
+    client_id: Option<Text>,
+    #[serde(alias = "clientSecret", alias = "CLIENT_SECRET")]
+    client_secret: Option<Text>,
+    #[serde(alias = "scope")]
+    scopes: Option<Scopes>,
+    #[serde(deserialize_with = "grant")]
+    grant: Option<Grant>,
+}
+
+impl TheirLogin {
+    /// Whether nothing of a login is there.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { client_id, client_secret, scopes, grant } = self;
+        client_id.is_none() && client_secret.is_none() && scopes.is_none() && grant.is_none()
+    }
+}
+
+/// One text with spaces, as the protocol itself has it, or a list.
+#[derive(Debug)]
+struct Scopes(Vec<Text>);
+
+impl<'de> Deserialize<'de> for Scopes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Located { place, value, .. } = Located::<TextOrTexts>::deserialize(deserializer)?;
+        let scope = |scope: &str| Text { text: scope.to_owned(), place: place.clone() };
+        Ok(Self(match value {
+            TextOrTexts::Text(text) => text.split_whitespace().map(scope).collect(),
+            TextOrTexts::Texts(texts) => texts,
+        }))
+    }
+}
+
+enum TextOrTexts {
+    Text(String),
+    Texts(Vec<Text>),
+}
+
+impl<'de> Deserialize<'de> for TextOrTexts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = TextOrTexts;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of texts")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<TextOrTexts, E> {
+                Ok(TextOrTexts::Text(text.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, texts: A) -> Result<TextOrTexts, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(texts)).map(TextOrTexts::Texts)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
 
 /// `oauth`, as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,64 +104,24 @@ pub(crate) struct Oauth {
     pub(crate) grant: Option<Grant>,
 }
 
+impl<'de> Deserialize<'de> for Oauth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Located { place, value, .. } = Located::<OurLogin>::deserialize(deserializer)?;
+        let OurLogin { client_id, client_secret, scopes, grant } = value;
+        let scopes = scopes.map(|Scopes(scopes)| scopes);
+        Ok(Self { place, client_id, client_secret, scopes, grant })
+    }
+}
+
+impl From<Located<TheirLogin>> for Oauth {
+    fn from(login: Located<TheirLogin>) -> Self {
+        let TheirLogin { client_id, client_secret, scopes, grant } = login.value;
+        let scopes = scopes.map(|Scopes(scopes)| scopes);
+        Self { place: login.place, client_id, client_secret, scopes, grant }
+    }
+}
+
 impl Oauth {
-    fn at(place: &Place) -> Self {
-        let place = place.clone();
-        Self { place, client_id: None, client_secret: None, scopes: None, grant: None }
-    }
-
-    /// What a table of our settings says.
-    pub(super) fn ours(value: &Written, mistakes: &mut Vec<Mistake>) -> Option<Self> {
-        let table = Reading::new(mistakes).table("oauth", value)?;
-        let mut oauth = Self::at(&value.place);
-        for (word, value) in &table.0 {
-            if OUR_KEYS.contains(&word.text.as_str()) {
-                oauth.take(word, value, mistakes);
-            } else {
-                let hint = meant(&word.text, OUR_KEYS.iter().copied())
-                    .unwrap_or_else(|| format!("known here: {}", OUR_KEYS.join(", ")));
-                let what = format!("unknown key `{}` in `oauth`", word.text);
-                mistakes.push(word.place.mistake(Mistake::error(what).hint(hint)));
-            }
-        }
-        Some(oauth)
-    }
-
-    /// What a client's file says; `path` is how mistakes name it.
-    pub(super) fn theirs(value: &Written, path: &str, mistakes: &mut Vec<Mistake>) -> Option<Self> {
-        let table = match &value.value {
-            Shape::Table(table) => table,
-            // Whether a client logs in by itself; here somebody has to say so.
-            Shape::Text(_)
-            | Shape::Whole(_)
-            | Shape::Fraction(_)
-            | Shape::Flag(_)
-            | Shape::List(_)
-            | Shape::Other(_) => return None,
-        };
-        let mut oauth = Self::at(&value.place);
-        for (word, value) in &table.0 {
-            let key = word.text.as_str();
-            if THEIR_KEYS.contains(&key) {
-                oauth.take(word, value, mistakes);
-            } else if let Some(hint) = meant(key, THEIR_KEYS.iter().copied()) {
-                let what = format!("unknown key `{key}` in `{path}`");
-                mistakes.push(word.place.mistake(Mistake::error(what).hint(hint)));
-            } else if NOT_FOLLOWED.contains(&key) {
-                let what = format!("`{key}` of `{path}` is not followed here");
-                let hint = "a login goes where the server says, and comes back to `public_url` of \
-                            `[server]`";
-                mistakes.push(word.place.mistake(Mistake::warning(what).hint(hint)));
-            }
-        }
-        if oauth == Self::at(&value.place) && path.ends_with(".auth") {
-            let what = format!("`{path}` is not followed here");
-            let hint = "write what it stands for into `headers`";
-            mistakes.push(value.place.mistake(Mistake::warning(what).hint(hint)));
-        }
-        Some(oauth)
-    }
-
     /// What a stored provider says. Its secret is named, never stored.
     pub(super) fn stored(stored: &ProviderOauth, place: &Place) -> Result<Self, Mistake> {
         let text = |text: &String| Text { text: text.clone(), place: place.clone() };
@@ -118,13 +132,13 @@ impl Oauth {
             return Err(place.mistake(Mistake::error(what).hint(hint)));
         }
         let scopes = stored.scopes.as_ref();
-        let grant = stored.grant.as_ref().map(text);
+        let grant = stored.grant.as_deref().map(grant_of).transpose();
         Ok(Self {
+            place: place.clone(),
             client_id: stored.client_id.as_ref().map(text),
             client_secret: stored.client_secret.as_ref().map(text),
             scopes: scopes.map(|scopes| scopes.iter().map(text).collect()),
-            grant: grant.map(|grant| grant_of(&grant)).transpose()?,
-            ..Self::at(place)
+            grant: grant.map_err(|mistake| place.mistake(mistake))?,
         })
     }
 
@@ -172,38 +186,6 @@ impl Oauth {
     pub(super) fn mistake(&self, what: &str, hint: &str) -> Mistake {
         self.place.mistake(Mistake::error(what).hint(hint))
     }
-
-    fn take(&mut self, word: &Word, value: &Written, mistakes: &mut Vec<Mistake>) {
-        let key = word.text.as_str();
-        let mut reading = Reading::new(mistakes);
-        match key {
-            "client_id" | "clientId" | "CLIENT_ID" => self.client_id = reading.text(key, value),
-            "client_secret" | "clientSecret" | "CLIENT_SECRET" => {
-                self.client_secret = reading.text(key, value);
-            }
-            "grant" => {
-                let grant = reading.text(key, value).map(|text| grant_of(&text));
-                match grant.transpose() {
-                    Ok(grant) => self.grant = grant,
-                    Err(mistake) => mistakes.push(mistake),
-                }
-            }
-            // One text with spaces, as the protocol itself has it, or a list.
-            _ => match &value.value {
-                Shape::Text(text) => {
-                    let scope =
-                        |scope: &str| Text { text: scope.to_owned(), place: value.place.clone() };
-                    self.scopes = Some(text.split_whitespace().map(scope).collect());
-                }
-                Shape::List(_)
-                | Shape::Whole(_)
-                | Shape::Fraction(_)
-                | Shape::Flag(_)
-                | Shape::Table(_)
-                | Shape::Other(_) => self.scopes = reading.texts(key, value),
-            },
-        }
-    }
 }
 
 /// The word for who logs in.
@@ -214,13 +196,16 @@ pub(super) fn grant_word(grant: Grant) -> &'static str {
     }
 }
 
-fn grant_of(text: &Text) -> Result<Grant, Mistake> {
-    let known = GRANTS.iter().find(|(word, _)| *word == text.text);
+fn grant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Grant>, D::Error> {
+    checked(deserializer, grant_of).map(Some)
+}
+
+fn grant_of(text: &str) -> Result<Grant, Mistake> {
+    let known = GRANTS.iter().find(|(word, _)| *word == text);
     known.map(|(_, grant)| *grant).ok_or_else(|| {
-        let hint = meant(&text.text, GRANTS.iter().map(|(word, _)| *word))
+        let hint = meant(text, GRANTS.iter().map(|(word, _)| *word))
             .unwrap_or_else(|| "it is `person` or `ourselves`".to_owned());
-        let what = format!("`{}` is nobody who can log in", text.text);
-        text.mistake(Mistake::error(what).hint(hint))
+        Mistake::error(format!("`{text}` is nobody who can log in")).hint(hint)
     })
 }
 

@@ -1,10 +1,9 @@
 //! `[providers.<name>]` of `type = "rest"`: a server that an OpenAPI document describes.
 
 use super::expand::{Around, expanded};
-use super::keys::Keys;
+use super::keys::{AuthKeys, ProviderKeys};
 use super::sendable::{headers_of, shown_url, url_of};
-use super::text::{Named, Reading, Text};
-use super::written::{Table, Written};
+use crate::settings::{Located, Named, Text};
 use kernel::plan::mistake::{Mistake, meant};
 use tools::remote::{Document, KeyPlace, RestAuth, RestConfig, Secret};
 
@@ -32,14 +31,14 @@ enum Auth {
 
 impl RestWay {
     /// The way that these keys name.
-    pub(super) fn new(keys: Keys) -> Result<Self, Mistake> {
-        if keys.url.is_none() && keys.document.is_none() {
+    pub(super) fn new(keys: ProviderKeys) -> Result<Self, Mistake> {
+        if keys.base_url.is_none() && keys.document.is_none() {
             return Err(Mistake::error("there is neither `base_url` nor `document`")
                 .hint("`document` is an OpenAPI document: a file, or a URL"));
         }
-        let auth = keys.auth.map(|(at, table)| auth(&at, &table)).transpose()?;
+        let auth = keys.auth.map(auth).transpose()?;
         Ok(Self {
-            base_url: keys.url,
+            base_url: keys.base_url,
             document: keys.document,
             auth,
             headers: keys.headers,
@@ -117,24 +116,13 @@ const AUTH_KEYS: &[(&str, &[&str])] = &[
     ("api_key", &["type", "name", "in", "value"]),
 ];
 
-fn auth(at: &Written, table: &Table) -> Result<Auth, Mistake> {
-    let mut mistakes = Vec::new();
-    let mut reading = Reading::new(&mut mistakes);
-    let mut texts: Vec<(&str, Text)> = Vec::new();
-    for (word, value) in &table.0 {
-        if let Some(text) = reading.text(&format!("auth.{}", word.text), value) {
-            texts.push((word.text.as_str(), text));
-        }
-    }
-    if let Some(first) = mistakes.into_iter().next() {
-        return Err(first);
-    }
-    let text = |key: &str| {
-        let found = texts.iter().find(|(name, _)| *name == key);
-        let missing = || at.place.mistake(Mistake::error(format!("`auth.{key}` is missing")));
-        found.map(|(_, text)| text.clone()).ok_or_else(missing)
+fn auth(written: Located<AuthKeys>) -> Result<Auth, Mistake> {
+    let Located { place: at, keys: there, value: keys } = written;
+    let there_is = |text: Option<Text>, key: &str| {
+        let missing = || at.mistake(Mistake::error(format!("`auth.{key}` is missing")));
+        text.ok_or_else(missing)
     };
-    let kind = text("type")?;
+    let kind = there_is(keys.kind, "type")?;
     let types = AUTH_KEYS.iter().map(|(name, _)| *name);
     let Some((_, known)) = AUTH_KEYS.iter().find(|(name, _)| *name == kind.text) else {
         let hint = meant(&kind.text, types)
@@ -142,19 +130,21 @@ fn auth(at: &Written, table: &Table) -> Result<Auth, Mistake> {
         let what = format!("`{}` is no type of `auth`", kind.text);
         return Err(kind.mistake(Mistake::error(what).hint(hint)));
     };
-    if let Some((word, _)) = table.0.iter().find(|(word, _)| !known.contains(&word.text.as_str())) {
-        let hint = meant(&word.text, known.iter().copied())
-            .unwrap_or_else(|| format!("known here: {}", known.join(", ")));
-        let what = format!("unknown key `{}` in `auth`", word.text);
-        return Err(word.place.mistake(Mistake::error(what).hint(hint)));
+    if let Some(key) = there.iter().find(|key| !known.contains(&key.text.as_str())) {
+        let what = format!("`{}` has no place beside `type = \"{}\"`", key.text, kind.text);
+        let hint = format!("known here: {}", known.join(", "));
+        return Err(key.mistake(Mistake::error(what).hint(hint)));
     }
     Ok(match kind.text.as_str() {
-        "bearer" => Auth::Bearer(text("token")?),
-        "basic" => Auth::Basic { user: text("user")?, password: text("password")? },
+        "bearer" => Auth::Bearer(there_is(keys.token, "token")?),
+        "basic" => Auth::Basic {
+            user: there_is(keys.user, "user")?,
+            password: there_is(keys.password, "password")?,
+        },
         _ => Auth::ApiKey {
-            name: text("name")?,
-            place: key_place(&text("in")?)?,
-            value: text("value")?,
+            name: there_is(keys.name, "name")?,
+            place: key_place(&there_is(keys.place, "in")?)?,
+            value: there_is(keys.value, "value")?,
         },
     })
 }

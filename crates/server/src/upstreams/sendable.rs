@@ -2,7 +2,7 @@
 //! them is what is written, since what variables hold may be a secret.
 
 use super::expand::{Around, expanded};
-use super::text::{Named, Text};
+use crate::settings::{Named, Text};
 use axum::http::{HeaderName, HeaderValue, Uri};
 use kernel::plan::mistake::Mistake;
 use std::path::{Path, PathBuf};

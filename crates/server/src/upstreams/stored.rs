@@ -3,10 +3,10 @@
 
 use super::entry::Entry;
 use super::expand::names_variable;
-use super::keys::{Dialect, Keys, Own};
+use super::keys::ProviderKeys;
 use super::oauth::Oauth;
-use super::text::Text;
 use crate::layer::Place;
+use crate::settings::Text;
 use kernel::plan::mistake::Mistake;
 use serde_json::Value;
 use wire::rest::Provider;
@@ -52,26 +52,25 @@ pub(crate) fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake
     }
     let oauth = provider.oauth.as_ref().map(|oauth| Oauth::stored(oauth, &place)).transpose()?;
     let headers = provider.headers.iter().map(|(name, value)| (name.clone(), text(value)));
-    let keys = Keys {
+    let keys = ProviderKeys {
         kind: Some(text(&provider.provider_type)),
-        url: Some(text(&provider.base_url)),
+        display_name: provider.display_name.as_deref().map(text),
+        base_url: Some(text(&provider.base_url)),
         headers: headers.collect(),
+        oauth,
         document: provider.document.as_deref().map(text),
+        auth: None,
         include: texts(&provider.include),
-        tools: texts(&provider.tools),
         allow_private: Some(provider.allow_private),
-        own: Own {
-            display_name: provider.display_name.as_deref().map(text),
-            prefix: provider.prefix.as_deref().map(text),
-            trusted: Some(provider.trusted),
-            journal: Some(provider.journal),
-            timeout_ms: provider.timeout_ms,
-            disabled: Some(provider.disabled),
-            oauth,
-        },
-        ..Keys::default()
+        tools: texts(&provider.tools),
+        prefix: provider.prefix.as_deref().map(text),
+        trusted: Some(provider.trusted),
+        journal: Some(provider.journal),
+        timeout_ms: provider.timeout_ms,
+        disabled: Some(provider.disabled),
     };
-    Entry::new(Dialect::Providers, (name, &place), keys)
+    let name = text(name);
+    Entry::of_provider(&name, keys).map_err(|mistake| name.mistake_below(mistake))
 }
 
 /// A secret that the provider says itself, as far as one can be told from anything else.

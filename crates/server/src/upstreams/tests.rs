@@ -152,7 +152,7 @@ fn mistakes_in_our_settings_are_told_where_they_stand() {
             "[mcp.servers.a]\ncommand = \"x\"\nprefix = \"a b\"\n",
             "waypost.toml:3:10: error: `a b` cannot stand before the name of a tool",
         ),
-        ("[mcp]\nservers = 1\n", "waypost.toml:2:11: error: `mcp.servers` must be a table"),
+        ("[mcp]\nservers = 1\n", "waypost.toml:2:11: error: `servers` must be a table"),
         ("[providers.a]\nbase_url = \"x\"\n", "waypost.toml:1:12: error: `a`: `type` is missing"),
         (
             "[providers.a]\ntype = \"rset\"\n",
@@ -177,12 +177,13 @@ fn mistakes_in_a_login_are_told_where_they_stand() {
     for (text, expected) in [
         (
             "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { client_idd = \"x\" }\n",
-            "waypost.toml:3:11: error: unknown key `client_idd` in `oauth`; \
+            "waypost.toml:3:11: error: unknown key `client_idd` in `[mcp.servers.a.oauth]`; \
              hint: did you mean `client_id`?",
         ),
         (
             "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { colour = \"x\" }\n",
-            "waypost.toml:3:11: error: unknown key `colour` in `oauth`; hint: known here: client",
+            "waypost.toml:3:11: error: unknown key `colour` in `[mcp.servers.a.oauth]`; \
+             hint: known here: client_id, client_secret, scopes, grant",
         ),
         (
             "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { grant = \"persn\" }\n",

@@ -396,8 +396,9 @@ mod tests {
              hint: did you mean `port`?",
             "/config/waypost/config.toml:3:1: error: unknown key `body_byte_max` in `[limits]`; \
              hint: did you mean `body_bytes_max`?",
-            "/shop/waypost.toml:2:8: error: invalid type",
-            ".env:1:1: error: invalid type",
+            "/shop/waypost.toml:2:8: error: `port` must be a whole number from 0 to 65535, and is \
+             a text",
+            ".env:1:1: error: `port` must be a whole number from 0 to 65535, and is a text",
         ] {
             assert!(told.contains(part), "no `{part}` in {told}");
         }

@@ -1,12 +1,15 @@
 //! A file of settings as a tree in which every key and value knows where it stands: one tree for
 //! TOML and JSON, so that a mistake is told with its file and line whoever's format it is.
 
-use crate::layer::{Layer, Place};
+use super::text::Text;
+use crate::layer::{Layer, Place, Spots};
 use kernel::limits::Limits;
 use kernel::plan::mistake::Mistake;
-use kernel::plan::source::{Node, NodeKind};
+use kernel::plan::source::{Key, Node, NodeKind};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A value and where it stands.
@@ -37,57 +40,57 @@ pub(crate) enum Shape {
     Other(&'static str),
 }
 
-/// A key and where it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
-    pub(crate) text: String,
-    pub(crate) place: Place,
-}
-
 /// Keys and values, in the order of their file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Table(pub(crate) Vec<(Word, Written)>);
+pub(crate) struct Table(pub(crate) Vec<(Text, Written)>);
 
 impl Table {
-    /// What stands under a key.
-    pub(crate) fn get(&self, key: &str) -> Option<&(Word, Written)> {
-        self.0.iter().find(|(word, _)| word.text == key)
-    }
-
-    /// A table of TOML.
-    pub(crate) fn of_toml(layer: &Layer, table: &DeTable<'_>) -> Self {
+    fn of_toml(spots: &Spots<'_>, table: &DeTable<'_>) -> Self {
         let mut entries = Vec::new();
         for (key, value) in table {
             let text: &str = key.get_ref();
-            let word = Word { text: text.to_owned(), place: layer.spot(Some(&key.span())) };
-            entries.push((word, Written::of_toml(layer, value)));
+            let key = Text { text: text.to_owned(), place: spots.of(Some(&key.span())) };
+            entries.push((key, Written::of_value(spots, value)));
         }
-        entries.sort_by_key(|(word, _)| (word.place.line, word.place.column));
+        entries.sort_by_key(|(key, _)| (key.place.line, key.place.column));
         Self(entries)
     }
 
-    /// Puts a table over this one, key by key: a table goes into the table below it, anything else
-    /// takes the place of what is there.
-    pub(crate) fn put_over(&mut self, above: Table) {
-        for (word, value) in above.0 {
-            let below = self.0.iter_mut().find(|(known, _)| known.text == word.text);
-            let Some((known, old)) = below else {
-                self.0.push((word, value));
-                continue;
-            };
-            *known = word;
-            let Written { place, value } = value;
-            match (value, &mut old.value) {
-                (Shape::Table(new), Shape::Table(old)) => old.put_over(new),
-                (value, _) => *old = Written { place, value },
+    /// Puts a table over this one, key by key.
+    fn put_over(&mut self, above: Table) {
+        let known = self.0.iter().enumerate().map(|(index, (key, _))| (key.text.clone(), index));
+        let known: BTreeMap<String, usize> = known.collect();
+        for (key, value) in above.0 {
+            match known.get(&key.text) {
+                Some(index) => {
+                    let (old_key, old) = &mut self.0[*index];
+                    *old_key = key;
+                    old.put_over(value);
+                }
+                None => self.0.push((key, value)),
             }
         }
     }
 }
 
 impl Written {
-    fn of_toml(layer: &Layer, value: &toml::Spanned<DeValue<'_>>) -> Self {
-        let place = layer.spot(Some(&value.span()));
+    /// A table that says nothing.
+    pub(crate) fn nothing() -> Self {
+        Self { place: Place::whole(""), value: Shape::Table(Table::default()) }
+    }
+
+    /// What a layer says.
+    pub(crate) fn of_toml(layer: &Layer) -> Result<Self, Mistake> {
+        let spots = layer.spots();
+        let table = DeTable::parse(&layer.text).map_err(|error| {
+            spots.of(error.span().as_ref()).mistake(Mistake::error(error.message().to_owned()))
+        })?;
+        let value = Shape::Table(Table::of_toml(&spots, table.get_ref()));
+        Ok(Self { place: spots.of(None), value })
+    }
+
+    fn of_value(spots: &Spots<'_>, value: &Spanned<DeValue<'_>>) -> Self {
+        let place = spots.of(Some(&value.span()));
         let value = match value.get_ref() {
             DeValue::String(text) => Shape::Text(text.to_string()),
             DeValue::Integer(number) => {
@@ -100,11 +103,29 @@ impl Written {
             DeValue::Boolean(flag) => Shape::Flag(*flag),
             DeValue::Datetime(_) => Shape::Other("a date"),
             DeValue::Array(items) => {
-                Shape::List(items.iter().map(|item| Self::of_toml(layer, item)).collect())
+                Shape::List(items.iter().map(|item| Self::of_value(spots, item)).collect())
             }
-            DeValue::Table(table) => Shape::Table(Table::of_toml(layer, table)),
+            DeValue::Table(table) => Shape::Table(Table::of_toml(spots, table)),
         };
         Self { place, value }
+    }
+
+    /// Puts a later value over this one: a table goes into the table below it, anything else, a
+    /// list too, takes the place of what is there.
+    pub(crate) fn put_over(&mut self, above: Written) {
+        let Written { place, value } = above;
+        match (value, &mut self.value) {
+            (Shape::Table(new), Shape::Table(old)) => old.put_over(new),
+            (value, _) => *self = Written { place, value },
+        }
+    }
+
+    /// What stands below these keys.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Written> {
+        let Some((first, rest)) = path.split_first() else { return Some(self) };
+        let Shape::Table(table) = &self.value else { return None };
+        let (_, value) = table.0.iter().find(|(key, _)| key.text == *first)?;
+        value.at(rest)
     }
 
     /// What a JSON text holds. Comments and commas before a bracket are read past: editors write
@@ -142,9 +163,9 @@ impl Written {
                 Shape::List(items.iter().map(|item| Self::of_node(file, item)).collect())
             }
             NodeKind::Map(entries) => {
-                let entry = |(key, node): &(kernel::plan::source::Key, Node)| {
+                let entry = |(key, node): &(Key, Node)| {
                     let place = Place { file: file.clone(), line: key.line, column: key.column };
-                    (Word { text: key.text.clone(), place }, Self::of_node(file, node))
+                    (Text { text: key.text.clone(), place }, Self::of_node(file, node))
                 };
                 Shape::Table(Table(entries.iter().map(entry).collect()))
             }
@@ -250,11 +271,9 @@ mod tests {
     #[test]
     fn a_value_of_json_knows_its_place() {
         let written = Written::of_json(".mcp.json", "{\n  \"a\": {\n\t\"b\": true}\n}").unwrap();
-        let Shape::Table(root) = &written.value else { panic!("{}", written.what()) };
-        let (word, value) = root.get("a").unwrap();
-        assert_eq!(word.place.to_string(), ".mcp.json:2");
-        let Shape::Table(inner) = &value.value else { panic!("{}", value.what()) };
-        assert_eq!(inner.get("b").unwrap().0.place.to_string(), ".mcp.json:3");
+        assert_eq!(written.at(&["a"]).unwrap().place.to_string(), ".mcp.json:2");
+        assert_eq!(written.at(&["a", "b"]).unwrap().place.to_string(), ".mcp.json:3");
+        assert!(written.at(&["a", "c"]).is_none() && written.at(&["a", "b", "c"]).is_none());
         let mistake = Written::of_json(".mcp.json", "{\n  \"a\" 1}").unwrap_err();
         assert!(mistake.to_string().starts_with(".mcp.json:2:"), "{mistake}");
         assert!(mistake.to_string().contains("this is no JSON: expected `:`"), "{mistake}");
@@ -262,17 +281,15 @@ mod tests {
 
     #[test]
     fn a_table_is_put_over_another_key_by_key() {
-        let table = |file: &str, text: &str| {
-            let layer = Layer::file(file, text);
-            Table::of_toml(&layer, DeTable::parse(&layer.text).unwrap().get_ref())
-        };
-        let mut below = table("below.toml", "[a]\nb = 1\nc = [1]\n");
-        below.put_over(table("above.toml", "[a]\nc = [2, 3]\n[d]\n"));
-        let (word, a) = below.get("a").unwrap();
-        assert_eq!(word.place.to_string(), "above.toml:1");
-        let Shape::Table(a) = &a.value else { panic!("{}", a.what()) };
-        assert_eq!(a.get("b").unwrap().0.place.to_string(), "below.toml:2");
-        assert!(matches!(&a.get("c").unwrap().1.value, Shape::List(items) if items.len() == 2));
-        assert!(below.get("d").is_some());
+        let table = |file: &str, text: &str| Written::of_toml(&Layer::file(file, text)).unwrap();
+        let mut merged = Written::nothing();
+        merged.put_over(table("below.toml", "[a]\nb = 1\nc = [1]\n"));
+        merged.put_over(table("above.toml", "[a]\nc = [2, 3]\n[d]\n"));
+        let Shape::Table(root) = &merged.value else { panic!("{}", merged.what()) };
+        let keys: Vec<String> = root.0.iter().map(|(key, _)| key.place.to_string()).collect();
+        assert_eq!(keys, ["above.toml:1", "above.toml:3"]);
+        assert_eq!(merged.at(&["a", "b"]).unwrap().place.to_string(), "below.toml:2");
+        let list = &merged.at(&["a", "c"]).unwrap().value;
+        assert!(matches!(list, Shape::List(items) if items.len() == 2));
     }
 }
