@@ -148,7 +148,7 @@ fn ask_to_fix() -> Value {
         "fault": {"name": "ToolFailedError", "message": "this tool always fails"},
         "how": "failed", "actions": ["retry", "edit", "skip", "abort"],
         "digest": "aaeb0e2d3b9f505958da6b797b8d509ee45c269e3126aa10915a8eb62698bc42",
-        "mayAnswer": ["*"],
+        "mayAnswer": ["role:lead"], "other": true, "subject": "ann",
         "createdAt": "2026-11-15T03:38:41.616Z", "expiresAt": "2026-11-16T03:38:41.616Z",
         "status": "open"
     })
