@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn other_defaults_and_realms_of_others_are_not_meant() {
-        let text = "fn f() { keys.push(\"default\"); RealmId::from(name); }\n\
+        let text = "fn f() {\n    keys.push(\"default\");\n    RealmId::from(name);\n}\n\
             #[cfg(test)]\nmod tests {\n    fn g() { Caller::new(\"default\", \"ann\"); }\n}\n";
         assert!(lines("crates/server/src/config.rs", text).is_empty());
     }
