@@ -30,9 +30,7 @@ impl Catalog<'_> {
 
     /// The agents of the caller's realm, by name.
     pub fn agents(self, caller: &Caller) -> Vec<KnownAgent> {
-        let all = self.shared.catalog.agents(&caller.realm);
-        let gate = &self.shared.gate;
-        gate.readable(caller, all, |known| Resource::Agent(known.agent.name.as_str()))
+        self.shared.gate.readable_agents(caller)
     }
 
     /// One of them.

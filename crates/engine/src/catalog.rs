@@ -116,6 +116,13 @@ impl Catalog {
         *self.version.borrow()
     }
 
+    /// A number that grows with every change of a realm's plans, agents or pipelines, also with
+    /// one that nobody is told of.
+    pub(crate) fn changes(&self, realm: &RealmId) -> u64 {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm).map_or(0, |known| known.changes)
+    }
+
     /// A realm's plans as tools.
     pub(crate) fn plan_specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
         let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@ mod outputs;
 use crate::arrivals::Arrivals;
 use crate::catalog::{Author, Catalog};
 use crate::clock::timeout;
-use crate::judged::Judged;
+use crate::judged::JudgedLists;
 use crate::panics::{caught, caught_now, panic_error, panic_fault};
 use crate::rates::Rates;
 use crate::registry::Listed;
@@ -47,8 +47,8 @@ pub(crate) struct Gate {
     pub(crate) rates: Rates,
     /// Whether tools that are not there may still come.
     pub(crate) arrivals: Arrivals,
-    /// The lists of tools that were judged already.
-    pub(crate) judged: Judged,
+    /// The lists that were judged already.
+    pub(crate) judged: JudgedLists,
 }
 
 /// A call that was admitted and may be sent.

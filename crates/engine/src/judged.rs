@@ -1,15 +1,20 @@
-//! Lists of tools as policy judged them for a caller. The same list is asked for again and again,
-//! by every turn of a model and every client, and changes only with the catalog and the policies.
+//! Lists as policy judged them for a caller: tools, plans, agents and pipelines. The same list is
+//! asked for again and again, by every turn of a model and every client, and changes only with what
+//! there is and with the policies. Sessions and asks change all the time: their pages are judged
+//! each time.
 
 use crate::locks::lock;
+use crate::roster::KnownAgent;
 use kernel::call::{Caller, ToolSpec};
+use kernel::pipeline::Pipeline;
+use kernel::plan::Plan;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// How many lists are remembered.
+/// How many lists of one kind are remembered.
 const LISTS_MAX: usize = 256;
 
-/// What a list of tools follows from: as long as this stays, the same caller sees the same.
+/// What a list follows from: as long as this stays, the same caller sees the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListVersion {
     /// Grows with every change of what there is.
@@ -18,49 +23,48 @@ pub struct ListVersion {
     pub policy: Option<Arc<str>>,
 }
 
-/// Which list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Listing {
-    /// The tools.
-    Tools,
-    /// The plans as tools.
-    Plans,
-}
-
 /// The lists that were judged already.
-#[derive(Debug, Default)]
-pub(crate) struct Judged {
-    lists: Mutex<HashMap<(Caller, Listing), Kept>>,
+#[derive(Default)]
+pub(crate) struct JudgedLists {
+    /// The tools that callers see.
+    pub(crate) tools: Judged<Arc<ToolSpec>>,
+    /// The plans that they see, as tools.
+    pub(crate) plan_tools: Judged<Arc<ToolSpec>>,
+    /// The plans that they may read.
+    pub(crate) plans: Judged<Arc<Plan>>,
+    /// The agents that they may read.
+    pub(crate) agents: Judged<KnownAgent>,
+    /// The pipelines that they may read.
+    pub(crate) pipelines: Judged<Arc<Pipeline>>,
 }
 
-#[derive(Debug)]
-struct Kept {
+/// Those of one kind, by who asked for them.
+pub(crate) struct Judged<T> {
+    lists: Mutex<HashMap<Caller, Kept<T>>>,
+}
+
+struct Kept<T> {
     version: ListVersion,
-    specs: Vec<Arc<ToolSpec>>,
+    items: Vec<T>,
 }
 
-impl Judged {
+impl<T> Default for Judged<T> {
+    fn default() -> Self {
+        Self { lists: Mutex::default() }
+    }
+}
+
+impl<T: Clone> Judged<T> {
     /// What this caller saw, if that was judged in this version.
-    pub(crate) fn find(
-        &self,
-        caller: &Caller,
-        listing: Listing,
-        version: &ListVersion,
-    ) -> Option<Vec<Arc<ToolSpec>>> {
+    pub(crate) fn find(&self, caller: &Caller, version: &ListVersion) -> Option<Vec<T>> {
         let lists = lock(&self.lists);
-        let kept = lists.get(&(caller.clone(), listing))?;
-        (kept.version == *version).then(|| kept.specs.clone())
+        let kept = lists.get(caller)?;
+        (kept.version == *version).then(|| kept.items.clone())
     }
 
     /// Remembers what this caller sees. Where there is no room, all lists of other versions go, and
     /// if there are none, all: whoever comes next is judged anew.
-    pub(crate) fn keep(
-        &self,
-        caller: &Caller,
-        listing: Listing,
-        version: ListVersion,
-        specs: &[Arc<ToolSpec>],
-    ) {
+    pub(crate) fn keep(&self, caller: &Caller, version: ListVersion, items: &[T]) {
         let mut lists = lock(&self.lists);
         if lists.len() >= LISTS_MAX {
             lists.retain(|_, kept| kept.version == version);
@@ -68,8 +72,7 @@ impl Judged {
         if lists.len() >= LISTS_MAX {
             lists.clear();
         }
-        let kept = Kept { version, specs: specs.to_vec() };
-        lists.insert((caller.clone(), listing), kept);
+        lists.insert(caller.clone(), Kept { version, items: items.to_vec() });
     }
 }
 
@@ -85,11 +88,10 @@ mod tests {
     #[test]
     fn a_list_is_good_for_its_caller_and_its_version_alone() {
         let (judged, ann) = (Judged::default(), Caller::new("r", "ann"));
-        judged.keep(&ann, Listing::Tools, version(1, "a"), &[]);
-        assert_eq!(judged.find(&ann, Listing::Tools, &version(1, "a")), Some(Vec::new()));
-        assert_eq!(judged.find(&ann, Listing::Plans, &version(1, "a")), None);
-        assert_eq!(judged.find(&ann, Listing::Tools, &version(2, "a")), None);
-        assert_eq!(judged.find(&ann, Listing::Tools, &version(1, "b")), None);
+        judged.keep(&ann, version(1, "a"), &["x"]);
+        assert_eq!(judged.find(&ann, &version(1, "a")), Some(vec!["x"]));
+        assert_eq!(judged.find(&ann, &version(2, "a")), None);
+        assert_eq!(judged.find(&ann, &version(1, "b")), None);
         let reads: Scopes = [Scope::Read].into_iter().collect();
         for other in [
             Caller { scopes: Some(reads), ..ann.clone() },
@@ -97,22 +99,22 @@ mod tests {
             ann.clone().administering(),
             Caller::new("other", "ann"),
         ] {
-            assert_eq!(judged.find(&other, Listing::Tools, &version(1, "a")), None, "{other:?}");
+            assert_eq!(judged.find(&other, &version(1, "a")), None, "{other:?}");
         }
     }
 
     #[test]
     fn only_so_many_are_remembered_and_old_versions_go_first() {
-        let judged = Judged::default();
+        let judged = Judged::<u8>::default();
         let caller = |number: usize| Caller::new("r", format!("c{number}"));
-        judged.keep(&caller(0), Listing::Tools, version(1, "a"), &[]);
+        judged.keep(&caller(0), version(1, "a"), &[]);
         for number in 1..LISTS_MAX {
-            judged.keep(&caller(number), Listing::Tools, version(2, "a"), &[]);
+            judged.keep(&caller(number), version(2, "a"), &[]);
         }
-        judged.keep(&caller(LISTS_MAX), Listing::Tools, version(2, "a"), &[]);
+        judged.keep(&caller(LISTS_MAX), version(2, "a"), &[]);
         assert_eq!(lock(&judged.lists).len(), LISTS_MAX);
-        assert!(judged.find(&caller(1), Listing::Tools, &version(2, "a")).is_some());
-        judged.keep(&caller(LISTS_MAX + 1), Listing::Tools, version(2, "a"), &[]);
+        assert!(judged.find(&caller(1), &version(2, "a")).is_some());
+        judged.keep(&caller(LISTS_MAX + 1), version(2, "a"), &[]);
         assert_eq!(lock(&judged.lists).len(), 1);
     }
 }

@@ -25,8 +25,7 @@ impl Catalog<'_> {
 
     /// The plans of the caller's realm.
     pub fn plans(self, caller: &Caller) -> Vec<Arc<Plan>> {
-        let plans = self.shared.catalog.plans(&caller.realm);
-        self.shared.gate.readable(caller, plans, |plan| Resource::Plan(plan.id.as_str()))
+        self.shared.gate.readable_plans(caller)
     }
 
     /// One of them.
@@ -150,8 +149,7 @@ impl Catalog<'_> {
 
     /// The pipelines of the caller's realm, by name.
     pub fn pipelines(self, caller: &Caller) -> Vec<Arc<Pipeline>> {
-        let pipelines = self.shared.catalog.pipelines(&caller.realm);
-        self.shared.gate.readable(caller, pipelines, |pipeline| pipeline_of(pipeline))
+        self.shared.gate.readable_pipelines(caller)
     }
 
     /// One of them.

@@ -4,14 +4,16 @@
 
 use crate::catalog::no_plan;
 use crate::gate::Gate;
-use crate::judged::{ListVersion, Listing};
+use crate::judged::{Judged, ListVersion};
 use crate::refusal::{Refusal, RefusalCode};
-use crate::roster::{TALKS, starting};
+use crate::roster::{KnownAgent, TALKS, starting};
 use kernel::ask::Ask;
 use kernel::call::{Caller, ToolSpec, Verdict};
 use kernel::caller::Act;
 use kernel::contracts::{Policy, SessionAsk, SessionRun};
 use kernel::ids::{PlanId, SessionKey};
+use kernel::pipeline::Pipeline;
+use kernel::plan::Plan;
 use kernel::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::projection::SessionRow;
 use serde_json::Value;
@@ -168,12 +170,30 @@ impl Gate {
 
     /// The tools that this caller sees.
     pub(crate) fn visible(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        self.listed(caller, Listing::Tools)
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.tools,
+                act: Act::Call,
+                resource: |spec| Resource::Tool(spec),
+                version: &|| self.catalog.version_now(),
+                all: &|| self.catalog.specs(),
+            },
+        )
     }
 
     /// The plans of the caller's realm that it sees, as tools.
     pub(crate) fn visible_plans(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        self.listed(caller, Listing::Plans)
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.plan_tools,
+                act: Act::Run,
+                resource: |spec| Resource::Plan(spec.name.as_str()),
+                version: &|| self.catalog.version_now(),
+                all: &|| self.catalog.plan_specs(&caller.realm),
+            },
+        )
     }
 
     /// One of them.
@@ -182,47 +202,100 @@ impl Gate {
         self.sees(caller, Resource::Plan(name)).then_some(spec)
     }
 
+    /// The plans of the caller's realm that it may read.
+    pub(crate) fn readable_plans(&self, caller: &Caller) -> Vec<Arc<Plan>> {
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.plans,
+                act: Act::Read,
+                resource: |plan| Resource::Plan(plan.id.as_str()),
+                version: &|| self.catalog.changes(&caller.realm),
+                all: &|| self.catalog.plans(&caller.realm),
+            },
+        )
+    }
+
+    /// The agents of the caller's realm that it may read.
+    pub(crate) fn readable_agents(&self, caller: &Caller) -> Vec<KnownAgent> {
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.agents,
+                act: Act::Read,
+                resource: |known| Resource::Agent(known.agent.name.as_str()),
+                version: &|| self.catalog.changes(&caller.realm),
+                all: &|| self.catalog.agents(&caller.realm),
+            },
+        )
+    }
+
+    /// The pipelines of the caller's realm that it may read.
+    pub(crate) fn readable_pipelines(&self, caller: &Caller) -> Vec<Arc<Pipeline>> {
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.pipelines,
+                act: Act::Read,
+                resource: |pipeline| Resource::Pipeline(pipeline.name.as_str()),
+                version: &|| self.catalog.changes(&caller.realm),
+                all: &|| self.catalog.pipelines(&caller.realm),
+            },
+        )
+    }
+
     /// What lists of tools follow from now; none where they must be judged each time.
     pub(crate) fn list_version(&self) -> Option<ListVersion> {
+        self.list_version_at(self.catalog.version_now())
+    }
+
+    /// The same where what there is has this version.
+    fn list_version_at(&self, catalog: u64) -> Option<ListVersion> {
         let policy = match self.policy.allows_everything() {
             true => None,
             false => Some(self.policy.version()?),
         };
-        Some(ListVersion { catalog: self.catalog.version_now(), policy })
+        Some(ListVersion { catalog, policy })
     }
 
-    fn listed(&self, caller: &Caller, listing: Listing) -> Vec<Arc<ToolSpec>> {
-        let act = match listing {
-            Listing::Tools => Act::Call,
-            Listing::Plans => Act::Run,
-        };
-        let is_free = self.is_free(caller, act);
+    fn listed<T: Clone>(&self, caller: &Caller, listing: Listing<'_, T>) -> Vec<T> {
+        let Listing { judged, act, resource, version, all } = listing;
+        if self.is_free(caller, act) {
+            return all();
+        }
         // Read before the list is: a change in between is found the next time.
-        let version = if is_free { None } else { self.list_version() };
-        let known = version.as_ref().and_then(|now| self.judged.find(caller, listing, now));
+        let version = self.list_version_at(version());
+        let known = version.as_ref().and_then(|now| judged.find(caller, now));
         if let Some(known) = known {
             return known;
         }
-        let mut specs = match listing {
-            Listing::Tools => self.catalog.specs(),
-            Listing::Plans => self.catalog.plan_specs(&caller.realm),
-        };
-        if is_free {
-            return specs;
-        }
-        let resources = specs.iter().map(|spec| match listing {
-            Listing::Tools => Resource::Tool(spec),
-            Listing::Plans => Resource::Plan(spec.name.as_str()),
-        });
-        let resources: Vec<Resource<'_>> = resources.collect();
+        let mut items = all();
+        let resources: Vec<Resource<'_>> = items.iter().map(resource).collect();
         let said = self.decide_all(caller, act, &resources);
-        let mut shown = said.into_iter().map(|decision| decision.shows());
-        specs.retain(|_| shown.next().unwrap_or(false));
+        let mut passes = said.iter().map(|decision| match act {
+            Act::Read => decision.allows(),
+            _ => decision.shows(),
+        });
+        items.retain(|_| passes.next().unwrap_or(false));
         if let Some(version) = version {
-            self.judged.keep(caller, listing, version, &specs);
+            judged.keep(caller, version, &items);
         }
-        specs
+        items
     }
+}
+
+/// A list that policy judges, and that is remembered.
+struct Listing<'a, T> {
+    /// Where it is remembered.
+    judged: &'a Judged<T>,
+    /// What is done to each: what may be read is listed, and what can be used with some arguments.
+    act: Act,
+    /// Each of it as policy knows it.
+    resource: fn(&T) -> Resource<'_>,
+    /// Grows with every change of it.
+    version: &'a dyn Fn() -> u64,
+    /// All of it.
+    all: &'a dyn Fn() -> Vec<T>,
 }
 
 /// A session as policy knows it, of which only the key is known.

@@ -7,7 +7,7 @@ use crate::counts::{Counters, Counts, Now};
 use crate::deltas::Listeners;
 use crate::feed::Watchers;
 use crate::gate::Gate;
-use crate::judged::Judged;
+use crate::judged::JudgedLists;
 use crate::line::Lines;
 pub(crate) use crate::locks::lock;
 use crate::models::Models;
@@ -149,7 +149,7 @@ impl Engine {
             calls: Arc::new(Semaphore::new(limits.calls_active_max)),
             rates: Rates::new(limits.call_rates_max),
             arrivals,
-            judged: Judged::default(),
+            judged: JudgedLists::default(),
         });
         let watchers = Arc::new(Watchers::default());
         let woken = watchers.clone();

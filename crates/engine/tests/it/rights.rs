@@ -112,9 +112,33 @@ fn says_ok() -> Value {
     json!({"planId": "own", "steps": [{"id": "end", "type": "final_response", "message": "ok"}]})
 }
 
+/// What there is to do something to.
+struct Open {
+    /// A run that waits for a person.
+    run: RunId,
+    /// What it asks.
+    ask: AskId,
+    /// A run whose step failed.
+    stuck: RunId,
+}
+
+impl Open {
+    async fn begin(world: &World) -> Self {
+        let report = world.run("ask", json!({}), "s").await;
+        world.permits.add_permits(1);
+        let call = json!({"id": "call", "type": "tool_call", "toolId": "slow::write",
+            "arguments": {"fail": true}});
+        let fails = inline(json!({"planId": "fails", "steps": [call]}));
+        let stuck = world.engine.runs().start(&caller(), fails, WAIT_MS).await.unwrap();
+        assert_eq!(stuck.run.status.name(), "stuck");
+        Self { run: report.run.id, ask: report.asks[0].row.ask.id, stuck: stuck.run.id }
+    }
+}
+
 /// What each act comes down to, at each entry of the engine that it is asked at.
-async fn tried(world: &World, act: Act, run: RunId, ask: AskId) -> Vec<Option<Refusal>> {
+async fn tried(world: &World, act: Act, open: &Open) -> Vec<Option<Refusal>> {
     let (engine, me, s) = (&world.engine, &caller(), &named("s"));
+    let Open { run, ask, stuck } = *open;
     let (runs, sessions, catalog) = (engine.runs(), engine.sessions(), engine.catalog());
     let feed = engine.feed();
     match act {
@@ -142,6 +166,7 @@ async fn tried(world: &World, act: Act, run: RunId, ask: AskId) -> Vec<Option<Re
             engine.asks().resume(me, s, resume(), WAIT_MS).await.err(),
             engine.asks().reply_all(me, s, vec![(ask, yes())], None, WAIT_MS).await.err(),
             runs.continue_run(me, run).await.err(),
+            runs.retry(me, stuck, WAIT_MS).await.err(),
         ],
         Act::Fork => vec![sessions.fork(me, s, None).await.err()],
         Act::Export => vec![sessions.export(me, s).await.err()],
@@ -175,12 +200,11 @@ async fn tried(world: &World, act: Act, run: RunId, ask: AskId) -> Vec<Option<Re
 async fn what_is_denied_is_refused_by_its_act_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let (world, policy) = world(folder.path()).await;
-    let report = world.run("ask", json!({}), "s").await;
-    let (run, ask) = (report.run.id, report.asks[0].row.ask.id);
+    let open = Open::begin(&world).await;
     let before = world.store.feed_end().await.unwrap();
     for act in Act::ALL {
         policy.deny(&[*act]);
-        for (at, refusal) in tried(&world, *act, run, ask).await.into_iter().enumerate() {
+        for (at, refusal) in tried(&world, *act, &open).await.into_iter().enumerate() {
             let code = refusal.map(|refusal| refusal.code);
             assert_eq!(code, Some(RefusalCode::Forbidden(*act)), "entry {at} of {act:?}");
         }
@@ -189,7 +213,7 @@ async fn what_is_denied_is_refused_by_its_act_and_nothing_is_written() {
     assert_eq!(world.store.feed_end().await.unwrap(), before, "something was written");
     assert!(world.engine.catalog().plan(&caller(), &"own".into()).is_none());
     assert!(world.engine.catalog().agent(&caller(), &"helper".into()).is_some());
-    let replied = world.engine.asks().reply(&caller(), ask, yes(), None, WAIT_MS).await;
+    let replied = world.engine.asks().reply(&caller(), open.ask, yes(), None, WAIT_MS).await;
     assert_eq!(replied.unwrap().run.run.status.name(), "completed");
 }
 
@@ -245,8 +269,8 @@ async fn a_list_is_judged_at_once_and_the_same_list_once_per_version() {
     policy.judged();
     engine.sessions().list(me, &SessionFilter::default(), &page()).await.unwrap();
     assert_eq!(policy.judged(), [(Act::Read, 3)]);
-    engine.catalog().plans(me);
-    assert_eq!(policy.judged(), [(Act::Read, 2)]);
+    engine.sessions().list(me, &SessionFilter::default(), &page()).await.unwrap();
+    assert_eq!(policy.judged(), [(Act::Read, 3)], "sessions change all the time");
     let tools = engine.tools().list(me);
     assert_eq!(policy.judged(), [(Act::Call, tools.len())]);
     assert_eq!(engine.tools().list(me), tools);
@@ -257,6 +281,33 @@ async fn a_list_is_judged_at_once_and_the_same_list_once_per_version() {
     policy.deny(&[Act::Call]);
     assert!(engine.tools().list(me).is_empty());
     assert_eq!(policy.judged(), [(Act::Call, tools.len())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_are_judged_again_only_after_one_of_them_or_the_policy_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, policy) = world(folder.path()).await;
+    let (catalog, me) = (world.engine.catalog(), &caller());
+    let count = |who: &Caller| {
+        [catalog.plans(who).len(), catalog.agents(who).len(), catalog.pipelines(who).len()]
+    };
+    let judged = |counts: [usize; 3]| counts.map(|count| (Act::Read, count));
+    policy.judged();
+    assert_eq!(count(me), [2, 1, 1]);
+    assert_eq!(policy.judged(), judged([2, 1, 1]));
+    assert_eq!(count(me), [2, 1, 1]);
+    assert!(policy.judged().is_empty(), "the same lists were judged twice");
+    let other = Caller { actor: Some("eve".into()), ..caller() };
+    assert_eq!(count(&other), [2, 1, 1]);
+    assert_eq!(policy.judged(), judged([2, 1, 1]));
+    catalog.register_plan(me, says_ok(), None).await.unwrap();
+    assert_eq!(count(me), [3, 1, 1]);
+    assert_eq!(policy.judged(), judged([3, 1, 1]));
+    // Nobody is told of a change of pipelines alone; their list follows it all the same.
+    catalog.set_pipelines(&me.realm, Vec::new()).unwrap();
+    assert_eq!(count(me), [3, 1, 0]);
+    policy.deny(&[Act::Read]);
+    assert_eq!(count(me), [0, 0, 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -325,4 +376,16 @@ async fn a_hidden_plan_is_like_one_that_is_not_there_also_inside_a_plan_of_ones_
     assert_eq!(refusal.code, RefusalCode::ApprovalNeeded);
     assert!(world.engine.tools().plan(&caller(), "ask").is_some());
     assert!(world.engine.tools().plan(&caller(), "read").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_of_the_catalog_runs_the_plans_that_it_names_for_whoever_may_start_it() {
+    let outer = "planId: outer\nsteps: [{id: inner, type: plan, planId: read, nextStepId: end}, \
+        {id: end, type: final_response, message: ok}]";
+    let folder = tempfile::tempdir().unwrap();
+    let hiding = |parts: Parts| Parts { policy: Arc::new(Hiding), ..parts };
+    let world = World::changed(folder.path(), &[READ, outer], hiding).await;
+    world.permits.add_permits(1);
+    let report = world.run("outer", json!({}), "s").await;
+    assert_eq!((report.run.status.name(), world.sent()), ("completed", 1));
 }
