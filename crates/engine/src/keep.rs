@@ -34,6 +34,16 @@ impl Admin<'_> {
         self.shared.gate.reads(caller, resource)
     }
 
+    /// Those of a list of what a door keeps itself that this caller may read, judged at once.
+    pub fn readable<T>(
+        self,
+        caller: &Caller,
+        items: Vec<T>,
+        resource: impl Fn(&T) -> Resource<'_>,
+    ) -> Vec<T> {
+        self.shared.gate.readable(caller, items, resource)
+    }
+
     /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
     /// nobody touched for so long; with them the keys of requests that are as old. Of sessions that
     /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has

@@ -51,7 +51,7 @@ pub enum Resource<'a> {
         /// Its name.
         name: &'a str,
     },
-    /// A server whose tools are offered here, by its name.
+    /// A server whose tools, prompts and resources are offered here, by its name.
     Upstream(&'a str),
     /// Where events go, by its name.
     Sink(&'a str),

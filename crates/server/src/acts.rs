@@ -3,17 +3,15 @@
 //! providers, is asked about here. A door that nobody asks about says why.
 
 use crate::auth::Visitor;
-use crate::doors::Shared;
+use crate::doors::{Doors, Shared};
 use crate::error::Failure;
-use crate::http::providers;
-use crate::params::short;
+use crate::http::{providers, upstreams};
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::MethodRouter;
-use engine::refusal::Refusal;
-use kernel::caller::Act;
+use kernel::caller::{Act, Caller};
 use kernel::policy::Resource;
 
 /// Who asks policy, and about which act.
@@ -48,10 +46,10 @@ impl Of {
     }
 
     /// The answer to who may not read it; none where it is no secret that it is there.
-    fn missing(self, name: &str) -> Option<Failure> {
+    fn missing(self, doors: &Doors, caller: &Caller, name: &str) -> Option<Failure> {
         match self {
             Self::Provider => Some(providers::missing(name)),
-            Self::Upstream => Some(Refusal::not_found("upstream", short(name)).into()),
+            Self::Upstream => Some(upstreams::missing(doors, caller, name)),
             Self::Server => None,
         }
     }
@@ -101,7 +99,7 @@ pub const DOORS: &[(&str, &str, Right)] = &[
     ("GET", "/api/v1/tools", Right::Engine(Act::Call)),
     ("GET", "/api/v1/tools/{name}", Right::Engine(Act::Call)),
     ("POST", "/api/v1/tools/{name}/call", Right::Engine(Act::Call)),
-    ("GET", "/api/v1/upstreams", Right::Door(Act::Read, Of::Server)),
+    ("GET", "/api/v1/upstreams", Right::Engine(Act::Read)),
     ("GET", "/api/v1/upstreams/{name}", Right::Door(Act::Read, Of::Upstream)),
     ("POST", "/api/v1/upstreams/{name}/check", Right::Door(Act::Operate, Of::Upstream)),
     ("POST", "/api/v1/upstreams/{name}/login", Right::Door(Act::LogIn, Of::Upstream)),
@@ -138,7 +136,8 @@ pub const DOORS: &[(&str, &str, Right)] = &[
     ("POST", "/rpc", Right::Engine(Act::Call)),
 ];
 
-/// Every method of `/mcp` and who asks about it, whatever version it is of.
+/// Every method of `/mcp` and who asks about it, whatever version it is of. Prompts and resources
+/// of an upstream are there for who may read the upstream: whoever gathers the shelves asks.
 pub const METHODS: &[(&str, Right)] = &[
     ("initialize", Right::Open("it says who the server is")),
     ("server/discover", Right::Open("it says who the server is")),
@@ -149,7 +148,7 @@ pub const METHODS: &[(&str, Right)] = &[
     ("prompts/list", Right::Engine(Act::Read)),
     ("prompts/get", Right::Engine(Act::Read)),
     ("resources/list", Right::Engine(Act::Read)),
-    ("resources/templates/list", Right::Open("they are the shapes of addresses, and no resources")),
+    ("resources/templates/list", Right::Engine(Act::Read)),
     ("resources/read", Right::Engine(Act::Read)),
     ("resources/subscribe", Right::Engine(Act::Read)),
     ("resources/unsubscribe", Right::Open("it is about one's own session")),
@@ -195,12 +194,15 @@ async fn ask(
     let Asked { doors, act, of } = asked;
     let first = params.as_ref().ok().and_then(|params| params.iter().next());
     let name = first.map_or("", |(_, name)| name);
-    let caller = visitor.administrator.as_ref().unwrap_or(&visitor.caller);
+    let caller = visitor.foremost();
     let (admin, resource) = (doors.engine.admin(), of.resource(name));
     match admin.permit(caller, act, resource) {
         Ok(()) => Ok(next.run(request).await),
         Err(refusal) => {
-            let missing = of.missing(name).filter(|_| !admin.reads(caller, resource));
+            let missing = match admin.reads(caller, resource) {
+                true => None,
+                false => of.missing(&doors, caller, name),
+            };
             Err(missing.unwrap_or_else(|| refusal.into()))
         }
     }

@@ -42,6 +42,11 @@ impl Visitor {
     pub(crate) fn administers(&self) -> bool {
         self.administrator.is_some()
     }
+
+    /// As whom policy is asked about what a door keeps itself.
+    pub(crate) fn foremost(&self) -> &Caller {
+        self.administrator.as_ref().unwrap_or(&self.caller)
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -10,7 +10,6 @@ use kernel::datum::value_weight;
 use kernel::fault::Fault;
 use kernel::ids::RealmId;
 use kernel::plan::mistake::{Mistake, Severity};
-use kernel::shelf::Shelf;
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -151,11 +150,11 @@ impl Gateway {
         all
     }
 
-    /// The prompts and resources of all that run.
-    pub(crate) fn shelves(&self) -> Vec<Arc<dyn Shelf>> {
+    /// All that run.
+    pub(crate) fn running(&self) -> Vec<Arc<Upstream>> {
         let stored = self.stored();
         let members = self.members.iter().chain(stored.values().map(|kept| &kept.member));
-        members.filter_map(|member| Some(member.upstream.as_ref()?.shelf())).collect()
+        members.filter_map(|member| member.upstream.clone()).collect()
     }
 
     /// Where stored providers are.

@@ -24,10 +24,10 @@ const QUERY_BYTES_MAX: usize = 16 * 1024;
 /// `POST /upstreams/{name}/login`: begins a login; the page where somebody goes on with it.
 pub(crate) async fn begin(
     State(doors): State<Shared>,
-    Administrator(_): Administrator,
+    Administrator(caller): Administrator,
     Named(name): Named,
 ) -> Result<Json<UpstreamLogin>, Failure> {
-    let member = member(&doors, &name)?;
+    let member = member(&doors, &caller, &name)?;
     let upstream = running(&member)?;
     let config = upstream.config();
     if has_logins(config)? == Grant::Ourselves {
@@ -45,10 +45,10 @@ pub(crate) async fn begin(
 /// there.
 pub(crate) async fn end(
     State(doors): State<Shared>,
-    Administrator(_): Administrator,
+    Administrator(caller): Administrator,
     Named(name): Named,
 ) -> Result<StatusCode, Failure> {
-    let member = member(&doors, &name)?;
+    let member = member(&doors, &caller, &name)?;
     let upstream = running(&member)?;
     let config = upstream.config();
     has_logins(config)?;

@@ -12,7 +12,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::refusal::Refusal;
+use kernel::call::Caller;
 use kernel::plan::mistake::meant;
+use kernel::policy::Resource;
 use std::sync::Arc;
 use tools::remote::{self, UpstreamState, UpstreamStatus};
 use wire::rest::{Page, Upstream};
@@ -24,7 +26,7 @@ pub(crate) async fn list(
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<Upstream>>, Failure> {
     let viewer = Viewer::of(&visitor);
-    let members = doors.gateway.members().into_iter().map(Arc::new).collect();
+    let members = readable(&doors, visitor.foremost()).into_iter().map(Arc::new).collect();
     let of = Purpose::of(&visitor.caller, "/api/v1/upstreams");
     let page = paged(&doors, &of, members, query, |member: &Member| member.facts.name.as_str())?;
     Ok(Json(Page {
@@ -39,17 +41,18 @@ pub(crate) async fn show(
     visitor: Visitor,
     Named(name): Named,
 ) -> Result<Json<Upstream>, Failure> {
-    Ok(Json(shown(&member(&doors, &name)?, Viewer::of(&visitor))))
+    let member = member(&doors, visitor.foremost(), &name)?;
+    Ok(Json(shown(&member, Viewer::of(&visitor))))
 }
 
 /// `POST /upstreams/{name}/check`: connects now and lists; 200 either way, for the question was
 /// answered.
 pub(crate) async fn check(
     State(doors): State<Shared>,
-    Administrator(_): Administrator,
+    Administrator(caller): Administrator,
     Named(name): Named,
 ) -> Result<Json<Upstream>, Failure> {
-    let member = member(&doors, &name)?;
+    let member = member(&doors, &caller, &name)?;
     let upstream = running(&member)?;
     let status = match upstream.check().await {
         Ok(status) => status,
@@ -105,13 +108,23 @@ pub(super) fn running(member: &Member) -> Result<&Arc<remote::Upstream>, Failure
     })
 }
 
-/// The upstream of this name.
-pub(super) fn member(doors: &Doors, name: &str) -> Result<Member, Failure> {
+/// The upstream of this name; policy was asked about it already.
+pub(super) fn member(doors: &Doors, caller: &Caller, name: &str) -> Result<Member, Failure> {
+    let mut members = doors.gateway.members().into_iter();
+    let found = members.find(|member| member.facts.name == name);
+    found.ok_or_else(|| missing(doors, caller, name))
+}
+
+/// There is no upstream of this name, or none that this caller may read.
+pub(crate) fn missing(doors: &Doors, caller: &Caller, name: &str) -> Failure {
+    let members = readable(doors, caller);
+    let hint = meant(name, members.iter().map(|member| member.facts.name.as_str()))
+        .unwrap_or_else(|| "`GET /api/v1/upstreams` lists them".to_owned());
+    Refusal::not_found("upstream", short(name)).hint(hint).into()
+}
+
+/// The upstreams that this caller may read, judged at once.
+fn readable(doors: &Doors, caller: &Caller) -> Vec<Member> {
     let members = doors.gateway.members();
-    let names: Vec<String> = members.iter().map(|member| member.facts.name.clone()).collect();
-    members.into_iter().find(|member| member.facts.name == name).ok_or_else(|| {
-        let hint = meant(name, names.iter().map(String::as_str))
-            .unwrap_or_else(|| "`GET /api/v1/upstreams` lists them".to_owned());
-        Refusal::not_found("upstream", short(name)).hint(hint).into()
-    })
+    doors.engine.admin().readable(caller, members, |member| Resource::Upstream(&member.facts.name))
 }

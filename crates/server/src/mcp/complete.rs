@@ -27,7 +27,7 @@ pub(crate) async fn complete(exchange: Exchange) -> Answered {
         typed: &argument.value,
         chosen: chosen.as_ref(),
     };
-    for shelf in exchange.door.shelves() {
+    for shelf in exchange.door.shelves(&exchange.caller) {
         let found = shelf.complete(&exchange.caller, &completion).await.map_err(failed)?;
         if let Some(found) = found {
             return Ok(completed(found));
@@ -85,7 +85,7 @@ fn is_known(exchange: &Exchange, of: &Reference) -> bool {
     let (door, caller) = (&exchange.door, &exchange.caller);
     match of {
         Reference::Prompt { name } => {
-            door.shelves().iter().any(|shelf| shelf.prompt_spec(caller, name).is_some())
+            door.shelves(caller).iter().any(|shelf| shelf.prompt_spec(caller, name).is_some())
         }
         Reference::Resource { uri } => {
             all_templates(door, caller).iter().any(|spec| spec.uri_template == *uri)

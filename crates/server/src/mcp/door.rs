@@ -3,9 +3,10 @@
 use super::cache::Lists;
 use super::seal::Seal;
 use super::sessions::Sessions;
-use crate::doors::Shared;
+use crate::doors::{Doors, Shared};
 use kernel::call::Caller;
 use kernel::contracts::Spawn;
+use kernel::policy::Resource;
 use kernel::shelf::Shelf;
 use std::sync::Arc;
 
@@ -49,11 +50,17 @@ impl Door {
         }
     }
 
-    /// All prompts and resources; the first shelf that holds something answers for it. Ours is the
-    /// last: it has the longest lists, and a client that ignores cursors should see the others.
-    pub(crate) fn shelves(&self) -> Vec<Arc<dyn Shelf>> {
+    /// All prompts and resources that this caller may look for; the first shelf that holds
+    /// something answers for it. Those of upstreams that it may not read are not there for it; what
+    /// is ours, the engine asks about one by one. Ours is the last: it has the longest lists, and a
+    /// client that ignores cursors should see the others.
+    pub(crate) fn shelves(&self, caller: &Caller) -> Vec<Arc<dyn Shelf>> {
+        let Doors { engine, gateway, .. } = &*self.doors;
+        let upstreams = engine
+            .admin()
+            .readable(caller, gateway.running(), |upstream| Resource::Upstream(upstream.name()));
         let mut shelves = self.first.clone();
-        shelves.extend(self.doors.gateway.shelves());
+        shelves.extend(upstreams.iter().map(|upstream| upstream.shelf()));
         shelves.push(self.own.clone());
         shelves
     }
@@ -63,7 +70,7 @@ impl Door {
     /// put itself before us, or before who lists what it only claims; and none of them need be
     /// there for what is ours.
     pub(crate) fn shelves_for(&self, caller: &Caller, uri: &str) -> Vec<Arc<dyn Shelf>> {
-        let mut shelves = self.shelves();
+        let mut shelves = self.shelves(caller);
         if self.own.lists(caller, uri) {
             shelves.rotate_right(1);
         }

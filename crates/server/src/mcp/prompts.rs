@@ -45,7 +45,7 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
     let bound = Bound::new(&exchange.caller, what);
     let given = given(&exchange, &retry, &bound)?;
     let asked = Asked { name, arguments, given, bound };
-    for shelf in exchange.door.shelves() {
+    for shelf in exchange.door.shelves(&exchange.caller) {
         if let Some(spec) = shelf.prompt_spec(&exchange.caller, &asked.name) {
             has_required(&spec, &asked.arguments)?;
         }
@@ -132,7 +132,7 @@ fn has_required(spec: &PromptSpec, arguments: &Map<String, Value>) -> Result<(),
 /// All prompts by name; one that several shelves hold is the first one's.
 fn all(exchange: &Exchange) -> Vec<Arc<PromptSpec>> {
     let mut prompts = BTreeMap::new();
-    for shelf in exchange.door.shelves() {
+    for shelf in exchange.door.shelves(&exchange.caller) {
         for spec in shelf.prompts(&exchange.caller) {
             prompts.entry(spec.name.clone()).or_insert(spec);
         }

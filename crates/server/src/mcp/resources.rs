@@ -25,7 +25,7 @@ const RESOURCES_TTL_MS: u64 = 0;
 
 /// `resources/list`: shelf after shelf, each in its own order.
 pub(crate) async fn list(exchange: Exchange) -> Answered {
-    let shelves = exchange.door.shelves();
+    let shelves = exchange.door.shelves(&exchange.caller);
     let (first, mut inner) = match after(&exchange, RESOURCES)? {
         None => (0, None),
         Some(place) => {
@@ -77,7 +77,7 @@ pub(crate) async fn templates(exchange: Exchange) -> Answered {
 
 /// The templates of all shelves.
 pub(crate) fn all_templates(door: &Door, caller: &Caller) -> Vec<TemplateSpec> {
-    door.shelves().iter().flat_map(|shelf| shelf.templates(caller)).collect()
+    door.shelves(caller).iter().flat_map(|shelf| shelf.templates(caller)).collect()
 }
 
 /// `resources/read`.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The answer to one request: a whole JSON-RPC message.
-async fn ask(house: &House, method: &str, mut params: Value) -> Value {
+pub async fn ask(house: &House, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -46,7 +46,7 @@ async fn refusal(house: &House, method: &str, params: Value) -> (i64, String) {
 }
 
 /// One member of each item.
-fn each(list: &Value, member: &str) -> Vec<String> {
+pub fn each(list: &Value, member: &str) -> Vec<String> {
     list.as_array().unwrap().iter().map(|item| text(&item[member])).collect()
 }
 
