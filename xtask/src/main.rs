@@ -10,6 +10,7 @@
 mod shell;
 mod processes;
 mod tidy;
+mod size;
 mod child;
 mod product;
 mod api;
@@ -32,12 +33,16 @@ mod budget;
 use std::env;
 use std::process::ExitCode;
 
+use size::Form;
+
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test                    run everything CI runs, in order, and stop at the first failure
   test --live             the same, then the model providers whose keys are set; costs money
   tidy                    check the house rules (CONTRIBUTING.md lists them)
+  size                    count the lines that ship, crate by crate, and name crowded folders
+  size --json             the same for programs
   conformance             run the official MCP conformance suite against our server
   peers                   let the official MCP SDKs talk to our server
   gateway-conformance     run the official suite against our server with a server behind it
@@ -62,6 +67,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(&root),
         ["test", "--live"] => test::run_live(&root),
         ["tidy"] => tidy::run(&root),
+        ["size"] => size::run(&root, Form::Table),
+        ["size", "--json"] => size::run(&root, Form::Json),
         ["conformance"] => conformance::run_alone(&root),
         ["peers"] => peers::run_alone(&root),
         ["gateway-conformance"] => gateway::run_alone(&root),

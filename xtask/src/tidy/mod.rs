@@ -3,8 +3,8 @@
 
 mod finding;
 mod lexer;
-mod source;
-mod tree;
+pub mod source;
+pub mod tree;
 mod layers;
 mod paths;
 mod staircase;

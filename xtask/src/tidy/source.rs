@@ -3,6 +3,9 @@
 
 use super::lexer::{self, Kind};
 
+/// How the attributes begin that keep an item for tests.
+const TEST_ATTRIBUTES: &[&str] = &["#[cfg(test)]", "#[cfg(all(test,"];
+
 /// One file of Rust.
 pub struct Source {
     /// From the workspace root, with forward slashes.
@@ -23,7 +26,7 @@ pub struct Line {
     pub comment: String,
     /// How many characters the longest literal has on this line.
     pub literal_length: usize,
-    /// True in test files and in items behind `#[cfg(test)]`.
+    /// True in test files and in items that are compiled for tests only.
     pub in_test: bool,
 }
 
@@ -75,8 +78,9 @@ fn test_lines(path: &str, code: &str) -> Vec<bool> {
         || path.split('/').any(|part| part == "tests")
         || code.contains("#![cfg(test)]");
     let mut marks = vec![whole_file; code.lines().count()];
-    for (start, attribute) in code.match_indices("#[cfg(test)]") {
-        let item = start + attribute.len();
+    let attributes = TEST_ATTRIBUTES.iter().flat_map(|attribute| code.match_indices(*attribute));
+    for (start, _) in attributes {
+        let item = start + code[start..].find(']').map_or(0, |end| end + 1);
         let end = item + item_length(&code[item..]);
         let first = code[..start].matches('\n').count();
         let last = code[..end].matches('\n').count();
@@ -116,6 +120,12 @@ mod tests {
         let text =
             "fn a() {}\n#[cfg(test)]\n#[allow(x)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
         assert_eq!(test_line_numbers("crates/a/src/b.rs", text), [2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn tests_of_one_system_are_tests() {
+        let text = "fn a() {}\n#[cfg(all(test, unix))]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
+        assert_eq!(test_line_numbers("crates/a/src/b.rs", text), [2, 3, 4, 5]);
     }
 
     #[test]
