@@ -38,6 +38,7 @@ use size::Form;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
+  check                   format, tidy, clippy, unit tests and scenes: for every change
   test                    run everything CI runs, in order, and stop at the first failure
   test --live             the same, then the model providers whose keys are set; costs money
   tidy                    check the house rules (CONTRIBUTING.md lists them)
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let root = shell::workspace_root();
     let outcome = match words.as_slice() {
+        ["check"] => test::run_quick(&root),
         ["test"] => test::run(&root),
         ["test", "--live"] => test::run_live(&root),
         ["tidy"] => tidy::run(&root),

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the one test command. A list of named steps, run in order; the first
-//! failure ends it. What CI runs is this and nothing else.
+//! failure ends it. What CI runs is this and nothing else. `cargo xtask check` is the short list for
+//! the time between.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,20 @@ const STEPS: &[Step] = &[
     Step { name: "doc", run: doc },
 ];
 
+/// What is worth waiting for after every change: it starts no servers and installs nothing.
+const QUICK_STEPS: &[Step] = &[
+    Step { name: "format", run: format },
+    Step { name: "tidy", run: house_rules },
+    Step { name: "clippy", run: clippy },
+    Step { name: "test", run: quick_test },
+];
+
+/// Unit tests of all crates and the scenes. Programs of `testkit` have no tests of their own, and
+/// linking them takes long, so those of the others are named. All in one selection: another one
+/// could build dependencies anew with other features.
+const QUICK_TARGETS: &[&str] =
+    &["--lib", "--bin", "waypost", "--bin", "bench", "--bin", "xtask", "--test", "scenes"];
+
 /// What only a person starts: it leaves this machine.
 const LIVE: Step = Step { name: "live", run: live_models };
 
@@ -77,6 +92,11 @@ pub fn run(root: &Path) -> Result<(), Failure> {
 /// The same, and then the providers of models themselves, where a key is set.
 pub fn run_live(root: &Path) -> Result<(), Failure> {
     run_steps(root, STEPS.iter().chain([&LIVE]))
+}
+
+/// Runs the short list.
+pub fn run_quick(root: &Path) -> Result<(), Failure> {
+    run_steps(root, QUICK_STEPS.iter())
 }
 
 fn run_steps<'a>(root: &Path, steps: impl Iterator<Item = &'a Step>) -> Result<(), Failure> {
@@ -159,6 +179,14 @@ fn test(context: &Context) -> Result<(), Failure> {
             .env("WAYPOST_RECEIVER_BIN", programs.join("receiver"))
             .env("WAYPOST_UPSTREAM_BIN", programs.join("upstream"))
             .env("WAYPOST_ABORTIVE_BIN", programs.join("abortive")),
+    )
+}
+
+fn quick_test(context: &Context) -> Result<(), Failure> {
+    let mut cargo = shell::cargo(&context.root);
+    shell::run(
+        "cargo test",
+        live::forbidden(&mut cargo).args(["test", "--workspace", "--locked"]).args(QUICK_TARGETS),
     )
 }
 
