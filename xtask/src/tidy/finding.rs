@@ -27,6 +27,8 @@ pub enum Rule {
     MachinePath,
     /// One file names the realm.
     Realm,
+    /// Invariants name tests that exist.
+    Invariants,
     /// An exception must still be needed.
     Exception,
 }
@@ -45,6 +47,7 @@ impl fmt::Display for Rule {
             Rule::Width => "width",
             Rule::MachinePath => "machine-path",
             Rule::Realm => "realm",
+            Rule::Invariants => "invariants",
             Rule::Exception => "exception",
         })
     }

@@ -12,6 +12,7 @@ mod tokens;
 mod shape;
 mod realm;
 mod machine_paths;
+mod invariants;
 mod exceptions;
 
 use std::path::Path;
@@ -56,6 +57,7 @@ fn check(root: &Path) -> Result<Vec<Finding>, Failure> {
     let mut findings = layers::check(&tree.manifests());
     findings.extend(staircase::check(&sources));
     findings.extend(tree.files.iter().flat_map(machine_paths::check));
+    findings.extend(invariants::check(&tree.files, &sources));
     for rule in SOURCE_RULES {
         findings.extend(sources.iter().flat_map(rule));
     }
