@@ -1,6 +1,6 @@
-//! `cargo xtask test`: the one test command. A list of named steps, run in order; the first
-//! failure ends it. What CI runs is this and nothing else. `cargo xtask check` is the short list for
-//! the time between.
+//! `cargo xtask test`: the one test command. A list of named steps, run in order; the first failure
+//! ends it. What CI runs is this and nothing else. `cargo xtask check` is the short list for the
+//! time between.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
