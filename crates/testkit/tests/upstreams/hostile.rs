@@ -17,7 +17,6 @@ fn an_upstream_of_hostile_lists_and_answers_harms_nobody() {
     let _turn = crate::my_turn();
     let house = House::hostile(Way::Http("modern"));
     house.wait_for_tool("bad.echo");
-    house.wait_for_tool("good.echo");
     let before = house.rss_bytes();
     listed(&house);
     answered(&house);

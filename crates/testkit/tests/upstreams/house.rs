@@ -95,7 +95,10 @@ impl House {
         let mut server =
             Server::start(&StartOptions { project: project.path(), data: &data, args: &[] });
         server.wait_until_ready();
-        Self { server, good, bad, folder }
+        let house = Self { server, good, bad, folder };
+        // Ready does not mean that every upstream was heard, and each test counts on this one.
+        house.wait_for_tool("good.echo");
+        house
     }
 
     /// Where the server listens.

@@ -44,7 +44,6 @@ fn a_bad_list_delays_and_empties_no_other() {
         for way in ways.iter().copied() {
             let what = format!("{flag}, {way:?}");
             let house = House::start(way, &["--bad", flag]);
-            house.wait_for_tool("good.echo");
             let before = house.rss_bytes();
             assert_lists_are_prompt(&house, &what);
             house.others_are_well(&what);
@@ -58,7 +57,6 @@ fn a_bad_list_delays_and_empties_no_other() {
 fn a_server_that_dies_at_its_start_is_tried_with_patience() {
     let _turn = crate::my_turn();
     let house = House::start(Way::Stdio("legacy"), &["--bad", "dies-at-start"]);
-    house.wait_for_tool("good.echo");
     assert_lists_are_prompt(&house, "dies-at-start");
     house.others_are_well("dies-at-start");
 }

@@ -21,7 +21,7 @@ fn providers_with_hostile_answers_harm_nobody() {
     let _turn = crate::my_turn();
     let hostile = serve();
     let house = House::beside(Way::Http("modern"), &settings(hostile));
-    for tool in ["rest.many-events", "rpc.many-events", "good.echo"] {
+    for tool in ["rest.many-events", "rpc.many-events"] {
         house.wait_for_tool(tool);
     }
     let before = house.rss_bytes();
