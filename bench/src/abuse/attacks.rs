@@ -51,6 +51,10 @@ const RENEW_PAUSE: Duration = Duration::from_millis(500);
 const BODIES: [&str; 6] =
     ["/api/v1/runs", "/api/v1/plans/validate", "/run", "/sessions", "/mcp", "/rpc"];
 
+/// The attacks by the names that `--attacks` takes.
+pub const NAMES: [&str; 7] =
+    ["texts", "spin", "silent", "unfinished", "unread", "slow", "upstream"];
+
 /// How often each attack was made.
 #[derive(Debug, Default)]
 struct Tally {
@@ -73,13 +77,19 @@ pub struct Target {
     address: SocketAddr,
     /// A large blob of the server.
     blob: String,
+    /// Which attacks are made.
+    attacks: Vec<String>,
     tally: Arc<Tally>,
 }
 
 impl Target {
-    /// This server, which has this blob.
-    pub fn new(address: SocketAddr, blob: String) -> Self {
-        Self { address, blob, tally: Arc::default() }
+    /// This server, which has this blob, under these attacks.
+    pub fn new(address: SocketAddr, blob: String, attacks: Vec<String>) -> Self {
+        Self { address, blob, attacks, tally: Arc::default() }
+    }
+
+    fn is_made(&self, attack: &str) -> bool {
+        self.attacks.iter().any(|made| made == attack)
     }
 
     async fn connected(&self) -> Option<TcpStream> {
@@ -134,22 +144,36 @@ impl Attacks {
 
 /// All tasks end with their runtime.
 fn begin(target: &Target, upstream: Upstream) {
-    for sender in 0..SENDERS {
-        tokio::spawn(texts(target.clone(), sender));
+    if target.is_made("texts") {
+        for sender in 0..SENDERS {
+            tokio::spawn(texts(target.clone(), sender));
+        }
     }
-    tokio::spawn(spin(target.clone()));
-    tokio::spawn(silent(target.clone()));
-    let body: Arc<[u8]> = vec![b' '; UNFINISHED_BYTES].into();
-    for _ in 0..UNFINISHED {
-        tokio::spawn(unfinished(target.clone(), Arc::clone(&body)));
+    if target.is_made("spin") {
+        tokio::spawn(spin(target.clone()));
     }
-    for _ in 0..UNREAD {
-        tokio::spawn(unread(target.clone()));
+    if target.is_made("silent") {
+        tokio::spawn(silent(target.clone()));
     }
-    for _ in 0..SLOW {
-        tokio::spawn(slow(target.clone()));
+    if target.is_made("unfinished") {
+        let body: Arc<[u8]> = vec![b' '; UNFINISHED_BYTES].into();
+        for _ in 0..UNFINISHED {
+            tokio::spawn(unfinished(target.clone(), Arc::clone(&body)));
+        }
     }
-    tokio::spawn(flapping(target.clone(), upstream));
+    if target.is_made("unread") {
+        for _ in 0..UNREAD {
+            tokio::spawn(unread(target.clone()));
+        }
+    }
+    if target.is_made("slow") {
+        for _ in 0..SLOW {
+            tokio::spawn(slow(target.clone()));
+        }
+    }
+    if target.is_made("upstream") {
+        tokio::spawn(flapping(target.clone(), upstream));
+    }
 }
 
 /// Sends the corpus, again and again; each sender its share.

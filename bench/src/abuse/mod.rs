@@ -72,11 +72,12 @@ steps:
   - {id: end, type: final_response, message: done}
 ";
 
-/// For how long.
+/// For how long, and which attacks.
 #[derive(Debug)]
 pub struct Options {
     alone: Duration,
     span: Duration,
+    attacks: Vec<String>,
     dir: PathBuf,
     server: Option<PathBuf>,
 }
@@ -87,6 +88,7 @@ impl Options {
         let mut options = Self {
             alone: Duration::from_secs(ALONE_SECONDS),
             span: Duration::from_secs(SECONDS),
+            attacks: attacks::NAMES.map(str::to_owned).to_vec(),
             dir: std::env::temp_dir(),
             server: std::env::var_os("WAYPOST_BIN").map(PathBuf::from),
         };
@@ -98,12 +100,23 @@ impl Options {
             match flag.as_str() {
                 "--alone" => options.alone = seconds()?,
                 "--seconds" => options.span = seconds()?,
+                "--attacks" => options.attacks = chosen(&value)?,
                 "--dir" => options.dir = PathBuf::from(&value),
                 _ => return Err(format!("unknown option `{flag}`\n{USAGE}").into()),
             }
         }
         Ok(options)
     }
+}
+
+/// The attacks of a list such as `texts,spin`.
+fn chosen(names: &str) -> Result<Vec<String>> {
+    let unknown = names.split(',').find(|name| !attacks::NAMES.contains(name));
+    if let Some(name) = unknown {
+        let known = attacks::NAMES.join(", ");
+        return Err(format!("unknown attack `{name}`: one of {known}").into());
+    }
+    Ok(names.split(',').map(str::to_owned).collect())
 }
 
 /// Measures both phases and says which targets were met.
@@ -144,7 +157,7 @@ async fn phases(options: &Options, server: &Server, upstream: Upstream) -> Resul
     report::progress(&format!("ordinary load alone for {:?}", options.alone));
     let alone = ordinary::run(address, options.alone).await?;
     report::progress(&format!("the same beside all attacks for {:?}", options.span));
-    let attacks = Attacks::start(Target::new(address, blob), upstream)?;
+    let attacks = Attacks::start(Target::new(address, blob, options.attacks.clone()), upstream)?;
     sleep(SETTLE).await;
     let (beside, samples) =
         tokio::try_join!(ordinary::run(address, options.span), watch(server, options.span))?;
