@@ -296,7 +296,8 @@ mod tests {
 
     #[test]
     fn what_is_listed_must_fail_and_nothing_else_may() -> Result<(), Failure> {
-        let results = std::env::temp_dir().join("waypost-client-conformance");
+        let id = std::process::id();
+        let results = std::env::temp_dir().join(format!("waypost-client-conformance-{id}"));
         let played = results.join("auth").join("iss-2026-11-15T00-00-00-000Z");
         child::create_folder(&played)?;
         let said = played.join("stdout.txt");

@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn tasks_fail_where_the_baseline_says_so_and_nowhere_else() -> Result<(), Failure> {
-        let file = std::env::temp_dir().join("waypost-gateway-tasks.yml");
+        let id = std::process::id();
+        let file = std::env::temp_dir().join(format!("waypost-gateway-tasks-{id}.yml"));
         child::write(&file, "server:\n  - tasks-a  # one at a time\n")?;
         let ran = |a: u32, b: u32| {
             let line = |name: &str, failed| Scenario { name: name.to_owned(), passed: 1, failed };
