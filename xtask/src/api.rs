@@ -42,7 +42,7 @@ const RUN_WAIT: Duration = Duration::from_secs(900);
 
 /// Starts the built server, lets schemathesis at it, and stops it.
 pub fn run(target: &Path) -> Result<(), Failure> {
-    let program = provision(&target.join("venv"))?;
+    let program = provision(target)?;
     let folder = target.join("api");
     child::create_folder(&folder)?;
     child::write(&folder.join("schemathesis.toml"), SETTINGS)?;
@@ -55,7 +55,9 @@ pub fn run(target: &Path) -> Result<(), Failure> {
 }
 
 /// schemathesis in a virtual environment of its own, made once.
-fn provision(venv: &Path) -> Result<PathBuf, Failure> {
+fn provision(target: &Path) -> Result<PathBuf, Failure> {
+    let _turn = shell::install_turn(target)?;
+    let venv = target.join("venv");
     let program = venv.join("bin").join("schemathesis");
     let installed = || {
         shell::output_of("schemathesis", Command::new(&program).arg("--version"))
@@ -64,7 +66,7 @@ fn provision(venv: &Path) -> Result<PathBuf, Failure> {
     if installed() {
         return Ok(program.clone());
     }
-    shell::run("python3 -m venv", Command::new("python3").args(["-m", "venv"]).arg(venv))?;
+    shell::run("python3 -m venv", Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
     shell::run(
         "pip install schemathesis",
         Command::new(venv.join("bin").join("pip"))

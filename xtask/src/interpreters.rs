@@ -65,6 +65,7 @@ pub fn node_script(node: &Node, script: &Path, name: &str) -> Result<PathBuf, Fa
 
 /// Node and the packages of the lock.
 pub fn node(root: &Path, target: &Path) -> Result<Node, Failure> {
+    let _turn = shell::install_turn(target)?;
     let folder = target.join("peers").join("node");
     let lock = read(&peers_folder(root).join("package-lock.json"))?;
     if !is_current(&folder, &lock) {
@@ -88,6 +89,7 @@ pub fn node(root: &Path, target: &Path) -> Result<Node, Failure> {
 
 /// The Python of an environment with what `requirements.txt` of this name in `lists` pins.
 pub fn python(lists: &Path, target: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let _turn = shell::install_turn(target)?;
     let folder = environment(target, name);
     let program = python_of(target, name);
     let list = lists.join(name).join("requirements.txt");

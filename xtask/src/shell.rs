@@ -4,6 +4,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,6 +45,16 @@ pub fn become_program(name: &str, command: &mut Command) -> Result<(), Failure> 
 #[cfg(not(unix))]
 pub fn become_program(name: &str, command: &mut Command) -> Result<(), Failure> {
     run(name, command)
+}
+
+/// Waits until nobody else installs anything into the target folder, and keeps others from it as
+/// long as the value lives: steps that run at the same time may need the same programs.
+pub fn install_turn(target: &Path) -> Result<File, Failure> {
+    let path = target.join("install.lock");
+    let locked = File::create(&path).and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|error| {
+        Failure::new(format!("cannot lock `{}`: {error}; check its rights", path.display()))
+    })
 }
 
 /// Runs a program and returns what it printed; what it complained about joins the failure.
@@ -124,6 +135,22 @@ mod tests {
         let outcome = run("the liar", &mut Command::new("false"));
         let message = outcome.err().map(|failure| failure.to_string()).unwrap_or_default();
         assert!(message.starts_with("`the liar` ended with exit status: 1"), "{message}");
+    }
+
+    #[test]
+    fn one_installs_at_a_time() -> Result<(), Failure> {
+        let folder = env::temp_dir().join(format!("waypost-turn-{}", std::process::id()));
+        assert!(std::fs::create_dir_all(&folder).is_ok());
+        let turn = install_turn(&folder)?;
+        let free = || {
+            let file = File::open(folder.join("install.lock"));
+            file.is_ok_and(|file| file.try_lock().is_ok())
+        };
+        assert!(!free());
+        drop(turn);
+        assert!(free());
+        assert!(std::fs::remove_dir_all(&folder).is_ok());
+        Ok(())
     }
 
     #[test]
