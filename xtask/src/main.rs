@@ -68,6 +68,8 @@ fn main() -> ExitCode {
         ["check"] => test::run_quick(&root),
         ["test"] => test::run(&root),
         ["test", "--live"] => test::run_live(&root),
+        // How `cargo test` starts a program with tests.
+        ["timed", program, rest @ ..] => test::become_tests(program, rest),
         ["tidy"] => tidy::run(&root),
         ["size"] => size::run(&root, Form::Table),
         ["size", "--json"] => size::run(&root, Form::Json),

@@ -2,7 +2,11 @@
 //! ends it. What CI runs is this and nothing else. `cargo xtask check` is the short list for the
 //! time between.
 
+mod told;
+mod timed;
+
 use std::collections::BTreeSet;
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -20,6 +24,8 @@ use crate::shell::{self, Failure};
 use crate::sinks;
 use crate::tidy;
 use crate::upstreams;
+
+pub use timed::become_tests;
 
 struct Step {
     name: &'static str,
@@ -67,6 +73,8 @@ const LIVE: Step = Step { name: "live", run: live_models };
 struct Context {
     root: PathBuf,
     target: PathBuf,
+    /// This program, which every test program is started with.
+    xtask: PathBuf,
     /// Servers someone else started before us; they are not our tests' leftovers.
     already_running: BTreeSet<u32>,
 }
@@ -101,8 +109,10 @@ pub fn run_quick(root: &Path) -> Result<(), Failure> {
 
 fn run_steps<'a>(root: &Path, steps: impl Iterator<Item = &'a Step>) -> Result<(), Failure> {
     let target = shell::target_folder(root)?;
+    let xtask = env::current_exe()
+        .map_err(|error| Failure::new(format!("cannot tell where xtask is: {error}")))?;
     let already_running = processes::servers_in(&target).into_keys().collect();
-    let context = Context { root: root.to_path_buf(), target, already_running };
+    let context = Context { root: root.to_path_buf(), target, xtask, already_running };
     let mut times = Vec::new();
     for step in steps {
         println!("== step: {}", step.name);
@@ -171,23 +181,19 @@ fn build(context: &Context) -> Result<(), Failure> {
 fn test(context: &Context) -> Result<(), Failure> {
     let programs = context.target.join("debug");
     let mut cargo = shell::cargo(&context.root);
-    shell::run(
-        "cargo test",
-        live::forbidden(&mut cargo)
-            .args(["test", "--workspace", "--locked"])
-            .env("WAYPOST_BIN", programs.join("waypost"))
-            .env("WAYPOST_RECEIVER_BIN", programs.join("receiver"))
-            .env("WAYPOST_UPSTREAM_BIN", programs.join("upstream"))
-            .env("WAYPOST_ABORTIVE_BIN", programs.join("abortive")),
-    )
+    live::forbidden(&mut cargo)
+        .args(["test", "--workspace", "--locked"])
+        .env("WAYPOST_BIN", programs.join("waypost"))
+        .env("WAYPOST_RECEIVER_BIN", programs.join("receiver"))
+        .env("WAYPOST_UPSTREAM_BIN", programs.join("upstream"))
+        .env("WAYPOST_ABORTIVE_BIN", programs.join("abortive"));
+    timed::run(cargo, &context.xtask)
 }
 
 fn quick_test(context: &Context) -> Result<(), Failure> {
     let mut cargo = shell::cargo(&context.root);
-    shell::run(
-        "cargo test",
-        live::forbidden(&mut cargo).args(["test", "--workspace", "--locked"]).args(QUICK_TARGETS),
-    )
+    live::forbidden(&mut cargo).args(["test", "--workspace", "--locked"]).args(QUICK_TARGETS);
+    timed::run(cargo, &context.xtask)
 }
 
 /// The real server does what `/openapi.json` says.
