@@ -155,6 +155,11 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
+/// Makes an empty file that a program is to write into.
+pub fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| unwritable(path, &error))
+}
+
 /// Makes a folder and those above it.
 pub fn create_folder(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path).map_err(|error| unwritable(path, &error))
@@ -189,10 +194,6 @@ fn print_tail(log: &Path) {
 fn tail(text: &str, lines_max: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(lines_max)..].join("\n")
-}
-
-fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| unwritable(path, &error))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

@@ -39,8 +39,9 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check                   format, tidy, clippy, unit tests and scenes: for every change
-  test                    run everything CI runs, in order, and stop at the first failure
+  test                    run everything CI runs, and stop at the first step that fails
   test --live             the same, then the model providers whose keys are set; costs money
+  step <name>             one step of `test` alone, with what is built already
   tidy                    check the house rules (CONTRIBUTING.md lists them)
   size                    count the lines that ship, crate by crate, and name crowded folders
   size --json             the same for programs
@@ -68,6 +69,9 @@ fn main() -> ExitCode {
         ["check"] => test::run_quick(&root),
         ["test"] => test::run(&root),
         ["test", "--live"] => test::run_live(&root),
+        ["step", name] => test::run_step(&root, name),
+        // How `test` starts a step beside another one.
+        ["step", name, "--with-parent"] => test::run_step_with_parent(&root, name),
         // How `cargo test` starts a program with tests.
         ["timed", program, rest @ ..] => test::become_tests(program, rest),
         ["tidy"] => tidy::run(&root),

@@ -47,6 +47,28 @@ pub fn become_program(name: &str, command: &mut Command) -> Result<(), Failure> 
     run(name, command)
 }
 
+/// Makes the program lead a group of processes, to which belongs what it starts.
+#[cfg(unix)]
+pub fn own_group(command: &mut Command) -> &mut Command {
+    use std::os::unix::process::CommandExt;
+    command.process_group(0)
+}
+
+/// Leaves it as it is: other systems have no such groups.
+#[cfg(not(unix))]
+pub fn own_group(command: &mut Command) -> &mut Command {
+    command
+}
+
+/// Ends a program that leads a group, and all that belongs to it.
+pub fn end_group(leader: u32) {
+    // The shell's own `kill`: the program of that name is not everywhere.
+    let script = "kill -s KILL -- \"-$0\"";
+    let mut kill = Command::new("sh");
+    // It fails where nobody is left, and then there is nothing to do.
+    let _ = output_of("kill", kill.args(["-c", script, &leader.to_string()]));
+}
+
 /// Waits until nobody else installs anything into the target folder, and keeps others from it as
 /// long as the value lives: steps that run at the same time may need the same programs.
 pub fn install_turn(target: &Path) -> Result<File, Failure> {

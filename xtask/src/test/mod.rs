@@ -1,9 +1,10 @@
-//! `cargo xtask test`: the one test command. A list of named steps, run in order; the first failure
-//! ends it. What CI runs is this and nothing else. `cargo xtask check` is the short list for the
-//! time between.
+//! `cargo xtask test`: the one test command. A list of named steps, run in order, where some run
+//! beside each other; the first that fails ends it. What CI runs is this and nothing else. `cargo
+//! xtask check` is the short list for the time between.
 
 mod told;
 mod timed;
+mod beside;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -13,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::api;
+use crate::child;
 use crate::client_conformance;
 use crate::conformance;
 use crate::gateway;
@@ -24,40 +26,57 @@ use crate::shell::{self, Failure};
 use crate::sinks;
 use crate::tidy;
 use crate::upstreams;
+use beside::{Beside, Took};
 
 pub use timed::become_tests;
 
+#[derive(Clone, Copy)]
 struct Step {
     name: &'static str,
     run: fn(&Context) -> Result<(), Failure>,
+    /// Whether it may run at the same time as its neighbours that may, too: it has ports, folders
+    /// and processes of its own, and of those side by side at most one calls cargo, which lets only
+    /// one build at a time.
+    beside: bool,
 }
 
-/// The order is part of the design: cheap checks first, so that a slip costs seconds.
+impl Step {
+    const fn alone(name: &'static str, run: fn(&Context) -> Result<(), Failure>) -> Self {
+        Self { name, run, beside: false }
+    }
+
+    const fn beside(name: &'static str, run: fn(&Context) -> Result<(), Failure>) -> Self {
+        Self { name, run, beside: true }
+    }
+}
+
+/// The order is part of the design: cheap checks first, so that a slip costs seconds. Nothing runs
+/// beside `test`: many tests have deadlines, and they take all cores by themselves.
 const STEPS: &[Step] = &[
-    Step { name: "provision", run: provision },
-    Step { name: "format", run: format },
-    Step { name: "tidy", run: house_rules },
-    Step { name: "clippy", run: clippy },
-    Step { name: "build", run: build },
-    Step { name: "test", run: test },
-    Step { name: "api", run: described_api },
-    Step { name: "conformance", run: mcp_conformance },
-    Step { name: "peers", run: mcp_peers },
-    Step { name: "gateway-conformance", run: mcp_gateway },
-    Step { name: "client-conformance", run: mcp_client },
-    Step { name: "upstreams", run: mcp_upstreams },
-    Step { name: "models", run: model_fakes },
-    Step { name: "sinks", run: events_out },
-    Step { name: "leftovers", run: leftovers },
-    Step { name: "doc", run: doc },
+    Step::alone("provision", provision),
+    Step::alone("format", format),
+    Step::alone("tidy", house_rules),
+    Step::alone("clippy", clippy),
+    Step::alone("build", build),
+    Step::alone("test", test),
+    Step::beside("doc", doc),
+    Step::beside("api", described_api),
+    Step::beside("gateway-conformance", mcp_gateway),
+    Step::beside("conformance", mcp_conformance),
+    Step::beside("upstreams", mcp_upstreams),
+    Step::beside("peers", mcp_peers),
+    Step::beside("client-conformance", mcp_client),
+    Step::beside("sinks", events_out),
+    Step::beside("models", model_fakes),
+    Step::alone("leftovers", leftovers),
 ];
 
 /// What is worth waiting for after every change: it starts no servers and installs nothing.
 const QUICK_STEPS: &[Step] = &[
-    Step { name: "format", run: format },
-    Step { name: "tidy", run: house_rules },
-    Step { name: "clippy", run: clippy },
-    Step { name: "test", run: quick_test },
+    Step::alone("format", format),
+    Step::alone("tidy", house_rules),
+    Step::alone("clippy", clippy),
+    Step::alone("test", quick_test),
 ];
 
 /// Unit tests of all crates and the scenes. Programs of `testkit` have no tests of their own, and
@@ -67,13 +86,13 @@ const QUICK_TARGETS: &[&str] =
     &["--lib", "--bin", "waypost", "--bin", "bench", "--bin", "xtask", "--test", "scenes"];
 
 /// What only a person starts: it leaves this machine.
-const LIVE: Step = Step { name: "live", run: live_models };
+const LIVE: Step = Step::alone("live", live_models);
 
 /// What the steps share: read once, before the first of them.
 struct Context {
     root: PathBuf,
     target: PathBuf,
-    /// This program, which every test program is started with.
+    /// This program, which is also started for what runs beside other steps and for every test.
     xtask: PathBuf,
     /// Servers someone else started before us; they are not our tests' leftovers.
     already_running: BTreeSet<u32>,
@@ -94,40 +113,82 @@ const LEFTOVERS_POLL: Duration = Duration::from_millis(100);
 
 /// Runs every step and prints how long each took.
 pub fn run(root: &Path) -> Result<(), Failure> {
-    run_steps(root, STEPS.iter())
+    run_steps(root, STEPS)
 }
 
 /// The same, and then the providers of models themselves, where a key is set.
 pub fn run_live(root: &Path) -> Result<(), Failure> {
-    run_steps(root, STEPS.iter().chain([&LIVE]))
+    let steps: Vec<Step> = STEPS.iter().copied().chain([LIVE]).collect();
+    run_steps(root, &steps)
 }
 
 /// Runs the short list.
 pub fn run_quick(root: &Path) -> Result<(), Failure> {
-    run_steps(root, QUICK_STEPS.iter())
+    run_steps(root, QUICK_STEPS)
 }
 
-fn run_steps<'a>(root: &Path, steps: impl Iterator<Item = &'a Step>) -> Result<(), Failure> {
-    let target = shell::target_folder(root)?;
-    let xtask = env::current_exe()
-        .map_err(|error| Failure::new(format!("cannot tell where xtask is: {error}")))?;
-    let already_running = processes::servers_in(&target).into_keys().collect();
-    let context = Context { root: root.to_path_buf(), target, xtask, already_running };
+/// Runs one step of the long list.
+pub fn run_step(root: &Path, name: &str) -> Result<(), Failure> {
+    let step = STEPS.iter().find(|step| step.name == name).ok_or_else(|| {
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        Failure::new(format!("no step `{name}`; there are `{}`", names.join("`, `")))
+    })?;
+    (step.run)(&Context::read(root)?)
+}
+
+/// The same in a process that ends with its parent, and with it all that it started.
+pub fn run_step_with_parent(root: &Path, name: &str) -> Result<(), Failure> {
+    beside::end_with_parent();
+    run_step(root, name)
+}
+
+fn run_steps(root: &Path, steps: &[Step]) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let context = Context::read(root)?;
     let mut times = Vec::new();
-    for step in steps {
-        println!("== step: {}", step.name);
-        let started = Instant::now();
-        let outcome = (step.run)(&context);
-        let seconds = started.elapsed().as_secs_f64();
-        outcome.map_err(|failure| {
-            Failure::new(format!("step `{}` failed after {seconds:.1} s: {failure}", step.name))
-        })?;
-        println!("   {} took {seconds:.1} s", step.name);
-        times.push((step.name, seconds));
+    for side_by_side in steps.chunk_by(|one, next| one.beside && next.beside) {
+        match side_by_side {
+            [step] => times.push(run_alone(&context, step)?),
+            steps => times.extend(run_beside(&context, steps)?),
+        }
     }
-    print!("{}", summary(&times));
+    print!("{}", summary(&times, begun.elapsed().as_secs_f64()));
     println!("all steps passed");
     Ok(())
+}
+
+impl Context {
+    fn read(root: &Path) -> Result<Self, Failure> {
+        let target = shell::target_folder(root)?;
+        let xtask = env::current_exe()
+            .map_err(|error| Failure::new(format!("cannot tell where xtask is: {error}")))?;
+        let already_running = processes::servers_in(&target).into_keys().collect();
+        Ok(Self { root: root.to_path_buf(), target, xtask, already_running })
+    }
+}
+
+fn run_alone(context: &Context, step: &Step) -> Result<Took, Failure> {
+    let name = step.name;
+    println!("== step: {name}");
+    let started = Instant::now();
+    let outcome = (step.run)(context);
+    let seconds = started.elapsed().as_secs_f64();
+    outcome.map_err(|failure| {
+        Failure::new(format!("step `{name}` failed after {seconds:.1} s: {failure}"))
+    })?;
+    println!("   {name} took {seconds:.1} s");
+    Ok(Took { name, seconds })
+}
+
+fn run_beside(context: &Context, steps: &[Step]) -> Result<Vec<Took>, Failure> {
+    let logs = context.target.join("steps");
+    child::create_folder(&logs)?;
+    let steps = steps.iter().map(|step| {
+        let mut command = Command::new(&context.xtask);
+        command.args(["step", step.name, "--with-parent"]);
+        Beside { name: step.name, command }
+    });
+    beside::run(steps.collect(), &logs)
 }
 
 fn provision(_: &Context) -> Result<(), Failure> {
@@ -267,7 +328,8 @@ fn doc(context: &Context) -> Result<(), Failure> {
     shell::run(
         "cargo doc",
         shell::cargo(&context.root)
-            .args(["doc", "--workspace", "--no-deps", "--locked"])
+            // One core: the other is for the step beside it.
+            .args(["doc", "--workspace", "--no-deps", "--locked", "--jobs", "1"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     )
 }
@@ -298,12 +360,12 @@ fn is_root() -> bool {
     shell::output_of("id", Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
-fn summary(times: &[(&str, f64)]) -> String {
+/// Steps beside each other take less together than each for itself, so the total is no sum.
+fn summary(times: &[Took], total: f64) -> String {
     let mut table = String::from("== summary\n");
-    for (name, seconds) in times {
+    for Took { name, seconds } in times {
         table.push_str(&format!("   {name:<20}{seconds:>8.1} s\n"));
     }
-    let total: f64 = times.iter().map(|(_, seconds)| seconds).sum();
     table.push_str(&format!("   {:<20}{total:>8.1} s\n", "total"));
     table
 }
@@ -314,15 +376,28 @@ mod tests {
 
     #[test]
     fn the_summary_is_a_table() {
-        let table = summary(&[("format", 0.3), ("test", 61.0)]);
+        let took = |name, seconds| Took { name, seconds };
+        let table = summary(&[took("format", 0.3), took("test", 61.0)], 61.1);
         let expected = [
             "== summary",
             "   format                   0.3 s",
             "   test                    61.0 s",
-            "   total                   61.3 s",
+            "   total                   61.1 s",
             "",
         ];
         assert_eq!(table, expected.join("\n"));
+    }
+
+    #[test]
+    fn what_runs_side_by_side_comes_after_the_tests_and_before_the_look_at_what_is_left() {
+        let places = |wanted: bool| STEPS.iter().position(move |step| step.beside == wanted);
+        let of = |name: &str| STEPS.iter().position(|step| step.name == name);
+        let last = STEPS.iter().rposition(|step| step.beside);
+        assert_eq!(places(false), Some(0));
+        assert!(of("test") < places(true) && last < of("leftovers"), "{last:?}");
+        let groups = STEPS.chunk_by(|one, next| one.beside && next.beside);
+        assert_eq!(groups.filter(|steps| steps.len() > 1).count(), 1);
+        assert!(run_step(Path::new("."), "no-such-step").is_err());
     }
 
     #[test]
