@@ -247,13 +247,6 @@ const LARGE: &str = "planId: large\nsteps: [{id: make, type: tool_call, toolId: 
     arguments: {repeat: {jsonPath: $.promptInput.bytes}}, \
     saveAs: big, nextStepId: end}, {id: end, type: final_response, message: ok}]";
 
-/// Waits until nobody drives a session and everything that happened is in the past.
-async fn at_rest(world: &World) {
-    world.until("the drivers to end", |world| world.engine.counts().sessions_active == 0).await;
-    let clock = world.engine.clock();
-    clock.sleep_until(clock.now().plus_ms(5)).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn old_runs_of_a_session_that_goes_on_are_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -273,7 +266,7 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
     let cut = world.engine.sessions().get(&caller(), &key("s")).await.unwrap().seq;
     let waiting = world.run("ask", json!({}), "s").await;
     let before = world.engine.sessions().inspect(&caller(), &key("s")).await.unwrap();
-    at_rest(&world).await;
+    world.at_rest().await;
     let pruned = world.engine.admin().prune(&caller(), 0).await.unwrap();
     assert_eq!((pruned.sessions, pruned.runs), (0, 2), "{pruned:?}");
     assert_eq!(
@@ -324,7 +317,7 @@ async fn a_session_that_lost_its_beginning_is_forked_from_there_on() {
     let cut = world.engine.sessions().get(&caller(), &key("s")).await.unwrap().seq;
     assert!(cut > 12, "the plan has become too short for this test");
     let waiting = world.run("ask", json!({}), "s").await;
-    at_rest(&world).await;
+    world.at_rest().await;
     assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().runs, 3);
     let refusal =
         world.engine.sessions().fork(&caller(), &key("s"), Some(cut - 1)).await.unwrap_err();
@@ -366,16 +359,16 @@ async fn blobs_go_with_the_last_session_that_names_them() {
     let has =
         async |bytes: usize| world.engine.sessions().blob(&caller(), &hash(bytes)).await.is_ok();
     assert!(has(1_000).await && has(2_000).await);
-    at_rest(&world).await;
+    world.at_rest().await;
     world.engine.admin().prune_expired().await;
     assert!(has(1_000).await && has(2_000).await, "they are named");
     // The first run of `a` goes; `b` still names what it made.
     world.run("ask", json!({}), "a").await;
-    at_rest(&world).await;
+    world.at_rest().await;
     assert_eq!(world.engine.admin().prune(&caller(), 3_600_000).await.unwrap().runs, 0);
     world.engine.sessions().remove(&caller(), &key("b")).await.unwrap();
     assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().runs, 2);
-    at_rest(&world).await;
+    world.at_rest().await;
     world.engine.admin().prune_expired().await;
     assert!(!has(1_000).await, "nothing names it any more");
     assert!(has(2_000).await, "it is in the context that the runs left");

@@ -311,7 +311,7 @@ async fn what_has_not_arrived_is_not_removed() {
     let sink = Arc::new(Scripted::new(|_, _| Does::Hangs));
     send(&world, "a", &sink, SinkRules::default()).await;
     runs(&world, &["x"], 1).await;
-    at_rest(&world).await;
+    world.at_rest().await;
     assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().sessions, 0);
     sink.let_go.add_permits(10);
     caught_up(&world, "a").await;
@@ -348,7 +348,7 @@ async fn a_person_can_send_an_event_once_more() {
     }
     let refusal = resend("nobody", event.clone()).await.unwrap_err();
     assert_eq!(refusal.kind(), RefusalKind::NotFound);
-    at_rest(&world).await;
+    world.at_rest().await;
     assert_eq!(world.engine.admin().prune(&caller(), 0).await.unwrap().sessions, 1);
     let refusal = resend("a", event).await.unwrap_err();
     assert_eq!((refusal.kind(), refusal.code.name()), (RefusalKind::Gone, "event_gone"));
@@ -402,11 +402,4 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
         tokio::time::sleep(LOOK).await;
     }
     panic!("waited in vain for: {what}");
-}
-
-/// Waits until nobody drives a session and everything that happened is in the past.
-pub async fn at_rest(world: &World) {
-    world.until("the drivers to end", |world| world.engine.counts().sessions_active == 0).await;
-    let clock = world.engine.clock();
-    clock.sleep_until(clock.now().plus_ms(5)).await;
 }

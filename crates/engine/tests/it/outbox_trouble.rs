@@ -2,7 +2,7 @@
 //! is tried again, and what becomes of a session that is to be removed.
 
 use crate::outbox::{
-    at_rest, by_session, caught_up, hurried, log, logged, open, realm, runs, send, state, told,
+    by_session, caught_up, hurried, log, logged, open, realm, runs, send, state, told,
 };
 use crate::outbox_scripted::{Does, Scripted};
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
@@ -214,7 +214,7 @@ async fn a_session_with_events_that_are_not_out_is_not_removed_unless_somebody_i
     let sink = Arc::new(Scripted::new(|_, _| Does::Hangs));
     send(&world, "hook", &sink, SinkRules::default()).await;
     runs(&world, &["x"], 1).await;
-    at_rest(&world).await;
+    world.at_rest().await;
     let refusal = world.engine.sessions().remove(&caller(), &key("x")).await.unwrap_err();
     assert_eq!((refusal.kind(), refusal.code.name()), (RefusalKind::Conflict, "events_unsent"));
     assert!(refusal.message.contains("sink `hook`"), "{refusal:?}");
@@ -231,7 +231,7 @@ async fn the_removal_of_a_session_waits_until_its_events_are_out() {
     let sink = Arc::new(Scripted::new(|_, _| Does::Hangs));
     send(&world, "hook", &sink, SinkRules::default()).await;
     runs(&world, &["x"], 1).await;
-    at_rest(&world).await;
+    world.at_rest().await;
     let (all, engine) = (told(&world).await, world.engine.clone());
     let removal = tokio::spawn(async move { engine.sessions().remove(&caller(), &key("x")).await });
     sink.let_go.add_permits(all.len());
@@ -254,7 +254,7 @@ async fn a_sink_that_is_not_configured_keeps_its_place_until_it_is_forgotten() {
     let world = open(folder.path(), patient).await;
     send(&world, "new", &Scripted::taking(), SinkRules::default()).await;
     world.engine.feed().rest_sink(&realm(), "resting");
-    at_rest(&world).await;
+    world.at_rest().await;
     let left = state(&world, "old").await;
     assert!(!left.configured && left.lag > 0, "{left:?}");
     assert_eq!(world.engine.feed().unconfigured_sinks(&realm()).await, Ok(vec![left]));

@@ -152,7 +152,7 @@ async fn old_runs_go_and_what_was_said_stays() {
     let waiting = say(&first, "write it").await.unwrap();
     let prompt = told(&before.last());
     // Whoever drives a session lets go of it a moment after it answered.
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    first.at_rest().await;
     let pruned = first.engine.admin().prune(&caller(), 0).await.unwrap();
     assert_eq!((pruned.sessions, pruned.runs), (0, 2));
     let gone = first.engine.runs().report(&caller(), second.run.id).await.unwrap_err();

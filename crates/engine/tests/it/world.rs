@@ -357,6 +357,13 @@ impl World {
         panic!("waited in vain for: {what}");
     }
 
+    /// Waits until nobody drives a session and everything that happened is in the past.
+    pub async fn at_rest(&self) {
+        self.until("the drivers to end", |world| world.engine.counts().sessions_active == 0).await;
+        let clock = self.engine.clock();
+        clock.sleep_until(clock.now().plus_ms(5)).await;
+    }
+
     /// Waits until a run stands so.
     pub async fn until_status(&self, run: kernel::ids::RunId, status: &str) -> engine::RunReport {
         for _ in 0..LOOKS_MAX {
