@@ -7,8 +7,8 @@ use testkit::caller::{Caller, Era, Outcome};
 use testkit::harness::wait_for;
 use testkit::http::Client;
 
-/// The server gives up such a call after three seconds. This is longer, for a busy machine, but not
-/// so long as it waits for a call that nobody limits.
+/// The server gives up such a call after `CALL_TIMEOUT_MS`. This is longer, for a busy machine, but
+/// not so long as it waits for a call that nobody limits.
 const CALL_LIMIT: Duration = Duration::from_secs(25);
 
 /// Tools of the bad one that cannot be answered well.
@@ -32,7 +32,7 @@ fn in_time(caller: &mut Caller, name: &str) -> Outcome {
 
 #[test]
 fn every_call_has_a_clear_end_in_time() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     for way in WAYS {
         let house = House::start(way, &[]);
         house.wait_for_tool("bad.echo");
@@ -72,7 +72,7 @@ fn every_call_has_a_clear_end_in_time() {
 
 #[test]
 fn a_flood_of_notifications_is_no_reason_to_fail() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     for way in [Way::Http("modern"), Way::Stdio("legacy")] {
         let house = House::start(way, &[]);
         house.wait_for_tool("bad.flood");
@@ -135,7 +135,7 @@ fn an_upstream_that_changes_its_era_is_found_again() {
 
 #[test]
 fn what_an_upstream_asks_for_reaches_only_who_can_answer() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     for way in WAYS {
         let house = House::unrecorded(way);
         house.wait_for_tool("bad.ask");
@@ -164,7 +164,7 @@ fn answered(wanted: &Value) -> Value {
 
 #[test]
 fn the_rest_door_tells_the_same() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     let house = House::start(Way::Http("modern"), &[]);
     house.wait_for_tool("bad.echo");
     let mut client = Client::new(house.address());

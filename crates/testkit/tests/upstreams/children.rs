@@ -27,7 +27,7 @@ fn children(folder: &Path) -> Vec<u32> {
 
 #[test]
 fn all_clients_share_one_child() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     let house = House::start(Way::Stdio("legacy"), &[]);
     house.wait_for_tool("bad.echo");
     thread::scope(|scope| {
@@ -49,7 +49,7 @@ fn all_clients_share_one_child() {
 
 #[test]
 fn a_child_ends_with_its_parent_however_that_ends() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     for killed in [false, true] {
         let house = House::start(Way::Stdio("legacy"), &[]);
         house.wait_for_tool("bad.echo");
@@ -69,7 +69,7 @@ fn a_child_ends_with_its_parent_however_that_ends() {
 
 #[test]
 fn a_child_that_hangs_in_a_call_holds_up_no_stop() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     // A call that the server gives up might be over before anybody sees it.
     let house = House::patient(Way::Stdio("modern"));
     house.wait_for_tool("bad.hang");

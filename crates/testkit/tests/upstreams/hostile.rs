@@ -14,7 +14,7 @@ const GROWTH_BYTES_MAX: u64 = 150_000_000;
 
 #[test]
 fn an_upstream_of_hostile_lists_and_answers_harms_nobody() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     let house = House::hostile(Way::Http("modern"));
     house.wait_for_tool("bad.echo");
     let before = house.rss_bytes();

@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT_MS: u64 = 120_000;
 /// Tools of the bad one that may never be answered, and how long the server waits for them.
 const LIMITED: [&str; 8] =
     ["lie", "hang", "huge", "other_id", "garbage", "half", "no_result", "demand"];
-pub const CALL_TIMEOUT_MS: u64 = 3_000;
+pub const CALL_TIMEOUT_MS: u64 = 1_500;
 
 /// How the bad upstream is reached, and which era it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,11 +18,19 @@ mod traces;
 mod leaks;
 mod children;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Held by the test that runs: two at once would measure each other on two cores.
-static TURN: Mutex<()> = Mutex::new(());
+/// Held by the tests that run. Those that watch for a time or give up early run alone: two at once
+/// would measure each other on two cores. So do those that use a port again, which another test
+/// could take meanwhile. The others mostly wait until a call is given up.
+static TURN: RwLock<()> = RwLock::new(());
 
-fn my_turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// For a test that runs alone.
+fn my_turn() -> RwLockWriteGuard<'static, ()> {
+    TURN.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// For a test that may run while others of its kind do.
+fn our_turn() -> RwLockReadGuard<'static, ()> {
+    TURN.read().unwrap_or_else(PoisonError::into_inner)
 }

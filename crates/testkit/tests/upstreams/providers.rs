@@ -18,7 +18,7 @@ const REQUEST_BYTES_MAX: usize = 100_000;
 
 #[test]
 fn providers_with_hostile_answers_harm_nobody() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     let hostile = serve();
     let house = House::beside(Way::Http("modern"), &settings(hostile));
     for tool in ["rest.many-events", "rpc.many-events"] {

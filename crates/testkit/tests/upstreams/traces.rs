@@ -36,7 +36,7 @@ fn is_carried_on(house: &House, way: Way, era: Era) {
 
 #[test]
 fn a_call_reaches_every_upstream_in_the_trace_of_its_client() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     for way in WAYS {
         let house = House::unrecorded(way);
         house.wait_for_tool("bad.beside");
@@ -48,7 +48,7 @@ fn a_call_reaches_every_upstream_in_the_trace_of_its_client() {
 
 #[test]
 fn a_recorded_call_does_too() {
-    let _turn = crate::my_turn();
+    let _turn = crate::our_turn();
     for way in [Way::Http("modern"), Way::Stdio("legacy")] {
         let house = House::patient(way);
         house.wait_for_tool("bad.beside");
