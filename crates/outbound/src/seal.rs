@@ -7,52 +7,110 @@
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
+use std::fmt;
+use std::hint::black_box;
 use std::iter::once;
 
 /// How many bytes a secret has.
 pub const SECRET_BYTES: usize = 32;
 
-/// The first byte of an envelope: how the rest is sealed.
+/// The first byte of an envelope: how the rest is sealed. The id of the secret follows it.
 const FORM: u8 = 2;
 /// The form of 0.1.0, which names no secret. Nothing is sealed in it any more.
 const FORM_UNNAMED: u8 = 1;
+/// The form of stable envelopes.
+const FORM_STABLE: u8 = 3;
 const ID_BYTES: usize = 4;
+/// Form and id.
+const HEAD_BYTES: usize = 1 + ID_BYTES;
 const SALT_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
 /// How many bytes an envelope has beyond what it holds.
-pub const ENVELOPE_BYTES: usize = 1 + ID_BYTES + SALT_BYTES + TAG_BYTES;
+pub const ENVELOPE_BYTES: usize = HEAD_BYTES + SALT_BYTES + TAG_BYTES;
+
+/// Too many for anybody to guess one. With the head and any text they are a multiple of three:
+/// base64 has no bits left over that could be changed unseen.
+const STABLE_TAG_BYTES: usize = 13;
+/// Those of stable envelopes before they had a head.
+const STABLE_UNNAMED_TAG_BYTES: usize = 12;
+/// Stable texts are filled up to whole blocks: how long one is does not tell how large a number is.
+const BLOCK_BYTES: usize = 12;
+/// What stands between a text and the zeros that fill it up.
+const FILL: u8 = 0x80;
+/// How many bytes one hash masks.
+const MASK_BYTES: usize = 32;
 
 /// What a secret is used for to name itself: keys for other purposes differ.
 const ID_PURPOSE: &[u8] = b"waypost key id";
 
-/// The secrets of a server: one that seals, and older ones that only open.
+/// The name of a secret. It tells nothing of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyId([u8; ID_BYTES]);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", u32::from_be_bytes(self.0))
+    }
+}
+
+/// Why an envelope does not open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unopened {
+    /// The secret that it names is none of ours.
+    #[error("it was sealed with the secret key `{0}`, which this server does not have")]
+    UnknownKey(KeyId),
+    /// It was changed or cut, is of another purpose, or is bound to something else. If it names no
+    /// secret, it may be of one that is none of ours.
+    #[error("it was changed, or it was sealed with another secret key or for something else")]
+    Changed,
+}
+
+/// The secrets of a server, as keys: one that seals, and older ones that only open.
 #[derive(Clone)]
-pub struct Keyring {
-    current: Key,
-    older: Vec<Key>,
+pub struct Keyring<K = hmac::Key> {
+    current: Named<K>,
+    older: Vec<Named<K>>,
+}
+
+/// A key of a secret, by the secret's name.
+#[derive(Clone)]
+struct Named<K> {
+    id: KeyId,
+    key: K,
 }
 
 impl Keyring {
     /// With this secret alone.
     pub fn new(secret: [u8; SECRET_BYTES]) -> Self {
-        Self { current: Key::new(&secret), older: Vec::new() }
+        Self { current: Named::new(&secret), older: Vec::new() }
     }
 
     /// The same; what this older secret sealed opens, too.
     #[must_use]
     pub fn with_older(mut self, secret: [u8; SECRET_BYTES]) -> Self {
-        self.older.push(Key::new(&secret));
+        self.older.push(Named::new(&secret));
         self
     }
+}
 
-    /// A key made of the secret for this purpose, for what is sealed in another way than here.
-    pub fn derived(&self, purpose: &[u8]) -> hmac::Key {
-        let own = hmac::sign(&self.current.secret, purpose);
-        hmac::Key::new(hmac::HMAC_SHA256, own.as_ref())
+impl<K> Keyring<K> {
+    /// The same secrets with the keys that are made of these.
+    fn map<N>(&self, make: impl Fn(&K) -> N) -> Keyring<N> {
+        let named = |one: &Named<K>| Named { id: one.id, key: make(&one.key) };
+        Keyring { current: named(&self.current), older: self.older.iter().map(named).collect() }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Key> {
+    fn all(&self) -> impl Iterator<Item = &Named<K>> {
         once(&self.current).chain(&self.older)
+    }
+
+    /// What the secret with this id opens; any may where none is named.
+    fn open<T>(&self, id: Option<KeyId>, open: impl Fn(&K) -> Option<T>) -> Result<T, Unopened> {
+        let mut fitting = self.all().filter(|one| id.is_none_or(|id| one.id == id)).peekable();
+        match id {
+            Some(id) if fitting.peek().is_none() => Err(Unopened::UnknownKey(id)),
+            _ => fitting.find_map(|one| open(&one.key)).ok_or(Unopened::Changed),
+        }
     }
 }
 
@@ -62,30 +120,52 @@ impl From<[u8; SECRET_BYTES]> for Keyring {
     }
 }
 
-/// A secret and its name.
-#[derive(Clone)]
-struct Key {
-    id: [u8; ID_BYTES],
-    secret: hmac::Key,
+impl From<&Keyring> for Keyring {
+    fn from(keys: &Keyring) -> Self {
+        keys.clone()
+    }
 }
 
-impl Key {
+/// Only the names.
+impl<K> fmt::Debug for Keyring<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all().map(|one| one.id)).finish()
+    }
+}
+
+impl Named<hmac::Key> {
     fn new(secret: &[u8; SECRET_BYTES]) -> Self {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        let whole = hmac::sign(&secret, ID_PURPOSE);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let whole = hmac::sign(&key, ID_PURPOSE);
         let whole: &[u8] = whole.as_ref();
         let mut id = [0; ID_BYTES];
         id.copy_from_slice(&whole[..ID_BYTES]);
-        Self { id, secret }
+        Self { id: KeyId(id), key }
+    }
+}
+
+/// An envelope in parts.
+struct Parts<'e> {
+    /// The secret that it names.
+    id: Option<KeyId>,
+    /// What stands before that which is sealed, and is bound as well.
+    head: &'e [u8],
+    sealed: &'e [u8],
+}
+
+impl<'e> Parts<'e> {
+    /// Those of an envelope of this form.
+    fn named(form: u8, envelope: &'e [u8]) -> Result<Self, Unopened> {
+        let parts = Self::unnamed(HEAD_BYTES, envelope)?;
+        let id: Option<[u8; ID_BYTES]> =
+            parts.head.strip_prefix(&[form]).and_then(|id| id.try_into().ok());
+        Ok(Self { id: Some(KeyId(id.ok_or(Unopened::Changed)?)), ..parts })
     }
 
-    /// The key of one text.
-    fn of_text(&self, purpose: &[u8], salt: &[u8; SALT_BYTES]) -> Option<LessSafeKey> {
-        let mut context = hmac::Context::with_key(&self.secret);
-        context.update(purpose);
-        context.update(salt);
-        let own = context.sign();
-        UnboundKey::new(&CHACHA20_POLY1305, own.as_ref()).ok().map(LessSafeKey::new)
+    /// Those of one that names no secret and has a head of so many bytes.
+    fn unnamed(head_bytes: usize, envelope: &'e [u8]) -> Result<Self, Unopened> {
+        let (head, sealed) = envelope.split_at_checked(head_bytes).ok_or(Unopened::Changed)?;
+        Ok(Self { id: None, head, sealed })
     }
 }
 
@@ -107,9 +187,9 @@ impl Envelopes {
     /// did, nothing may leave unsealed.
     pub fn seal(&self, bound: &[u8], salt: u128, plain: &[u8]) -> Option<Vec<u8>> {
         let salt = salt.to_be_bytes();
-        let key = &self.keys.current;
-        let own = key.of_text(self.purpose, &salt)?;
-        let mut envelope: Vec<u8> = once(FORM).chain(key.id).collect();
+        let Named { id, key } = &self.keys.current;
+        let own = self.own_key(key, &salt)?;
+        let mut envelope = head(FORM, *id);
         let aad = Aad::from([envelope.as_slice(), bound].concat());
         let mut sealed = plain.to_vec();
         own.seal_in_place_append_tag(nonce(), aad, &mut sealed).ok()?;
@@ -119,27 +199,169 @@ impl Envelopes {
     }
 
     /// The text in an envelope, if it is one of ours, of this purpose and with this `bound`.
-    pub fn open(&self, bound: &[u8], envelope: &[u8]) -> Option<Vec<u8>> {
-        let (form, rest) = envelope.split_first()?;
-        let (id, sealed) = match *form {
-            FORM => rest.split_first_chunk::<ID_BYTES>().map(|(id, sealed)| (Some(id), sealed))?,
-            FORM_UNNAMED => (None, rest),
-            _ => return None,
-        };
-        let head = &envelope[..envelope.len() - sealed.len()];
-        let bound = [head, bound].concat();
-        let mut named = self.keys.all().filter(|key| id.is_none_or(|id| key.id == *id));
-        named.find_map(|key| self.opened(key, &bound, sealed))
+    pub fn open(&self, bound: &[u8], envelope: &[u8]) -> Result<Vec<u8>, Unopened> {
+        match envelope.first() {
+            Some(&FORM_UNNAMED) => self.open_unnamed(bound, envelope),
+            _ => self.opened(bound, &Parts::named(FORM, envelope)?),
+        }
     }
 
-    fn opened(&self, key: &Key, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
-        let (salt, sealed) = sealed.split_first_chunk::<SALT_BYTES>()?;
-        let own = key.of_text(self.purpose, salt)?;
-        let mut sealed = sealed.to_vec();
-        let length = own.open_in_place(nonce(), Aad::from(bound), &mut sealed).ok()?.len();
-        sealed.truncate(length);
-        Some(sealed)
+    /// The same for an envelope from before there were names. Its first byte, whatever the sealer
+    /// put there, is bound.
+    pub fn open_unnamed(&self, bound: &[u8], envelope: &[u8]) -> Result<Vec<u8>, Unopened> {
+        self.opened(bound, &Parts::unnamed(1, envelope)?)
     }
+
+    fn opened(&self, bound: &[u8], parts: &Parts<'_>) -> Result<Vec<u8>, Unopened> {
+        let bound = [parts.head, bound].concat();
+        self.keys.open(parts.id, |key| {
+            let (salt, sealed) = parts.sealed.split_first_chunk::<SALT_BYTES>()?;
+            let own = self.own_key(key, salt)?;
+            let mut text = sealed.to_vec();
+            let aad = Aad::from(bound.as_slice());
+            let length = own.open_in_place(nonce(), aad, &mut text).ok()?.len();
+            text.truncate(length);
+            Some(text)
+        })
+    }
+
+    /// The key of one text.
+    fn own_key(&self, key: &hmac::Key, salt: &[u8; SALT_BYTES]) -> Option<LessSafeKey> {
+        let mut context = hmac::Context::with_key(key);
+        context.update(self.purpose);
+        context.update(salt);
+        let own = context.sign();
+        UnboundKey::new(&CHACHA20_POLY1305, own.as_ref()).ok().map(LessSafeKey::new)
+    }
+}
+
+/// Seals short texts for one purpose so that the same text always gives the same envelope, as long
+/// as the secret stays: then two envelopes can be compared.
+///
+/// So it takes no random bytes. A tag over `bound` and text takes their place, and the text is
+/// masked with what the tag gives (a synthetic initialisation vector, RFC 5297, with HMAC-SHA256
+/// for both). That costs two hashes and 18 bytes.
+#[derive(Clone)]
+pub struct StableEnvelopes {
+    keys: Keyring<StableKey>,
+}
+
+impl StableEnvelopes {
+    /// With these secrets, for this purpose.
+    pub fn new(keys: impl Into<Keyring>, purpose: &[u8]) -> Self {
+        let keys: Keyring = keys.into();
+        Self { keys: keys.map(|secret| StableKey::new(secret, purpose)) }
+    }
+
+    /// A text in an envelope that opens only with the same `bound`.
+    pub fn seal(&self, bound: &[u8], plain: &[u8]) -> Vec<u8> {
+        let Named { id, key } = &self.keys.current;
+        let mut envelope = head(FORM_STABLE, *id);
+        let mut text = plain.to_vec();
+        text.push(FILL);
+        text.resize(text.len().next_multiple_of(BLOCK_BYTES), 0);
+        let whole = key.tag(&envelope, bound, &text);
+        let whole: &[u8] = whole.as_ref();
+        let tag = &whole[..STABLE_TAG_BYTES];
+        key.mask(tag, &mut text);
+        envelope.extend_from_slice(tag);
+        envelope.append(&mut text);
+        envelope
+    }
+
+    /// Whether this is as long as an envelope is.
+    pub fn is_one(bytes: &[u8]) -> bool {
+        is_unnamed(bytes) || has_blocks(bytes, HEAD_BYTES + STABLE_TAG_BYTES)
+    }
+
+    /// The text in an envelope, if it is one of ours, of this purpose and with this `bound`.
+    pub fn open(&self, bound: &[u8], envelope: &[u8]) -> Result<Vec<u8>, Unopened> {
+        let parts = match is_unnamed(envelope) {
+            true => Parts::unnamed(0, envelope)?,
+            false => Parts::named(FORM_STABLE, envelope)?,
+        };
+        self.keys.open(parts.id, |key| key.opened(bound, &parts))
+    }
+}
+
+/// The keys of one secret for stable envelopes.
+#[derive(Clone)]
+struct StableKey {
+    tags: hmac::Key,
+    masks: hmac::Key,
+}
+
+impl StableKey {
+    fn new(secret: &hmac::Key, purpose: &[u8]) -> Self {
+        let derived = |part: &[u8]| {
+            let own = hmac::sign(secret, &[purpose, part].concat());
+            hmac::Key::new(hmac::HMAC_SHA256, own.as_ref())
+        };
+        Self { tags: derived(b" tag"), masks: derived(b" mask") }
+    }
+
+    fn opened(&self, bound: &[u8], parts: &Parts<'_>) -> Option<Vec<u8>> {
+        let tag_bytes = match parts.id {
+            Some(_) => STABLE_TAG_BYTES,
+            None => STABLE_UNNAMED_TAG_BYTES,
+        };
+        let (tag, masked) = parts.sealed.split_at_checked(tag_bytes)?;
+        let mut text = masked.to_vec();
+        self.mask(tag, &mut text);
+        let whole = self.tag(parts.head, bound, &text);
+        let whole: &[u8] = whole.as_ref();
+        if !is_same(tag, &whole[..tag_bytes]) {
+            return None;
+        }
+        // The zeros go, and `FILL` before them.
+        while text.pop()? == 0 {}
+        Some(text)
+    }
+
+    fn tag(&self, head: &[u8], bound: &[u8], text: &[u8]) -> hmac::Tag {
+        let mut context = hmac::Context::with_key(&self.tags);
+        context.update(head);
+        context.update(&(bound.len() as u64).to_be_bytes());
+        context.update(bound);
+        context.update(text);
+        context.sign()
+    }
+
+    /// Masks a text; a second time gives the text again.
+    fn mask(&self, tag: &[u8], text: &mut [u8]) {
+        for (number, part) in (0_u64..).zip(text.chunks_mut(MASK_BYTES)) {
+            let mut context = hmac::Context::with_key(&self.masks);
+            context.update(tag);
+            context.update(&number.to_be_bytes());
+            let whole = context.sign();
+            let mask: &[u8] = whole.as_ref();
+            for (byte, other) in part.iter_mut().zip(mask) {
+                *byte ^= other;
+            }
+        }
+    }
+}
+
+/// What an envelope begins with.
+fn head(form: u8, id: KeyId) -> Vec<u8> {
+    once(form).chain(id.0).collect()
+}
+
+/// Whether a stable envelope is from before there were names: its length says so.
+fn is_unnamed(envelope: &[u8]) -> bool {
+    has_blocks(envelope, STABLE_UNNAMED_TAG_BYTES)
+}
+
+/// Whether whole blocks follow so many bytes.
+fn has_blocks(bytes: &[u8], before: usize) -> bool {
+    bytes.len() > before && (bytes.len() - before).is_multiple_of(BLOCK_BYTES)
+}
+
+/// Compares all of it, however early it differs.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let pairs = one.iter().zip(other);
+    let differs = pairs.fold(0_u8, |seen, (left, right)| black_box(seen | (left ^ right)));
+    one.len() == other.len() && black_box(differs) == 0
 }
 
 /// Each key seals one text only, so one nonce does for all.
@@ -177,10 +399,12 @@ mod tests {
         assert_eq!(sealed.len(), b"hushhush".len() + ENVELOPE_BYTES);
         for envelope in [NOW, BEFORE] {
             let opened = envelopes().open(BOUND, &bytes(envelope));
-            assert_eq!(opened.as_deref(), Some(&b"hushhush"[..]));
+            assert_eq!(opened, Ok(b"hushhush".to_vec()));
         }
+        assert_eq!(envelopes().open_unnamed(BOUND, &bytes(BEFORE)), Ok(b"hushhush".to_vec()));
+        assert_eq!(envelopes().open_unnamed(BOUND, &bytes(NOW)), Err(Unopened::Changed));
         let nothing = envelopes().seal(b"", 1, b"").unwrap();
-        assert_eq!(envelopes().open(b"", &nothing), Some(Vec::new()));
+        assert_eq!(envelopes().open(b"", &nothing), Ok(Vec::new()));
     }
 
     #[test]
@@ -189,8 +413,9 @@ mod tests {
             for index in 0..envelope.len() {
                 let mut changed = envelope.clone();
                 changed[index] ^= 3;
-                assert_eq!(envelopes().open(BOUND, &changed), None, "{index}");
-                assert_eq!(envelopes().open(BOUND, &envelope[..index]), None, "cut at {index}");
+                assert!(envelopes().open(BOUND, &changed).is_err(), "{index}");
+                let cut = envelopes().open(BOUND, &envelope[..index]);
+                assert_eq!(cut, Err(Unopened::Changed), "cut at {index}");
             }
         }
     }
@@ -198,21 +423,87 @@ mod tests {
     #[test]
     fn it_is_good_for_one_purpose_and_bound_to_one_thing() {
         for envelope in [bytes(NOW), bytes(BEFORE)] {
-            assert_eq!(envelopes().open(b"token des", &envelope), None);
-            assert_eq!(Envelopes::new([7; 32], b"other").open(BOUND, &envelope), None);
-            assert_eq!(Envelopes::new([8; 32], PURPOSE).open(BOUND, &envelope), None);
+            let other = Envelopes::new([7; 32], b"other");
+            assert_eq!(envelopes().open(b"token des", &envelope), Err(Unopened::Changed));
+            assert_eq!(other.open(BOUND, &envelope), Err(Unopened::Changed));
+            assert!(Envelopes::new([8; 32], PURPOSE).open(BOUND, &envelope).is_err());
         }
+    }
+
+    fn replaced() -> Keyring {
+        Keyring::new([9; 32]).with_older([8; 32]).with_older([7; 32])
     }
 
     #[test]
     fn what_an_older_secret_sealed_opens_and_the_new_one_seals() {
-        let ring = Keyring::new([9; 32]).with_older([8; 32]).with_older([7; 32]);
-        let replaced = Envelopes::new(ring, PURPOSE);
+        let replaced = Envelopes::new(replaced(), PURPOSE);
         for envelope in [NOW, BEFORE] {
-            assert!(replaced.open(BOUND, &bytes(envelope)).is_some());
+            assert!(replaced.open(BOUND, &bytes(envelope)).is_ok());
         }
         let sealed = replaced.seal(BOUND, SALT, b"hushhush").unwrap();
-        assert_eq!(envelopes().open(BOUND, &sealed), None);
-        assert!(Envelopes::new([9; 32], PURPOSE).open(BOUND, &sealed).is_some());
+        let unknown = envelopes().open(BOUND, &sealed).unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "it was sealed with the secret key `ee43bd8c`, which this server does not have"
+        );
+        assert!(Envelopes::new([9; 32], PURPOSE).open(BOUND, &sealed).is_ok());
+    }
+
+    /// `42` for `list`, in a stable envelope.
+    const STABLE_NOW: &str = "0329bfed5887d9f79a4c626d7af5b609fb1c7aea175787d8f2901084c8ce";
+    /// The same before envelopes named their secret.
+    const STABLE_BEFORE: &str = "6e85a83dcc4e59a7fbb244a63c1dfbaf7e53c02594dd7016";
+
+    fn stable(keys: impl Into<Keyring>) -> StableEnvelopes {
+        StableEnvelopes::new(keys, b"waypost cursor")
+    }
+
+    #[test]
+    fn a_stable_envelope_is_the_same_for_the_same_text() {
+        assert_eq!(stable([7; 32]).seal(b"list", b"42"), bytes(STABLE_NOW));
+        for envelope in [bytes(STABLE_NOW), bytes(STABLE_BEFORE)] {
+            assert!(StableEnvelopes::is_one(&envelope));
+            assert_eq!(stable([7; 32]).open(b"list", &envelope), Ok(b"42".to_vec()));
+            assert_eq!(stable([7; 32]).open(b"lis", &envelope), Err(Unopened::Changed));
+        }
+        for text in ["", "123456789ab", "123456789abc", &"x".repeat(1_000)] {
+            let sealed = stable([7; 32]).seal(b"", text.as_bytes());
+            assert!(StableEnvelopes::is_one(&sealed) && sealed.len().is_multiple_of(3), "{text}");
+            assert_eq!(stable([7; 32]).open(b"", &sealed), Ok(text.as_bytes().to_vec()));
+        }
+    }
+
+    #[test]
+    fn no_byte_of_a_stable_envelope_can_be_changed() {
+        for envelope in [bytes(STABLE_NOW), bytes(STABLE_BEFORE)] {
+            for index in 0..envelope.len() {
+                let mut changed = envelope.clone();
+                changed[index] ^= 3;
+                assert!(stable([7; 32]).open(b"list", &changed).is_err(), "{index}");
+                let cut = stable([7; 32]).open(b"list", &envelope[..index]);
+                assert!(cut.is_err(), "cut at {index}");
+            }
+            let headless = stable([7; 32]).open(b"list", &envelope[HEAD_BYTES..]);
+            assert!(headless.is_err(), "without a head");
+        }
+    }
+
+    #[test]
+    fn a_stable_envelope_of_an_older_secret_opens() {
+        let old = [bytes(STABLE_NOW), bytes(STABLE_BEFORE)];
+        for envelope in &old {
+            assert_eq!(stable(replaced()).open(b"list", envelope), Ok(b"42".to_vec()));
+        }
+        assert_ne!(stable(replaced()).seal(b"list", b"42"), old[0]);
+        let gone = [9_u8; 32];
+        let unknown = Unopened::UnknownKey(stable([7; 32]).keys.current.id);
+        assert_eq!(stable(gone).open(b"list", &old[0]), Err(unknown));
+        assert_eq!(stable(gone).open(b"list", &old[1]), Err(Unopened::Changed));
+    }
+
+    #[test]
+    fn a_ring_shows_names_only() {
+        let shown = format!("{:?}", Keyring::new([9; 32]).with_older([7; 32]));
+        assert_eq!(shown, "[KeyId([238, 67, 189, 140]), KeyId([41, 191, 237, 88])]");
     }
 }

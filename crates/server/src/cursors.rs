@@ -4,9 +4,7 @@
 //! nothing of it.
 //!
 //! The same place gives the same text: a client can compare two ids of the feed, and a restart
-//! changes none. So the seal takes no random bytes. A tag over purpose and place is the nonce, and
-//! the place is masked with what the tag gives (a synthetic initialisation vector, RFC 5297, with
-//! HMAC-SHA256 for both). That costs two hashes and 12 bytes.
+//! changes none. Only a new secret does; texts of the older ones still open.
 
 use crate::error::Failure;
 use base64::Engine as _;
@@ -14,31 +12,23 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::call::Caller;
 use kernel::contracts::SessionRef;
-use outbound::seal::Keyring;
-use ring::hmac;
+use outbound::seal::{Keyring, StableEnvelopes, Unopened};
 use std::fmt::Debug;
-use std::hint::black_box;
+use wire::jsonrpc::RpcError;
 
-/// The first character: how the rest is sealed. No number and no hexadecimal text begins with it.
+/// The first character: an envelope follows. No number and no hexadecimal text begins with it.
 const FORM: char = 'w';
-/// Too many for anybody to guess one.
-const TAG_BYTES: usize = 12;
-/// Places are filled up to whole blocks: how long a text is does not tell how large its number is.
-const BLOCK_BYTES: usize = 12;
-/// What stands between a place and the zeros that fill it up.
-const FILL: u8 = 0x80;
-/// How many bytes one hash masks.
-const MASK_BYTES: usize = 32;
+/// What the secret is used for here: keys for other purposes differ.
+const PURPOSE: &[u8] = b"waypost cursor";
 
-/// What JSON-RPC says of a cursor that does not open.
+/// What JSON-RPC says of a cursor of another list, caller or server.
 pub(crate) const NOT_OF_LIST: &str =
     "`cursor` is not one of this list; use `nextCursor` of the page before, as it is";
 
 /// Seals places and opens them.
 #[derive(Clone)]
 pub(crate) struct Cursors {
-    tags: hmac::Key,
-    masks: hmac::Key,
+    envelopes: StableEnvelopes,
 }
 
 /// What a place is good for: one list of one realm, under one filter.
@@ -76,12 +66,10 @@ impl Purpose {
 }
 
 impl Cursors {
-    /// With the server's secret. Places that another one sealed are gone: a client reads the list
+    /// With the server's secrets. Places that another one sealed are gone: a client reads the list
     /// from its beginning then.
     pub(crate) fn new(keys: impl Into<Keyring>) -> Self {
-        let keys = keys.into();
-        let (tags, masks) = (b"waypost cursor tag", b"waypost cursor mask");
-        Self { tags: keys.derived(tags), masks: keys.derived(masks) }
+        Self { envelopes: StableEnvelopes::new(keys, PURPOSE) }
     }
 
     /// Where the page begins that a client asks for; none for the first one.
@@ -91,7 +79,7 @@ impl Cursors {
         sent: Option<String>,
     ) -> Result<Option<String>, Failure> {
         let Some(sent) = sent else { return Ok(None) };
-        self.open(of, &sent).map(Some).ok_or_else(bad_cursor)
+        self.open(of, &sent).map(Some).map_err(|why| refused(why, bad_cursor))
     }
 
     /// Where the next page begins, for a client.
@@ -101,18 +89,11 @@ impl Cursors {
 
     /// A place as a text for clients.
     pub(crate) fn seal(&self, of: &Purpose, place: &str) -> String {
-        let mut masked = place.as_bytes().to_vec();
-        masked.push(FILL);
-        masked.resize(masked.len().next_multiple_of(BLOCK_BYTES), 0);
-        let tag = self.tag(of, &masked);
-        self.mask(&tag, &mut masked);
-        let mut bytes = tag.to_vec();
-        bytes.append(&mut masked);
-        format!("{FORM}{}", URL_SAFE_NO_PAD.encode(bytes))
+        format!("{FORM}{}", URL_SAFE_NO_PAD.encode(self.envelopes.seal(&of.0, place.as_bytes())))
     }
 
     /// The place that a client sent, if it is of this purpose.
-    pub(crate) fn open(&self, of: &Purpose, sent: &str) -> Option<String> {
+    pub(crate) fn open(&self, of: &Purpose, sent: &str) -> Result<String, Unopened> {
         self.open_or(of, sent, |old| Some(old.to_owned()))
     }
 
@@ -122,11 +103,14 @@ impl Cursors {
         of: &Purpose,
         sent: &str,
         old: impl FnOnce(&str) -> Option<String>,
-    ) -> Option<String> {
+    ) -> Result<String, Unopened> {
         match sealed(sent) {
-            Some(bytes) => self.unsealed(of, &bytes),
-            None if self.takes_old() => old(sent),
-            None => None,
+            Some(bytes) => {
+                let place = self.envelopes.open(&of.0, &bytes)?;
+                String::from_utf8(place).map_err(|_| Unopened::Changed)
+            }
+            None if self.takes_old() => old(sent).ok_or(Unopened::Changed),
+            None => Err(Unopened::Changed),
         }
     }
 
@@ -135,58 +119,32 @@ impl Cursors {
     fn takes_old(&self) -> bool {
         true
     }
-
-    fn unsealed(&self, of: &Purpose, bytes: &[u8]) -> Option<String> {
-        let (tag, masked) = bytes.split_first_chunk::<TAG_BYTES>()?;
-        let mut place = masked.to_vec();
-        self.mask(tag, &mut place);
-        if !is_same(tag, &self.tag(of, &place)) {
-            return None;
-        }
-        // The zeros go, and `FILL` before them.
-        while place.pop()? == 0 {}
-        String::from_utf8(place).ok()
-    }
-
-    fn tag(&self, of: &Purpose, filled: &[u8]) -> [u8; TAG_BYTES] {
-        let mut context = hmac::Context::with_key(&self.tags);
-        context.update(&(of.0.len() as u64).to_be_bytes());
-        context.update(&of.0);
-        context.update(filled);
-        let whole = context.sign();
-        let whole: &[u8] = whole.as_ref();
-        let mut tag = [0; TAG_BYTES];
-        tag.copy_from_slice(&whole[..TAG_BYTES]);
-        tag
-    }
-
-    /// Masks a text; a second time gives the text again.
-    fn mask(&self, tag: &[u8; TAG_BYTES], text: &mut [u8]) {
-        for (number, part) in (0_u64..).zip(text.chunks_mut(MASK_BYTES)) {
-            let mut context = hmac::Context::with_key(&self.masks);
-            context.update(tag);
-            context.update(&number.to_be_bytes());
-            let whole = context.sign();
-            let mask: &[u8] = whole.as_ref();
-            for (byte, other) in part.iter_mut().zip(mask) {
-                *byte ^= other;
-            }
-        }
-    }
 }
 
 /// The bytes of a text that has the form of a sealed place. One that is of another form, such as a
 /// name that begins with the same letter, is of 0.1.0 or of nobody.
 fn sealed(sent: &str) -> Option<Vec<u8>> {
     let bytes = URL_SAFE_NO_PAD.decode(sent.strip_prefix(FORM)?).ok()?;
-    let masked = bytes.len().checked_sub(TAG_BYTES)?;
-    (masked > 0 && masked.is_multiple_of(BLOCK_BYTES)).then_some(bytes)
+    StableEnvelopes::is_one(&bytes).then_some(bytes)
 }
 
-/// Compares all of it, however early it differs.
-fn is_same(one: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES]) -> bool {
-    let pairs = one.iter().zip(other);
-    black_box(pairs.fold(0_u8, |seen, (left, right)| black_box(seen | (left ^ right)))) == 0
+/// The refusal of a place that does not open: `otherwise`, unless it was good until its secret was
+/// taken away.
+pub(crate) fn refused(why: Unopened, otherwise: impl FnOnce() -> Failure) -> Failure {
+    let Unopened::UnknownKey(_) = why else { return otherwise() };
+    let message = "that place was sealed with a secret key that this server does not have any more";
+    Refusal::new(RefusalCode::BadCursor, message).hint("begin without it").into()
+}
+
+/// The same in JSON-RPC.
+pub(crate) fn refused_rpc(why: Unopened) -> RpcError {
+    RpcError::invalid_params(match why {
+        Unopened::UnknownKey(_) => {
+            "`cursor` was sealed with a secret key that this server does not have any more; begin \
+             without it"
+        }
+        Unopened::Changed => NOT_OF_LIST,
+    })
 }
 
 /// The cursor is of another list, filter or realm, or was changed.
@@ -219,7 +177,7 @@ mod tests {
         let long = "x".repeat(1_000);
         for place in ["", "1", "42", "12345678901", "123456789012", "2a-1", "math::add", &long] {
             let text = cursors().seal(&purpose(), place);
-            assert_eq!(cursors().open(&purpose(), &text).as_deref(), Some(place), "{text}");
+            assert_eq!(cursors().open(&purpose(), &text).as_deref(), Ok(place), "{text}");
             assert!(
                 text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)),
                 "{text}"
@@ -231,12 +189,41 @@ mod tests {
     #[test]
     fn places_that_clients_hold_stay_good() {
         let feed = Purpose::feed(&caller("default"));
-        for (place, text) in [
-            ("2a-0", "wj72t3RImyMcGv-pKLNbDZWnEIMBKo4-E"),
-            ("2a-1", "wTMJASrEQXKTPjcw9QB0NAH-ZxhgL2k-K"),
+        for (place, text, before) in [
+            (
+                "2a-0",
+                "wAym_7Vj3evPdSe8yBe85VxYWIZdsvEgQjUU8baB2",
+                "wj72t3RImyMcGv-pKLNbDZWnEIMBKo4-E",
+            ),
+            (
+                "2a-1",
+                "wAym_7VgKLx8KPOkDrTrwK_vmXF07EeJFObRPYavf",
+                "wTMJASrEQXKTPjcw9QB0NAH-ZxhgL2k-K",
+            ),
         ] {
             assert_eq!(cursors().seal(&feed, place), text);
+            let replaced = Cursors::new(Keyring::new([9; 32]).with_older([7; 32]));
+            for text in [text, before] {
+                assert_eq!(cursors().open(&feed, text).as_deref(), Ok(place));
+                assert_eq!(replaced.open(&feed, text).as_deref(), Ok(place));
+            }
+            let anew = replaced.seal(&feed, place);
+            assert_ne!(anew, text, "the new secret seals");
+            assert_eq!(Cursors::new([9; 32]).open(&feed, &anew).as_deref(), Ok(place));
         }
+    }
+
+    #[test]
+    fn a_place_of_a_secret_that_is_gone_is_told_as_such() {
+        let sent = || cursors().seal(&purpose(), "42");
+        let other = Cursors::new([9; 32]);
+        let refused = other.start(&purpose(), Some(sent())).unwrap_err();
+        assert_eq!(refused.code(), "bad_cursor");
+        let why = other.open(&purpose(), &sent()).unwrap_err();
+        assert!(matches!(why, Unopened::UnknownKey(_)), "{why}");
+        let told = refused_rpc(why).message;
+        assert!(told.contains("secret key that this server does not have"), "{told}");
+        assert_eq!(refused_rpc(Unopened::Changed).message, NOT_OF_LIST);
     }
 
     #[test]
@@ -245,7 +232,7 @@ mod tests {
             (1..=200_u64).map(|row| cursors().seal(&purpose(), &row.to_string())).collect();
         assert!(texts.iter().all(|text| text.len() == texts[0].len()), "of one length");
         for (row, pair) in (1_u64..).zip(texts.windows(2)) {
-            let like = pair[0].bytes().zip(pair[1].bytes()).skip(1).filter(|(a, b)| a == b).count();
+            let like = pair[0].bytes().zip(pair[1].bytes()).skip(8).filter(|(a, b)| a == b).count();
             assert!(like < 10, "{pair:?}: one after the other look alike");
             let bytes = URL_SAFE_NO_PAD.decode(&pair[0][1..]).unwrap();
             let digits = row.to_string();
@@ -269,10 +256,10 @@ mod tests {
                 }
                 changed[index] = other;
                 let changed: String = changed.into_iter().collect();
-                assert_eq!(cursors.open(&of, &changed), None, "{changed}");
+                assert!(cursors.open(&of, &changed).is_err(), "{changed}");
             }
         }
-        assert_eq!(Cursors::new([8; 32]).open(&of, &text), None);
+        assert!(Cursors::new([8; 32]).open(&of, &text).is_err());
     }
 
     #[test]
@@ -297,7 +284,7 @@ mod tests {
             let text = cursors.seal(of, "42");
             for (other, at) in purposes.iter().enumerate() {
                 let expected = (index == other).then_some("42");
-                assert_eq!(cursors.open(at, &text).as_deref(), expected, "{of:?} at {at:?}");
+                assert_eq!(cursors.open(at, &text).ok().as_deref(), expected, "{of:?} at {at:?}");
             }
             let refused = cursors.start(&purposes[(index + 1) % purposes.len()], Some(text));
             assert_eq!(refused.unwrap_err().code(), "bad_cursor");
@@ -308,12 +295,12 @@ mod tests {
     fn places_of_the_release_before_are_read_as_they_are() {
         for old in ["", "42", "2a-1", "desk", "wide::plan", "w", "what-a-long-name-for-one-plan/x"]
         {
-            assert_eq!(cursors().open(&purpose(), old).as_deref(), Some(old));
+            assert_eq!(cursors().open(&purpose(), old).as_deref(), Ok(old));
         }
         let read = |old: &str| old.strip_prefix("tools:").map(str::to_owned);
         let opened = |sent: &str| cursors().open_or(&purpose(), sent, read);
-        assert_eq!(opened("tools:a").as_deref(), Some("a"));
-        assert_eq!(opened("nope"), None);
-        assert_eq!(opened(&cursors().seal(&purpose(), "b")).as_deref(), Some("b"));
+        assert_eq!(opened("tools:a").as_deref(), Ok("a"));
+        assert_eq!(opened("nope"), Err(Unopened::Changed));
+        assert_eq!(opened(&cursors().seal(&purpose(), "b")).as_deref(), Ok("b"));
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::body::{Raw, is_deeper};
 use crate::content::{Structures, content, failure, words_with};
-use crate::cursors::{NOT_OF_LIST, Purpose};
+use crate::cursors::{Purpose, refused_rpc};
 use crate::doors::{Doors, Shared, Who};
 use crate::once::{Key, replayed};
 use crate::params::short;
@@ -291,8 +291,7 @@ fn list(doors: &Doors, caller: &Caller, asked: &ToolList) -> Result<Done, RpcErr
     let mut specs = doors.engine.tools().callables(caller);
     let of = Purpose::of(caller, "/rpc tools/list");
     if let Some(cursor) = &asked.cursor {
-        let last = doors.cursors.open(&of, cursor);
-        let last = last.ok_or_else(|| RpcError::invalid_params(NOT_OF_LIST))?;
+        let last = doors.cursors.open(&of, cursor).map_err(refused_rpc)?;
         specs.retain(|spec| spec.name.as_str() > last.as_str());
     }
     let max = doors.limits().page_items_max.max(1);

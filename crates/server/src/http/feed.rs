@@ -3,7 +3,7 @@
 //! cut off comes back with the last `id` and misses nothing.
 
 use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
-use crate::cursors::Purpose;
+use crate::cursors::{Purpose, refused};
 use crate::doors::{Doors, Shared, Who};
 use crate::error::Failure;
 use crate::params::Params;
@@ -69,8 +69,8 @@ fn wanted(
             None => return Ok(None),
         },
     };
-    let place = doors.cursors.open(of, &text).and_then(|text| Place::parse(&text));
-    place.map(Some).ok_or_else(bad_cursor)
+    let place = doors.cursors.open(of, &text).map_err(|why| refused(why, bad_cursor))?;
+    Place::parse(&place).map(Some).ok_or_else(bad_cursor)
 }
 
 fn bad_cursor() -> Failure {

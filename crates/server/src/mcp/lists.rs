@@ -5,7 +5,7 @@ use super::answer::{Answered, Kind, Outcome};
 use super::client::Version;
 use super::door::Door;
 use super::exchange::Exchange;
-use crate::cursors::{NOT_OF_LIST, Purpose};
+use crate::cursors::{NOT_OF_LIST, Purpose, refused_rpc};
 use kernel::call::{Caller, ToolSpec};
 use kernel::fault::Fault;
 use kernel::names::{Alphabet, inward};
@@ -58,7 +58,7 @@ pub(crate) fn after(exchange: &Exchange, list: &str) -> Result<Option<String>, R
     let Some(cursor) = cursor else { return Ok(None) };
     let (cursors, of) = (&exchange.door.doors.cursors, purpose(&exchange.caller, list));
     let place = cursors.open_or(&of, &cursor, |old| old_place(list, old));
-    place.map(Some).ok_or_else(bad_cursor)
+    place.map(Some).map_err(refused_rpc)
 }
 
 /// A place in a list as an opaque cursor.

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::call::Caller;
 use kernel::contracts::Entropy;
 use kernel::ids::Millis;
-use outbound::seal::{Envelopes, Keyring};
+use outbound::seal::{Envelopes, Keyring, Unopened};
 use serde_json::Value;
 use std::fmt;
 use wire::jsonrpc::RpcError;
@@ -84,11 +84,17 @@ impl Seal {
     /// The state that a client sent back, if it is one of ours, of this caller and request, and not
     /// too old.
     pub(crate) fn open(&self, text: &str, bound: &Bound, now: Millis) -> Result<Value, RpcError> {
-        let (expires_at, state) = self.opened(text, bound).ok_or_else(|| {
-            RpcError::invalid_params(
-                "`requestState` was changed, or belongs to another caller or another request; send \
-                 it exactly as it came, with the same method, name and arguments",
-            )
+        let (expires_at, state) = self.opened(text, bound).map_err(|why| {
+            RpcError::invalid_params(match why {
+                Unopened::UnknownKey(_) => {
+                    "`requestState` was sealed with a secret key that this server does not have \
+                     any more; send the request again without it"
+                }
+                Unopened::Changed => {
+                    "`requestState` was changed, or belongs to another caller or another request; \
+                     send it exactly as it came, with the same method, name and arguments"
+                }
+            })
         })?;
         if now >= expires_at {
             return Err(RpcError::invalid_params(
@@ -98,12 +104,12 @@ impl Seal {
         Ok(state)
     }
 
-    fn opened(&self, text: &str, bound: &Bound) -> Option<(Millis, Value)> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    fn opened(&self, text: &str, bound: &Bound) -> Result<(Millis, Value), Unopened> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Unopened::Changed)?;
         let plain = self.envelopes.open(&bound.bytes(), &bytes)?;
-        let (expiry, state) = plain.split_first_chunk::<EXPIRY_BYTES>()?;
-        let state = serde_json::from_slice(state).ok()?;
-        Some((Millis(i64::from_be_bytes(*expiry)), state))
+        let (expiry, state) = plain.split_first_chunk::<EXPIRY_BYTES>().ok_or(Unopened::Changed)?;
+        let state = serde_json::from_slice(state).map_err(|_| Unopened::Changed)?;
+        Ok((Millis(i64::from_be_bytes(*expiry)), state))
     }
 }
 
@@ -153,7 +159,12 @@ mod tests {
             assert_eq!(seal.open(before, &bound, Millis(0)), Ok(json!({"run": "run_1"})));
             assert!(seal.open(&now, &bound, Millis(0)).is_ok());
         }
-        assert!(Seal::new([9; 32]).open(before, &bound, Millis(0)).is_err());
+        let (anew, ..) = sealed(&replaced);
+        let alone = Seal::new([9; 32]);
+        assert!(alone.open(&anew, &bound, Millis(0)).is_ok(), "the new secret seals");
+        assert!(alone.open(before, &bound, Millis(0)).is_err());
+        let gone = alone.open(&now, &bound, Millis(0)).unwrap_err();
+        assert!(gone.message.contains("does not have any more"), "{}", gone.message);
     }
 
     #[test]

@@ -99,7 +99,7 @@ async fn all_sessions_are_told_in_order() {
     assert_eq!(snapshot["asks"], json!([waiting["run"]["asks"][0]["id"]]));
     let events = client.take(count(&house, &["a"]).await).await;
     for (index, (id, name, data)) in events.iter().enumerate() {
-        assert!(id.starts_with('w') && id.len() == 33 && name.is_empty(), "{id} {name}");
+        assert!(id.starts_with('w') && id.len() == 41 && name.is_empty(), "{id} {name}");
         assert_eq!(data["session"], first["session"]["id"]);
         assert_eq!(data["event"]["seq"], index + 1);
     }

@@ -161,7 +161,7 @@ fn events_of_all_sessions_are_followed() {
     assert!(ended["session"].as_str().unwrap().starts_with("ses_"), "{ended}");
 
     let cursor = ended["cursor"].as_str().unwrap();
-    assert!(cursor.starts_with('w') && cursor.len() == 33, "{ended}");
+    assert!(cursor.starts_with('w') && cursor.len() == 41, "{ended}");
     let rest = server.follow(&["events", "tail", "--after", cursor], enough);
     assert!(!rest.contains("run.ended"), "{rest}");
     assert_eq!(rest.lines().count(), 3, "session.created, run.started, ask.opened: {rest}");

@@ -62,20 +62,20 @@ fn sink() -> Value {
             {
                 "name": "events", "type": "file", "status": "sending",
                 "target": "/var/lib/waypost/events.jsonl",
-                "place": "wQ8TKxDnq2KriQyy-RQUcxSAsM5IKepYs", "lag": 0,
+                "place": "wAym_7ViDJoFl7a_tOcK2VoDYcKMDR90xNfW5tfb-", "lag": 0,
                 "delivered": 42, "failed": 0, "retrying": 0
             },
             {
                 "name": "hook", "type": "webhook", "status": "sending",
                 "target": "https://hooks.example.com/waypost",
                 "types": ["TradeRepaired", "waypost.run.*"],
-                "place": "wj72t3RImyMcGv-pKLNbDZWnEIMBKo4-E", "lag": 1,
+                "place": "wAym_7Vj3evPdSe8yBe85VxYWIZdsvEgQjUU8baB2", "lag": 1,
                 "delivered": 7, "failed": 1, "retrying": 1,
                 "lastError": "the receiver answered 500"
             },
             {
                 "name": "old-hook", "type": "unknown", "status": "unconfigured",
-                "place": "wTMJASrEQXKTPjcw9QB0NAH-ZxhgL2k-K", "lag": 15,
+                "place": "wAym_7VgKLx8KPOkDrTrwK_vmXF07EeJFObRPYavf", "lag": 15,
                 "delivered": 0, "failed": 0, "retrying": 0
             }
         ]

@@ -41,7 +41,7 @@ fn feed_snapshot() -> Value {
             }
         },
         "examples": [{
-            "realm": DEFAULT_REALM, "cursor": "wj72t3RImyMcGv-pKLNbDZWnEIMBKo4-E",
+            "realm": DEFAULT_REALM, "cursor": "wAym_7Vj3evPdSe8yBe85VxYWIZdsvEgQjUU8baB2",
             "asks": ["ask_befb4088acd7c34cfd5df5df63e5663c"]
         }]
     })
