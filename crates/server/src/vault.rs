@@ -10,8 +10,7 @@ use kernel::contracts::{Clock, Entropy, Expected, Hold, Kept, Spawn, Vault, Vaul
 use kernel::fault::Fault;
 use kernel::ids::ContentHash;
 use kernel::secret::Secret;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::hmac;
+use outbound::seal::{ENVELOPE_BYTES, Envelopes, Keyring, Unopened};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,20 +23,21 @@ use tools::remote::Holds;
 pub(crate) const FOLDER: &str = "vault";
 /// How a file's name ends that is not whole yet.
 const UNFINISHED: &str = ".new";
-/// The first byte of a file: how it is sealed. The version of the entry goes before its value.
-const FORM: u8 = 2;
-/// The form of 0.1.0: the value alone. Such an entry has version 0.
+/// The first byte of a file: how it is sealed. An envelope follows, which has the version of the
+/// entry before its value.
+const FORM: u8 = 3;
+/// The form before: the same, but what seals it does not name the secret.
+const FORM_UNNAMED: u8 = 2;
+/// The form of 0.1.0: without that name too, and the value alone. Such an entry has version 0.
 const FORM_WITHOUT_VERSION: u8 = 1;
-/// Each file has a key of its own, made of the secret and this many random bytes.
-const SALT_BYTES: usize = 16;
 /// What the secret is used for here: keys for other purposes differ.
 const PURPOSE: &[u8] = b"waypost vault";
 /// The size of an entry: far more than tokens and registrations need.
 const VALUE_BYTES_MAX: usize = 256 * 1024;
 /// How many bytes the version of an entry takes.
 const VERSION_BYTES: usize = 8;
-/// The size of a file: with form, salt, version and tag.
-const FILE_BYTES_MAX: usize = VALUE_BYTES_MAX + 1 + SALT_BYTES + VERSION_BYTES + 16;
+/// The size of a file: with form, envelope and version.
+const FILE_BYTES_MAX: usize = 1 + ENVELOPE_BYTES + VERSION_BYTES + VALUE_BYTES_MAX;
 /// How much waits for the vault's thread; further callers wait for a place.
 const QUEUE_MAX: usize = 64;
 
@@ -62,9 +62,9 @@ type Work = Box<dyn FnOnce(&mut Files) + Send>;
 impl FileVault {
     /// The vault in this data folder, with its thread. Nothing is made in the folder before
     /// something is kept.
-    pub(crate) fn open(data: &Path, key: [u8; 32], parts: VaultParts) -> Self {
+    pub(crate) fn open(data: &Path, keys: impl Into<Keyring>, parts: VaultParts) -> Self {
         let VaultParts { clock, entropy, spawn } = parts;
-        let mut files = Files::new(data, key, entropy);
+        let mut files = Files::new(data, keys, entropy);
         let (queue, mut waiting) = mpsc::channel::<Work>(QUEUE_MAX);
         let serve = async move {
             while let Some(work) = waiting.recv().await {
@@ -128,7 +128,7 @@ impl Vault for FileVault {
 /// The files, as the one thread that touches them sees them.
 struct Files {
     folder: PathBuf,
-    secret: hmac::Key,
+    envelopes: Envelopes,
     entropy: Arc<dyn Entropy>,
     /// The newest version that was read or written, of any entry: one that was removed does not
     /// begin again with a version that somebody may remember.
@@ -138,11 +138,11 @@ struct Files {
 }
 
 impl Files {
-    fn new(data: &Path, key: [u8; 32], entropy: Arc<dyn Entropy>) -> Self {
+    fn new(data: &Path, keys: impl Into<Keyring>, entropy: Arc<dyn Entropy>) -> Self {
         let folder = data.join(FOLDER);
         sweep(&folder);
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, &key);
-        Self { folder, secret, entropy, newest: 0, told: BTreeSet::new() }
+        let envelopes = Envelopes::new(keys, PURPOSE);
+        Self { folder, envelopes, entropy, newest: 0, told: BTreeSet::new() }
     }
 
     fn read(&mut self, key: &str) -> Result<Option<Kept>, VaultError> {
@@ -152,10 +152,10 @@ impl Files {
         };
         let opened = self.opened(key, &bytes);
         match &opened {
-            Some(kept) => self.newest = self.newest.max(kept.version),
-            None => self.tell_closed(&name),
+            Ok(kept) => self.newest = self.newest.max(kept.version),
+            Err(why) => self.tell_closed(&name, why),
         }
-        Ok(opened)
+        Ok(opened.ok())
     }
 
     fn write(&mut self, key: &str, value: &Secret, expected: Expected) -> Result<u64, VaultError> {
@@ -241,51 +241,38 @@ impl Files {
     }
 
     fn sealed(&self, key: &str, value: &str, version: u64) -> Option<Vec<u8>> {
-        let salt = self.entropy.bits().to_be_bytes();
-        let mut sealed = version.to_be_bytes().to_vec();
-        sealed.extend_from_slice(value.as_bytes());
-        let own = self.key(&salt)?;
-        own.seal_in_place_append_tag(nonce(), Aad::from(bound(FORM, key)), &mut sealed).ok()?;
+        let mut plain = version.to_be_bytes().to_vec();
+        plain.extend_from_slice(value.as_bytes());
         let mut bytes = vec![FORM];
-        bytes.extend_from_slice(&salt);
-        bytes.append(&mut sealed);
+        bytes.append(&mut self.envelopes.seal(&bound(key), self.entropy.bits(), &plain)?);
         Some(bytes)
     }
 
-    fn opened(&self, key: &str, bytes: &[u8]) -> Option<Kept> {
-        let (&form, rest) = bytes.split_first()?;
-        let (salt, sealed) = rest.split_first_chunk::<SALT_BYTES>()?;
-        let mut sealed = sealed.to_vec();
-        let own = self.key(salt)?;
-        // The form is bound too: no other one opens a file.
-        let bound = Aad::from(bound(form, key));
-        let plain: &[u8] = own.open_in_place(nonce(), bound, &mut sealed).ok()?;
-        let (version, value) = match form {
-            FORM_WITHOUT_VERSION => (0, plain),
-            FORM => {
-                let (version, value) = plain.split_first_chunk::<VERSION_BYTES>()?;
-                (u64::from_be_bytes(*version), value)
+    fn opened(&self, key: &str, bytes: &[u8]) -> Result<Kept, Unopened> {
+        let (&form, envelope) = bytes.split_first().ok_or(Unopened::Changed)?;
+        let plain = match form {
+            FORM => self.envelopes.open(&bound(key), envelope)?,
+            FORM_UNNAMED | FORM_WITHOUT_VERSION => {
+                self.envelopes.open_unnamed(key.as_bytes(), bytes)?
             }
-            _ => return None,
+            _ => return Err(Unopened::Changed),
         };
-        std::str::from_utf8(value).ok().map(|value| Kept { value: Secret::from(value), version })
-    }
-
-    fn key(&self, salt: &[u8; SALT_BYTES]) -> Option<LessSafeKey> {
-        let mut context = hmac::Context::with_key(&self.secret);
-        context.update(PURPOSE);
-        context.update(salt);
-        let own = context.sign();
-        UnboundKey::new(&CHACHA20_POLY1305, own.as_ref()).ok().map(LessSafeKey::new)
+        let (version, value) = match plain.split_first_chunk::<VERSION_BYTES>() {
+            _ if form == FORM_WITHOUT_VERSION => (0, plain.as_slice()),
+            Some((version, value)) => (u64::from_be_bytes(*version), value),
+            None => return Err(Unopened::Changed),
+        };
+        let value = std::str::from_utf8(value).map_err(|_| Unopened::Changed)?;
+        Ok(Kept { value: Secret::from(value), version })
     }
 
     /// Tells once that a file is no good to us.
-    fn tell_closed(&mut self, name: &str) {
+    fn tell_closed(&mut self, name: &str, why: &Unopened) {
         if self.told.insert(name.to_owned()) {
             tracing::warn!(
                 file = %self.folder.join(name).display(),
-                "what a login brought cannot be opened, and counts as gone: the secret key is \
-                 another one, or the file was changed; restore the key, or log in again"
+                "what a login brought cannot be opened, and counts as gone: {why}; restore the \
+                 key, or log in again"
             );
         }
     }
@@ -303,16 +290,9 @@ fn name_of(key: &str) -> String {
     ContentHash::of(key.as_bytes()).as_str().to_owned()
 }
 
-/// What a file is good for: this form and this key.
-fn bound(form: u8, key: &str) -> Vec<u8> {
-    let mut bytes = vec![form];
-    bytes.extend_from_slice(key.as_bytes());
-    bytes
-}
-
-/// Each key seals one text only, so one nonce does for all.
-fn nonce() -> Nonce {
-    Nonce::assume_unique_for_key([0; NONCE_LEN])
+/// What an envelope is good for: a file of this form and this key.
+fn bound(key: &str) -> Vec<u8> {
+    [[FORM].as_slice(), key.as_bytes()].concat()
 }
 
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -349,6 +329,12 @@ mod tests {
 
     fn vault(data: &TempDir, key: u8) -> Files {
         Files::new(data.path(), [key; 32], Arc::new(SystemEntropy))
+    }
+
+    /// The same after the secret was replaced.
+    fn with_new_secret(data: &TempDir, new: u8, old: u8) -> Files {
+        let keys = Keyring::new([new; 32]).with_older([old; 32]);
+        Files::new(data.path(), keys, Arc::new(SystemEntropy))
     }
 
     fn read(vault: &mut Files, key: &str) -> Option<String> {
@@ -495,34 +481,65 @@ mod tests {
         assert!(write(&mut again, "a", "y") > written);
     }
 
-    /// A file as 0.1.0 wrote it.
-    fn write_without_version(vault: &Files, key: &str, value: &str) {
-        let salt = [9; SALT_BYTES];
-        let mut sealed = value.as_bytes().to_vec();
-        let bound = Aad::from(bound(FORM_WITHOUT_VERSION, key));
-        let own = vault.key(&salt).unwrap();
-        own.seal_in_place_append_tag(nonce(), bound, &mut sealed).unwrap();
-        let bytes = [[FORM_WITHOUT_VERSION].as_slice(), &salt, &sealed].concat();
-        vault.replace(&name_of(key), &bytes).unwrap();
+    /// `hushhush` under `token desk`, as 0.1.0 wrote it with the secret 7.
+    const WITHOUT_VERSION: &str =
+        "01000102030405060708090a0b0c0d0e0f3f4d67ff07b62638f0797c7ae0cd9db8ea13009733de4453";
+    /// The same as version 5, as it was written before envelopes named their secret.
+    const UNNAMED: &str = "02000102030405060708090a0b0c0d0e0f573814976fc3555555d87d31debdda4c\
+        12308a19e3942107cb7974fdc053188f";
+
+    fn bytes(digits: &str) -> Vec<u8> {
+        let pairs = (0..digits.len()).step_by(2);
+        pairs.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
     }
 
     #[test]
-    fn a_file_of_the_first_form_opens_and_is_written_anew_with_the_next_change() {
+    fn a_file_of_a_form_before_opens_and_is_written_anew_with_the_next_change() {
+        let key = "token desk";
+        for (digits, version) in [(WITHOUT_VERSION, 0), (UNNAMED, 5)] {
+            let data = tempfile::tempdir().unwrap();
+            let before = bytes(digits);
+            vault(&data, 7).replace(&name_of(key), &before).unwrap();
+            let path = files(&data).remove(0);
+            for mut vault in [vault(&data, 7), with_new_secret(&data, 9, 7)] {
+                let kept = vault.read(key).unwrap().unwrap();
+                assert_eq!((kept.value.expose(), kept.version), ("hushhush", version));
+                assert_eq!(fs::read(&path).unwrap(), before, "looking changes nothing");
+            }
+            let mut vault = vault(&data, 7);
+            // Nobody can have it taken for a file of another form.
+            for form in (0..=4).filter(|form| *form != before[0]) {
+                fs::write(&path, [[form].as_slice(), &before[1..]].concat()).unwrap();
+                assert_eq!(read(&mut vault, key), None, "{form}");
+                fs::write(&path, [[form].as_slice(), &before].concat()).unwrap();
+                assert_eq!(read(&mut vault, key), None, "{form} before all of it");
+            }
+            fs::write(&path, &before).unwrap();
+            let written = vault.write(key, &"new".into(), Expected::Version(version));
+            assert_eq!(written, Ok(version + 1));
+            assert_eq!(fs::read(&path).unwrap()[0], FORM);
+            assert_eq!(read(&mut vault, key).as_deref(), Some("new"));
+        }
+    }
+
+    #[test]
+    fn a_new_secret_opens_what_the_old_one_sealed_and_seals_the_next_change() {
         let data = tempfile::tempdir().unwrap();
-        let mut vault = vault(&data, 7);
-        write_without_version(&vault, "a", "old");
-        let path = files(&data).remove(0);
-        let before = fs::read(&path).unwrap();
-        let kept = vault.read("a").unwrap().unwrap();
-        assert_eq!((kept.value.expose(), kept.version), ("old", 0));
-        assert_eq!(fs::read(&path).unwrap(), before, "looking changes nothing");
-        // Nobody can have it taken for a file of the other form.
-        fs::write(&path, [[FORM].as_slice(), &before[1..]].concat()).unwrap();
-        assert_eq!(read(&mut vault, "a"), None);
-        fs::write(&path, &before).unwrap();
-        assert_eq!(vault.write("a", &"new".into(), Expected::Version(0)), Ok(1));
-        assert_eq!(fs::read(&path).unwrap()[0], FORM);
-        assert_eq!(read(&mut vault, "a").as_deref(), Some("new"));
+        write(&mut vault(&data, 7), "a", "x");
+        write(&mut vault(&data, 7), "b", "y");
+        let mut replaced = with_new_secret(&data, 9, 7);
+        assert_eq!(read(&mut replaced, "a").as_deref(), Some("x"));
+        write(&mut replaced, "a", "z");
+        // The old secret is gone: so is what nobody wrote again.
+        let mut alone = vault(&data, 9);
+        assert_eq!(read(&mut alone, "a").as_deref(), Some("z"));
+        assert_eq!(read(&mut alone, "b"), None);
+        let sealed = fs::read(alone.folder.join(name_of("b"))).unwrap();
+        let why = alone.opened("b", &sealed).unwrap_err();
+        assert_eq!(
+            why.to_string(),
+            "it was sealed with the secret key `29bfed58`, which this server does not have"
+        );
     }
 
     fn open(data: &TempDir) -> FileVault {
