@@ -19,7 +19,7 @@ use crate::ports::{self, OpenPort, OwnPort, PortError};
 use crate::public_url::PublicUrl;
 use crate::realm::default_realm;
 use crate::routes::router;
-use crate::secret::secret_key;
+use crate::secret::keyring;
 use crate::sending::{Outlets, Wanted, left_behind};
 use crate::upstreams::{Entry, Upstreams};
 use crate::vault::{FileVault, VaultParts};
@@ -132,9 +132,9 @@ impl HeldVault {
             return Ok(None);
         }
         let hold = stores::hold(data, SystemClock.now())?;
-        let key = secret_key(data, given)?;
+        let keys = keyring(data, given)?;
         let (clock, entropy, spawn) = system();
-        let vault = Arc::new(FileVault::open(data, key, vault_parts(&clock, &entropy, &spawn)));
+        let vault = Arc::new(FileVault::open(data, &keys, vault_parts(&clock, &entropy, &spawn)));
         Ok(Some(Self { vault, _hold: hold }))
     }
 }
@@ -153,8 +153,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Opened { store, definitions, blobs, deliveries, marks, backup } =
         stores::open(&place, store_parts(&spawn, &clock, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
-    let key = secret_key(&data, given_key.as_deref())?;
-    let realm = default_realm();
+    let (keys, realm) = (keyring(&data, given_key.as_deref())?, default_realm());
     let is_configured = |name: &str| upstreams.entries().iter().any(|entry| entry.name == name);
     let found = stored_entries(definitions.as_ref(), &realm, is_configured).await;
     let (providers, mut warnings) = found.map_err(stored)?;
@@ -170,7 +169,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         entropy: entropy.clone(),
         limits: limits.clone(),
         supervisor,
-        vault: Arc::new(FileVault::open(&data, key, vault_parts(&clock, &entropy, &spawn))),
+        vault: Arc::new(FileVault::open(&data, &keys, vault_parts(&clock, &entropy, &spawn))),
         login: login_places(address, &server, &entrance),
     };
     let telemetry = observing(setup.alone, variables.as_ref(), (&clock, &spawn, &limits));
@@ -203,11 +202,12 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
     gateway.watch_arrivals();
-    let doors = Doors::new(engine.clone(), entrance, gateway, backup, Cursors::new(key));
+    let doors = Doors::new(engine.clone(), entrance, gateway, backup, Cursors::new(&keys));
     let doors = doors.talking_to(agents.default).seen_by(telemetry).sending_to(sinks);
     let doors = Arc::new(doors.kept_in(&data));
     let shelves = (extra.shelves, own_shelf(setup.only_extra, &doors));
-    let door = Arc::new(Door::new(doors.clone(), shelves, key, spawn.clone()).lenient(mcp.lenient));
+    let door = Door::new(doors.clone(), shelves, &keys, spawn.clone()).lenient(mcp.lenient);
+    let door = Arc::new(door);
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
     Ok(Assembled { router, engine, warnings, doors, door, spawn, ports, connections_max })

@@ -8,6 +8,7 @@ use kernel::call::Caller;
 use kernel::contracts::Spawn;
 use kernel::policy::Resource;
 use kernel::shelf::Shelf;
+use outbound::seal::Keyring;
 use std::sync::Arc;
 
 /// The MCP door of one server.
@@ -31,18 +32,18 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// A door before what code brings and what is ours, which seals with this key.
+    /// A door before what code brings and what is ours, which seals with these secrets.
     pub(crate) fn new(
         doors: Shared,
         (first, own): (Vec<Arc<dyn Shelf>>, Arc<dyn Shelf>),
-        key: [u8; 32],
+        keys: &Keyring,
         spawn: Arc<dyn Spawn>,
     ) -> Self {
         Self {
             doors,
             first,
             own,
-            seal: Seal::new(key),
+            seal: Seal::new(keys),
             lists: Lists::default(),
             sessions: Sessions::default(),
             spawn,

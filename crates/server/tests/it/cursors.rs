@@ -7,6 +7,7 @@ use kernel::call::Caller;
 use kernel::contracts::{Page, SessionFilter};
 use serde_json::{Value, json};
 use server::project::Project;
+use std::fs;
 
 const SESSIONS: &str = "/api/v1/sessions";
 
@@ -120,5 +121,37 @@ async fn a_restart_changes_no_cursor() {
     let (house, stopper) = House::over(Project::demo, &data, None).await;
     assert_eq!(page(&house, SESSIONS, None).await["nextCursor"], before);
     assert_eq!(page(&house, SESSIONS, Some(&before)).await["items"][0]["id"], rest);
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_secret_takes_the_cursors_of_the_old_one_until_that_is_gone() {
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(Project::demo, &data, None).await;
+    for _ in 0..2 {
+        house.greeting().await;
+    }
+    let before = page(&house, SESSIONS, None).await["nextCursor"].clone();
+    let rest = page(&house, SESSIONS, Some(&before)).await["items"][0]["id"].clone();
+    stopper.stop().await;
+    drop(house);
+
+    let (file, new) = (data.path().join("data/secret.key"), "5a".repeat(32));
+    let old = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{new}\n{old}")).unwrap();
+    let (house, stopper) = House::over(Project::demo, &data, None).await;
+    assert_eq!(page(&house, SESSIONS, Some(&before)).await["items"][0]["id"], rest);
+    let after = page(&house, SESSIONS, None).await["nextCursor"].clone();
+    assert_ne!(after, before);
+    stopper.stop().await;
+    drop(house);
+
+    fs::write(&file, new).unwrap();
+    let (house, stopper) = House::over(Project::demo, &data, None).await;
+    assert_eq!(page(&house, SESSIONS, Some(&after)).await["items"][0]["id"], rest);
+    let path = format!("{SESSIONS}?cursor={}", encoded(&before));
+    let answer = house.get(&path).await;
+    assert_eq!(answer.refusal(), refused(400, "bad_cursor", &[]));
+    assert!(answer.body.to_string().contains("secret key"), "{answer:?}");
     stopper.stop().await;
 }
