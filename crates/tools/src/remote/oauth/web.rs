@@ -8,7 +8,8 @@ use crate::remote::RemoteParts;
 use outbound::addresses::{HttpSettings, is_public};
 use outbound::client::{Client, ClientOptions, GuardedClient};
 use outbound::redaction::Hidden;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use outbound::redirects::{REDIRECTS_MAX, Redirect, redirect};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,8 +17,6 @@ use std::time::Duration;
 
 /// The size of an answer.
 const BYTES_MAX: usize = 256 * 1024;
-/// How many redirects of one document are followed, on its own server.
-const REDIRECTS_MAX: usize = 3;
 /// The type of what is posted to a token endpoint.
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -129,11 +128,8 @@ impl Web {
             if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
                 return Err(Trouble::away(format!("`{}` answered {status}", shown(&place))));
             }
-            if status.is_redirection() {
-                match followed(&place, &response) {
-                    Some(next) => place = next,
-                    None => return Ok(None),
-                }
+            if let Some(Redirect::Within(next)) = redirect(&place, status, response.headers()) {
+                place = next;
                 continue;
             }
             if !status.is_success() {
@@ -231,12 +227,6 @@ async fn body_of(response: &mut Response, url: &Url) -> Result<Vec<u8>, Trouble>
         let error = unread.error(status, Effect::Reads, BYTES_MAX);
         Trouble::away(format!("`{}`: {}", shown(url), error.fault.message))
     })
-}
-
-/// Where a redirect leads to, if that is on the same server.
-fn followed(from: &Url, response: &Response) -> Option<Url> {
-    let location = response.headers().get(LOCATION)?.to_str().ok()?;
-    from.join(location).ok().filter(|to| to.origin() == from.origin())
 }
 
 #[cfg(test)]

@@ -9,12 +9,10 @@ use crate::remote::RemoteParts;
 use kernel::call::ToolError;
 use kernel::datum::BlobRef;
 use outbound::client::GuardedClient;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
-use reqwest::{Method, Response, StatusCode, Url};
+use outbound::redirects::{REDIRECTS_MAX, Redirect, redirect};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, Response, StatusCode};
 use std::sync::Arc;
-
-/// How many redirects of one request are followed.
-const REDIRECTS_MAX: usize = 3;
 
 /// Sends requests to one server.
 pub(super) struct Sender {
@@ -158,22 +156,18 @@ fn redirected(
     effect: Effect,
 ) -> Result<Option<Request>, ToolError> {
     let status = response.status();
-    let Some(location) = response.headers().get(LOCATION).filter(|_| is_redirect(status)) else {
-        return Ok(None);
+    let refused = |what: String| {
+        Err(not_followed(status, effect, format!("the other side answered {status}{what}")))
     };
-    let place = location.to_str().ok().and_then(|location| request.url.join(location).ok());
-    let Some(mut url) = place else {
-        let message = format!("the other side answered {status} with a location that is no URL");
-        return Err(not_followed(status, effect, message));
+    let url = match redirect(&request.url, status, response.headers()) {
+        None => return Ok(None),
+        Some(Redirect::Within(url)) => url,
+        Some(Redirect::Away(url)) => {
+            let origin = url.origin().ascii_serialization();
+            return refused(format!(": it redirects to another server, `{origin}`"));
+        }
+        Some(Redirect::Nowhere) => return refused(" with a location that is no URL".to_owned()),
     };
-    if !is_same_server(&request.url, &url) {
-        let message = format!(
-            "the other side answered {status}: it redirects to another server, `{}`",
-            url.origin().ascii_serialization()
-        );
-        return Err(not_followed(status, effect, message));
-    }
-    url.set_fragment(None);
     let mut next = Request { url, ..request.clone() };
     match (status, &request.method) {
         (_, &Method::GET | &Method::HEAD | &Method::OPTIONS) => {}
@@ -184,12 +178,8 @@ fn redirected(
             next.headers.remove(CONTENT_TYPE);
         }
         (StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT, _) => {}
-        _ => {
-            let message = format!(
-                "the other side answered {status}, which does not say how `{}` goes on",
-                request.method
-            );
-            return Err(not_followed(status, effect, message));
+        (_, method) => {
+            return refused(format!(", which does not say how `{method}` goes on"));
         }
     }
     Ok(Some(next))
@@ -200,15 +190,6 @@ fn unseen(error: ToolError) -> ToolError {
     let message = format!("it was taken, but its result cannot be seen: {}", error.fault.message);
     ToolError::unknown(&error.fault.name, message)
         .hint("look at the other side whether it happened, then settle, retry or skip")
-}
-
-fn is_redirect(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
-}
-
-/// Whether both are at the same scheme, host and port; no credentials hide in either.
-fn is_same_server(from: &Url, to: &Url) -> bool {
-    from.origin() == to.origin() && to.username().is_empty() && to.password().is_none()
 }
 
 /// 302 and 303 may answer something that was done; the others say that it should be done elsewhere.
