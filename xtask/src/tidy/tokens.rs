@@ -185,8 +185,10 @@ mod tests {
         for token in CLIENTS {
             let text = format!("fn f() {{\n    {token}::new(y)\n}}\n");
             let expected = format!("2: `{token}` outside `crates/outbound`");
-            let found = report(clients, "crates/llms/src/http.rs", &text);
-            assert!(found.contains(&expected), "{token}: {found:?}");
+            for path in ["crates/llms/src/http.rs", "crates/waypost/src/client.rs"] {
+                let found = report(clients, path, &text);
+                assert!(found.contains(&expected), "{path}: {token}: {found:?}");
+            }
             for path in ["crates/outbound/src/client.rs", "bench/src/main.rs"] {
                 assert!(report(clients, path, &text).is_empty(), "{path}");
             }
