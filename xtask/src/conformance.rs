@@ -102,7 +102,7 @@ pub fn run_set(node: &Node, folder: &Path, set: &Set<'_>) -> Result<Told, Failur
     if scenarios.is_empty() {
         child::print_logs(&log);
         return Err(Failure::new(format!(
-            "the conformance suite told nothing for {name} ({status}); its log is above"
+            "the conformance suite reported nothing for {name} ({status}); its log is above"
         )));
     }
     Ok(Told { scenarios, conformant: status.success(), results })

@@ -131,7 +131,7 @@ impl Attacks {
             ("hostile texts, bodies and heads", texts),
             ("silent connections", silent),
             ("bodies that never end", unfinished),
-            ("blobs that nobody reads", unread),
+            ("blobs that are never read", unread),
             ("answers that are read slowly", slow),
             ("runs that spin", spins),
             ("upstreams with hostile lists", upstreams),

@@ -133,7 +133,7 @@ impl Load {
             Self::GatewayAdded => format!("a read through the gateway, {}", of(ONE)),
             Self::Threads => format!("threads until they wait, {}", of(waiting::CLIENTS)),
             Self::Approvals => format!("approval to answer, {}", of(ONE)),
-            Self::Cases(cases) => format!("cases, {} road, {}", cases.road(), of(MANY)),
+            Self::Cases(cases) => format!("cases, {} path, {}", cases.road(), of(MANY)),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::product::server::{Server, Site};
 use crate::report::{Table, megabytes, ms};
 
 /// What the section's numbers are.
-pub const NOTE: &str = "The release binary with the `rules` model. Memory is looked at after the \
+pub const NOTE: &str = "The release binary with the `rules` model. Memory is measured after the \
     first threads, which fill caches of a fixed size, and after all of them. The approvals are \
     `POST /resume` until its answer, one after the other, of threads that are not in memory any \
     more, while all the others wait.";

@@ -36,7 +36,7 @@ const REALM: &str = "default";
 const AGENT: &str = r#"refName: bench
 llmConfigRef: at_once
 context:
-  - {order: 1, role: system, content: "You note what you are told. It is {{now}} ({{zone}})."}
+  - {order: 1, role: system, content: "You take notes. It is {{now}} ({{zone}})."}
 tool_types:
   notes: ["bench::read", "bench::write"]
 approve: ["bench::write"]

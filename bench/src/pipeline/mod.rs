@@ -75,14 +75,14 @@ pub async fn measure(options: &Options) -> Result<()> {
     report::section("Counted", "", &rounds.counted());
     report::section("Rounds", "", &rounds.table());
 
-    report::progress("the agent's road");
+    report::progress("the agent's path");
     let server = options.start(Cases::Unknown, With::Nothing).await?;
     let agent = alone(server, options.clients, options.span).await?;
-    report::progress("one case for everybody");
+    report::progress("one case for all clients");
     let server = options.start(Cases::Same, With::Nothing).await?;
     let queue = alone(server, options.clients, options.span).await?;
     let mut table = Table::new(&["what", "cases/s", "p50 ms", "p99 ms", "journal rows per case"]);
-    let all = [("unknown reasons, the agent's road", agent), ("one case, over and over", queue)];
+    let all = [("unknown reasons, the agent's path", agent), ("one case, over and over", queue)];
     for (what, (summary, rows)) in all {
         let mut cells = load_cells(what, &summary);
         cells.push(format!("{rows:.2}"));

@@ -90,7 +90,7 @@ pub async fn measure(options: &Options) -> Result<Rounds> {
     };
     let mut all = Vec::with_capacity(options.rounds);
     for number in 1..=options.rounds {
-        report::progress(&format!("the deterministic road, round {number}"));
+        report::progress(&format!("the deterministic path, round {number}"));
         all.push(round(options, &mut servers, number).await?);
     }
     let Servers { plain, traced, sunk } = servers;

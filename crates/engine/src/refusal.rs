@@ -74,7 +74,7 @@ impl From<StoreError> for Refusal {
             StoreError::Exists(key) => Self::new(RefusalCode::SessionExists, message)
                 .hint(format!("choose another id, or use session `{key}` as it is")),
             StoreError::Full => Self::new(RefusalCode::DiskFull, message)
-                .hint("free some space; the server goes on by itself"),
+                .hint("free some space; the server then continues by itself"),
             StoreError::Busy => {
                 Self::new(RefusalCode::StoreBusy, message).hint("send it again in a moment")
             }

@@ -340,7 +340,7 @@ fn forbidden(caller: &Caller, act: Act, resource: &Resource<'_>, why: &str) -> R
     let (subject, name) = (&caller.subject, act.name());
     let message = format!("`{subject}` may not do this: `{name}` on {resource}");
     let message = if caller.admin { format!("{message}: {why}") } else { message };
-    Refusal::new(RefusalCode::Forbidden(act), message).hint("ask whoever administers the realm")
+    Refusal::new(RefusalCode::Forbidden(act), message).hint("ask an administrator of the realm")
 }
 
 fn out_of_scope(caller: &Caller, act: Act) -> Refusal {

@@ -99,7 +99,7 @@ impl Tools<'_> {
         }
         for (ask, key) in self.shared.pages.opened(source, page) {
             if let Err(refusal) = self.shared.send(&key, Command::Look(ask)) {
-                tracing::debug!(%ask, code = refusal.code.name(), "a login is looked at later");
+                tracing::debug!(%ask, code = refusal.code.name(), "a login is checked later");
             }
         }
     }

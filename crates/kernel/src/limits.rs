@@ -206,12 +206,12 @@ limits! {
     event_bytes_max: usize = 64 * 1024, 1..=16 * MIB;
     /// How often one call in a run may want something before it does what it is called for.
     call_wants_max: u32 = 16, 1..=1_000;
-    /// How long after somebody was asked to log in for a thread it is looked whether that is done:
-    /// twice as long each time.
+    /// The first delay before Waypost checks whether a login for a thread has completed. It doubles
+    /// each time.
     authorize_poll_ms: u64 = 2_000, 10..=DAY_MS;
     /// The longest of these waits.
     authorize_poll_ms_max: u64 = 30_000, 10..=DAY_MS;
-    /// How often it is looked; then somebody has to say so. 0 never looks.
+    /// How often Waypost checks; then a person has to say so. 0 never checks.
     authorize_polls_max: u32 = 60, 0..=100_000;
     /// How long one turn of a model may take, where the model's entry says nothing.
     turn_timeout_ms: u64 = 120_000, 1..=DAY_MS;
@@ -229,7 +229,7 @@ limits! {
     turn_result_bytes_max: usize = 32 * 1024, 1..=64 * MIB;
     /// How many turns of models run at the same time.
     turns_active_max: usize = 256, 1..=100_000;
-    /// How many pieces of a turn wait for one who listens to it; whoever is slower loses some.
+    /// How many pieces of a turn wait for a listener; one that is slower loses some.
     turn_deltas_max: usize = 256, 1..=65_536;
     /// How much of its conversations a session keeps at hand while it is driven.
     talk_cached_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
@@ -253,7 +253,7 @@ limits! {
     append_queue_max: usize = 16_384, 1..=1_000_000;
     /// A snapshot is written only when the journal's tail is larger than this; 0 sets no floor.
     snapshot_floor_bytes: usize = 64 * 1024, 0..=GIB;
-    /// How many sessions that nobody drives stay in memory, for whoever comes next; 0 keeps none.
+    /// How many idle sessions stay in memory for the next request; 0 keeps none.
     sessions_rested_max: usize = 256, 0..=1_000_000;
     /// A larger session does not stay.
     session_rested_bytes_max: usize = 64 * 1024, 1..=64 * MIB;
@@ -291,7 +291,7 @@ limits! {
     client_id_chars_max: usize = 255, 64..=4_096;
     /// How many events a session may have to be forked or exported.
     export_events_max: usize = 5_000_000, 1..=100_000_000;
-    /// Sessions that are over and that nobody touched for so long are removed; 0 keeps them.
+    /// Sessions that are over and unused for so long are removed; 0 keeps them.
     session_ttl_ms: u64 = 0, 0..=100 * YEAR_MS;
     /// How many sessions one slice of a removal takes, or blobs.
     prune_batch_max: usize = 64, 1..=10_000;
@@ -354,7 +354,7 @@ limits! {
     mcp_shown_chars_max: usize = 4_000, 1..=MIB;
     /// How many MCP sessions are open at the same time.
     mcp_sessions_max: usize = 1_024, 1..=1_000_000;
-    /// An MCP session that nobody used for so long is over.
+    /// An MCP session that is unused for so long is over.
     mcp_session_idle_ms: u64 = 1_800_000, 1..=YEAR_MS;
     /// How many requests of one MCP session are under way at the same time, in each direction.
     mcp_session_requests_max: usize = 64, 1..=10_000;
@@ -395,7 +395,7 @@ limits! {
     upstream_pending_max: usize = 256, 1..=100_000;
     /// How long such a call is kept.
     upstream_pending_ms: u64 = 600_000, 1..=DAY_MS;
-    /// How long somebody may take for a login at an upstream server.
+    /// How long a user may take for a login at an upstream server.
     upstream_login_ms: u64 = 3_600_000, 1_000..=YEAR_MS;
     /// The size of an OpenAPI document.
     upstream_document_bytes_max: usize = 8 * 1024 * 1024, 1..=GIB;

@@ -207,7 +207,7 @@ fn fix_form(how: HowFar, actions: &[FixAction], input: Option<&Value>) -> Result
         if how == HowFar::Unknown {
             let offered = json!(actions);
             return Err(BadReply::Action(format!(
-                "nobody knows whether the call happened: choose an action of {offered}"
+                "it is unknown whether the call happened: choose an action of {offered}"
             )));
         }
         return Ok(Reply::Fix { action: FixAction::Retry, arguments: None, output: None });

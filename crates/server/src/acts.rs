@@ -104,7 +104,7 @@ pub const DOORS: &[(&str, &str, Right)] = &[
     ("POST", "/api/v1/upstreams/{name}/check", Right::Door(Act::Operate, Of::Upstream)),
     ("POST", "/api/v1/upstreams/{name}/login", Right::Door(Act::LogIn, Of::Upstream)),
     ("DELETE", "/api/v1/upstreams/{name}/login", Right::Door(Act::LogIn, Of::Upstream)),
-    ("GET", "/oauth/callback", Right::Open("whoever comes back from a login has a proof of it")),
+    ("GET", "/oauth/callback", Right::Open("a browser returns from a login with a proof of it")),
     ("GET", "/oauth/client.json", Right::Open("authorization servers read it; it has no secret")),
     ("GET", "/api/v1/providers/{refName}", Right::Door(Act::Read, Of::Provider)),
     ("PUT", "/api/v1/providers/{refName}", Right::Door(Act::Define, Of::Provider)),
@@ -131,7 +131,7 @@ pub const DOORS: &[(&str, &str, Right)] = &[
     ("GET", "/readyz", HEALTH),
     ("GET", "/health", HEALTH),
     ("GET", "/metrics", Right::Door(Act::Read, Of::Server)),
-    ("GET", "/openapi.json", Right::Open("the doors, and the pipelines that its caller may read")),
+    ("GET", "/openapi.json", Right::Open("endpoints, and the pipelines that its caller may read")),
     ("POST", "/mcp", Right::Open("each of its methods is an act of its own")),
     ("POST", "/rpc", Right::Engine(Act::Call)),
 ];

@@ -136,7 +136,7 @@ impl Entrance {
                 ("this needs the admin key", "send `Authorization: Bearer <WAYPOST_ADMIN_KEY>`")
             }
             Admin::Nobody => (
-                "nobody may administer, for no admin key is set",
+                "no one may administer this server, because no admin key is set",
                 "start the server with `WAYPOST_ADMIN_KEY` set and send it as a bearer token",
             ),
         };
@@ -307,8 +307,10 @@ mod tests {
         let refusal = |key, rule| entrance(key, rule).no_administrator();
         let refusals = [refusal(Some("secret"), AdminRule::Local), refusal(None, AdminRule::Key)];
         let told = refusals.each_ref().map(Failure::message);
-        let expected =
-            ["this needs the admin key", "nobody may administer, for no admin key is set"];
+        let expected = [
+            "this needs the admin key",
+            "no one may administer this server, because no admin key is set",
+        ];
         assert_eq!(told, expected);
         for refusal in &refusals {
             assert_eq!(refusal.status(), StatusCode::UNAUTHORIZED);

@@ -353,7 +353,7 @@ fn loopback<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IpAddr, D::Err
     checked(deserializer, |text| match address(text) {
         Some(address) if address.is_loopback() => Ok(address),
         Some(_) => Err(Mistake::error(format!(
-            "`{text}` can be reached from other machines, and nobody is asked who they are"
+            "`{text}` can be reached from other machines, and callers are not authenticated"
         ))
         .hint("listen on `127.0.0.1` and let a proxy with a login stand in front")),
         None => Err(Mistake::error(format!("`{text}` is not an address"))

@@ -218,7 +218,7 @@ impl FromRequestParts<Shared> for Administrator {
 fn visitor(parts: &Parts) -> Result<&Visitor, Failure> {
     // Every door is in the frame: without it nobody may come in.
     parts.extensions.get::<Visitor>().ok_or_else(|| {
-        let message = "this door is outside the frame, and nobody knows who calls";
+        let message = "this endpoint is outside the frame, so its caller is unknown";
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_caller", message)
     })
 }

@@ -71,7 +71,7 @@ fn hidden(pipeline: &Pipeline) -> Option<Mistake> {
 /// What a pipeline must not have in common with others; whoever takes them in says so too.
 fn meets(pipeline: &Pipeline, others: &[(String, Pipeline)]) -> Option<Mistake> {
     if let Some((file, _)) = others.iter().find(|(_, other)| other.name == pipeline.name) {
-        let what = format!("pipeline `{}` is told by {file} already", pipeline.name);
+        let what = format!("pipeline `{}` is already defined in {file}", pipeline.name);
         return Some(Mistake::error(what).hint("give one of them another `name`"));
     }
     let place = |pipeline: &Pipeline| (pipeline.route.clone(), pipeline.port);
@@ -158,7 +158,10 @@ mod tests {
         let mut twin = right();
         twin["name"] = json!("a");
         let told = checked(&[others[0].clone(), ("b", twin)]);
-        assert!(told[0].starts_with("b.yaml: error: pipeline `a` is told by a.yaml"), "{told:?}");
+        assert!(
+            told[0].starts_with("b.yaml: error: pipeline `a` is already defined in a.yaml"),
+            "{told:?}"
+        );
         let hidden =
             of(json!({"route": "/run"}), json!({"type": "model", "params": {"name": "m"}}));
         let told = checked(&[("b", hidden)]);

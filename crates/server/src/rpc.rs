@@ -351,7 +351,7 @@ fn pending(tool: &ToolName, report: RunReport) -> Done {
             ask.title, ask.id, ask.id
         ),
         None => format!(
-            "`{tool}` takes longer: it goes on as run `{id}`; look at `GET /api/v1/runs/{id}`"
+            "`{tool}` takes longer: it continues as run `{id}`; look at `GET /api/v1/runs/{id}`"
         ),
     };
     let values = json!({"run": run.id, "status": run.status, "asks": run.asks});

@@ -139,7 +139,7 @@ fn asking(thread: &str, action: PendingAction) -> ThreadAnswer {
 
 fn failed(report: &RunReport) -> Failure {
     let (thread, fault) = (&report.session.key.id, report.run.last_error.as_ref());
-    let why = fault.map_or_else(|| "nobody knows why".to_owned(), ToString::to_string);
+    let why = fault.map_or_else(|| "the reason is unknown".to_owned(), ToString::to_string);
     let message = format!("the request in thread `{thread}` failed: {why}");
     Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "run_failed", message)
         .detail(json!({"run": report.run.id, "fault": fault.map(|fault| &fault.name)}))

@@ -295,7 +295,7 @@ impl Reading<'_> {
             "always_off" => Rule::None,
             "traceidratio" => Rule::Share(self.share()),
             _ => {
-                self.warn(format!("{NAME} is `{name}`, which nobody knows: the default holds"));
+                self.warn(format!("{NAME} is `{name}`, which is unknown: the default holds"));
                 return default;
             }
         };

@@ -117,7 +117,7 @@ impl Metrics {
         registry.register("turn_cost_micros", help, self.costs.clone());
         let help = "How long people were waited for";
         registry.register_with_unit("human_wait", help, seconds(), self.waits.clone());
-        let help = "Cases of pipelines that ended, by the road that they took";
+        let help = "Cases of pipelines that ended, by the path that they took";
         registry.register("pipeline", help, self.pipelines.clone());
     }
 

@@ -33,7 +33,7 @@ pub(crate) trait TypedTool: Send + Sync + 'static {
     /// Whether a repeat with the same key has no further effect. One that writes must say so.
     const IDEMPOTENT: bool = matches!(Self::REACH, Reach::Reads);
 
-    /// What the schema cannot check, before policy: nobody is asked to approve a call that cannot
+    /// What the schema cannot check, before policy: no one is asked to approve a call that cannot
     /// run.
     fn check(&self, _args: &Self::Args) -> Result<(), ToolError> {
         Ok(())

@@ -134,7 +134,7 @@ pub(crate) fn refused(error: AssembleError) -> Failure {
             let lines = mistakes.iter().map(Mistake::to_string).collect();
             Failure::new(Exit::Usage, "invalid_tools", "there are mistakes in the tools")
                 .lines(lines)
-                .hint("name and describe them so that every door can serve them")
+                .hint("name and describe them so that every endpoint can serve them")
         }
         AssembleError::Secret(error) => Failure::new(Exit::Usage, "secret_key", error.to_string()),
         AssembleError::Plans(mistakes) => {

@@ -116,7 +116,7 @@ impl Stage {
         let open = self.engine.asks().list(&self.caller, &filter, &first).await;
         let open = open.map_err(|refusal| told(&refusal))?;
         let Some(ask) = open.items.into_iter().next().map(|found| found.row.ask) else {
-            return Err(format!("nobody is asked, the run is {}", standing(&report.run)));
+            return Err(format!("no one is asked, the run is {}", standing(&report.run)));
         };
         let reply = reply_to(&ask, given)?;
         let replied = self.engine.asks().reply(&self.caller, ask.id, reply, None, WAIT_MS).await;

@@ -57,7 +57,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const EXAMPLES: &str = "\
 Examples:
-  waypost demo                                   # what it does, told and shown; nothing else needed
+  waypost demo                                   # a tour of what it does; nothing else needed
   waypost up --demo                              # a server with examples, nothing else needed
   waypost chat                                   # in another terminal: talk with an agent
   waypost plan run interaction::greeting         # a plan that asks for a name
@@ -100,7 +100,7 @@ enum Command {
     Init(init::InitArgs),
     /// Tell a story with a server of its own: what runs, what asks, what is kept
     Demo(demo::DemoArgs),
-    /// Say something to an agent and print what came of it
+    /// Say something to an agent and print the outcome
     Run(run::RunArgs),
     /// Answer what a thread waits for
     Resume(resume::ResumeArgs),
@@ -139,7 +139,7 @@ enum Command {
     /// Write the reference for `docs/reference` into a folder
     #[command(hide = true)]
     DocsReference(docs_reference::DocsReferenceArgs),
-    /// Run a command that ends with whoever started it
+    /// Run a command that ends with the process that started it
     #[command(hide = true)]
     Child(child::ChildArgs),
     /// Say more about a command, or list the exit codes

@@ -37,7 +37,7 @@ pub(crate) fn tell(context: &Context, run: &Run) -> Result<Exit, Failure> {
         }
         Status::Paused => {
             let show = about("show");
-            output.talk(&format!("{id} was paused by someone; `{show}` tells more"));
+            output.talk(&format!("{id} was paused; `{show}` shows more"));
         }
         Status::Running => {
             let tail = about("tail");

@@ -33,5 +33,5 @@ impl Stream {
 fn cut(why: &str) -> Failure {
     let what = format!("the stream was cut before the answer came: {why}");
     Failure::new(Exit::Unreachable, "stream_cut", what)
-        .hint("the agent goes on; `waypost session show` tells where it stands")
+        .hint("the agent continues; `waypost session show` shows its status")
 }

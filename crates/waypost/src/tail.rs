@@ -76,7 +76,7 @@ pub(crate) async fn follow(
         if tail.cuts > RECONNECTS_MAX {
             let what = format!("the stream was cut and cannot be opened again: {cut}");
             return Err(Failure::new(Exit::Unreachable, "stream_cut", what)
-                .hint("see whether the server still runs; `--after` goes on after an event"));
+                .hint("see whether the server still runs; `--after` continues after an event"));
         }
         output.talk(&format!("the stream was cut ({cut}); opening it again"));
         tokio::time::sleep(RECONNECT_PAUSE * tail.cuts).await;

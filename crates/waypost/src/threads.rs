@@ -100,7 +100,7 @@ pub(crate) fn commands(thread: &str, action: &PendingAction) -> Vec<String> {
         }
         PendingAction::OauthUrl { elicitation_id, url, .. } => {
             vec![
-                format!("a login at {}: it goes on by itself then", printable(url)),
+                format!("a login at {}: it continues by itself then", printable(url)),
                 format!("{resume} --decline {elicitation_id}"),
             ]
         }

@@ -112,7 +112,7 @@ impl Catalog {
 }
 
 fn twice(name: &AgentName, first: &str, file: &AgentFile) -> Mistake {
-    let message = format!("agent `{name}` is told by {first} already");
+    let message = format!("agent `{name}` is already defined in {first}");
     let mut mistake = Mistake::error(message).hint("give one of them another refName");
     mistake.file = Some(file.file.clone());
     mistake

@@ -176,7 +176,7 @@ impl Catalog {
         }
         if self.registry.awaits(tool) {
             let mistake = Mistake::warning(format!("tool `{tool}` is not there yet"));
-            return Some(mistake.hint("its server has not told its tools; see `mcp ls`"));
+            return Some(mistake.hint("its server has not listed its tools; see `mcp ls`"));
         }
         let hint = if self.registry.withholds(tool) {
             "`[tools]` in waypost.toml keeps it out: see `allow` and `deny`".to_owned()
@@ -194,7 +194,7 @@ fn meets(pipeline: &Pipeline, before: &[(Laid, &PipelineFile)]) -> Option<Mistak
     before.iter().find_map(|(other, file)| {
         let (other, file) = (&other.pipeline, &file.file);
         if other.name == pipeline.name {
-            let message = format!("pipeline `{}` is told by {file} already", pipeline.name);
+            let message = format!("pipeline `{}` is already defined in {file}", pipeline.name);
             return Some(Mistake::error(message).hint("give one of them another `name`"));
         }
         if (&other.route, other.port) == (&pipeline.route, pipeline.port) {

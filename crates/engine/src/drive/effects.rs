@@ -171,7 +171,7 @@ impl Driver {
         if let Some(abort) = self.aborts.remove(&call) {
             abort.abort();
         }
-        let fault = Fault::new("Cancelled", format!("nobody knows whether it happened: {why}"));
+        let fault = Fault::new("Cancelled", format!("it is unknown whether it happened: {why}"));
         self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await
     }
 

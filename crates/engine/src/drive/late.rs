@@ -76,7 +76,7 @@ pub(super) fn output_of(
         ToolOutput::Value(value) => Ok(Arc::new(Datum::inline(value, Origin::Call(call)))),
         ToolOutput::Blob(blob) => Ok(Arc::new(Datum::stored(blob, Origin::Call(call)))),
         ToolOutput::Wants(wants) if wants.inputs.is_empty() => {
-            let message = "it goes on elsewhere, and said so too late to be followed";
+            let message = "it continues elsewhere, and said so too late to be followed";
             Err(ToolError::unknown("WentOn", message).hint("look at the other side"))
         }
         ToolOutput::Wants(wants) => {

@@ -345,7 +345,7 @@ impl Sender {
         standing.retrying -= u64::from(tried.is_some());
         if error.is_gone && !std::mem::replace(&mut standing.gone, true) {
             let sink = &outbox.name;
-            tracing::warn!(sink, %error, "a sink is gone: it rests until somebody resumes it");
+            tracing::warn!(sink, %error, "a sink is gone: deliveries wait until it is resumed");
         }
         match then.filter(|_| !is_over_there) {
             Some(then) => {

@@ -368,7 +368,7 @@ async fn pipelines_come_all_or_none_and_say_what_is_wrong() {
     let expected = [
         "pipelines/broken.yaml:7:9: error: there is no tool `slow::reed`; hint: did you mean",
         "pipelines/broken.yaml:5:5: error: there is no plan `slo`; hint: ",
-        "pipelines/cases.yaml: error: pipeline `cases` is told by pipelines/cases.yaml already",
+        "pipelines/cases.yaml: error: pipeline `cases` is already defined in pipelines/cases.yaml",
         "pipelines/same-route.yaml: error: route `/cases` is taken by pipelines/cases.yaml",
     ];
     assert_eq!(told.len(), expected.len(), "{told:#?}");

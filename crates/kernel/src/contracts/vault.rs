@@ -49,7 +49,7 @@ impl From<Option<u64>> for Expected {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
     /// Something else is kept than the writer expected: read again and decide again.
-    #[error("what is kept as `{0}` was changed by somebody else")]
+    #[error("the value stored as `{0}` was changed by another writer")]
     Conflict(String),
     /// Anything else.
     #[error("{}", .0.message)]

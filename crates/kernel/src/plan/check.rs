@@ -218,7 +218,7 @@ impl Checker<'_> {
         let Some(spec) = (self.around.tools)(&call.tool) else {
             let mistake = if (self.around.awaited)(&call.tool) {
                 let message = format!("tool `{}` is not there yet", call.tool);
-                Mistake::warning(message).hint("its server has not told its tools; see `mcp ls`")
+                Mistake::warning(message).hint("its server has not listed its tools; see `mcp ls`")
             } else {
                 let hint = self.absent_tool(&call.tool);
                 Mistake::error(format!("there is no tool `{}`", call.tool)).hint(hint)

@@ -84,7 +84,7 @@ impl MessageReply {
 
     fn more(&mut self, index: u64, delta: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
         let Some(block) = self.blocks.get_mut(&index) else {
-            return Err(Fault::unreadable("goes on with a block that it did not begin"));
+            return Err(Fault::unreadable("continues a block that it did not begin"));
         };
         match (block, text(delta, "type")) {
             (Block::Text(said), "text_delta") => {

@@ -268,7 +268,7 @@ fn warn_of_strangers(server: &ServerConfig, entrance: &Entrance) {
         let names = names.join(", ");
         tracing::warn!(
             names,
-            "whoever reaches this server under these names may administer it; set \
+            "anyone who reaches this server under these names may administer it; set \
              `WAYPOST_ADMIN_KEY`"
         );
     }

@@ -101,7 +101,7 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
 pub(crate) async fn client(State(doors): State<Shared>) -> Result<Response, Failure> {
     let places = doors.gateway.places();
     let document = places.and_then(client_document).ok_or_else(|| {
-        Failure::new(StatusCode::NOT_FOUND, "no_client_document", "nobody outside can read it")
+        Failure::new(StatusCode::NOT_FOUND, "no_client_document", "no other server can read it")
             .hint("set `public_url` of `[server]` to an `https` address of this server")
     })?;
     let mut response = Json(document).into_response();
@@ -171,7 +171,7 @@ fn returned(uri: &Uri) -> Result<Returned, String> {
         }
     };
     let Some(state) = one("state")? else {
-        return Err("the address has no `state`: nobody was sent here by us".to_owned());
+        return Err("the address has no `state`: it belongs to no login of this server".to_owned());
     };
     let (code, error) = (one("code")?, one("error")?);
     if code.is_none() && error.is_none() {

@@ -171,7 +171,7 @@ fn refused(bad: BadCase) -> Failure {
     let (code, hint, fields) = match &bad {
         BadCase::NoObject => ("wrong_shape", AN_OBJECT, Vec::new()),
         BadCase::Missing(fields) => {
-            ("missing_fields", "they must be there, and not null", fields.clone())
+            ("missing_fields", "they are required and must not be null", fields.clone())
         }
         BadCase::BadId(field) => ("bad_case_id", "send a short text", vec![field.clone()]),
     };
@@ -275,7 +275,7 @@ impl Told<'_> {
         let failure = Failure::new(StatusCode::GATEWAY_TIMEOUT, "timeout", message);
         match goes_on {
             Some(report) => {
-                let hint = "it goes on: look at `Location`, and do not send it again";
+                let hint = "it continues: look at `Location`, and do not send it again";
                 placed(failure.hint(hint), report)
             }
             None => {

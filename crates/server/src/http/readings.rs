@@ -192,7 +192,7 @@ impl Reading {
         gauges(encoder, told, of(|upstream| u64::from(upstream.up)))?;
         let told = ("upstream_tools", "How many tools an upstream has", "upstream");
         gauges(encoder, told, of(|upstream| upstream.tools))?;
-        let told = ("upstream_restarts", "How often it was connected to anew", "upstream");
+        let told = ("upstream_restarts", "How often an upstream was reconnected", "upstream");
         counters(encoder, told, of(|upstream| upstream.restarts))
     }
 }
@@ -213,7 +213,7 @@ impl Collector for Reading {
         let ended = self.counts.runs_ended.iter().map(|(status, count)| (*status, *count));
         counters(&mut encoder, ("runs_ended", "Runs that ended", "status"), ended)?;
         let answers = self.answers.iter().map(|(status, count)| (status.as_str(), *count));
-        counters(&mut encoder, ("http_responses", "Answers of all doors", "code"), answers)?;
+        counters(&mut encoder, ("http_responses", "Answers of all endpoints", "code"), answers)?;
         let told = ("reloads", "Files that changed and were read again", "outcome");
         counters(&mut encoder, told, self.reloads)?;
         self.encode_store(&mut encoder)?;

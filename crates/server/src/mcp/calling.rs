@@ -343,7 +343,7 @@ async fn cancel(engine: Engine, caller: Arc<Caller>, run: RunId) {
             // It may not be stored yet, and a read that is not recorded never is.
             Err(refusal) if refusal.kind() == RefusalKind::NotFound => {}
             Err(refusal) if refusal.code != RefusalCode::RunOver => {
-                tracing::warn!(%run, "a run that was left goes on: {}", refusal.message);
+                tracing::warn!(%run, "a run that its client left continues: {}", refusal.message);
                 return;
             }
             Ok(_) | Err(_) => return,

@@ -20,9 +20,9 @@ const DISCOVER_TTL_MS: u64 = 300_000;
 const INSTRUCTIONS: &str = "\
 Waypost runs tools and plans durably. A plan is listed and called like a tool; its prompt of the \
 same name asks for its inputs. A call that changes something, or that takes long, becomes a run: \
-it goes on after a crash, is never repeated by accident, and may wait for a person's decision. \
+it resumes after a crash, is never repeated by accident, and may wait for a person's decision. \
 When a result names a run that waits, do not call again: the person answers in the inbox, or \
-through the question that this client shows. Arguments that do not fit are told in an error \
+through the question that this client shows. Arguments that do not fit return an error \
 result that says what to correct. Sessions, plans and blobs can be read as resources \
 (`waypost://..`).";
 

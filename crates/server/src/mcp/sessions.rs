@@ -325,7 +325,7 @@ pub(crate) async fn ask(
         Some(Ok(answer)) => answer,
         Some(Err(_)) => Err(gone()),
         None => {
-            let cancelled = json!({"requestId": number, "reason": "nobody answered in time"});
+            let cancelled = json!({"requestId": number, "reason": "no one answered in time"});
             way.try_send(notification("notifications/cancelled", &cancelled));
             let message = format!("the client did not answer `{method}` within {wait_ms} ms");
             Err(RpcError::new(INTERNAL_ERROR, message))

@@ -135,7 +135,7 @@ const STATUSES: &[(u16, &str)] = &[
     (500, "the server failed"),
     (502, "a tool failed"),
     (503, "not now"),
-    (504, "it takes longer than a request may; what began goes on"),
+    (504, "it takes longer than a request may; what began continues"),
     (507, "no room on the disk"),
 ];
 

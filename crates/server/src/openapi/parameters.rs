@@ -108,7 +108,7 @@ fn streams() -> Vec<(&'static str, Value)> {
         ("afterCursor", query("after", "Only events after this one: its `id`, opaque.", text())),
         (
             "lastEventId",
-            header("Last-Event-ID", "The `id` of the last event; goes before `after`.", text()),
+            header("Last-Event-ID", "The `id` of the last event; overrides `after`.", text()),
         ),
     ]
 }

@@ -47,7 +47,7 @@ pub(super) const CASE_DOORS: &[Operation] = &[Operation {
     method: "POST",
     path: CASES,
     id: "submitCase",
-    summary: "Takes a case in, as the pipeline's own route does, and answers with what came of it",
+    summary: "Takes a case in, as the pipeline's own route does, and answers with the outcome",
     parameters: &["pipelineName", "idempotencyKey"],
     body: Body::Json("CaseBody"),
     answers: &[
@@ -59,7 +59,7 @@ pub(super) const CASE_DOORS: &[Operation] = &[Operation {
         },
         Answer {
             status: 202,
-            about: "somebody has to answer `ask` first",
+            about: "a person has to answer `ask` first",
             content: Content::Json("PendingCase"),
             headers: &["Location", "Idempotency-Replayed"],
         },

@@ -12,7 +12,7 @@ const RUN_ANSWERS: &[Answer] = &[
     },
     Answer {
         status: 202,
-        about: "the run waits, is stuck or goes on",
+        about: "the run waits, is stuck or continues",
         content: Content::Json("RunAnswer"),
         headers: &["Location", "Idempotency-Replayed"],
     },
@@ -89,7 +89,7 @@ pub(super) const RUNS: &[Operation] = &[
             json_answer(200, "RunAnswer", "the run is over"),
             Answer {
                 status: 202,
-                about: "the run waits, is stuck again or goes on",
+                about: "the run waits, is stuck again or continues",
                 content: Content::Json("RunAnswer"),
                 headers: &["Location"],
             },
@@ -362,7 +362,7 @@ pub(super) const CATALOG: &[Operation] = &[
             json_answer(200, "CallAnswer", "the call is done"),
             Answer {
                 status: 202,
-                about: "a person is asked, or the call goes on",
+                about: "a person is asked, or the call continues",
                 content: Content::Json("PendingCall"),
                 headers: &["Location", "Idempotency-Replayed"],
             },
@@ -454,7 +454,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: Body::None,
         answers: &[Answer {
             status: 200,
-            about: "the doors as OpenAPI 3.1",
+            about: "the endpoints as OpenAPI 3.1",
             content: Content::AnyJson,
             headers: &[],
         }],

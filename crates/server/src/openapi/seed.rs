@@ -94,7 +94,7 @@ const THREAD_ANSWERS: &[Answer] = &[
     },
     Answer {
         status: 202,
-        about: "somebody has to do something first, or it takes longer",
+        about: "a person has to do something first, or it takes longer",
         content: Content::Json("ThreadAnswer"),
         headers: &["Location", "Idempotency-Replayed"],
     },

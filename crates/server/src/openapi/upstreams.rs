@@ -46,7 +46,7 @@ pub(super) const UPSTREAMS: &[Operation] = &[
         summary: "Begins a login at an upstream, on a page for a person; for administrators",
         parameters: &["upstreamName"],
         body: Body::None,
-        answers: &[json_answer(200, "UpstreamLogin", "the page where somebody logs in")],
+        answers: &[json_answer(200, "UpstreamLogin", "the page where a user logs in")],
         refusals: &[&[400, 401, 404, 409, 429, 502]],
     },
     Operation {
@@ -78,7 +78,7 @@ pub(super) const UPSTREAMS: &[Operation] = &[
         ],
         body: Body::None,
         answers: &[
-            html_answer(200, "somebody is logged in", &[]),
+            html_answer(200, "a user is logged in", &[]),
             html_answer(400, "the login could not be finished; the page says why", &[]),
             html_answer(429, "too many at once", &["Retry-After"]),
         ],

@@ -205,7 +205,7 @@ fn grant_of(text: &str) -> Result<Grant, Mistake> {
     known.map(|(_, grant)| *grant).ok_or_else(|| {
         let hint = meant(text, GRANTS.iter().map(|(word, _)| *word))
             .unwrap_or_else(|| "it is `person` or `ourselves`".to_owned());
-        Mistake::error(format!("`{text}` is nobody who can log in")).hint(hint)
+        Mistake::error(format!("`{text}` is not a kind of login")).hint(hint)
     })
 }
 

@@ -187,7 +187,7 @@ fn mistakes_in_a_login_are_told_where_they_stand() {
         ),
         (
             "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { grant = \"persn\" }\n",
-            "waypost.toml:3:19: error: `persn` is nobody who can log in; \
+            "waypost.toml:3:19: error: `persn` is not a kind of login; \
              hint: did you mean `person`?",
         ),
         (

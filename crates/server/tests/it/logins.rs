@@ -300,7 +300,7 @@ async fn whoever_may_not_administer_is_told_who_logs_in() {
     until(&house, "login").await;
     let called = sum(&house).await;
     assert_ne!(called.status, 200, "{called:?}");
-    assert!(called.text.contains("whoever administers this server logs in"), "{called:?}");
+    assert!(called.text.contains("an administrator of this server logs in"), "{called:?}");
     assert!(called.text.contains("waypost mcp login hub"), "{called:?}");
     assert!(!called.text.contains("/authorize"), "{called:?}");
     stopper.stop().await;

@@ -43,7 +43,7 @@ impl Draft {
         };
         if folder.exists() {
             let what = format!("`{}` is there: an earlier attempt ended midway", folder.display());
-            return Err(BackupError::Folder(format!("{what}; remove it if nobody writes to it")));
+            return Err(BackupError::Folder(format!("{what}; remove it if nothing writes to it")));
         }
         make_one(&folder).map_err(|error| unusable(&folder, &error))?;
         Ok(Self { folder, target, is_finished: false })

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::error::Error;
 
-/// How much of a refusing answer's body is told.
+/// How much of a refusing answer's body an error quotes.
 const TOLD_CHARS_MAX: usize = 500;
 
 /// What a call does, which decides what a lost answer means.

@@ -81,8 +81,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// Reads the arguments; what is wrong with them, or not allowed, is told before anything is
-    /// sent.
+    /// Reads the arguments. Refuses wrong and forbidden ones before anything is sent.
     pub(super) fn read(asked: &'a Asked, settings: &HttpSettings) -> Result<Self, ToolError> {
         let method = Method::from(asked.method);
         let url = url(&asked.url)?;

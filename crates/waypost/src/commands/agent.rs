@@ -131,7 +131,7 @@ async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Stores an agent where it differs; what came of it, and the version that holds now.
+/// Stores an agent where it differs. Returns the outcome and the version that holds now.
 async fn store(
     context: &Context,
     client: &Client,

@@ -16,7 +16,7 @@ use wire::rest::{Delivery, DeliveryStatus, Page, Sink};
 const EXAMPLES: &str = "\
 Examples:
   waypost events tail                      # all that is kept, then what happens, until Ctrl-C
-  waypost events tail --after wTMJAS...    # goes on after an event
+  waypost events tail --after wTMJAS...    # continues after an event
   waypost events tail --type 'run.*'       # or a type that was published: TradeRepaired
   waypost --json events tail | jq -r '[.cursor, .session, .event.type] | @tsv'
   waypost events sinks                     # where events go, and how far each sink came
@@ -40,7 +40,7 @@ enum EventsCommand {
         /// Begin after this event: a cursor that was printed before
         #[arg(long, value_name = "CURSOR")]
         after: Option<String>,
-        /// Only events of this type, in the journal or as sinks are told it; `*` stands for any
+        /// Only events of this type, in the journal or as sinks receive it; `*` stands for any
         /// characters
         #[arg(long = "type", value_name = "PATTERN", value_parser = pattern)]
         kind: Option<Pattern>,
@@ -232,7 +232,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
     Pattern::new(text).map_err(|_| expected.to_owned())
 }
 
-/// What an event is called: in the journal, as a sink is told it, and what was published with it.
+/// What an event is called: in the journal, as a sink receives it, and what was published with it.
 fn names(told: &Value) -> Vec<String> {
     let event = &told["event"];
     let kind = event["type"].as_str().unwrap_or_default();

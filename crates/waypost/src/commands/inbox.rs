@@ -97,7 +97,7 @@ struct ApproveArgs {
     /// Approve this call with other arguments, the whole of them
     #[arg(long = "edit", value_name = "CALL=JSON|@FILE")]
     edits: Vec<String>,
-    /// Why the other calls are rejected: whoever asked is told
+    /// Why the other calls are rejected; sent back to who asked
     #[arg(long, value_name = "TEXT", default_value = "not approved")]
     feedback: String,
     /// How many seconds to wait for the run to end or pause again
@@ -112,7 +112,7 @@ struct RejectArgs {
     /// Reject only this call; the other calls of the ask are approved
     #[arg(long = "call", value_name = "CALL")]
     calls: Vec<String>,
-    /// Why: whoever asked is told
+    /// Why; sent back to who asked
     #[arg(long, value_name = "TEXT")]
     feedback: String,
     /// How many seconds to wait for the run to end or pause again
@@ -177,7 +177,7 @@ async fn list(
     }
     let page: Page<Ask> = read(&body)?;
     if page.items.is_empty() {
-        context.output.talk("nobody is asked anything");
+        context.output.talk("no questions are open");
         return Ok(Exit::Ok);
     }
     context.output.text(&outcome::asks_table(&page.items))?;

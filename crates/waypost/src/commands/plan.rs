@@ -85,7 +85,7 @@ struct RunArgs {
     wait: u64,
 }
 
-/// How often it is looked whether a run has ended: soon after its start, and then less often.
+/// How often we check whether a run has ended: soon after its start, and then less often.
 const LOOK_MIN: Duration = Duration::from_millis(10);
 const LOOK_MAX: Duration = Duration::from_millis(500);
 
@@ -163,7 +163,7 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
 }
 
 /// Starts a run, and waits until it ends or pauses, at most so long. The start is answered at once
-/// and the run is looked at from then on: a person who interrupts us learns its session.
+/// and we poll the run from then on: a person who interrupts us learns its session.
 async fn to_pause(
     context: &Context,
     client: &Client,

@@ -50,7 +50,7 @@ pub(crate) struct ResumeArgs {
     /// A form or a login that you will not do
     #[arg(long, value_name = "ASK")]
     decline: Vec<String>,
-    /// A login that is done, where nobody notices by itself
+    /// A login that is done, where Waypost does not notice by itself
     #[arg(long, value_name = "ASK")]
     done: Vec<String>,
     /// How many seconds to wait for the agent to end or ask again
@@ -174,7 +174,7 @@ async fn show(context: &Context, client: &Client, thread: &str) -> Result<Exit, 
     let (body, action) = pending(client, thread).await?;
     let Some(action) = action else {
         let show = context.command(&format!("waypost session show {thread}"));
-        return Err(Failure::usage(format!("thread `{thread}` waits for nobody"))
+        return Err(Failure::usage(format!("thread `{thread}` waits for no one"))
             .hint(format!("`{show}` shows where it stands")));
     };
     if context.output.is_json() {

@@ -13,8 +13,8 @@ const EXAMPLES: &str = "\
 Examples:
   waypost run 'show me what is on my calendar'
   waypost run assistant 'create a meeting called Standup tomorrow at 9am' --thread work
-  waypost run 'and move it to 10am' --thread work    # the conversation goes on
-  waypost --json run 'schedule something'            # exit code 3: somebody is asked";
+  waypost run 'and move it to 10am' --thread work    # continues the conversation
+  waypost --json run 'schedule something'            # exit code 3: a person is asked";
 
 /// What `waypost run` takes.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub(crate) struct RunArgs {
     /// What you want, in quotes; before it the agent, where it is not the default one
     #[arg(value_name = "AGENT|TEXT", num_args = 1..=2, required = true)]
     words: Vec<String>,
-    /// The thread whose conversation goes on; a new one if absent
+    /// The thread to continue; a new one if absent
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
     /// How many seconds to wait for the agent to end or ask

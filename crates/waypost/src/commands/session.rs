@@ -21,10 +21,10 @@ Examples:
   waypost session pause ses_..               # no new step begins until someone continues it
   waypost session continue ses_..
   waypost session retry ses_..               # the step that failed, once more
-  waypost session fork ses_.. --at 12        # a copy that goes on from its event 12
+  waypost session fork ses_.. --at 12        # a copy that continues from its event 12
   waypost session export ses_.. > session.json
   waypost session cancel ses_..
-  waypost session prune --older-than 30d     # those that are over and that nobody touched since";
+  waypost session prune --older-than 30d     # those that are over and unused since";
 
 /// What `waypost session` takes.
 #[derive(Debug, Args)]
@@ -80,7 +80,7 @@ enum SessionCommand {
         #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
         wait: u64,
     },
-    /// Make a session that begins as a copy of another, and goes on from there
+    /// Make a session that begins as a copy of another, and continues from there
     Fork {
         /// ses_.. or the client's own key
         session: String,
@@ -100,7 +100,7 @@ enum SessionCommand {
     },
     /// Remove sessions that are over and old; with WAYPOST_ADMIN_KEY where the server has one
     Prune {
-        /// How long nobody touched them: 90s, 30m, 12h or 30d
+        /// How long they have been unused: 90s, 30m, 12h or 30d
         #[arg(long, value_name = "AGE", value_parser = super::age)]
         older_than: u64,
     },

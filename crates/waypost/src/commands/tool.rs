@@ -118,7 +118,7 @@ async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exi
     Ok(Exit::Ok)
 }
 
-/// Where the tool wants something of its caller first, also what: nobody here could bring it.
+/// Where the tool wants something of its caller first, also what: this command cannot provide it.
 fn with_wants(mut failure: Failure) -> Failure {
     if failure.code != "input_wanted" {
         return failure;

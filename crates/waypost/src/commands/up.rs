@@ -94,7 +94,7 @@ impl UpArgs {
 /// A stop may take this long, by the promise to end within 10 seconds of a signal.
 const STOP_LIMIT: Duration = Duration::from_secs(9);
 
-/// Told once, to whoever waits before a terminal.
+/// Printed once, for a user at a terminal.
 const STARTING: &str = "still starting: it goes through what the data folder holds";
 
 /// Serves until SIGTERM or SIGINT.
@@ -139,7 +139,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     address::leave(data.path(), address, assembled.token());
     if output.text(&listening(address, output.is_json())).is_err() {
         // Whoever closed standard output still wants the server.
-        tracing::warn!("nobody reads standard output");
+        tracing::warn!("no one reads standard output");
     }
     tracing::info!(%address, data = %data.path().display(), "serving");
     for OwnPort { pipeline, address, route } in &ports {
@@ -199,7 +199,7 @@ fn loopback(host: &str) -> Result<IpAddr, Failure> {
     match address {
         Some(address) if address.is_loopback() => Ok(address),
         Some(_) => {
-            let what = "can be reached from other machines, and nobody is asked who they are";
+            let what = "can be reached from other machines, and callers are not authenticated";
             Err(Failure::usage(format!("`--host {host}` {what}"))
                 .hint("listen on 127.0.0.1 and let a proxy with a login stand in front"))
         }
@@ -244,7 +244,7 @@ fn unopened(error: &PortError) -> Failure {
         .hint("choose another `http.port`, or leave it out: the server's port serves every route")
 }
 
-/// What the demo's agent can be told over HTTP.
+/// A request to the demo's agent over HTTP.
 const REQUEST: &str = r#"{"thread_id": "t1", "user_request": "what is on my calendar?"}"#;
 /// A case for the demo's pipeline.
 const CASE: &str = r#"{"tradeId": "T-100", "reason": "Missing ISIN"}"#;

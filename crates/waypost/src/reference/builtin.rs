@@ -8,7 +8,7 @@ use tools::HttpSettings;
 const ABOUT: &str = "\
 The tools that every Waypost has. A plan calls one with a `tool_call` step, a person with
 `waypost tool call`. `reads` changes nothing and may be repeated; `writes` is never repeated when
-nobody knows whether it happened, unless it is idempotent.";
+it is unknown whether it happened, unless it is idempotent.";
 
 /// The page.
 pub(super) fn page() -> String {

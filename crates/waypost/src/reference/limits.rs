@@ -6,8 +6,8 @@ use serde_json::json;
 
 const ABOUT: &str = "\
 Every limit has a name and can be set in `[limits]` of `waypost.toml`, or by a variable such as
-`WAYPOST_LIMITS_BODY_BYTES_MAX`; [configuration](../guides/configuration.md) tells what goes before
-what, and `waypost config show --origin` which value holds and why. Names end in their unit: `_ms`
+`WAYPOST_LIMITS_BODY_BYTES_MAX`; [configuration](../guides/configuration.md) says which overrides
+which, and `waypost config show --origin` which value holds and why. Names end in their unit: `_ms`
 milliseconds, `_bytes` bytes.
 
 A value outside of its range is an error with its file and line, or its variable: `waypost up` does
@@ -74,11 +74,14 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "authorize_poll_ms",
-        "How long after somebody was asked to log in for a thread it is looked whether that is \
-         done: twice as long each time.",
+        "The first delay before Waypost checks whether a login for a thread has completed. It \
+         doubles each time.",
     ),
     ("authorize_poll_ms_max", "The longest of these waits."),
-    ("authorize_polls_max", "How often it is looked; then somebody has to say so. 0 never looks."),
+    (
+        "authorize_polls_max",
+        "How often Waypost checks; then a person has to say so. 0 never checks.",
+    ),
     (
         "turn_timeout_ms",
         "How long one turn of a model may take, where the model's entry says nothing.",
@@ -101,7 +104,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("turns_active_max", "How many turns of models run at the same time."),
     (
         "turn_deltas_max",
-        "How many pieces of a turn wait for one who listens to it; whoever is slower loses some.",
+        "How many pieces of a turn wait for a listener; one that is slower loses some.",
     ),
     (
         "talk_cached_bytes_max",
@@ -125,8 +128,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "sessions_rested_max",
-        "How many sessions that nobody drives stay in memory, for whoever comes next; 0 keeps \
-         none.",
+        "How many idle sessions stay in memory for the next request; 0 keeps none.",
     ),
     ("session_rested_bytes_max", "A larger session does not stay."),
     (
@@ -165,10 +167,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("page_items_max", "The largest page."),
     ("client_id_chars_max", "The length of an id that a client chooses."),
     ("export_events_max", "How many events a session may have to be forked or exported."),
-    (
-        "session_ttl_ms",
-        "Sessions that are over and that nobody touched for so long are removed; 0 keeps them.",
-    ),
+    ("session_ttl_ms", "Sessions that are over and unused for so long are removed; 0 keeps them."),
     ("prune_batch_max", "How many sessions one slice of a removal takes, or blobs."),
     ("blob_grace_ms", "How long a blob stays that nothing names any more, or nothing yet."),
     ("outbox_window_max", "How many events that one sink has not taken yet are in memory."),
@@ -256,7 +255,7 @@ const MEANINGS: &[(&str, &str)] = &[
          elsewhere.",
     ),
     ("mcp_sessions_max", "How many MCP sessions are open at the same time."),
-    ("mcp_session_idle_ms", "An MCP session that nobody used for so long is over."),
+    ("mcp_session_idle_ms", "An MCP session that is unused for so long is over."),
     (
         "mcp_session_requests_max",
         "How many requests of one MCP session are under way at the same time, in each direction.",
@@ -311,7 +310,7 @@ const MEANINGS: &[(&str, &str)] = &[
          the oldest is cancelled.",
     ),
     ("upstream_pending_ms", "How long such a call is kept."),
-    ("upstream_login_ms", "How long somebody may take for a login at an upstream server."),
+    ("upstream_login_ms", "How long a user may take for a login at an upstream server."),
     ("upstream_document_bytes_max", "The size of an OpenAPI document."),
     ("upstream_schema_nodes_max", "How many parts the schema of one operation's arguments has."),
     (

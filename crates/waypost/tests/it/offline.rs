@@ -169,7 +169,7 @@ fn an_example_that_comes_out_differently_is_told_with_the_difference() {
     assert_eq!(
         lines[2],
         "FAILED  x/failing: too talkative: reply 2 is not taken: \
-         nobody is asked, the run is completed"
+         no one is asked, the run is completed"
     );
     assert_eq!(lines[3], "1 passed, 2 failed");
 

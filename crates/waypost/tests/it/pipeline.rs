@@ -87,7 +87,9 @@ fn mistakes_are_shown_with_their_lines() {
         DESK.replace("/desk/cases", "/run").replace("- type: raise-ticket", "- desk/greet");
     write(folder.path(), &[("pipelines/desk.yaml", DESK), ("desk.yaml", &hidden)]);
     let told = waypost(folder.path(), &["pipeline", "test", "desk.yaml"]).code(1);
-    for expected in ["route` cannot be `/run`", "`desk` is told by", "no tool `desk/greet`"] {
+    for expected in
+        ["route` cannot be `/run`", "`desk` is already defined in", "no tool `desk/greet`"]
+    {
         assert!(told.stdout.contains(expected), "no {expected}: {told:#?}");
     }
     waypost(folder.path(), &["pipeline", "test", "pipelines/desk.yaml"]).code(0);

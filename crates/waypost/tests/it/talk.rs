@@ -93,11 +93,14 @@ fn a_request_waits_for_an_approval_and_goes_on() {
     let shown = server.json(&["resume", "sum"]).code(3).json();
     assert_eq!(shown["tool_calls"][0]["call_id"], call);
     server.run(&["resume", "sum", "--reject", &call]).code(2).says("--feedback");
-    server.run(&["resume", "sum", "--approve", "call_x"]).code(2).says("nobody asks about");
+    server
+        .run(&["resume", "sum", "--approve", "call_x"])
+        .code(2)
+        .says("nothing in this thread asks about");
     let done = server.run(&["resume", "sum", "--approve", &call]).code(0);
     assert_eq!(done.stdout, "The sum is 5.\n");
     server.run(&["resume", "sum", "--approve", &call]).code(1).says("was decided by");
-    server.run(&["resume", "sum"]).code(2).says("waits for nobody");
+    server.run(&["resume", "sum"]).code(2).says("waits for no one");
     server.run(&["resume", "nobody", "--approve", &call]).code(1).says("no thread `nobody`");
 }
 

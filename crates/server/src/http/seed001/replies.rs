@@ -155,7 +155,7 @@ fn ids(ask: &Ask) -> Vec<String> {
 fn unknown(id: &str, pointer: String, asks: &[SessionAsk]) -> Failure {
     let open = asks.iter().filter(|asked| asked.row.status == AskStatus::Open);
     let known: Vec<String> = open.flat_map(|asked| ids(&asked.row.ask)).collect();
-    let message = format!("nobody asks about `{}` in this thread", short(id));
+    let message = format!("nothing in this thread asks about `{}`", short(id));
     wrong("unknown_call", pointer, message).hint(format!("asked is: {}", known.join(", ")))
 }
 

@@ -111,7 +111,7 @@ fn words(plan: &ToolSpec, given: &Map<String, Value>) -> String {
     text.push_str(
         "The plan may pause until a person answers a question or approves a step. If the result \
          says that it waits, tell me what is asked and where to answer it, and do not call the \
-         tool again: the plan goes on by itself after the answer. Otherwise tell me its result.",
+         tool again: the plan continues by itself after the answer. Otherwise tell me its result.",
     );
     text
 }

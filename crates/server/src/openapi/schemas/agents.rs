@@ -30,8 +30,8 @@ fn agent() -> Value {
             "routerLlmConfigRef": {"description": "The model that routes; the same if absent."},
             "router": {"description": "Whether requests are routed first; if it has types."},
             "promptSteps": {
-                "description": "What the model is told: `[{order?, role?, content}]`, where a text \
-                    may use {{ now }}, {{ zone }}, {{ agent }} and {{ tools }}."
+                "description": "The model's instructions: `[{order?, role?, content}]`, where a \
+                    text may use {{ now }}, {{ zone }}, {{ agent }} and {{ tools }}."
             },
             "context": {"description": "Another word for `promptSteps`."},
             "enabledTools": {"description": "Patterns of the tools it may see; all if absent."},
@@ -44,7 +44,7 @@ fn agent() -> Value {
                 "description": "What one run may take: steps, tokens, money, time, repeats, \
                     compact_tokens, keep_turns."
             },
-            "zone": {"description": "The time zone of whoever talks to it, an IANA name."}
+            "zone": {"description": "The time zone of its users, an IANA name."}
         },
         "examples": [
             example(),

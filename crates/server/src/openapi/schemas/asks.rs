@@ -98,7 +98,7 @@ fn ask() -> Value {
             },
             "other": {
                 "type": "boolean",
-                "description": "Whether it must be somebody else than who started the run or \
+                "description": "Whether it must be another person than who started the run or \
                     changed what it does. Absent for no."
             },
             "subject": {

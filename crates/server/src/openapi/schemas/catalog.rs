@@ -108,7 +108,7 @@ fn call_answer() -> Value {
 fn pending_call() -> Value {
     json!({
         "type": "object",
-        "description": "A call that waits for a person or goes on, as a run of one step.",
+        "description": "A call that waits for a person or continues, as a run of one step.",
         "required": ["run", "session"],
         "properties": {
             "run": {"$ref": "#/components/schemas/Run"},

@@ -104,7 +104,7 @@ fn pipeline_answer() -> Value {
         })
     };
     properties["allowedFields"] = fields("The fields that are kept of a body.");
-    properties["requiredFields"] = fields("The fields that must be there.");
+    properties["requiredFields"] = fields("The fields that are required.");
     properties["plan"] = json!({"type": "string", "description": "The plan that a case runs."});
     properties["agent"] = json!({"type": "string", "description": "The agent of that plan."});
     let mut required: Vec<&str> = SUMMARY_REQUIRED.to_vec();
@@ -156,7 +156,7 @@ fn pipeline_stats() -> Value {
             "agent": {"type": "integer", "description": "How many the agent took."},
             "share": {
                 "type": "number",
-                "description": "The part that took the deterministic road, from 0 to 1; absent \
+                "description": "The part that took the deterministic path, from 0 to 1; absent \
                                 before the first case."
             },
             "handlers": {
@@ -216,7 +216,7 @@ fn reason_count() -> Value {
 fn case_body() -> Value {
     json!({
         "type": "object",
-        "description": "A case. Which fields are kept, and which must be there, the pipeline says.",
+        "description": "A case. The pipeline says which fields are kept and which are required.",
         "examples": [{"tradeId": "T-100", "reason": "Missing ISIN"}]
     })
 }
@@ -247,7 +247,7 @@ fn case_answer() -> Value {
 fn pending_case() -> Value {
     json!({
         "type": "object",
-        "description": "A case that somebody has to answer for, with its id under the name of \
+        "description": "A case that waits for a person's answer, with its id under the name of \
                         `caseIdField`.",
         "required": ["status", "path"],
         "properties": {

@@ -42,7 +42,7 @@ fn run_body() -> Value {
             "session": {
                 "type": "string",
                 "description": "`ses_..`, or the client's own key, made if there is none; a new \
-                    session if absent. For an agent the thread whose conversation goes on."
+                    session if absent. For an agent, the thread that it continues."
             }
         },
         "examples": [
@@ -120,7 +120,7 @@ fn cost() -> Value {
             "unpricedTurns": {
                 "type": "integer",
                 "minimum": 1,
-                "description": "Turns whose price nobody knows, where there are any."
+                "description": "Turns whose price is unknown, if there are any."
             }
         },
         "examples": [
@@ -141,7 +141,7 @@ fn session() -> Value {
         "properties": {
             "id": {"type": "string", "description": "`ses_..`."},
             "realm": {"type": "string", "description": "Whose it is."},
-            "space": {"type": "string", "description": "The door family it belongs to."},
+            "space": {"type": "string", "description": "The family of endpoints it belongs to."},
             "key": {"type": "string", "description": "The client's own key, or its id."},
             "status": {"$ref": "#/components/schemas/Status"},
             "run": {"type": "string", "description": "Its latest run."},
@@ -328,7 +328,7 @@ fn prune_body() -> Value {
             "olderThanMs": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "How long nobody must have touched them, or how long they are over."
+                "description": "How long they must have been unused, or how long they are over."
             }
         },
         "examples": [{"olderThanMs": 2_592_000_000_u64}]

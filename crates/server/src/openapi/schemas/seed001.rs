@@ -144,12 +144,12 @@ fn thread_status() -> Value {
 fn thread_answer() -> Value {
     json!({
         "type": "object",
-        "description": "What a request comes to: always all keys, null where one means nothing.",
+        "description": "The outcome of a request: always all keys, null where one does not apply.",
         "required": ["status", "response", "thread_id", "pending_action", "url", "message"],
         "properties": {
             "status": {"$ref": "#/components/schemas/ThreadStatus"},
             "response": {"type": ["string", "null"], "description": "The answer in words."},
-            "thread_id": {"type": ["string", "null"], "description": "While it goes on."},
+            "thread_id": {"type": ["string", "null"], "description": "While it continues."},
             "pending_action": {
                 "anyOf": [{"$ref": "#/components/schemas/PendingAction"}, {"type": "null"}]
             },
@@ -175,7 +175,7 @@ fn thread_answer() -> Value {
 
 fn pending_action() -> Value {
     json!({
-        "description": "What somebody has to do.",
+        "description": "What a person has to do.",
         "oneOf": [
             {"$ref": "#/components/schemas/PendingClarification"},
             {"$ref": "#/components/schemas/PendingConfirmation"},
@@ -319,9 +319,9 @@ fn thread_error() -> Value {
         },
         "examples": [{
             "status": "error", "response": null, "thread_id": null, "pending_action": null,
-            "url": null, "message": "nobody asks about `call_1` in this thread",
+            "url": null, "message": "nothing in this thread asks about `call_1`",
             "code": "unknown_call", "hint": "nothing was done",
-            "errors": [{"pointer": "/approvals/0", "detail": "nobody asks about `call_1`"}],
+            "errors": [{"pointer": "/approvals/0", "detail": "nothing asks about `call_1`"}],
             "trace_id": "15932a01d2f63342e822c8effbc15cb1"
         }]
     })

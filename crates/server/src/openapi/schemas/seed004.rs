@@ -25,7 +25,7 @@ pub(super) fn schemas() -> Vec<Named> {
 fn seed_error() -> Value {
     json!({
         "type": "object",
-        "description": "An error at the session doors; a conflict carries more members.",
+        "description": "An error of the session endpoints; a conflict carries more members.",
         "required": ["error", "code", "trace_id"],
         "properties": {
             "error": {"type": "string", "description": "Who failed and why."},

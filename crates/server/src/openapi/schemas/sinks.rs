@@ -120,7 +120,7 @@ fn delivery() -> Value {
 fn delivery_status() -> Value {
     json!({
         "type": "string",
-        "description": "`failed`: nobody tries any more; it can be sent again by hand.",
+        "description": "`failed`: it is not tried again by itself; it can be sent again by hand.",
         "enum": ["retrying", "delivered", "failed"],
         "examples": ["retrying", "delivered", "failed"]
     })

@@ -82,12 +82,12 @@ fn upstream_properties() -> Value {
         "env": names("The names of the variables that it is given."),
         "state": {
             "type": "string",
-            "description": "`login`: somebody must log in at it first.",
+            "description": "`login`: a user must log in at it first.",
             "enum": ["connecting", "ready", "failing", "login", "disabled"]
         },
         "loginUrl": {
             "type": "string",
-            "description": "The page where somebody logs in, while a login is under way; for \
+            "description": "The page where a user logs in, while a login is under way; for \
                             administrators only."
         },
         "since": {"type": "string", "format": "date-time"},
@@ -122,7 +122,7 @@ fn upstream_login() -> Value {
         "description": "A login at an upstream that was begun.",
         "required": ["url"],
         "properties": {
-            "url": {"type": "string", "description": "The page where somebody logs in."}
+            "url": {"type": "string", "description": "The page where a user logs in."}
         },
         "examples": [{"url": "https://login.example.com/authorize?client_id=waypost&state=.."}]
     })

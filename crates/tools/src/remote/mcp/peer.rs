@@ -137,7 +137,7 @@ impl Peer {
         *told = None;
         let asked = self.ask("logging/setLevel", json!({"level": lowest}), None, LEVEL_MS).await;
         if let Err(error) = asked {
-            tracing::debug!(?lowest, %error, "an upstream was not told which log is wanted");
+            tracing::debug!(?lowest, %error, "could not set the log level of an upstream");
         }
         // A server that refuses it is not asked for the same again.
         *told = lowest;

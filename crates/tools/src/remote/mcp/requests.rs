@@ -197,7 +197,7 @@ fn own_answer(method: &str) -> Result<Value, RpcError> {
         ROOTS => Ok(json!({"roots": []})),
         ELICIT | SAMPLE => Err(RpcError::new(
             INVALID_REQUEST,
-            "nobody can be asked: the request belongs to no call, or to one of several; ask for \
+            "no one can be asked: the request belongs to no call, or to one of several; ask for \
              one call at a time",
         )),
         _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("there is no method `{method}` here"))),

@@ -176,7 +176,7 @@ impl Line for ScriptedLine {
         let replies = self.server.state(|state| {
             state.asked.push(request.clone());
             if !state.reachable {
-                let message = "nobody is there";
+                let message = "no server is there";
                 return Err(PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message));
             }
             let (to, replies) = mpsc::channel(16);

@@ -39,7 +39,7 @@ impl Account {
     /// Begins a login afresh: the page for it.
     pub(crate) async fn begin(self: &Arc<Self>) -> Result<String, Fault> {
         if self.config.grant == Grant::Ourselves {
-            let why = "nobody logs in there: we do so ourselves, with its `client_secret`";
+            let why = "no user logs in there: Waypost does, with its `client_secret`";
             return Err(self.fault("LoginNotPossible", why));
         }
         self.places().map_err(|trouble| self.not_begun(trouble))?;
@@ -219,7 +219,7 @@ impl Account {
         let blank = self.blank(&found, login.client.clone(), login.asked.clone());
         self.keep(blank.renewed(given, now)).await;
         let (upstream, issuer) = (self.name.as_str(), found.issuer.name.as_str());
-        tracing::info!(upstream, issuer, "somebody logged in");
+        tracing::info!(upstream, issuer, "a user logged in");
         Ok(())
     }
 

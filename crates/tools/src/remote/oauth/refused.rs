@@ -115,7 +115,7 @@ impl Account {
         }
         if token.asked.covers(&wanted) {
             let hint =
-                format!("log in as somebody who may do this: `waypost mcp login {}`", self.name);
+                format!("log in as a user who may do this: `waypost mcp login {}`", self.name);
             let why = match wanted.is_empty() {
                 true => "it does not say what our token lacks".to_owned(),
                 false => format!("`{}` was asked for in the last one already", wanted.text()),
@@ -139,7 +139,7 @@ impl Account {
             false => (TroubleKind::Login, format!("wants a login at `{}`", page.issuer)),
         };
         let hint = format!(
-            "whoever administers this server logs in, once for everybody: `waypost mcp login {}`",
+            "an administrator of this server logs in, once for all users: `waypost mcp login {}`",
             self.name
         );
         Trouble { kind, why, hint: Some(hint) }

@@ -73,7 +73,7 @@ impl Account {
             }
             clock.sleep_until(clock.now().plus_ms(LOOK_MS)).await;
         }
-        Err(Trouble::away(format!("somebody else has been renewing its token for {ms} ms")))
+        Err(Trouble::away(format!("another renewal of its token has been running for {ms} ms")))
     }
 
     /// Whether another changed what is kept of the token, or removed it. Then that is used from now

@@ -179,7 +179,7 @@ fn redirected(
         }
         (StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT, _) => {}
         (_, method) => {
-            return refused(format!(", which does not say how `{method}` goes on"));
+            return refused(format!(", which does not say how `{method}` continues"));
         }
     }
     Ok(Some(next))

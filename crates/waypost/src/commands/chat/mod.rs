@@ -27,13 +27,13 @@ use wire::seed001::{
 const EXAMPLES: &str = "\
 Examples:
   waypost chat                                  # with the default agent, in a new thread
-  waypost chat assistant --thread work          # goes on with a conversation
+  waypost chat assistant --thread work          # continues a conversation
   echo 'what is on my calendar?' | waypost chat
 
 While it works Ctrl-C cancels what it does, and not the chat. /quit leaves, /help says more.";
 
 const HELP: &str = "\
-/quit      leaves; the thread stays, `--thread` goes on with it
+/quit      leaves; the thread stays, `--thread` continues it
 /thread    the name of this thread
 /history   what you said before; !12 says line 12 again
 A call that needs your approval is shown first: y runs it, n does not and asks why,
@@ -42,7 +42,7 @@ A form takes name=value .., JSON or @file; /decline says no to it.";
 
 /// How many lines of the past are shown.
 const PAST_SHOWN: usize = 20;
-/// How often it is looked whether a login is done.
+/// How often we check whether a login is done.
 const LOGIN_LOOK: Duration = Duration::from_secs(1);
 
 /// What `waypost chat` takes.
@@ -51,7 +51,7 @@ const LOGIN_LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct ChatArgs {
     /// The agent, where it is not the default one
     agent: Option<String>,
-    /// The thread whose conversation goes on; a new one if absent
+    /// The thread to continue; a new one if absent
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
 }
@@ -210,7 +210,7 @@ impl Chat {
             }
             "restarted" => {
                 self.end_line()?;
-                self.output.talk("(it begins that anew)");
+                self.output.talk("(it starts that again)");
                 Ok(())
             }
             "tool_call" => {
@@ -292,7 +292,7 @@ impl Chat {
         if self.output.is_json() { Ok(()) } else { self.output.text(card) }
     }
 
-    /// The same with what has to be answered: nobody can have answered it before they saw it.
+    /// The same with what has to be answered: no one can have answered it before they saw it.
     async fn show_anew(&mut self, card: &str) -> Result<(), Failure> {
         self.show(card)?;
         if self.lines.drop_typed_ahead().await? {
@@ -412,7 +412,7 @@ impl Chat {
         }
     }
 
-    /// Shows the page, and waits until the run goes on by itself.
+    /// Shows the page, and waits until the run continues by itself.
     async fn await_login(&mut self, message: &str, url: &str) -> Result<ThreadAnswer, Failure> {
         self.show(&format!("[login] {}\n  {}", printable(message), printable(url)))?;
         self.output.talk("waiting for the login; Ctrl-C gives it up");

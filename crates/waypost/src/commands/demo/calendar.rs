@@ -11,7 +11,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
     let said = |text: &str| json!({"thread_id": THREAD, "user_request": text});
     let short = ["/status", "/response"];
     stage
-        .say("An agent has a model, tools and limits. This one only looks: nobody is asked.")
+        .say("An agent has a model, tools and limits. This one only reads: no one is asked.")
         .await?;
     stage.ask(Asked::post("/run", said(LOOK)).showing(&short)).await?;
 
@@ -23,11 +23,11 @@ pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
     let asked = stage.ask(asked).await?;
     let call = text_at(&asked, "/pending_action/tool_calls/0/call_id")?;
 
-    stage.say("Somebody says yes. The call is made once, whatever happens to the process.").await?;
+    stage.say("A person says yes. The call is made once, whatever happens to the process.").await?;
     let yes = json!({"thread_id": THREAD, "approvals": [{"call_id": call, "approved": true}]});
     stage.ask(Asked::post("/resume", yes).showing(&short)).await?;
 
-    stage.say("The conversation goes on, and the meeting is there.").await?;
+    stage.say("The conversation continues, and the meeting is there.").await?;
     stage.ask(Asked::post("/run", said(LOOK)).showing(&short)).await?;
     Ok(())
 }

@@ -14,16 +14,14 @@ pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
     stage.ask(Asked::get(&path).showing(&["/description", "/plan/steps"])).await?;
 
     stage
-        .say(
-            "A run of it comes to the question and waits: for days, if need be, restarts included.",
-        )
+        .say("A run of it reaches the question and waits: for days, if need be, restarts included.")
         .await?;
     let body = json!({"planId": PLAN, "session": "demo-plan"});
     let asked = Asked::post("/api/v1/runs", body);
     let run = stage.ask(asked.showing(&["/run/id", "/run/status", "/run/step"])).await?;
     let ask = text_at(&run, "/run/asks/0/id")?;
 
-    stage.say("What people are asked is in one inbox, whoever started the run.").await?;
+    stage.say("All questions to people are in one inbox, no matter who started the run.").await?;
     let shown = ["/items/*/kind", "/items/*/title", "/items/0/schema"];
     stage.ask(Asked::get("/api/v1/asks").showing(&shown)).await?;
 
@@ -38,7 +36,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
     stage.ask(right).await?;
 
     stage
-        .say("Somebody else answers too. The first answer stands, and the second is told so.")
+        .say("Another person answers too. The first answer holds, and the second gets an error.")
         .await?;
     let late = Asked::post(&path, json!({"action": "accept", "content": {"name": "Grace"}}));
     stage.ask(late.refused().showing(&["/detail", "/decision"])).await?;

@@ -26,14 +26,14 @@ pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
 
     stage
         .say(
-            "An unknown one: the agent decides. Its model is made of rules here; it could be any. \
+            "An unknown one: the agent decides. Its model is rule-based here; it could be any. \
              It may call only the tools above, and its call was on disk before it happened.",
         )
         .await?;
     let unknown = json!({"tradeId": "T-200", "reason": "LEI not found in registry"});
     stage.ask(Asked::post(&route, unknown)).await?;
 
-    stage.say("Another one that nobody knows.").await?;
+    stage.say("Another unknown one.").await?;
     let other = json!({"tradeId": "T-300", "reason": "Amount mismatch"});
     stage.ask(Asked::post(&route, other)).await?;
 
@@ -42,7 +42,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
 
     stage
         .say(
-            "Every case was counted: how many took the deterministic road, and which reasons are \
+            "Every case was counted: how many took the deterministic path, and which reasons are \
              worth a handler.",
         )
         .await?;

@@ -82,10 +82,10 @@ pub(super) fn try_to_write(folder: &Path) -> io::Result<()> {
 fn held(data: &Path, is_served: bool) -> Finding {
     let path = data.join("lock");
     let Ok(file) = File::open(&path) else {
-        return Finding::ok("lock", "nobody holds the data folder");
+        return Finding::ok("lock", "no process holds the data folder");
     };
     match file.try_lock() {
-        Ok(()) => Finding::ok("lock", "nobody holds the data folder"),
+        Ok(()) => Finding::ok("lock", "no process holds the data folder"),
         Err(TryLockError::Error(error)) => {
             let what = format!("{} cannot be locked: {error}", path.display());
             Finding::fail("lock", what, "keep the data on a disk of this machine: `--data DIR`")

@@ -74,7 +74,7 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Fai
     tell(context, &findings)
 }
 
-/// The settings and the plans; where the settings are wrong the rest is looked at with defaults.
+/// The settings and the plans; where the settings are wrong, the rest is checked with defaults.
 fn project(folder: &Path, environment: &Environment) -> (Vec<Finding>, Config) {
     let (config, finding) = match Settings::load(Some(folder), environment) {
         Ok(settings) => {

@@ -75,7 +75,7 @@ async fn running(client: &Client) -> Vec<Finding> {
     let Ok(page) = read::<Page<Upstream>>(&body) else { return Vec::new() };
     let failing = |upstream: Upstream| {
         if upstream.state == UpstreamState::Login.word() {
-            let what = format!("`{}` wants somebody to log in", upstream.name);
+            let what = format!("`{}` requires a login", upstream.name);
             let hint = format!("`waypost mcp login {}`", upstream.name);
             return Some(Finding::warn(NAME, what, &hint));
         }

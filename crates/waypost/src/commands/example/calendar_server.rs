@@ -113,7 +113,7 @@ impl CalendarServerArgs {
         match (self.stdio, self.http) {
             (_, Some(address)) => Ok(Way::Http(address)),
             (true, None) => Ok(Way::Stdio),
-            (false, None) => Err(Failure::usage("nobody could reach this server")
+            (false, None) => Err(Failure::usage("no client could reach this server")
                 .hint("add `--stdio`, or `--http 127.0.0.1:8000`")),
         }
     }
@@ -136,7 +136,7 @@ impl CalendarServerArgs {
 }
 
 /// Where HTTP comes in: all of it, or only the pages of a login. Those are where they were before,
-/// if that is free, so that a page that was told before a restart is still there.
+/// if that is free, so that a page that was shown before a restart is still there.
 async fn listener(way: Way, login: Option<&Login>) -> Result<Option<TcpListener>, Failure> {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let bound = match (way, login) {
@@ -152,7 +152,7 @@ async fn listener(way: Way, login: Option<&Login>) -> Result<Option<TcpListener>
     bound.map(Some).map_err(|error| unbound(&error))
 }
 
-/// The server, as soon as nobody else holds its folder.
+/// The server, as soon as no other process holds its folder.
 async fn assembled(offer: Offer, data: &Path, address: SocketAddr) -> Result<Assembled, Failure> {
     let deadline = Instant::now() + HELD_WAIT;
     loop {
@@ -196,7 +196,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     };
     match address.ip().is_loopback() {
         true => Ok(address),
-        false => Err("other machines could reach it, and nobody is asked who they are".to_owned()),
+        false => Err("other machines could reach it, and callers are not authenticated".to_owned()),
     }
 }
 

@@ -73,7 +73,7 @@ async fn callback(State(login): State<Arc<Login>>, Query(sent): Query<Sent>) -> 
 }
 
 fn unknown() -> Response {
-    let words = "<p>Nobody asked for this login. Call a calendar tool: it says which page.</p>";
+    let words = "<p>No call asked for this login. Call a calendar tool: it says which page.</p>";
     page(StatusCode::NOT_FOUND, "No such login", words)
 }
 

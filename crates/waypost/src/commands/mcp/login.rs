@@ -45,7 +45,7 @@ impl LoginArgs {
 
 /// A server is asked for several things before it says where its page is.
 const BEGIN_SECONDS: u64 = 30;
-/// How often it is looked at while somebody logs in.
+/// How often we check the upstream while a user logs in.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Begins a login, and waits until it is done.
@@ -77,7 +77,7 @@ pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit, Fai
     Ok(Exit::Ok)
 }
 
-/// An upstream that somebody logs in at.
+/// An upstream that a user logs in at.
 struct Watch<'a> {
     client: Client,
     name: &'a str,
@@ -90,9 +90,9 @@ struct Watch<'a> {
 enum Progress {
     /// The upstream can be used.
     Done,
-    /// Somebody logged in, and the upstream cannot be used all the same.
+    /// A user logged in, and the upstream still cannot be used.
     Failed,
-    /// Nobody came back yet, or it is being connected to.
+    /// No login is complete yet, or we are connecting.
     UnderWay,
 }
 
@@ -121,9 +121,9 @@ impl Watch<'_> {
 
     fn overdue(&self, upstream: &Upstream) -> Failure {
         let (name, wait_s) = (self.name, self.wait_s);
-        let what = format!("nobody has logged in at `{name}` within {wait_s} s");
+        let what = format!("no one has logged in at `{name}` within {wait_s} s");
         let mut failure = Failure::new(Exit::Timeout, "login_overdue", what)
-            .hint("the page is good for a while: the server goes on by itself when you are back");
+            .hint("the page is good for a while: the server continues by itself when you are back");
         failure.problem = Some(Box::new(json!(upstream)));
         failure
     }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   waypost mcp logout github
-  waypost mcp login github         # and in again, as somebody else";
+  waypost mcp login github         # and in again, as another user";
 
 /// What `waypost mcp logout` takes.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ impl LogoutArgs {
     }
 }
 
-/// The upstream is told too, and may take its time.
+/// The upstream is logged out too, which may take time.
 const END_SECONDS: u64 = 30;
 
 /// Has the server forget it.

@@ -36,7 +36,7 @@ impl LsArgs {
     }
 }
 
-/// The state of what is configured while nobody serves it.
+/// The state of what is configured while no server runs.
 const STOPPED: &str = "stopped";
 
 /// Lists them.

@@ -113,7 +113,7 @@ impl Program {
     }
 }
 
-/// How a client comes to us.
+/// How a client reaches us.
 #[derive(Debug)]
 enum Way {
     /// To a server that runs.
@@ -125,7 +125,7 @@ enum Way {
 /// The name under which clients know us.
 const NAME: &str = "waypost";
 
-/// Prints the snippet; where it belongs is told beside it.
+/// Prints the snippet, and where it belongs.
 pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit, Failure> {
     let program = args.client;
     let way = if program.takes_url() && !args.stdio {

@@ -50,7 +50,7 @@ impl TestArgs {
 /// A server that is started for this may take its time.
 const CHECK_SECONDS: u64 = 60;
 
-/// Connects, and fails with 6 where that cannot be done, with 4 where somebody must log in first or
+/// Connects, and fails with 6 where that cannot be done, with 4 where a user must log in first or
 /// what the settings give is not taken.
 pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit, Failure> {
     let connecting = "connecting";
@@ -177,10 +177,10 @@ fn nothing() -> Arc<dyn Vault> {
     Arc::new(MemoryVault::new(Arc::new(SystemClock)))
 }
 
-/// Somebody must log in first.
+/// A user must log in first.
 fn unknown_there(upstream: &Upstream) -> Failure {
     let Upstream { name, origin, .. } = upstream;
-    let what = format!("upstream `{name}` ({origin}) wants somebody to log in");
+    let what = format!("upstream `{name}` ({origin}) requires a login");
     let mut failure = Failure::new(Exit::Auth, "upstream_login", what);
     failure.hint = Some(format!("with a server that runs: `waypost mcp login {name}`"));
     failure.problem = Some(Box::new(json!(upstream)));

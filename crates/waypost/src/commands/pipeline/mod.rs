@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   waypost pipeline ls
   waypost pipeline test pipelines/trade.yaml                   # checks the file, offline
-  waypost pipeline test pipelines/trade.yaml --case @case.json # which road a case would take
+  waypost pipeline test pipelines/trade.yaml --case @case.json # which path a case would take
   waypost pipeline send trade '{\"tradeId\": \"T-1\", \"reason\": \"Missing ISIN\"}'
   waypost pipeline send trade tradeId=T-1 'reason=Missing ISIN'
   waypost pipeline stats trade                                 # who decided, and why";
@@ -37,9 +37,9 @@ enum PipelineCommand {
         #[arg(long, default_value_t = 200, value_parser = super::limit)]
         limit: usize,
     },
-    /// Check a pipeline's file, and say which road cases would take; offline
+    /// Check a pipeline's file, and say which path cases would take; offline
     Test(test::TestArgs),
-    /// Send a case through the server and print what came of it
+    /// Send a case through the server and print its outcome
     Send(send::SendArgs),
     /// How many cases handlers took, and which reasons went to the agent
     Stats {

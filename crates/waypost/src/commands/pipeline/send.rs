@@ -21,7 +21,7 @@ pub(super) struct SendArgs {
     case: Vec<String>,
 }
 
-/// A pipeline says itself how long its requests take; this is for whoever waits.
+/// A pipeline says itself how long its requests take; this limits how long a client waits.
 const ANSWER_SECONDS: u64 = super::super::WAIT_SECONDS_MAX;
 
 pub(super) async fn run(context: &Context, args: SendArgs) -> Result<Exit, Failure> {

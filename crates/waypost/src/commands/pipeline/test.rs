@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct TestArgs {
     /// The pipeline's file
     file: PathBuf,
-    /// A case to find the road of: a JSON text or @file; may be given again
+    /// A case to find the path of: a JSON text or @file; may be given again
     #[arg(long = "case", value_name = "JSON|@FILE")]
     cases: Vec<String>,
 }
@@ -136,7 +136,7 @@ fn find<'n>(node: &'n Node, word: &str) -> Option<&'n Node> {
     }
 }
 
-/// Which road a case takes.
+/// Which path a case takes.
 #[derive(Debug, PartialEq)]
 struct Road {
     id: String,
@@ -202,7 +202,7 @@ fn tell(context: &Context, file: &str, checked: &Checked, roads: &[Road]) -> Res
         output.text(&mistake.to_string())?;
     }
     if !roads.is_empty() {
-        let mut table = Table::new(&["case", "reason", "road"]);
+        let mut table = Table::new(&["case", "reason", "path"]);
         for road in roads {
             table.row(vec![road.id.clone(), road.reason.clone(), road.text()]);
         }

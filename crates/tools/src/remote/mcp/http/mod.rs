@@ -54,7 +54,7 @@ pub(crate) struct HttpLine {
 impl HttpLine {
     /// A line to this URL, with these headers on everything, and the token of our account there.
     /// Nothing is sent yet.
-    #[allow(clippy::new_ret_no_self, reason = "whoever makes a line need not know which it is")]
+    #[allow(clippy::new_ret_no_self, reason = "the maker of a line need not know which it is")]
     pub(crate) fn new(
         url: &str,
         headers: Vec<(String, Secret)>,

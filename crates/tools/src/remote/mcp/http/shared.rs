@@ -151,7 +151,7 @@ impl Drop for Cancel {
             return;
         };
         let id: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
-        let params = json!({"requestId": id, "reason": "nobody waits for the answer any more"});
+        let params = json!({"requestId": id, "reason": "no one waits for the answer any more"});
         let message = jsonrpc::notification("notifications/cancelled", &params);
         let spawn = shared.parts.spawn.clone();
         spawn.task(

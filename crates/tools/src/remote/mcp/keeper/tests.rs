@@ -97,7 +97,7 @@ fn tools_stay_while_their_server_is_away() {
         let status = world.board.status();
         assert_eq!((status.state, status.tools, status.restarts), (UpstreamState::Failing, 2, 1));
         let error = status.last_error.unwrap();
-        assert!(error.message.contains("upstream `far`: nobody is there"), "{error}");
+        assert!(error.message.contains("upstream `far`: no server is there"), "{error}");
         let before = world.stage.now_ms();
         let away = world.link.peer().await.err().unwrap();
         assert_eq!((away.how, world.stage.now_ms()), (HowFar::NotSent, before), "it comes at once");

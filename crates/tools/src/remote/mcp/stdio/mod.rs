@@ -44,7 +44,7 @@ const SEND_WAIT_MS: u64 = 10_000;
 const DRAIN_MS: u64 = 1_000;
 /// How long a child that closed a pipe may take to end: its exit code says more than that.
 const SETTLE_MS: u64 = 300;
-/// How much longer than its grace a child may take to end before nobody waits for it any more.
+/// How much longer than its grace a child may take to end before no one waits for it any more.
 const CLOSE_MORE_MS: u64 = 2_000;
 
 const INITIALIZE: &str = "initialize";
@@ -215,7 +215,7 @@ async fn raised(mut flag: watch::Receiver<bool>) {
     let _ = flag.wait_for(|raised| *raised).await;
 }
 
-/// Watches an open request until it is over, too late, or nobody waits for it any more.
+/// Watches an open request until it is over, too late, or no one waits for it any more.
 async fn attend(shared: Arc<Shared>, watched: Watched) {
     let Watched { key, replies, mut due } = watched;
     let left = loop {
@@ -240,7 +240,7 @@ async fn attend(shared: Arc<Shared>, watched: Watched) {
         open.answer(Incoming::Broken(PeerError::new(how, PeerErrorKind::Timeout, message)));
     }
     if how != HowFar::NotSent {
-        let reason = if left { "nobody waits for it" } else { "it took too long" };
+        let reason = if left { "no one waits for it" } else { "it took too long" };
         shared.cancel(&key, &method, reason).await;
     }
 }

@@ -24,7 +24,7 @@ impl Calling<'_> {
         let wants_login = words.contains(&error.fault.name.as_str()) && !has_begun;
         let offered = wants_login && self.may_log_in();
         let Some(url) = self.link().login_url().filter(|_| offered) else { return Err(error) };
-        let message = format!("{}; log in there, then this call goes on", error.fault.message);
+        let message = format!("{}; log in there, then this call continues", error.fault.message);
         let inputs = BTreeMap::from([(LOGIN_PAGE.to_owned(), Want::Url { message, url })]);
         let carried =
             Carried { asked: vec![LOGIN_PAGE.to_owned()], pages: true, ..Carried::default() };

@@ -23,7 +23,7 @@ pub(crate) fn read(method: &str, params: &Value) -> Result<Want, RpcError> {
 
 /// The answer to a server that asks for what the caller of this call does not have.
 pub(crate) fn nobody(want: &Want) -> RpcError {
-    let message = format!("whoever makes this call has no {}", noun(want));
+    let message = format!("the caller of this tool has no {}", noun(want));
     match want {
         Want::Sample { .. } | Want::Roots => RpcError::new(METHOD_NOT_FOUND, message),
         Want::Form { .. } | Want::Url { .. } => RpcError::invalid_params(message),
@@ -146,7 +146,7 @@ impl Requests {
             let params = request.get("params").unwrap_or(&Value::Null);
             match self::read(method, params) {
                 Ok(want) if !can.can(&want) => {
-                    let why = format!("whoever calls has no {}", noun(&want));
+                    let why = format!("the caller has no {}", noun(&want));
                     read.impossible.push((key.clone(), why));
                     read.lacks = read.lacks.and(&want);
                 }

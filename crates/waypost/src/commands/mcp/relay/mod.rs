@@ -348,7 +348,7 @@ impl Relay {
         let session = Session::new(gone.number() + 1, begun, gone.hello());
         let told = wire::jsonrpc::notification(INITIALIZED, &serde_json::json!({}));
         self.post(&told, session.headers()).await?;
-        tracing::info!("the server was restarted; the session goes on as a new one");
+        tracing::info!("the server was restarted; the session continues as a new one");
         *lock(&self.session) = Some(session.clone());
         self.listen();
         Ok(session)
@@ -398,7 +398,7 @@ impl Relay {
         if let Some(session) = session.filter(Session::is_named) {
             let ending = self.client.mcp(Method::DELETE).headers(session.headers());
             if let Err(error) = ending.timeout(END_LIMIT).send().await {
-                tracing::debug!(%error, "the server was not told of the end");
+                tracing::debug!(%error, "could not end the session on the server");
             }
         }
     }
