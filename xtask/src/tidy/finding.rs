@@ -27,6 +27,8 @@ pub enum Rule {
     MachinePath,
     /// One file names the realm.
     Realm,
+    /// Texts for users are standard English.
+    Phrases,
     /// Invariants name tests that exist.
     Invariants,
     /// An exception must still be needed.
@@ -47,6 +49,7 @@ impl fmt::Display for Rule {
             Rule::Width => "width",
             Rule::MachinePath => "machine-path",
             Rule::Realm => "realm",
+            Rule::Phrases => "phrases",
             Rule::Invariants => "invariants",
             Rule::Exception => "exception",
         })

@@ -11,6 +11,7 @@ mod staircase;
 mod tokens;
 mod shape;
 mod realm;
+mod phrases;
 mod machine_paths;
 mod invariants;
 mod exceptions;
@@ -33,6 +34,7 @@ const SOURCE_RULES: &[fn(&Source) -> Vec<Finding>] = &[
     shape::name,
     shape::width,
     realm::named,
+    phrases::standard,
 ];
 
 /// Checks the whole tree and prints every finding; any finding is a failure.
