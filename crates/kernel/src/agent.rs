@@ -28,7 +28,7 @@ pub struct Agent {
     pub commands: bool,
     /// Whether requests are routed first: where it has types of tools, unless told otherwise.
     pub routed: bool,
-    /// What the model is told, in order.
+    /// The model's instructions, in order.
     pub prompt: Vec<PromptStep>,
     /// The tools that it may see; all where this is none. `enabledTools`.
     pub enabled: Option<Vec<Pattern>>,
@@ -38,7 +38,7 @@ pub struct Agent {
     pub approve: Vec<Pattern>,
     /// What it may spend in one run.
     pub limits: AgentLimits,
-    /// The time zone of whoever talks to it, where it is not the server's.
+    /// The time zone of its users, where it is not the server's.
     pub zone: Option<String>,
     /// The agent as JSON: what a run pins and what is shown.
     pub source: Arc<Value>,
@@ -46,7 +46,7 @@ pub struct Agent {
     pub hash: ContentHash,
 }
 
-/// One piece of what a model is told before the conversation.
+/// One piece of a model's instructions, which stand before the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptStep {
     /// Who says it.
@@ -111,7 +111,7 @@ impl Default for AgentLimits {
 }
 
 impl AgentLimits {
-    /// What holds for an agent that speaks in commands: nobody but `steps` ends what goes in
+    /// What holds for an agent that speaks in commands: no one but `steps` ends what goes in
     /// circles.
     pub fn of_commands() -> Self {
         Self { repeats: u32::MAX, ..Self::default() }

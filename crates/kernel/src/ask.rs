@@ -36,10 +36,10 @@ pub struct Ask {
     /// The call that wants it, where it is a tool that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Wanted>,
-    /// Who may answer; everyone who sees it, where nobody narrowed that.
+    /// Who may answer; everyone who sees it, where no one narrowed that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answerers: Option<Answerers>,
-    /// For whom its run acts; nobody in local mode.
+    /// For whom its run acts; no one in local mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Arc<str>>,
 }
@@ -47,10 +47,10 @@ pub struct Ask {
 /// Who may answer an ask, where a policy narrows that.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Answerers {
-    /// Lists of roles and principals, `role:x` and `principal:y`: whoever answers is in each.
+    /// Lists of roles and principals, `role:x` and `principal:y`: who answers is in each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<Vec<String>>,
-    /// Only somebody else: not who started the run, called for it, or changed what it does.
+    /// Only someone else: not who started the run, called for it, or changed what it does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other: bool,
 }
@@ -264,7 +264,7 @@ pub enum AskStatus {
     Open,
     /// A reply won.
     Decided,
-    /// Nobody answered in time.
+    /// No one answered in time.
     Expired,
     /// The run ended first.
     Withdrawn,

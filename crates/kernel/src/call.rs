@@ -179,7 +179,7 @@ pub struct Call {
     pub output_bytes_max: usize,
     /// What came of what it wanted when it was called before.
     pub given: Arc<Given>,
-    /// What whoever calls can do for it.
+    /// What the caller can do for it.
     pub can: Abilities,
     /// Whom it may tell how far it is.
     pub teller: Teller,
@@ -194,7 +194,7 @@ pub struct CallPlace {
     pub session: Option<SessionKey>,
     /// The run.
     pub run: Option<RunId>,
-    /// The call's own span, for whoever is called next.
+    /// The call's own span, for the next call.
     pub trace: Option<TraceParent>,
     /// Where the events go that it publishes.
     pub publisher: Publisher,
@@ -232,7 +232,7 @@ impl Publisher {
     }
 }
 
-/// What whoever calls can do for a call. What it cannot do it is never asked for, so a tool that
+/// What the caller can do for a call. What it cannot do it is never asked for, so a tool that
 /// asks others in its name promises them no more than this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -249,13 +249,13 @@ pub struct Abilities {
     /// List the folders that it works in.
     #[serde(skip_serializing_if = "is_false")]
     pub roots: bool,
-    /// Come back for what goes on without it: see `Wants`.
+    /// Come back for what continues without it: see `Wants`.
     #[serde(skip_serializing_if = "is_false")]
     pub later: bool,
 }
 
 impl Abilities {
-    /// What a person can be asked for, whoever calls.
+    /// What a person can be asked for, for any caller.
     pub const PERSON: Abilities =
         Abilities { form: true, page: true, sample: false, roots: false, later: false };
     /// What a run can do: ask a person, and wait as long as it takes.
@@ -296,7 +296,7 @@ pub enum HowFar {
     NotSent,
     /// The tool said that it failed.
     Failed,
-    /// Nobody knows: timeout, connection lost after sending, crash.
+    /// No one knows: timeout, connection lost after sending, crash.
     Unknown,
 }
 
@@ -307,14 +307,14 @@ pub enum ToolOutput {
     Value(Value),
     /// Its output, as the JSON text in a blob that it put: `CallPlace::blobs`.
     Blob(BlobRef),
-    /// It needs something of its caller first. Nothing happened yet: it is called again with what
-    /// came of it, and may want more.
+    /// It needs something of its caller first. Nothing happened yet: it is called again with the
+    /// outcome, and may want more.
     Wants(Box<Wants>),
 }
 
-/// What a tool needs before it can go on. One that needs nothing has begun, and goes on elsewhere
-/// under its state: it is called again to learn what comes of it, and however often it is called
-/// with that state, nothing happens twice. Only a caller that can come back is told so.
+/// What a tool needs before it can go on. One that needs nothing has begun, and continues elsewhere
+/// under its state: it is called again to learn the outcome, and however often it is called
+/// with that state, nothing happens twice. Only a caller that can come back learns so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wants {
     /// What it needs, by a key of its own.
@@ -392,7 +392,7 @@ impl ToolError {
     pub fn failed(name: &str, message: impl Into<String>) -> Self {
         Self::new(HowFar::Failed, Fault::new(name, message))
     }
-    /// Nobody knows whether it happened.
+    /// No one knows whether it happened.
     pub fn unknown(name: &str, message: impl Into<String>) -> Self {
         Self::new(HowFar::Unknown, Fault::new(name, message))
     }

@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
-/// Who calls in local mode. What is done there is nobody's own.
+/// Who calls in local mode. What is done there is no one's own.
 pub const LOCAL: &str = "local";
 
 /// Who calls.
@@ -40,7 +40,7 @@ impl Caller {
         Self { admin: true, ..self }
     }
 
-    /// Whose it is what this caller makes: the subject's; nobody's in local mode.
+    /// Whose it is what this caller makes: the subject's; no one's in local mode.
     pub fn owner(&self) -> Option<Arc<str>> {
         (&*self.subject != LOCAL).then(|| self.subject.clone())
     }
@@ -75,7 +75,7 @@ macro_rules! named {
 }
 
 named! {
-    /// What somebody does to a resource: policy decides about each.
+    /// What someone does to a resource: policy decides about each.
     Act {
         /// Starts a run of a plan.
         Run = "run",

@@ -1,5 +1,5 @@
-//! Events that go out: what the world is told, as CloudEvents 1.0. They are made of the journal, so
-//! that nothing is told that is not durable, and told again under the same id after a crash.
+//! Events that go out, as CloudEvents 1.0. They are made of the journal, so
+//! that nothing goes out that is not durable, and goes out again under the same id after a crash.
 //!
 //! What a run published goes out as it is. What happened to runs and asks goes out without content:
 //! ids, names and kinds, never an argument, a text or an answer.
@@ -38,7 +38,7 @@ pub struct CloudEvent {
     pub seq: u64,
     /// The row of the feed that holds it.
     pub cursor: u64,
-    /// What is told.
+    /// What goes out.
     pub data: Value,
 }
 
@@ -181,7 +181,7 @@ fn of_run(published: Published) -> Option<Told> {
     Some(Told { kind, source: published.source, data })
 }
 
-/// What happened to a run or an ask: its type, and what is told beside the session.
+/// What happened to a run or an ask: its type, and what goes out beside the session.
 fn lifecycle(kind: &str, data: &str) -> Option<(String, Map<String, Value>)> {
     match kind {
         "run.started" | "run.paused" | "run.continued" => {

@@ -40,8 +40,8 @@ pub fn read_command(text: &str) -> Option<Command> {
     (!tool.is_empty()).then_some(Command { tool, args: written.args, stop: written.stop })
 }
 
-/// The command that a text must be, where nothing but commands is spoken: what is wrong with it is
-/// told, and keys that it should not have are left aside, for nothing else can be meant.
+/// The command that a text must be, where nothing but commands is spoken. What is wrong with it is
+/// reported, and keys that it should not have are ignored, for nothing else can be meant.
 pub fn must_command(text: &str) -> Result<Command, NoCommand> {
     let object = object(text).ok_or(NoCommand::Text)?;
     let spoken: Spoken = serde_json::from_str(object).map_err(|error| match error.classify() {

@@ -41,7 +41,7 @@ pub trait Tool: Send + Sync {
     /// What it says of itself.
     fn spec(&self) -> &Arc<ToolSpec>;
 
-    /// Its own argument check, before policy: nobody is asked to approve a call that cannot run.
+    /// Its own argument check, before policy: no one is asked to approve a call that cannot run.
     fn check(&self, _arguments: &Value) -> Result<(), ToolError> {
         Ok(())
     }
@@ -54,13 +54,13 @@ pub trait Tool: Send + Sync {
     /// What it wanted will not be given: whatever it holds for this state can go.
     fn forget(&self, _state: &Value) {}
 
-    /// Whether a call that handed out this state can be made anew, without an answer, only to see
+    /// Whether a call that handed out this state can be made again, without an answer, only to see
     /// whether it still wants what it wanted: nothing is held for the answer.
     fn can_be_asked_anew(&self, _state: &Value) -> bool {
         true
     }
 
-    /// The name by which whoever brings it tells that a page was opened that it wanted under this
+    /// The name by which its provider reports that a page was opened that it wanted under this
     /// key.
     fn page_name<'k>(&self, key: &'k str) -> &'k str {
         key

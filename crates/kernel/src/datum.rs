@@ -178,7 +178,7 @@ const BEFORE_HASH: [&str; 2] = ["\"hash\":\"", "blob://"];
 /// How long a blob's hash is.
 const HASH_DIGITS: usize = 64;
 
-/// The blobs that a JSON text names. Rather one too many: a hash that names no blob harms nobody,
+/// The blobs that a JSON text names. Rather one too many: a hash that names no blob harms no one,
 /// and a blob that is named must not be removed.
 pub fn blobs_named(text: &str) -> BTreeSet<ContentHash> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -220,7 +220,7 @@ mod tests {
         let text = json!({"value": joined, "words": words, "closure": hash("e")}).to_string();
         let named = ["a", "b", "c", "d"].map(hash);
         assert_eq!(blobs_named(&text), BTreeSet::from(named));
-        // A text that ends, or goes on otherwise, where a hash should stand names nothing.
+        // A text that ends, or continues otherwise, where a hash should stand names nothing.
         assert!(blobs_named("blob://0123").is_empty());
         assert!(blobs_named(&format!("blob://{}", "\u{e9}".repeat(40))).is_empty());
     }

@@ -21,7 +21,7 @@ pub struct Entry {
     pub tool: ToolName,
     /// What it was given.
     pub arguments: Arc<Value>,
-    /// What came of it.
+    /// The outcome.
     pub result: EntryResult,
 }
 

@@ -32,7 +32,7 @@ impl Fault {
         self
     }
 
-    /// The same fault, naming calls whose outcome nobody knows.
+    /// The same fault, naming calls whose outcome no one knows.
     #[must_use]
     pub fn with_unknown(self, calls: &[CallId]) -> Self {
         if calls.is_empty() {

@@ -1,8 +1,8 @@
-//! What a store says of its own work, for whoever measures it.
+//! What a store says of its own work, for those who measure it.
 
 use crate::ids::Millis;
 
-/// Commits are told apart by how many milliseconds they took: up to each of these, or longer.
+/// Commits are grouped by how many milliseconds they took: up to each of these, or longer.
 pub const COMMIT_MS: [u64; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000];
 
 /// A store at one moment.

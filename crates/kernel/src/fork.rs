@@ -24,7 +24,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// Nothing was read yet; the new session has this id and this key, and is of whoever makes it.
+    /// Nothing was read yet; the new session has this id and this key, and belongs to its maker.
     pub fn new(id: SessionId, key: SessionKey, maker: Option<Arc<str>>) -> Self {
         let owner = maker.filter(|_| key.owner.is_none());
         Self { source: Session::new(id, key), owner, runs: BTreeMap::new() }
@@ -39,7 +39,7 @@ impl Following {
     }
 }
 
-/// The same fact without what it told the world: that was told once, under the other session's id.
+/// The same fact without what it published: that was published once, under the other session's id.
 fn untold(fact: Fact) -> Fact {
     match fact {
         Fact::EventPublished { frame, step, next, .. } => Fact::StepChosen { frame, step, next },
@@ -68,7 +68,7 @@ pub struct Fork {
     seq: u64,
     /// Asks that wait for a reply in the copy.
     open: BTreeSet<AskId>,
-    /// Decisions that nobody acted upon and that must be asked again.
+    /// Decisions that no one acted upon and that must be asked again.
     undecided: BTreeSet<AskId>,
     /// Calls that are put back to before their start, and what happened after that: the events by
     /// sequence, and the asks.
@@ -159,7 +159,7 @@ impl Fork {
     /// session into the other.
     pub fn weigh(&mut self, event: &Event) {
         if let Fact::TurnStarted(start) = &event.fact {
-            // Nobody here waits for that answer: the turn begins anew.
+            // No one here waits for that answer: the turn begins again.
             let phase = self.source.agent(start.frame).map(|agent| &agent.phase);
             if let Some(AgentPhase::Turn { turn, attempt, .. }) = phase
                 && (*turn, *attempt) == (start.turn, start.attempt)
@@ -370,7 +370,7 @@ impl Fork {
 
     fn rename_ask(&self, ask: &mut Ask) {
         if self.open.contains(&ask.id) {
-            // It is asked anew, so its time begins anew.
+            // It is asked again, so its time begins again.
             let asked_for = |end: Millis| end.0.saturating_sub(ask.created_at.0).max(0) as u64;
             ask.expires_at = ask.expires_at.map(|end| self.now.plus_ms(asked_for(end)));
         }
@@ -423,7 +423,7 @@ impl Fork {
         }
     }
 
-    /// Calls that were under way and must not be repeated: nobody here knows how they end.
+    /// Calls that were under way and must not be repeated: no one here knows how they end.
     fn unknown_calls(&self) -> impl Iterator<Item = Fact> {
         let started = self.source.calls.iter().filter(|(_, open)| {
             let is_sent = matches!(open.state, CallState::Started) || open.is_elsewhere();
@@ -441,7 +441,7 @@ impl Fork {
     }
 }
 
-/// Whether a call is started anew in the copy: it wants something, or is under way with what it
+/// Whether a call is started again in the copy: it wants something, or is under way with what it
 /// wanted and may be repeated.
 fn begins_anew(open: &OpenCall) -> bool {
     match open.state {

@@ -266,7 +266,7 @@ impl Space {
     pub fn pipeline(&self) -> Option<&str> {
         self.as_str().strip_prefix(CASES)
     }
-    /// Whether what is said here goes on from run to run.
+    /// Whether what is said here continues from run to run.
     pub fn keeps_talk(&self) -> bool {
         *self == Self::thread() || self.as_str().starts_with(CASES)
     }
@@ -292,7 +292,7 @@ pub struct SessionKey {
 }
 
 impl SessionKey {
-    /// A key that is nobody's own. `Caller::key` gives a caller's.
+    /// A key that is no one's own. `Caller::key` gives a caller's.
     pub fn new(
         realm: impl Into<RealmId>,
         space: impl Into<Space>,
@@ -320,7 +320,7 @@ impl fmt::Display for SessionKey {
 pub struct FrameId(pub u32);
 
 /// The number of a session's latest change in the store. It grows by one with every change, so
-/// whoever decided on an older state is found out.
+/// a decision on an older state is found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fence(pub u64);
 
@@ -335,7 +335,7 @@ impl Fence {
     }
 }
 
-/// Which session somebody looked at, and in which state. The id belongs to it: another session may
+/// Which session someone looked at, and in which state. The id belongs to it: another session may
 /// have come under the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// A model behind some provider, or one made of rules.
+/// A model behind some provider, or a rule-based one.
 pub trait Llm: Send + Sync {
     /// One turn: one request, one answer. It is never repeated in here; dropping the future
     /// cancels it. What comes before the answer is whole goes to the sink.
@@ -57,9 +57,9 @@ pub struct Prompt {
     pub answer: Option<AnswerForm>,
     /// The moment that it takes for now.
     pub now: Millis,
-    /// The time zone of whoever talks to it: an IANA name.
+    /// The time zone of its user: an IANA name.
     pub zone: String,
-    /// The turn's own span, for whoever answers it. It is no part of what is asked.
+    /// The turn's own span, for the provider. It is no part of what is asked.
     #[serde(skip)]
     pub trace: Option<TraceParent>,
 }
@@ -95,7 +95,7 @@ pub enum Message {
         id: String,
         /// The tool, by the name that the model called.
         tool: String,
-        /// What it is told.
+        /// Its instructions.
         text: String,
         /// Whether that is a failure.
         failed: bool,
@@ -109,7 +109,7 @@ pub struct ModelCall {
     pub id: String,
     /// The tool, by the name that the model said.
     pub tool: String,
-    /// The arguments: an object, unless the model wrote something that is none. A text that cannot
+    /// The arguments: an object, unless the model wrote something else. A text that cannot
     /// be read as JSON comes as that text.
     pub arguments: Arc<Value>,
 }
@@ -117,7 +117,7 @@ pub struct ModelCall {
 /// What a provider wants to be given back: signatures of its thoughts and the like.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Native {
-    /// Whose it is; nobody else gets it.
+    /// Whose it is; no one else gets it.
     pub provider: String,
     /// What it is.
     pub content: Value,
@@ -224,7 +224,7 @@ impl fmt::Display for LlmError {
 /// How a turn can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LlmErrorKind {
-    /// Nobody answers there, or the connection broke before the answer was whole.
+    /// No one answers there, or the connection broke before the answer was whole.
     Unreachable,
     /// It took too long.
     Timeout,

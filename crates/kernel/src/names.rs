@@ -99,7 +99,7 @@ fn is_itself(name: &str, alphabet: Alphabet) -> bool {
 }
 
 /// The name as every model provider takes it. One that is too long ends in digits of its hash;
-/// whoever shows it keeps what it stands for, since it cannot be turned back.
+/// who shows it keeps what it stands for, since it cannot be turned back.
 pub fn for_models(name: &str) -> String {
     let mut written = outward(name, Alphabet::Model);
     if written.len() > MODEL_NAME_CHARS_MAX {

@@ -1,6 +1,6 @@
 //! What can be seen of the work from outside: each thing that ended, with how long it took and
 //! where it stands in its trace. Metrics and traces are both made of this. No texts, arguments or
-//! outputs are in it, unless whoever observes asked for content.
+//! outputs are in it, unless an observer asked for content.
 
 use crate::call::Upstream;
 use crate::ids::{
@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// Sees what the engine does. It is called on the way of every run: it must not block.
 pub trait Observer: Send + Sync {
-    /// Whether it records traces at all. Where nobody does, a caller's trace is passed on as it
-    /// came: a span that is told to nobody would be a gap in it.
+    /// Whether it records traces at all. Where no one does, a caller's trace is passed on as it
+    /// came: a span that no one records would be a gap in it.
     fn records_traces(&self) -> bool {
         false
     }
@@ -46,7 +46,7 @@ pub struct Seen {
     pub at: Option<StepPlace>,
     /// Its trace, with the span that this is; none where the trace is not recorded.
     pub trace: Option<TraceParent>,
-    /// The span that it is a part of; the caller's for what somebody traced before us.
+    /// The span that it is a part of; the caller's for what someone traced before us.
     pub parent: Option<u64>,
     /// When it began.
     pub began: Millis,
@@ -127,7 +127,7 @@ pub enum What {
         id: CallId,
         /// What it does to the world: `reads`, `writes`, `runs`.
         reach: &'static str,
-        /// What came of it: `ok`, `failed`, `unknown`, `not_sent`.
+        /// The outcome: `ok`, `failed`, `unknown`, `not_sent`.
         outcome: &'static str,
     },
     /// A person was asked.
@@ -136,7 +136,7 @@ pub enum What {
         ask: AskId,
         /// What for: `clarify`, `approve`, `fill`, `authorize`, `fix`.
         kind: &'static str,
-        /// How it ended: `decided`, `declined` where somebody said no, `expired`, `withdrawn`.
+        /// How it ended: `decided`, `declined` where someone said no, `expired`, `withdrawn`.
         ending: &'static str,
     },
 }

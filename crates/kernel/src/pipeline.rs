@@ -1,4 +1,4 @@
-//! Pipelines: the deterministic road with a model where it ends. A case comes in with a reason; a
+//! Pipelines: the deterministic path with a model where it ends. A case comes in with a reason; a
 //! known one goes to its handler, an unknown one to an agent that writes commands. A pipeline is
 //! read from a file and compiled to a plan and an agent, so that a case runs like anything else.
 
@@ -67,7 +67,7 @@ pub struct CaseSchema {
     pub reason_field: String,
     /// The fields that are kept; all others are dropped.
     pub allowed: Vec<String>,
-    /// The fields that must be there, and not null.
+    /// The fields that are required and must not be null.
     pub required: Vec<String>,
     /// How many characters a case's id may have.
     pub id_chars_max: usize,
@@ -112,8 +112,8 @@ impl HandlerKind {
 pub enum PipelineLlm {
     /// A model of the project, by its name.
     Named(Arc<str>),
-    /// A model of its own, under this name: what the file says of it, to be opened by whoever
-    /// opens models. `type` is `stub`, `rules`, `openai`, `anthropic` or `gemini`.
+    /// A model of its own, under this name: what the file says of it, to be opened where
+    /// models are opened. `type` is `stub`, `rules`, `openai`, `anthropic` or `gemini`.
     Own {
         /// The name that the agent knows it by.
         name: Arc<str>,
@@ -176,7 +176,7 @@ pub enum BadCase {
     BadId(String),
 }
 
-/// Which road a case took: for counting.
+/// Which path a case took: for counting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
     /// The pipeline.
@@ -187,7 +187,7 @@ pub struct Tally {
     pub reason: Arc<str>,
 }
 
-/// How often a road was taken.
+/// How often a path was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TallyRow {
     /// Whether a handler took it.
@@ -225,7 +225,7 @@ impl Pipeline {
 }
 
 impl Tally {
-    /// The road that a case takes; its reason has so many characters at most.
+    /// The path that a case takes; its reason has so many characters at most.
     pub fn of(pipeline: &Pipeline, case: &Case, reason_chars_max: usize) -> Self {
         let reason: String = case.reason.chars().take(reason_chars_max).collect();
         Self {

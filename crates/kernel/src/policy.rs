@@ -161,14 +161,14 @@ impl From<Verdict> for Decision {
 pub enum Obligation {
     /// Only one of these answers what is asked.
     Answerers(Vec<Answerer>),
-    /// Somebody else than who started the run, or changed something in it, answers what is asked.
+    /// Someone else than who started the run, or changed something in it, answers what is asked.
     Other,
 }
 
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answerer {
-    /// Whoever has this role.
+    /// Everyone with this role.
     Role(Arc<str>),
     /// This principal.
     Principal(Arc<str>),
@@ -194,7 +194,7 @@ pub trait Policy: Send + Sync {
         None
     }
 
-    /// Whether it allows everything to everybody, so that nobody needs to ask.
+    /// Whether it allows everything to everybody, so that no one needs to ask.
     fn allows_everything(&self) -> bool {
         false
     }

@@ -142,7 +142,7 @@ pub struct Append {
     /// The fence of the session that these events were decided on, none for a new one; another
     /// fence in the store is a conflict. This append moves it by one.
     pub fence: Fence,
-    /// Whether whoever appends goes on driving the session: something of it moves.
+    /// Whether the writer continues driving the session: something of it moves.
     pub owned: bool,
     /// The first of these events.
     pub first_seq: u64,
@@ -167,7 +167,7 @@ pub struct Append {
     pub specs: Vec<PinnedSpec>,
     /// The keyed request that this append answers; a key that is taken is a conflict.
     pub once: Option<OnceRow>,
-    /// The road of the case whose run these events begin: it is counted with them.
+    /// The path of the case whose run these events begin: it is counted with them.
     pub tally: Option<Tally>,
     /// The blobs that the events name: they stay as long as these events do.
     pub blobs: BTreeSet<ContentHash>,
@@ -184,7 +184,7 @@ pub struct PinnedSpec {
     pub spec: Arc<ToolSpec>,
 }
 
-/// A request that came with a key of its client's, and what came of it: a repeat finds this.
+/// A request that came with a key of its client's, and the outcome: a repeat finds this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnceRow {
     /// Who asked.

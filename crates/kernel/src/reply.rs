@@ -99,8 +99,8 @@ fn check_answers(questions: &[Question], answer: &Value) -> Result<(), BadReply>
     }
 }
 
-/// The call that is rejected without a word, if there is one. An agent that is told no must be told
-/// why: its model reads these words.
+/// The call that is rejected without a word, if there is one. An agent whose call is rejected must
+/// learn why: its model reads these words.
 pub fn wordless(decisions: &[CallDecision]) -> Option<CallId> {
     let said = |words: &String| !words.trim().is_empty();
     let wordless = |decision: &&CallDecision| {

@@ -71,8 +71,8 @@ impl<'s> FrameView<'s> {
         self.built(expr, Blob::Named, notes)
     }
 
-    /// The same for whoever knows nothing of blobs: what points to a whole one yields what is in
-    /// it, unless there are very many pointers.
+    /// The same for readers that know nothing of blobs: what points to a whole one yields what is
+    /// in it, unless there are very many pointers.
     pub fn opened_value(&self, expr: &Expr) -> Result<Option<Value>, Stop> {
         let whole = if pointers(expr) <= OPENED_MAX { Blob::Opened } else { Blob::Named };
         self.built(expr, whole, &mut Notes::default())
@@ -124,7 +124,7 @@ impl<'s> FrameView<'s> {
         }
     }
 
-    /// The value of an expression that must be there.
+    /// The value of an expression that is required.
     pub fn required(&self, expr: &Expr, what: &str) -> Result<Value, Stop> {
         self.value(expr, &mut Notes::default())?.ok_or_else(|| nothing_selected(expr, what))
     }

@@ -79,7 +79,7 @@ pub struct Prompting<'a> {
     pub arguments: &'a Map<String, Value>,
     /// What came of what it wanted when it was asked for before.
     pub given: &'a Given,
-    /// What whoever asks for it can do for it.
+    /// What its caller can do for it.
     pub can: Abilities,
 }
 
@@ -171,7 +171,7 @@ pub trait Shelf: Send + Sync {
     }
 
     /// Whether exactly this URI is one of its resources, and not only perhaps one of a family. Who
-    /// lists a resource is asked for it first, and where that fails nobody else stands in.
+    /// lists a resource is asked for it first, and where that fails no one else stands in.
     fn lists(&self, _caller: &Caller, _uri: &str) -> bool {
         false
     }

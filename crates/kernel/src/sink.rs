@@ -1,6 +1,6 @@
-//! Where events go, and the log of how that went. A sink is one small contract: whoever adds a
-//! broker writes one file. The engine reads the feed, keeps the order, tries again and remembers
-//! how far it came; a sink only hands over.
+//! Where events go, and the log of how that went. A sink is one small contract: to add a
+//! broker is to write one file. The engine reads the feed, keeps the order, tries again and
+//! remembers how far it came; a sink only hands over.
 
 use crate::cloud::CloudEvent;
 use crate::contracts::{Page, Paged, Read};
@@ -12,7 +12,7 @@ pub trait EventSink: Send + Sync {
     /// What kind of sink it is, in one word: `webhook`.
     fn kind(&self) -> &str;
 
-    /// Hands these over, in this order; done when whoever takes them has them. A repeat of the same
+    /// Hands these over, in this order; done when the receiver has them. A repeat of the same
     /// events must do no harm. Several that failed are tried again one by one.
     fn deliver<'a>(&'a self, events: &'a [CloudEvent]) -> BoxFuture<'a, Result<Handed, SinkError>>;
 
@@ -33,7 +33,7 @@ pub trait EventSink: Send + Sync {
     }
 }
 
-/// What whoever took an event said.
+/// What the receiver of an event said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Handed {
     /// The status that a receiver answered with, where it speaks HTTP.
@@ -51,7 +51,7 @@ pub struct SinkError {
     /// How long the receiver wants to be left alone.
     pub retry_after_ms: Option<u64>,
     /// Whether the receiver says that it is gone and wants no more events, whichever they are: the
-    /// sink rests until somebody lets it go on.
+    /// sink rests until someone lets it go on.
     pub is_gone: bool,
     /// Whether it is this event that is not wanted. Else the sink is unwell, and an event is not
     /// given up while it takes no other.
@@ -66,7 +66,7 @@ pub enum DeliveryStatus {
     Retrying,
     /// It is over there.
     Delivered,
-    /// Nobody tries any more; a person can resend it.
+    /// No one tries any more; a person can resend it.
     Failed,
 }
 

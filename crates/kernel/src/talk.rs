@@ -95,7 +95,7 @@ pub enum Settled {
     Rejected(Arc<str>),
     /// A person answered the question.
     Answered(Arc<str>),
-    /// Nobody answered the question, or someone would not.
+    /// No one answered the question, or someone would not.
     Declined(Arc<str>),
     /// The turn was over before it came to this.
     NotRun(Arc<str>),
@@ -142,7 +142,7 @@ impl Talk {
         }
     }
 
-    /// The conversation with nothing left open: whoever reads it later sees a result for each call.
+    /// The conversation with nothing left open: a later reader sees a result for each call.
     #[must_use]
     pub fn closed(mut self) -> Self {
         for call in self.last_calls_mut() {
@@ -166,7 +166,7 @@ impl Talk {
             }
             kept = index;
         }
-        // What a person said stays with what came of it.
+        // What a person said stays with the outcome.
         while kept > 0 && matches!(self.lines.get(kept - 1), Some(Line::User(_))) {
             kept -= 1;
         }

@@ -5,13 +5,13 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// Whom a call tells how far it is, while it runs. What is told is not kept.
+/// Whom a call tells how far it is, while it runs. Reports are not kept.
 #[derive(Clone, Default)]
 pub struct Teller(Option<Arc<dyn Listener>>);
 
 /// Hears what calls tell while they run. It must not block.
 pub trait Listener: Send + Sync {
-    /// This was told.
+    /// This was reported.
     fn hear(&self, told: Told);
 
     /// From which level on it wants to hear the log; not at all where there is none.
@@ -47,7 +47,7 @@ pub enum Told {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// For whoever looks for a fault.
+    /// For those who look for a fault.
     Debug,
     /// Normal.
     Info,
@@ -76,7 +76,7 @@ impl Teller {
         self.0.is_some()
     }
 
-    /// From which level on whoever listens wants to hear the log.
+    /// From which level on the listener wants the log.
     pub fn log_level(&self) -> Option<LogLevel> {
         self.0.as_ref().and_then(|listener| listener.log_level())
     }

@@ -1,6 +1,6 @@
 //! Where something stands in a distributed trace: the W3C trace context that comes in with a
 //! request and goes out with whatever is done for it. Ids of our own spans are made from the ids of
-//! what they are about, so that a process that takes a run over goes on with the same trace.
+//! what they are about, so that a process that takes a run over continues with the same trace.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
@@ -14,7 +14,7 @@ pub struct TraceParent {
     pub trace: u128,
     /// The span.
     pub span: u64,
-    /// Whether whoever began the trace records it.
+    /// Whether the one who began the trace records it.
     pub sampled: bool,
 }
 

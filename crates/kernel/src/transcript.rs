@@ -52,7 +52,7 @@ pub struct Around<'a> {
     pub tools: Vec<ToolCard>,
     /// Now.
     pub now: Millis,
-    /// The time zone of whoever talks.
+    /// The time zone of the user.
     pub zone: &'a str,
     /// Now in that zone, in words.
     pub local: &'a str,
@@ -78,7 +78,7 @@ pub fn prompt(around: Around<'_>, talk: &Talk, journal: &dyn Journal) -> Result<
             messages.extend(before(&around)?);
             messages.extend(shown);
             tools = around.tools.clone();
-            // Whoever speaks in commands asks nobody.
+            // A model that speaks in commands asks no one.
             tools.extend((!around.agent.commands).then(question));
             choice = ToolChoice::Auto;
         }
@@ -179,7 +179,7 @@ fn question() -> ToolCard {
     }
 }
 
-/// What the agent is told before the conversation.
+/// The agent's instructions, before the conversation.
 fn before(around: &Around<'_>) -> Result<Vec<Message>, Fault> {
     let agent = around.agent;
     if agent.prompt.is_empty() {
@@ -240,7 +240,7 @@ fn asked(entry: &AgentEntry, journal: &dyn Journal) -> String {
     let input = journal.value(&entry.input);
     match input {
         Value::String(text) => text,
-        // Whoever speaks in commands gets a value as it is, whatever it looks like.
+        // A model that speaks in commands gets a value as it is, whatever it looks like.
         input if entry.commands => input.to_string(),
         input => words(&input),
     }
@@ -301,8 +301,8 @@ type Both<'a> = (&'a CallMade, &'a CallLine);
 
 impl Turned<'_> {
     /// A call that a person held up gets a placeholder for its result, and is made once more in a
-    /// message of its own: so the model sees what it asked for, what a person said to it, and what
-    /// came of it.
+    /// message of its own: so the model sees what it asked for, what a person said to it, and the
+    /// outcome.
     fn tell(&self, messages: &mut Vec<Message>) {
         let mut left: Vec<Both<'_>> = self.end.calls.iter().zip(self.calls).collect();
         let mut round = 1;

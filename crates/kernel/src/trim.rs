@@ -1,5 +1,5 @@
 //! Where a session's journal can be cut: the runs before the cut are old and over, and one event
-//! takes the place of all of theirs. It holds what they left, so that whoever replays from it comes
+//! takes the place of all of theirs. It holds what they left, so that a replay from it leads
 //! to the state that the whole journal gives.
 
 use crate::event::{Base, Event, Fact, VERSION};
@@ -30,7 +30,7 @@ pub struct Trim {
 /// A place where a journal can be cut.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cut {
-    /// The conversation so far; whoever cuts puts its messages into the base.
+    /// The conversation so far; the cut puts its messages into the base.
     pub talk: Talk,
     /// Takes the place of its sequence and of all before it.
     pub base: Event,
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// A run that calls a tool, asks, and goes on; its end comes last.
+    /// A run that calls a tool, asks, and continues; its end comes last.
     fn run(no: u32) -> Vec<Fact> {
         let (run, frame) = (RunId(u128::from(no)), FrameId(no));
         let (call, ask) = (CallId(u128::from(no)), AskId(u128::from(no)));

@@ -152,7 +152,7 @@ mod tests {
         {
             assert_eq!((readable(text), exposed(text)), (text.to_owned(), text.to_owned()));
         }
-        // The joiners of a family, of Persian and of Hindi; where somebody decides they are marked.
+        // The joiners of a family, of Persian and of Hindi; where someone decides they are marked.
         for text in ["👩\u{200d}👧", "❤\u{fe0f}\u{200d}🔥", "می\u{200c}روم", "क्\u{200d}ष"]
         {
             assert_eq!(readable(text), text);

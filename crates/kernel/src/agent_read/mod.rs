@@ -1,6 +1,6 @@
-//! Agents as people and programs write them, YAML or JSON. Every mistake is told, each with its
-//! place. A file has our keys and no others; what comes as a value may have more, those of whoever
-//! keeps agents elsewhere, and they stay in its source.
+//! Agents as people and programs write them, YAML or JSON. Every mistake is reported with its
+//! place. A file has our keys and no others; what comes as a value may have more, those of a
+//! program that keeps agents elsewhere, and they stay in its source.
 
 mod limits;
 
@@ -41,7 +41,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("$schema", &[]),
 ];
 
-/// Where agents are kept elsewhere, this is the word for prompt steps. Whoever writes it reads it
+/// Where agents are kept elsewhere, this is the word for prompt steps. Its writer reads it
 /// again.
 const CONTEXT: &str = "context";
 
@@ -57,7 +57,7 @@ const ROLES: &[(&str, PromptRole)] = &[
 /// How its model speaks; whether that is in commands.
 const MODES: &[(&str, bool)] = &[("talk", false), ("commands", true)];
 
-/// How mistakes of an agent's text are told.
+/// How mistakes of an agent's text are reported.
 const AGENT: Subject = Subject {
     noun: "agent",
     if_empty: "an agent has at least `refName` and `llmConfigRef`",
@@ -212,7 +212,7 @@ impl Form<'_> {
         Some(field)
     }
 
-    /// The same for a field that must be there.
+    /// The same for a field that is required.
     fn need<'n>(&mut self, spot: &Spot<'n>, key: &str) -> Option<Spot<'n>> {
         let field = self.field(spot, key);
         if field.is_none() {
@@ -289,7 +289,7 @@ impl Form<'_> {
         order
     }
 
-    /// A prompt is filled at every turn; what cannot be filled is told now.
+    /// A prompt is filled at every turn; what cannot be filled is reported now.
     fn placeholders(&mut self, spot: &Spot<'_>, content: &str) {
         let known: Vec<String> =
             PLACEHOLDERS.iter().map(|name| format!("{{{{ {name} }}}}")).collect();
@@ -407,7 +407,7 @@ impl Form<'_> {
         routed
     }
 
-    /// An IANA name by its looks; which there are is known to whoever has the tables.
+    /// An IANA name by its looks; only a reader of the tables knows which there are.
     fn zone(&mut self, spot: &Spot<'_>) -> Option<String> {
         let field = self.field(spot, "zone")?;
         let text = self.reader.text(&field)?;

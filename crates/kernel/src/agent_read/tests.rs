@@ -104,7 +104,7 @@ fn an_agent_speaks_in_commands_where_it_says_so() {
     assert!(!good(&with("mode: talk\n")).0.commands);
     let (agent, _) = good(&with("mode: commands\nlimits: {steps: 5}\n"));
     assert!(agent.commands);
-    // The steps end what goes in circles, unless somebody wants it otherwise.
+    // The steps end what goes in circles, unless someone wants it otherwise.
     assert_eq!((agent.limits.steps, agent.limits.repeats), (5, u32::MAX));
     let (agent, _) = good(&with("mode: commands\nlimits: {repeats: 2}\n"));
     assert_eq!((agent.limits.steps, agent.limits.repeats), (20, 2));
@@ -136,7 +136,7 @@ fn what_others_keep_beside_is_given_back() {
     let (agent, warnings) = read_value(&entity).unwrap();
     assert_eq!((&*agent.source, warnings.len()), (&entity, 0));
     assert_eq!(agent.prompt[0].content, "hi");
-    // What looks like a slip of the pen is told: nobody would be asked.
+    // What looks like a slip of the pen is told: no one would be asked.
     let slip = json!({"refName": "a", "llmConfigRef": "m", "aprove": ["*"]});
     let told = read_value(&slip).unwrap_err()[0].to_string();
     assert_eq!(

@@ -16,7 +16,7 @@ pub type Pieces<'a> = BoxStream<'a, Result<Vec<u8>, ToolError>>;
 /// Why a blob could not be put or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BlobError {
-    /// Nobody would ever name what it puts.
+    /// No one would ever name what it puts.
     #[error("a call that is not recorded has no blobs")]
     NotRecorded,
     /// The call neither put it nor was given it.

@@ -36,7 +36,7 @@ impl OpenBlob {
 
 /// A blob on its way into the store, piece by piece.
 pub struct Incoming<'a> {
-    /// Its pieces. Whoever brings them ends with `BrokenOff` if they do not come to their end.
+    /// Its pieces. They end with `BrokenOff` if they are cut short.
     pub pieces: BoxStream<'a, Result<Vec<u8>, StoreError>>,
     /// How many bytes it may have.
     pub bytes_max: u64,
@@ -96,12 +96,12 @@ pub trait Blobs: Send + Sync {
         holder: &'a Holder,
         blobs: &'a [ContentHash],
     ) -> Read<'a, ()>;
-    /// Lets go of all that it holds; what nobody else holds goes after the time of grace. Durable
+    /// Lets go of all that it holds; what no one else holds goes after the time of grace. Durable
     /// on return.
     fn release<'a>(&'a self, realm: &'a RealmId, holder: &'a Holder) -> Read<'a, ()>;
-    /// Removes it, whoever holds it.
+    /// Removes it, no matter who holds it.
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()>;
     /// Looks at so many blobs that were put, or lost a holder, before this, and removes those that
-    /// nobody holds. How many it looked at, and how many it removed.
+    /// no one holds. How many it looked at, and how many it removed.
     fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)>;
 }

@@ -7,9 +7,9 @@ use futures::future::BoxFuture;
 
 /// Sessions as their events, read from the newest snapshot on and written append by append.
 ///
-/// A session has a fence: a number that grows with every change of it, by one. Whoever decides
+/// A session has a fence: a number that grows with every change of it, by one. Who decides
 /// something for a session names the fence of what was loaded. So of two who decided on the same
-/// state one is refused, and what somebody kept in memory is current while the fence is the same.
+/// state one is refused, and what someone kept in memory is current while the fence is the same.
 pub trait Journal: Send + Sync {
     /// A session's snapshot and tail; only that nothing changed where it is the known one. The
     /// answer is as new as any append that was acknowledged before the call.

@@ -46,7 +46,7 @@ pub trait Lists: Send + Sync {
     /// costs nothing here.
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
 
-    /// How often cases of a pipeline took which road, the most frequent first. Removing sessions
+    /// How often cases of a pipeline took which path, the most frequent first. Removing sessions
     /// leaves this as it is.
     fn tallies<'a>(
         &'a self,

@@ -5,11 +5,11 @@ use crate::ids::{Millis, SessionKey};
 use crate::projection::Parked;
 
 /// Who drives what. An append says whether its session is owned afterwards: it is while something
-/// of it moves, and its owner alone goes on with it. A session at rest belongs to nobody.
+/// of it moves, and its owner alone continues with it. A session at rest belongs to no one.
 pub trait Ownership: Send + Sync {
     /// Up to so many sessions that should be driven now: those whose owner is gone first, then
-    /// those of nobody whose time has come, then those that this process owns and may have in hand
-    /// already. Nobody else drives them from then on.
+    /// those of no one whose time has come, then those that this process owns and may have in hand
+    /// already. No one else drives them from then on.
     fn claim(&self, now: Millis, limit: usize) -> Read<'_, Vec<SessionKey>>;
 
     /// Leaves a session alone until then, although it should be driven, and notes why; its next

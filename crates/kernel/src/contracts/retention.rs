@@ -4,7 +4,7 @@ use super::Read;
 use crate::ids::{Fence, Known, Millis, RealmId, SessionId, SessionKey};
 use crate::trim::Trim;
 
-/// Removing what is old. Whoever decides that something goes names the fence of what was looked at:
+/// Removing what is old. Who decides that something goes names the fence of what was read:
 /// what has changed since then stays.
 pub trait Retention: Send + Sync {
     /// Removes a session and all that belongs to it; nothing where it is gone already. `Conflict`

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Time.
 pub trait Clock: Send + Sync {
-    /// Now, as people tell time. It jumps when somebody sets the clock.
+    /// Now, as people tell time. It jumps when someone sets the clock.
     fn now(&self) -> Millis;
     /// How much time has passed since a moment that stays the same as long as the process lives.
     /// Only differences mean something. It never goes back and never jumps, and time for which the
@@ -33,7 +33,7 @@ pub trait CrashMarks: Send + Sync {
 
 /// Local time.
 pub trait Zones: Send + Sync {
-    /// That moment in words, as a clock in this time zone shows it; none where nobody knows the
+    /// That moment in words, as a clock in this time zone shows it; none where no one knows the
     /// zone.
     fn local(&self, now: Millis, zone: &str) -> Option<String>;
     /// The zone of those who name none: an IANA name.

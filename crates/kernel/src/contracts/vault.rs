@@ -12,7 +12,7 @@ pub struct Kept {
     /// The secret.
     pub value: Secret,
     /// Which version of it this is. Each write makes another, and under one key none comes again
-    /// for as long as somebody could remember it, not even after a removal.
+    /// for as long as someone could remember it, not even after a removal.
     pub version: u64,
 }
 
@@ -89,7 +89,7 @@ pub trait Vault: Send + Sync {
     /// Lets go of what is kept under this key, if anything is; durable on return.
     fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()>;
 
-    /// Holds a key, unless somebody holds it already. It is let go of when the hold is dropped, and
+    /// Holds a key, unless someone holds it already. It is let go of when the hold is dropped, and
     /// by itself after so many milliseconds. A hold keeps others from holding only: who must not
     /// write over what another wrote says which version they expect.
     fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>>;

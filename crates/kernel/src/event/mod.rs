@@ -308,7 +308,7 @@ pub enum Fact {
         /// The reply.
         decision: Box<Decision>,
     },
-    /// Nobody answered in time.
+    /// No one answered in time.
     #[serde(rename = "ask.expired")]
     AskExpired {
         /// The ask.

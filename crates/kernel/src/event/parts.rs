@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// How many characters a text of an occasion has at most; what is longer is cut.
 pub const OCCASION_CHARS_MAX: usize = 200;
 
-/// What a run came of, as far as its door knows. It is for whoever counts and compares runs;
+/// Where a run came from, as far as its door knows. It is for counting and comparing runs;
 /// nothing is decided by it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Occasion {
@@ -92,7 +92,7 @@ pub enum Outcome {
     Cancelled {
         /// Who cancelled.
         by: Arc<str>,
-        /// Calls whose outcome nobody knows.
+        /// Calls whose outcome no one knows.
         unknown: Vec<CallId>,
     },
 }
@@ -201,9 +201,9 @@ pub struct AgentEntry {
     pub agent: AgentName,
     /// What it is asked: a text, or a value that it reads as JSON.
     pub input: Arc<Datum>,
-    /// Whether it goes on with the session's conversation.
+    /// Whether it continues the session's conversation.
     pub continues: bool,
-    /// With how many of that conversation's newest requests it goes on; all where this is none.
+    /// With how many of that conversation's newest requests it continues; all where this is none.
     /// What stands before them is left behind. Counted from the end: neither a removed beginning
     /// nor a fork changes which they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! `agent`: a model where the road ends. The router first, then turn after turn: questions before
+//! `agent`: a model where the path ends. The router first, then turn after turn: questions before
 //! approvals, approvals before calls, and every call with one result.
 
 use super::{At, Decided, Env};
@@ -59,7 +59,7 @@ impl<'e> At<'e> {
         let input = self.view().opened_value(input)?.unwrap_or_default();
         let Session { key, talk, .. } = self.session;
         let continues = key.space.keeps_talk() && self.frame.kind == FrameKind::Root;
-        // A case may come hundreds of times, and nobody is there to begin a new conversation: what
+        // A case may come hundreds of times, and no one is there to begin a new conversation: what
         // its model reads must not grow with each request.
         let read_max = self.env.limits.case_requests_read_max;
         let is_case = continues && key.space.pipeline().is_some();
@@ -77,7 +77,7 @@ impl<'e> At<'e> {
         }))))
     }
 
-    /// What an agent that waits for nobody does next.
+    /// What an agent that waits for no one does next.
     pub(super) fn agent_next(&self) -> AgentNext {
         let Some(state) = self.frame.agent.as_deref() else { return AgentNext::Idle };
         let Some(agent) = self.closure.agents.get(&state.agent) else { return AgentNext::Idle };

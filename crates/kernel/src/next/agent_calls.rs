@@ -161,7 +161,7 @@ impl<'e> At<'e> {
         }
     }
 
-    /// What a person said no to is told to the model.
+    /// Reports to the model what a person rejected.
     fn reject(&self, rejected: Vec<(CallId, String)>) -> Option<Fact> {
         let mut results = BTreeMap::new();
         for (call, words) in rejected {
@@ -199,7 +199,7 @@ impl<'e> At<'e> {
         }))))
     }
 
-    /// A person skipped a call of a turn: what stands for its output is told to the model.
+    /// A person skipped a call of a turn: the model gets what stands for its output.
     pub(super) fn skip_call(&self, output: Option<&Value>) -> Option<Fact> {
         let parent = self.frame.parent?;
         let lines = self.session.turn_calls(parent);
@@ -217,7 +217,7 @@ impl<'e> At<'e> {
 }
 
 /// What an agent answers whose last turn said that its call is the last one. What a person refused
-/// gave nothing: the model hears of that, and goes on.
+/// gave nothing: the model hears of that, and continues.
 fn done_with(state: &AgentState) -> Option<Arc<Datum>> {
     let gave =
         |line: &CallLine| matches!(line.settled, Some(Settled::Output(_) | Settled::Skipped(_)));

@@ -224,7 +224,7 @@ impl At<'_> {
         let unknown = matches!(call.state, CallState::Failed(HowFar::Unknown, _));
         let same = unknown && arguments.is_none();
         request.replaces = Some(call.request.call);
-        // An approval is good for one start: whoever retries is asked again where one is needed.
+        // An approval is good for one start: a retry asks again where one is needed.
         if !is_on(Switch::ApprovalUsedTwice) {
             request.grant = grant;
         }

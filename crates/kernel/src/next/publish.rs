@@ -1,5 +1,5 @@
-//! `publish_event`: the world is told something. Nobody is called: the journal holds the event, and
-//! whoever brings events out finds it there.
+//! `publish_event`: publishes an event. No one is called: the journal holds the event, and
+//! the outbox finds it there.
 
 use super::{At, Decided};
 use crate::datum::larger_than;
@@ -33,7 +33,7 @@ impl At<'_> {
             let hint = "mend what `event` points to, then retry";
             return Err(Fault::new("InvalidEvent", message).hint(hint));
         }
-        // It stays in the journal, so that it is told only once it is durable, and then for sure.
+        // It stays in the journal, so that it goes out only once it is durable, and then for sure.
         let max = self.env.limits.event_bytes_max;
         if !larger_than(event, max) {
             return Ok(());

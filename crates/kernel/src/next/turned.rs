@@ -1,4 +1,4 @@
-//! What a model's answer comes to: a route, a summary, an answer, or calls with ids of their own.
+//! What a model's answer results in: a route, a summary, an answer, or calls with ids of their own.
 
 use super::{At, Env};
 use crate::agent::{Agent, CLARIFY};
@@ -24,8 +24,8 @@ pub struct Turned<'a> {
     pub cost_micros: Option<u64>,
 }
 
-/// What an answer of a model comes to: `turn.finished`, `talk.compacted`, or `turn.failed` where it
-/// cannot be used. None if nobody waits for it any more.
+/// What an answer of a model results in: `turn.finished`, `talk.compacted`, or `turn.failed` where
+/// it cannot be used. None if no one waits for it any more.
 pub fn turned(
     env: &Env<'_>,
     session: &Session,
@@ -75,7 +75,7 @@ pub fn turned(
                     let end = TurnEnd { stops, ..end(&text, calls, None) };
                     Fact::TurnFinished(Box::new(end))
                 }
-                // Whoever speaks only in commands is not asked again by itself what it meant.
+                // A model that speaks only in commands is not asked again what it meant.
                 Err(fault) => at.turn_failed(state, fault, (false, None)),
             }
         }
@@ -118,8 +118,8 @@ fn said(answer: &Turn, cards: &BTreeMap<String, ToolName>) -> Said {
 }
 
 /// The same in command mode, in which nothing else is taken. The command stays in the conversation
-/// as it was said, so that a model that goes on sees how it spoke. Calls of the provider's own kind
-/// say nothing about an end; words after them do.
+/// as it was said, so that a model that continues sees how it spoke. Calls of the provider's own
+/// kind say nothing about an end; words after them do.
 fn commanded(
     state: &AgentState,
     answer: &Turn,

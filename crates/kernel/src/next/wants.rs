@@ -1,5 +1,5 @@
 //! A call that wants something first: a person is asked for one thing after the other, in the order
-//! of the tool's keys; then the call goes out again with what came of it.
+//! of the tool's keys; then the call goes out again with the outcome.
 
 use super::fix::asked_call;
 use super::human::title;
@@ -33,7 +33,7 @@ impl At<'_> {
         Ok(Some(Fact::AskOpened(Box::new(Ask { wanted: Some(wanted), ..ask }))))
     }
 
-    /// Why the call cannot have what it wants; then nobody is asked for the rest of it either.
+    /// Why the call cannot have what it wants; then no one is asked for the rest of it either.
     fn cannot_have(&self, open: &OpenCall, wanting: &Wanting) -> Option<Fault> {
         let (tool, max) = (&open.request.tool, self.env.limits.call_wants_max);
         if open.rounds > max {

@@ -146,7 +146,7 @@ fn left_to_the_agent(pipeline: &Pipeline) -> [Value; 2] {
     ]
 }
 
-/// What its model is told. A person's text is put in as a literal: braces in it are no template.
+/// Its model's instructions. A person's text is put in as a literal: braces in it are no template.
 fn instructions(pipeline: &Pipeline, max_steps: u32) -> String {
     let about = Value::from(about(pipeline));
     let (case_id, reason) = (&pipeline.schema.case_id_field, &pipeline.schema.reason_field);

@@ -31,7 +31,7 @@ impl Form<'_> {
         Some(PipelineLlm::Own { name: own.into(), kind: word.to_owned(), params })
     }
 
-    /// What they may be is known to whoever opens models.
+    /// Which ones are valid is known where models are opened.
     fn llm_params(&mut self, spot: &Spot<'_>) -> Option<Map<String, Value>> {
         let Some(params) = spot.field("params") else { return Some(Map::new()) };
         match params.node.to_value() {

@@ -1,5 +1,5 @@
 //! Pipelines as people write them, YAML or JSON, in the shape that such files have elsewhere. Every
-//! mistake is told, each with its place. What is read is compiled to a plan and an agent at once.
+//! mistake is reported with its place. What is read is compiled to a plan and an agent at once.
 
 mod compile;
 mod schema;
@@ -41,7 +41,7 @@ const REQUEST_TIMEOUT_MS: u64 = 10_000;
 /// What an agent may take for one case where the file does not say.
 const RUNNER: Runner = Runner { max_steps: 5, timeout_ms: 10_000 };
 
-/// How mistakes of a pipeline's text are told.
+/// How mistakes of a pipeline's text are reported.
 const PIPELINE: Subject = Subject {
     noun: "pipeline",
     if_empty: "a pipeline has at least `http`, `schema` and `llm`",
@@ -235,7 +235,7 @@ impl Form<'_> {
         number
     }
 
-    /// Notes a type that nobody knows.
+    /// Notes a type that no one knows.
     fn unknown_type(&mut self, spot: &Spot<'_>, what: &str, known: &[&str]) {
         let word = spot.node.text().unwrap_or_default();
         let near = meant(word, known.iter().copied()).map(|near| near + " ");
@@ -244,7 +244,7 @@ impl Form<'_> {
         self.reader.note(spot, mistake);
     }
 
-    /// One of `params`, which must be there and is the only one; `of` is what has it, in words.
+    /// One of `params`, which is required and is the only one; `of` is what has it, in words.
     fn param<'n>(&mut self, spot: &Spot<'n>, key: &str, of: &str) -> Option<&'n str> {
         let Some(params) = spot.field("params") else {
             let mistake = Mistake::error(format!("{of} needs `params: {{{key}: ..}}`"));

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Surroundings<'a> {
     /// A tool by its name.
     pub tools: &'a dyn Fn(&ToolName) -> Option<Arc<ToolSpec>>,
-    /// Whether the operator's rules keep this tool out; never, where whoever asks must not learn
+    /// Whether the operator's rules keep this tool out; never, where the caller must not learn
     /// that there is one.
     pub withheld: &'a dyn Fn(&ToolName) -> bool,
     /// Whether a tool of this name may come later, from another server.
@@ -39,7 +39,7 @@ pub struct Surroundings<'a> {
 /// The statuses that an example can expect.
 pub const STATUSES: &[&str] = &["completed", "failed", "paused_on_error", "paused_on_human"];
 
-/// Of how many schemas that cannot be used one plan is told: to find that out takes time, too.
+/// How many unusable schemas are reported for one plan: to find them takes time, too.
 const WRONG_SCHEMAS_MAX: usize = 32;
 
 /// What is wrong between a plan and its surroundings. `node` is what the plan was read from.
@@ -97,7 +97,7 @@ pub(crate) struct Read<'p> {
     pub(crate) what: What<'p>,
 }
 
-/// What is looked at, as far as it matters before a run.
+/// What is checked, as far as it matters before a run.
 pub(crate) enum What<'p> {
     /// One key of the context.
     Key(&'p str),

@@ -32,7 +32,7 @@ pub struct Plan {
     pub parameters: Option<Arc<Value>>,
     /// JSON Schema of its answer, if it promises one.
     pub output_schema: Option<Arc<Value>>,
-    /// How long it takes, for whoever calls it as a tool.
+    /// How long it takes, for a client that calls it as a tool.
     pub pace: Pace,
     /// The source under which its runs publish; the realm's own where there is none.
     pub event_source: Option<Arc<str>>,
@@ -137,7 +137,7 @@ pub enum StepKind {
         /// Where to go then.
         next: Option<StepId>,
     },
-    /// Gives the work to an agent: a model where the road ends.
+    /// Gives the work to an agent: a model where the path ends.
     Agent {
         /// The agent.
         agent: AgentName,
@@ -150,7 +150,7 @@ pub enum StepKind {
         /// How long an ask of it stays open.
         expires_ms: Option<u64>,
     },
-    /// Tells the world something; nobody is called.
+    /// Tells the world something; no one is called.
     Publish {
         /// The event: an object whose `type` is a text.
         event: Expr,

@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// A field that must be there.
+    /// A field that is required.
     pub(crate) fn need<'n>(&mut self, spot: &Spot<'n>, key: &str) -> Option<Spot<'n>> {
         let field = spot.value(key);
         if field.is_none() {

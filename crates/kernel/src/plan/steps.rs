@@ -75,7 +75,8 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
     ("final_response", &["message"]),
 ];
 
-/// Reads a plan. All mistakes are told, not only the first; with warnings alone it is still a plan.
+/// Reads a plan. All mistakes are reported, not only the first; with warnings alone it is still a
+/// plan.
 pub fn read_plan(
     node: &Node,
     origin: &Origin,

@@ -143,7 +143,7 @@ impl Pointer {
     }
 
     /// A pointer of a stored plan that was accepted once and cannot be read now: to resolve it is a
-    /// fault, so that its run comes to an end that a person can see.
+    /// fault, so that its run ends in a way that a person can see.
     pub fn unreadable(bad: BadPointer) -> Self {
         Self { text: bad.text, target: Target::Input, rest: Rest::Unreadable(bad.why) }
     }
@@ -153,7 +153,7 @@ impl Pointer {
         self.selected(Blob::Named, view)
     }
 
-    /// The same, with a whole blob opened: for whoever needs what is inside.
+    /// The same, with a whole blob opened: for readers that need what is inside.
     pub fn resolve_opened(&self, view: &dyn View) -> Result<Option<Selected>, Stop> {
         self.selected(Blob::Opened, view)
     }
@@ -277,7 +277,7 @@ impl Rest {
 /// What a whole blob yields.
 #[derive(Clone, Copy)]
 pub(crate) enum Blob {
-    /// Its URI: whoever wants the value can fetch it.
+    /// Its URI: a reader that wants the value can fetch it.
     Named,
     /// Its value, because something goes into it.
     Opened,

@@ -19,7 +19,7 @@ const BACKTRACKING: Text = Text { each: 10_000, per_unit: 1_600 };
 const STATES_PER_PART: u64 = 16;
 /// So many bytes take as long to read again as one schema takes to build.
 const REREAD_PER_PART: usize = 128;
-/// In so many resources a reference is looked for while one schema is built.
+/// In so many resources we look for a reference while one schema is built.
 const HOMES_PER_PART: usize = 16;
 
 /// What a schema does with texts.
@@ -188,7 +188,7 @@ struct Reader<'a> {
     waiting: Vec<(&'a Value, usize)>,
     /// How much of each resource there is to build.
     parts: Vec<usize>,
-    /// From which resource one comes to which.
+    /// Which resource leads to which.
     moves: BTreeSet<(usize, usize)>,
     left: usize,
     backtracks: bool,
@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
         refused("schema_nodes_max", self.limits.schema_nodes_max, what)
     }
 
-    /// A validator builds a resource anew for each way that leads there, because a dynamic
+    /// A validator builds a resource again for each way that leads there, because a dynamic
     /// reference may mean something else each time. Nothing if that is too much.
     fn build(&self, home: usize, on_path: &mut [bool], left: &mut usize) -> Option<()> {
         *left = left.checked_sub(self.parts[home].max(1))?;

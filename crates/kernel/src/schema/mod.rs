@@ -36,8 +36,8 @@ pub trait Schemas: Send + Sync {
     /// Whether this is a schema, and one that can be used: how many parts it has, once its
     /// references are followed.
     fn compile(&self, schema: &Arc<Value>) -> Result<usize, Misfit>;
-    /// Whether the value fits; at most a handful of misfits are told. A schema that cannot be used,
-    /// or not for a value like this, is a misfit.
+    /// Whether the value fits; at most a handful of misfits are reported. A schema that cannot be
+    /// used, or not for a value like this, is a misfit.
     fn check(&self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>>;
     /// About how many steps a check takes, for who makes many of them at once.
     fn steps(&self, schema: &Arc<Value>, value: &Value) -> u64;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// How deep a value may nest before nobody walks through it. JSON texts that we read nest less.
+/// How deep a value may nest before no one walks through it. JSON texts that we read nest less.
 pub(super) const DEPTH_MAX: usize = 256;
 /// So many bytes of text take as long as one more value.
 pub(super) const TEXT_UNIT: u64 = 16;

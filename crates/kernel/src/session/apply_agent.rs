@@ -1,4 +1,4 @@
-//! How an agent goes on: its turns, its conversation, its time.
+//! How an agent continues: its turns, its conversation, its time.
 
 use super::frame::{AgentPhase, AgentState};
 use super::{FrameKind, FrameState, Session};
@@ -270,7 +270,7 @@ impl Session {
         }
     }
 
-    /// A person said try again: the agent goes on where it stopped. Whether there is one.
+    /// A person said try again: the agent continues where it stopped. Whether there is one.
     pub(super) fn retry_agent(&mut self, frame: FrameId) -> bool {
         let Some(of) = self.frames.get_mut(&frame) else { return false };
         let Some(agent) = &mut of.agent else { return false };
@@ -290,7 +290,7 @@ impl Session {
         });
     }
 
-    /// A person answered: its time goes on, unless another one is asked.
+    /// A person answered: its time continues, unless another one is asked.
     pub(super) fn start_time(&mut self, frame: FrameId, at: Millis) {
         let Some(frame) = self.agents_frame(frame) else { return };
         let asked = self.asks.values().filter(|open| open.is_open());

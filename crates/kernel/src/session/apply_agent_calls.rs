@@ -123,7 +123,7 @@ impl Session {
         self.look_at_calls(parent);
     }
 
-    /// Whether what came of a call is for the model. A write of which nobody knows whether it
+    /// Whether what came of a call is for the model. A write of which no one knows whether it
     /// happened is for a person, also one that may be repeated under its key: the model would make
     /// a call with another. A command that failed is a person's too, however far it got.
     pub(super) fn is_for_the_model(&self, call: CallId, how: HowFar) -> bool {

@@ -61,8 +61,8 @@ impl Session {
             };
             frame.state = call.map_or(before, FrameState::Calling);
         });
-        // Whoever withdraws goes on with the frame in the next event; a journal that is cut in
-        // between must not leave it waiting for nobody.
+        // The one who withdraws continues with the frame in the next event; a journal that is cut
+        // in between must not leave it waiting for no one.
         self.set_ready(open.ask.frame);
         self.wake_above(open.ask.frame);
     }

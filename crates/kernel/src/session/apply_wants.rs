@@ -1,4 +1,4 @@
-//! How a call comes to what it wants: it waits, is given one answer after the other, and goes out
+//! How a call gets what it wants: it waits, is given one answer after the other, and goes out
 //! again. One that wants pages opened may also be looked at: it goes out beside its open ask.
 
 use super::{CallState, FrameState, Session, Wanting};
@@ -24,7 +24,7 @@ pub fn login_look(timer: &str) -> Option<(AskId, u32)> {
 }
 
 impl Session {
-    /// The open ask by which somebody is asked to open a page for this call.
+    /// The open ask by which someone is asked to open a page for this call.
     pub fn login_of(&self, call: CallId) -> Option<&Ask> {
         let frame = self.calls.get(&call)?.request.frame;
         let FrameState::Asking(ask) = &self.frames.get(&frame)?.state else { return None };
@@ -32,7 +32,7 @@ impl Session {
         matches!(open.ask.body, AskBody::Authorize { .. }).then_some(&open.ask)
     }
 
-    /// Nobody looks any more whether this is done.
+    /// No one looks any more whether this is done.
     pub(super) fn end_looks(&mut self, ask: AskId) {
         self.timers.retain(|timer, _| login_look(timer).is_none_or(|(of, _)| of != ask));
     }
@@ -53,7 +53,7 @@ impl Session {
         if !still_asked {
             self.set_ready(frame);
         }
-        // Whoever waited for a write below need not wait for this one.
+        // A frame that waited for a write below need not wait for this one.
         self.wake_above(frame);
     }
 
@@ -82,7 +82,7 @@ impl Session {
     }
 }
 
-/// What came of an ask, as its tool is told.
+/// The outcome of an ask, as its tool receives it.
 fn answer(reply: Option<&Reply>) -> Value {
     match reply {
         Some(Reply::Fill { content: Some(content) }) => {
@@ -96,7 +96,7 @@ fn answer(reply: Option<&Reply>) -> Value {
             | Reply::Approve { .. }
             | Reply::Fix { .. },
         ) => json!({"action": "decline"}),
-        // Nobody answered in time.
+        // No one answered in time.
         None => json!({"action": "cancel"}),
     }
 }

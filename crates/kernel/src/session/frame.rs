@@ -269,7 +269,7 @@ pub struct Remains {
 }
 
 impl Frame {
-    /// Enters a step, or comes to the end of its list.
+    /// Enters a step, or reaches the end of its list.
     pub fn enter(&mut self, step: Option<StepId>) {
         self.state = FrameState::AtStep;
         if let Some(step) = &step {

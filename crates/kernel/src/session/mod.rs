@@ -47,7 +47,7 @@ pub struct Session {
     pub id: SessionId,
     /// Its key.
     pub key: SessionKey,
-    /// Whose it is: of who made it, or started its first run. Nobody's in local mode.
+    /// Whose it is: of who made it, or started its first run. No one's in local mode.
     #[serde(default)]
     pub owner: Option<Arc<str>>,
     /// When it began.
@@ -238,9 +238,9 @@ pub struct OpenCall {
     pub given: Arc<Given>,
     /// How often it wanted something.
     pub rounds: u32,
-    /// It goes on elsewhere, and was sent again only to learn what comes of it.
+    /// It continues elsewhere, and was sent again only to learn what comes of it.
     pub goes_on: bool,
-    /// A process that is gone had sent it too, and nobody knows what came of that.
+    /// A process that is gone had sent it too, and no one knows what came of that.
     pub sent_before: bool,
 }
 
@@ -265,7 +265,7 @@ pub enum CallState {
 pub struct Wanting {
     /// What it wants.
     pub wants: Wants,
-    /// What came of it so far, by the tool's keys.
+    /// The outcome so far, by the tool's keys.
     pub given: BTreeMap<String, Value>,
 }
 
@@ -280,13 +280,13 @@ impl OpenCall {
         self.pins.as_ref().is_none_or(Pins::repeatable)
     }
 
-    /// Whether it can be taken up again where it was left: what only reads, and what goes on
+    /// Whether it can be taken up again where it was left: what only reads, and what continues
     /// elsewhere whether we look or not.
     pub fn resumable(&self) -> bool {
         self.repeatable() || self.goes_on
     }
 
-    /// Whether it goes on elsewhere now.
+    /// Whether it continues elsewhere now.
     pub fn is_elsewhere(&self) -> bool {
         match &self.state {
             CallState::Started => self.goes_on,
@@ -315,7 +315,7 @@ pub struct OpenAsk {
     pub ask: Ask,
     /// The reply that won.
     pub decision: Option<Decision>,
-    /// Nobody answered in time.
+    /// No one answered in time.
     pub expired: bool,
 }
 
@@ -409,7 +409,7 @@ impl Session {
         self.timers.values().copied().chain(ends).min()
     }
 
-    /// What time says has happened by now: an ask that nobody answered, or a timer.
+    /// What time says has happened by now: an ask that no one answered, or a timer.
     pub fn due(&self, now: Millis) -> Option<Fact> {
         let is_due =
             |open: &&OpenAsk| open.is_open() && open.ask.expires_at.is_some_and(|end| end <= now);

@@ -28,12 +28,12 @@ impl Run {
         self.behalf.subject.as_ref().unwrap_or(&self.by)
     }
 
-    /// The same where that is somebody: in local mode it is nobody.
+    /// The same where that is someone: in local mode it is no one.
     pub fn acts_for(&self) -> Option<&Arc<str>> {
         Some(self.subject()).filter(|subject| &***subject != LOCAL)
     }
 
-    /// Whose it is: of who started it; nobody's in local mode.
+    /// Whose it is: of who started it; no one's in local mode.
     pub fn owner(&self) -> Option<&Arc<str>> {
         (&*self.by != LOCAL).then_some(&self.by)
     }
