@@ -1,6 +1,6 @@
-//! The tools of other servers at the start: whoever needs one that may still come waits until each
-//! server was heard, or is known to be away. Else a run that goes on after a restart would find its
-//! tools gone, and tell its agent so.
+//! The tools of other servers at the start: a run that needs one that may still come waits until
+//! each server was heard, or is known to be away. Else a run that continues after a restart would
+//! find its tools gone, and tell its agent so.
 
 use crate::clock::timeout;
 use kernel::contracts::Clock;
@@ -13,7 +13,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Nobody waits where nothing is to come, and never longer than this.
+    /// No one waits where nothing is to come, and never longer than this.
     pub(crate) fn new(some_come: bool, wait_ms: u64) -> Self {
         Self { over: watch::Sender::new(!some_come), wait_ms }
     }

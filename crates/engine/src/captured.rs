@@ -47,7 +47,7 @@ pub(crate) fn answered(end: &TurnEnd, bytes_max: usize) -> Contents {
     vec![(OUTPUT, cut(&json!([message]), bytes_max))]
 }
 
-/// What a tool is called with, and what came of it.
+/// What a tool is called with, and its outcome.
 pub(crate) fn called(arguments: &Value, output: Option<&Value>, bytes_max: usize) -> Contents {
     let mut contents = vec![(ARGUMENTS, cut(arguments, bytes_max))];
     contents.extend(output.map(|output| (RESULT, cut(output, bytes_max))));

@@ -1,5 +1,5 @@
 //! Cases of pipelines: requests for one case are answered in turn. A run that takes longer than its
-//! request goes on and keeps its turn; one that waits for a person gives it back.
+//! request continues and keeps its turn; one that waits for a person gives it back.
 
 use crate::clock::timeout;
 use crate::command::Command;
@@ -20,7 +20,7 @@ use kernel::session::RunStatus;
 use std::sync::Arc;
 
 impl Cases<'_> {
-    /// How often cases of a pipeline took which road, the most frequent first.
+    /// How often cases of a pipeline took which path, the most frequent first.
     pub async fn tallies(
         self,
         caller: &Caller,
@@ -39,9 +39,9 @@ impl Cases<'_> {
 
     /// Takes a case and waits until its run ends or pauses, at most so long. Requests for one case
     /// wait for each other, and are taken in the order in which they came. A case that waits for a
-    /// person answers at once with the run that does. Whoever does not wait any more gives up its
-    /// place; a run that began goes on. A pipeline that changes meanwhile is for those who come
-    /// later.
+    /// person answers at once with the run that does. A caller that does not wait any more gives up
+    /// its place; a run that began continues. A pipeline that changes meanwhile is for those who
+    /// come later.
     pub async fn submit(
         self,
         caller: &Caller,
@@ -52,7 +52,7 @@ impl Cases<'_> {
         let SubmitOptions { wait_ms, once, trace, mut occasion } = options;
         let resource = Resource::Pipeline(pipeline.name.as_str());
         self.shared.gate.permit(caller, Act::Submit, resource)?;
-        // Pinned before it stands in line: the road that is counted is the one that is taken.
+        // Pinned before it stands in line: the path that is counted is the one that is taken.
         let closure = self.shared.catalog.closure(&caller.realm, &pipeline.plan);
         // A repeat need not wait for its own first request.
         if let Some(Turn::Repeat(row)) = self.shared.turn(caller, once.as_ref()).await? {
@@ -112,12 +112,12 @@ impl Cases<'_> {
                 }
                 Err(refusal) => {
                     held.run = None;
-                    // Time was up before it was told what is in its way.
+                    // Time was up before it learned what is in its way.
                     if refusal.code == RefusalCode::NoRun(run) {
                         let ended = self.shared.runs().report(caller, run).await;
                         return Ok(ended.map_or(CaseReport::Late(None), came_of));
                     }
-                    // It was not started by us, or a reply moved it: nobody keeps its turn.
+                    // It was not started by us, or a reply moved it: no one keeps its turn.
                     let before = active_run(&refusal).ok_or(refusal)?;
                     let left = self.left_ms(deadline);
                     let report = match self.shared.runs().settled(caller, before, left).await {
@@ -161,7 +161,7 @@ impl Drop for Held {
         let (Some(run), Some(place)) = (self.run, self.place.take()) else { return };
         let (shared, key) = (self.shared.clone(), self.key.clone());
         let kept = async move {
-            // A failure gives the turn back too: whoever comes next looks for itself.
+            // A failure gives the turn back too: the next one looks for itself.
             let over = shared.ask(&key, |answer| Command::Await { run, answer }).await;
             drop((over, place));
         };

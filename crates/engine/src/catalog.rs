@@ -43,7 +43,7 @@ pub struct PlanFile {
 /// Whose plan is read: it finds the tools, plans and agents that they see.
 #[derive(Clone, Copy)]
 pub(crate) enum Author<'a> {
-    /// The operator, who sees all, and is told what the rules keep out.
+    /// The operator, who sees all, also what the rules keep out.
     Operator,
     /// A caller, who sees what this says.
     Caller(&'a dyn Fn(Resource<'_>) -> bool),
@@ -78,7 +78,7 @@ pub(crate) struct Catalog {
 #[derive(Default)]
 struct RealmPlans {
     plans: BTreeMap<PlanId, Arc<Plan>>,
-    /// Which of them a project's files brought. What is stored goes before a file.
+    /// Which of them a project's files brought. What is stored overrides a file.
     filed: BTreeSet<PlanId>,
     /// The plans as tools.
     specs: BTreeMap<PlanId, Arc<ToolSpec>>,
@@ -117,7 +117,7 @@ impl Catalog {
     }
 
     /// A number that grows with every change of a realm's plans, agents or pipelines, also with
-    /// one that nobody is told of.
+    /// one of which no one is notified.
     pub(crate) fn changes(&self, realm: &RealmId) -> u64 {
         let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
         realms.get(realm).map_or(0, |known| known.changes)
@@ -249,9 +249,9 @@ impl Catalog {
                         Some(_) => {}
                         None => reach = reach.max(Reach::Writes),
                     },
-                    // What an agent will call nobody knows beforehand.
+                    // What an agent will call no one knows beforehand.
                     StepKind::Agent { .. } => reach = reach.max(Reach::Writes),
-                    // The world is told something.
+                    // It publishes an event.
                     StepKind::Publish { .. } => reach = reach.max(Reach::Writes),
                     _ => {}
                 }

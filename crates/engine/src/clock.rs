@@ -14,10 +14,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The clock that nobody sets, and that goes on while the machine is suspended.
+/// The clock that no one sets, and that continues while the machine is suspended.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PASSING: ClockId = ClockId::Boottime;
-/// The same; Apple's goes on too, others may stand still while the machine is suspended.
+/// The same; Apple's continues too, others may stand still while the machine is suspended.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const PASSING: ClockId = ClockId::Monotonic;
 
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(deaths.recv_timeout(LIMIT), Ok("task"));
         spawn.critical_thread("thread", Box::pin(dies("two")));
         assert_eq!(deaths.recv_timeout(LIMIT), Ok("thread"));
-        // An ordinary one harms nobody else.
+        // An ordinary one harms no one else.
         let (ended, ends) = mpsc::channel::<()>();
         let ordinary = async move {
             let _until_then = ended;

@@ -16,12 +16,12 @@ use tokio::sync::{mpsc, oneshot};
 /// Where an answer goes.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 
-/// Whether the session must be there.
+/// Whether the session must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// It was made up just now: nobody else can know it, so nothing is looked up.
+    /// It was made up just now: no one else can know it, so nothing is looked up.
     Fresh,
-    /// It must be there.
+    /// It must exist.
     MustExist,
     /// Either.
     MayExist,
@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Continue { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// End it.
     Cancel { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
-    /// End it if it waits for nothing but logins; while one of them is looked at, only wait.
+    /// End it if it waits for nothing but logins; while one of them is checked, only wait.
     GiveUpLogin { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// The run as it is now, once that is durable.
     Report { run: RunId, answer: Answer<RunReport> },
@@ -82,7 +82,7 @@ pub(crate) struct Replier {
 pub(crate) struct StartRun {
     /// The session's id, if it has to be made.
     pub(crate) session: SessionId,
-    /// Whether the session must be there.
+    /// Whether the session must exist.
     pub(crate) presence: Presence,
     /// The run's id.
     pub(crate) run: RunId,
@@ -94,9 +94,9 @@ pub(crate) struct StartRun {
     pub(crate) caller: Caller,
     /// The key that the request holds, if it has one.
     pub(crate) claim: Option<Claim>,
-    /// Whether who starts it need not wait for what goes on elsewhere.
+    /// Whether who starts it need not wait for what continues elsewhere.
     pub(crate) as_task: bool,
-    /// Its one call was sent already, and goes on elsewhere under this state.
+    /// Its one call was sent already, and continues elsewhere under this state.
     pub(crate) sent: Option<Value>,
     /// What else is to be remembered of it.
     pub(crate) about: RunAbout,

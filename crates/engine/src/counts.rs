@@ -78,7 +78,7 @@ pub struct Counts {
     pub cases_waiting: u64,
 }
 
-/// What goes on at one moment.
+/// What continues at one moment.
 pub(crate) struct Now {
     pub(crate) sessions_active: u64,
     pub(crate) calls_active: u64,

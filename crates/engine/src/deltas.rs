@@ -1,5 +1,5 @@
-//! Turns as they are made, for whoever listens. Nothing is kept and nobody is waited for: what a
-//! turn comes to stands in the journal, and what is heard before that may be void.
+//! Turns as they are made, for listeners. Nothing is kept and no one is waited for: the outcome of
+//! a turn is in the journal, and what is heard before that may be void.
 
 use kernel::ids::{FrameId, RunId, SessionKey};
 use kernel::llm::{Delta, DeltaSink};
@@ -32,7 +32,7 @@ pub enum Heard {
         /// What came.
         delta: Delta,
     },
-    /// The turn is begun anew: what was heard of its earlier attempts is void.
+    /// The turn is begun again: what was heard of its earlier attempts is void.
     Restarted(TurnPlace),
     /// The listener was too slow, and so many pieces are lost for it.
     Lost(u64),
@@ -45,7 +45,7 @@ pub(crate) struct Deltas {
 }
 
 impl Deltas {
-    /// The next piece; none once nobody speaks any more.
+    /// The next piece; none once no one speaks any more.
     pub(crate) async fn next(&mut self) -> Option<Heard> {
         match self.pieces.recv().await {
             Ok(heard) => Some(heard),
@@ -60,7 +60,7 @@ impl Deltas {
 pub(crate) struct Listeners {
     pieces_max: usize,
     heard: Mutex<HashMap<SessionKey, broadcast::Sender<Heard>>>,
-    /// How many are in the map, so that a turn that nobody hears costs one load for each piece.
+    /// How many are in the map, so that a turn that no one hears costs one load for each piece.
     size: AtomicUsize,
 }
 
@@ -92,7 +92,7 @@ impl Listeners {
         }
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = heard.get(key) {
-            // Whoever stopped listening misses nothing.
+            // One that stopped listening misses nothing.
             let _ = sender.send(piece());
         }
     }

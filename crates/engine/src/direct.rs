@@ -36,20 +36,20 @@ struct Unrecorded {
     for_good: bool,
 }
 
-/// How the run of one tool comes to be.
+/// How the run of one tool begins.
 #[derive(Default)]
 struct Direct {
     /// The key that the request holds, if it has one.
     claim: Option<Claim>,
-    /// Whether the caller need not wait for what goes on elsewhere.
+    /// Whether the caller need not wait for what continues elsewhere.
     as_task: bool,
-    /// The tool was called already, and goes on elsewhere under this state.
+    /// The tool was called already, and continues elsewhere under this state.
     sent: Option<Value>,
 }
 
 impl Tools<'_> {
-    /// Calls a tool. A call that must be approved, or that takes longer than the caller waits, goes
-    /// on as a run.
+    /// Calls a tool. A call that must be approved, or that takes longer than the caller waits,
+    /// continues as a run.
     pub async fn call(
         self,
         caller: &Caller,
@@ -116,7 +116,7 @@ impl Tools<'_> {
                     Some(Turn::First(claim)) => Some(claim),
                     None => None,
                 };
-                // Whoever comes too soon leaves no run behind, nor a key that was used up.
+                // A caller that comes too soon leaves no run behind, nor a key that was used up.
                 gate.in_time(caller, &request.tool).map_err(too_many)?;
                 let direct = Direct { claim, as_task: request.as_task, sent: None };
                 self.call_as_run(caller, CallRequest { wait_ms, ..request }, direct).await
@@ -178,7 +178,7 @@ impl Tools<'_> {
             // It has no blobs, so the gate lets none through.
             (Ok(ToolOutput::Blob(blob)), _) => Ok(CallReport::Done(Value::String(blob.uri()))),
             (Ok(ToolOutput::Wants(wants)), _) if later && wants.inputs.is_empty() => {
-                // It goes on elsewhere: from here on somebody must remember it.
+                // It continues elsewhere: from here on someone must remember it.
                 let arguments = Arc::unwrap_or_clone(arguments);
                 let request = CallRequest::new(tool, arguments, wait_ms);
                 let request = CallRequest { run, trace, occasion, ..request };
@@ -247,8 +247,8 @@ impl Tools<'_> {
             "description": format!("a direct call of {tool}"),
             "startStepId": "call",
             "steps": [
-                // Whoever calls directly learns of a failure and can call again; only an outcome
-                // that nobody knows is for a person.
+                // A direct caller learns of a failure and can call again; only an outcome
+                // that no one knows is for a person.
                 {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
                  "arguments": {"jsonPath": "$.promptInput"}, "saveAs": "output",
                  "nextStepId": "answer"},

@@ -107,7 +107,7 @@ impl Runs<'_> {
         match found.as_ref().map(session_of) {
             Some(there) if gate.reads(caller, there) => gate.permit(caller, Act::Run, there),
             Some(_) => Err(no_session(&place)),
-            // It may be made, or is missed where it is looked for.
+            // It may be made, or is missed by the one who looks for it.
             None => Ok(()),
         }
     }
@@ -185,8 +185,8 @@ impl Runs<'_> {
         }
     }
 
-    /// Sends a command that moves a run and waits for the run; a run that takes longer goes on, and
-    /// the caller gets it as it is, once that is durable.
+    /// Sends a command that moves a run and waits for the run; a run that takes longer continues,
+    /// and the caller gets it as it is, once that is durable.
     pub(crate) async fn wait_for(
         self,
         key: &SessionKey,

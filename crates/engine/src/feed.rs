@@ -10,7 +10,7 @@ use tokio::sync::watch;
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
     watched: Mutex<HashMap<SessionKey, watch::Sender<u64>>>,
-    /// How many are in the map, so that a commit nobody watches costs one load.
+    /// How many are in the map, so that a commit no one watches costs one load.
     size: AtomicUsize,
     /// Counts all commits, for those who watch every session.
     all: watch::Sender<u64>,

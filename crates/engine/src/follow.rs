@@ -1,7 +1,8 @@
-//! Sessions and runs as they go on, for whoever follows them: how things stand first, then every
+//! Sessions and runs as they go on, for their followers: the status first, then every
 //! event in the order of the journal, after any sequence. The journal is read page by page, when
 //! the reader wants more; commits only wake. So a slow reader costs one page, and a late one gets
-//! what an early one got. Pieces of turns come on the side, to whoever wants them and keeps up.
+//! what an early one got. Pieces of turns come on the side, to followers that want them and keep
+//! up.
 
 use crate::deltas::{Deltas, Heard};
 use crate::feed::Watch;
@@ -48,9 +49,9 @@ pub enum RunUpdate {
         /// All of it, as JSON.
         body: String,
     },
-    /// A turn while it is made. What it comes to is in an event.
+    /// A turn while it is made. Its outcome is in an event.
     Delta(Heard),
-    /// Nothing more comes until somebody acts: the run waits, is stuck or paused.
+    /// Nothing more comes until someone acts: the run waits, is stuck or paused.
     Rest(Box<RunReport>),
     /// The run is over, and nothing more comes.
     End(Box<RunReport>),
@@ -131,7 +132,7 @@ pub struct RunStream {
     journal: SessionStream,
     run: RunId,
     place: Place,
-    /// How it stood, until that is told.
+    /// How it stood, until that is delivered.
     snapshot: Option<Box<RunReport>>,
     deltas: Option<Deltas>,
     /// What ended a wait.
@@ -140,7 +141,7 @@ pub struct RunStream {
     last: Option<RunUpdate>,
     /// Whether something may be committed that was not read.
     stale: bool,
-    /// The session's last event when it was told that the run rests.
+    /// The session's last event when the follower learned that the run rests.
     rested: Option<u64>,
     over: bool,
 }
@@ -194,8 +195,8 @@ impl RunStream {
         Ok(None)
     }
 
-    /// Waits until there may be more. Whoever gives that up, after a while, looks again all the
-    /// same.
+    /// Waits until there may be more. A follower that gives that up, after a while, looks again all
+    /// the same.
     pub async fn woken(&mut self) {
         self.stale = true;
         let commit = self.journal.watch.changed();
@@ -210,8 +211,8 @@ impl RunStream {
         }
     }
 
-    /// Waits for a commit, passes over what it brought, and gives the run as it stands then: for
-    /// whoever tells where a run is, and not how it came there.
+    /// Waits for a commit, passes over what it brought, and gives the run as it is then: for
+    /// those who report where a run is, and not how it came there.
     pub async fn skip(&mut self) -> Result<RunReport, Refusal> {
         self.journal.watch.changed().await;
         let report = self.report().await?;
@@ -340,7 +341,7 @@ impl Sessions<'_> {
 
 impl Runs<'_> {
     /// A run as it stands, and its events after a sequence; from its first one on where none is
-    /// named. Turns are heard while they are made; whoever is too slow for that loses some.
+    /// named. Turns are heard while they are made; a follower that is too slow for that loses some.
     pub async fn follow(
         self,
         caller: &Caller,
@@ -355,7 +356,7 @@ impl Runs<'_> {
         Ok(stream)
     }
 
-    /// The events of a run after this report of it, which is not told again.
+    /// The events of a run after this report of it, which is not delivered again.
     pub fn follow_on(self, caller: &Caller, report: &RunReport) -> RunStream {
         let session = &report.session;
         let journal =
@@ -383,7 +384,7 @@ impl Threads<'_> {
 }
 
 impl Asks<'_> {
-    /// Waits until an ask is not open any more, whoever closed it.
+    /// Waits until an ask is not open any more, no matter who closed it.
     pub async fn closed(self, caller: &Caller, asked: &SessionAsk) {
         let mut watch = self.shared.watchers.watch(&asked.key);
         loop {

@@ -102,7 +102,7 @@ impl Started {
 pub(crate) const RATE_LIMITED: &str = "RateLimited";
 /// Fault of a call that found no place among the others in time.
 pub(crate) const TOO_MANY_CALLS: &str = "TooManyCalls";
-/// When to come back where nobody knows when a place will be free.
+/// When to come back where no one knows when a place will be free.
 const PLACE_RETRY_MS: u64 = 1_000;
 
 /// Why a call cannot start.
@@ -273,7 +273,7 @@ impl Gate {
         let timeout_ms = limits.timeout_ms.map_or(self.limits.call_timeout_ms, NonZeroU64::get);
         let most = self.limits.call_output_bytes_max;
         let output_bytes_max = limits.output_bytes.map_or(most, NonZeroUsize::get);
-        // Its own place first: whoever waits for one must not keep other tools from running.
+        // Its own place first: a call that waits for one must not keep other tools from running.
         let place = self.place(&listed, timeout_ms).await?;
         let permit = self.calls.clone().acquire_owned().await.map_err(|_| stopping())?;
         Ok(Pass { timeout_ms, output_bytes_max, _place: place, _permit: permit })

@@ -7,7 +7,7 @@ use kernel::ids::SessionKey;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// A session that nobody drives as long as this lives. What is asked of it meanwhile waits, and is
+/// A session that no one drives as long as this lives. What is asked of it meanwhile waits, and is
 /// driven then.
 pub(crate) struct Hold {
     shared: Arc<Shared>,
@@ -17,7 +17,7 @@ pub(crate) struct Hold {
 }
 
 impl Shared {
-    /// Holds a session, unless somebody drives it.
+    /// Holds a session, unless someone drives it.
     pub(crate) fn hold(self: &Arc<Self>, key: &SessionKey) -> Option<Hold> {
         let mut driven = lock(&self.driven);
         if driven.contains_key(key) {
@@ -32,7 +32,7 @@ impl Shared {
 impl Drop for Hold {
     fn drop(&mut self) {
         let Some(commands) = self.commands.take() else { return };
-        // Nobody can send between the look and the removal: senders are handed out under this lock.
+        // No one can send between the look and the removal: senders are handed out under this lock.
         let mut driven = lock(&self.shared.driven);
         if commands.is_empty() {
             driven.remove(&self.key);

@@ -63,7 +63,7 @@ impl<T: Clone> Judged<T> {
     }
 
     /// Remembers what this caller sees. Where there is no room, all lists of other versions go, and
-    /// if there are none, all: whoever comes next is judged anew.
+    /// if there are none, all: the next one is judged again.
     pub(crate) fn keep(&self, caller: &Caller, version: ListVersion, items: &[T]) {
         let mut lists = lock(&self.lists);
         if lists.len() >= LISTS_MAX {

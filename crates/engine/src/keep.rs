@@ -45,7 +45,7 @@ impl Admin<'_> {
     }
 
     /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
-    /// nobody touched for so long; with them the keys of requests that are as old. Of sessions that
+    /// no one touched for so long; with them the keys of requests that are as old. Of sessions that
     /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has
     /// named for `blob_grace_ms` go, whosever they are.
     pub async fn prune(self, caller: &Caller, older_than_ms: u64) -> Result<Pruned, Refusal> {
@@ -133,7 +133,7 @@ impl Admin<'_> {
         let mut pruned = Pruned::default();
         let mut after = 0;
         loop {
-            // Whoever drives a session may be about to start a run in it.
+            // The driver of a session may be about to start a run in it.
             let driven: Vec<SessionKey> = lock(&shared.driven).keys().cloned().collect();
             let slice = Slice { after, limit: shared.limits.prune_batch_max };
             let slice = shared.store.prune(realms, before, &driven, slice).await?;
@@ -156,7 +156,7 @@ impl Admin<'_> {
 }
 
 impl Shared {
-    /// These sessions were removed: nothing of them stays at hand, and whoever follows one of them
+    /// These sessions were removed: nothing of them stays in memory, and a follower of one of them
     /// looks again.
     pub(crate) fn removed(&self, keys: &[SessionKey]) {
         for key in keys {

@@ -1,12 +1,12 @@
 //! Who waits for a case: in the order in which they came, so many and no more. A line is there only
-//! while somebody stands in it.
+//! while someone stands in it.
 
 use kernel::ids::SessionKey;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The lines of all cases that somebody waits for, or that are being worked on.
+/// The lines of all cases that someone waits for, or that are being worked on.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     lines: Mutex<HashMap<SessionKey, Line>>,
@@ -20,7 +20,7 @@ struct Line {
     length: usize,
 }
 
-/// Somebody in a line. Dropping it leaves the line, and lets the next one go on.
+/// Someone in a line. Dropping it leaves the line, and lets the next one go on.
 #[derive(Debug)]
 pub(crate) struct InLine {
     lines: Arc<Lines>,
@@ -33,7 +33,7 @@ impl Lines {
     /// `None` where the line is full.
     pub(crate) async fn turn(self: Arc<Self>, key: SessionKey, wait_max: usize) -> Option<InLine> {
         let (mut place, turn) = self.join(key, wait_max)?;
-        // A line's permits are never taken away, so this fails for nobody.
+        // A line's permits are never taken away, so this fails for no one.
         place.turn = turn.acquire_owned().await.ok();
         Some(place)
     }
@@ -91,7 +91,7 @@ mod tests {
         SessionKey::new("r", Space::case(&"p".into()), id)
     }
 
-    /// Somebody who stands in the line from now on.
+    /// Someone who stands in the line from now on.
     fn waiting(lines: &Arc<Lines>, id: &str) -> BoxFuture<'static, Option<InLine>> {
         let mut waits = lines.clone().turn(key(id), 2).boxed();
         assert!((&mut waits).now_or_never().is_none(), "nobody was before it");

@@ -255,7 +255,7 @@ impl Asks<'_> {
 
 impl Feed<'_> {
     /// The feed of the caller's realm after a cursor: one row for the events of one append. A row
-    /// of a session that the caller may not read is empty: a reader passes it, and goes on.
+    /// of a session that the caller may not read is empty: a reader passes it, and continues.
     pub async fn rows(
         self,
         caller: &Caller,
@@ -306,7 +306,7 @@ const NO_EVENTS: &str = "[]";
 
 /// How often a session that is to be removed may turn out to have changed since it was looked at.
 const REMOVE_LOOKS_MAX: u32 = 8;
-/// How often it is looked whether the sinks have passed a session that is to be removed.
+/// How often we check whether the sinks have passed a session that is to be removed.
 const UNSENT_LOOK_MS: u64 = 50;
 
 fn unsent(key: &SessionKey, sink: &str) -> Refusal {

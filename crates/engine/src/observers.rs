@@ -1,5 +1,5 @@
-//! Who sees what the engine does, and the ids of the spans that they are told of. An id is made of
-//! what its span is about, so that a process that takes a run over goes on with the same trace.
+//! Who sees what the engine does, and the ids of the spans that they record. An id is made of
+//! what its span is about, so that a process that takes a run over continues with the same trace.
 
 use kernel::call::{HowFar, Reach};
 use kernel::event::TurnKind;
@@ -41,18 +41,18 @@ impl Observers {
         Self { all, content, traces }
     }
 
-    /// Whether nobody sees anything.
+    /// Whether no one sees anything.
     pub(crate) fn are_none(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Whether somebody wants content as well.
+    /// Whether someone wants content as well.
     pub(crate) fn want_content(&self) -> bool {
         self.content
     }
 
-    /// What whoever is called next is told of a trace: the span that calls. Where nobody records
-    /// any, the trace goes on as it came, for nobody would find that span.
+    /// What the next call carries of a trace: the span that calls. Where no one records
+    /// any, the trace continues as it came, for no one would find that span.
     pub(crate) fn outward(&self, trace: TraceParent, span: impl FnOnce() -> u64) -> TraceParent {
         if self.traces { trace.at(span()) } else { trace }
     }
@@ -64,7 +64,7 @@ impl Observers {
         }
     }
 
-    /// The trace of what begins now: the caller's, which is passed on even where nobody records it,
+    /// The trace of what begins now: the caller's, which is passed on even where no one records it,
     /// or this new one if it is recorded.
     pub(crate) fn trace(&self, new: u128, caller: Option<TraceParent>) -> Option<Tracing> {
         let recorded = |trace: u128, caller: Option<bool>| {
@@ -101,7 +101,7 @@ pub(crate) fn run_span(run: RunId) -> u64 {
     span_id(&[b"run", &run.0.to_be_bytes()])
 }
 
-/// The span of an agent's step. A frame that comes to another agent is at another step by then.
+/// The span of an agent's step. A frame that reaches another agent is at another step by then.
 pub(crate) fn agent_span(frame: &Frame) -> u64 {
     let (run, id) = (frame.run.0.to_be_bytes(), frame.id.0.to_be_bytes());
     span_id(&[b"agent", &run, &id, &frame.ordinal.to_be_bytes()])

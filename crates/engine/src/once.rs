@@ -66,7 +66,7 @@ pub(crate) enum Turn {
 }
 
 impl Keys {
-    /// Takes the key, or finds what came of it. Waits for a request that holds it.
+    /// Takes the key, or finds the outcome. Waits for a request that holds it.
     pub(crate) async fn turn(
         self: &Arc<Self>,
         store: &dyn Store,
@@ -83,7 +83,7 @@ impl Keys {
                 Err(mut other) => drop(other.changed().await),
             }
         };
-        // The claim is held while the store is asked: nobody gets in between.
+        // The claim is held while the store is asked: no one gets in between.
         match store.once(realm, subject, &name.route, &name.key).await? {
             None => Ok(Turn::First(claim)),
             Some(row) if row.digest == claim.once.digest => Ok(Turn::Repeat(row)),

@@ -34,8 +34,8 @@ pub struct SinkState {
     pub name: String,
     /// What kind of sink it is: `webhook`; `unknown` where it is not configured.
     pub kind: String,
-    /// The row of the feed up to which everything is delivered or has failed: after a crash it goes
-    /// on from there.
+    /// The row of the feed up to which everything is delivered or has failed: after a crash it
+    /// resumes there.
     pub place: u64,
     /// The newest row of the feed.
     pub feed_end: u64,
@@ -126,7 +126,7 @@ impl Outbox {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same for whoever asks, with the feed's newest row.
+    /// The same for a caller, with the feed's newest row.
     pub(crate) fn state(&self, feed_end: u64) -> SinkState {
         let standing = self.standing().clone();
         SinkState {

@@ -1,7 +1,7 @@
-//! Pages that somebody waits for, by who brings the tool that wants them and by their names there:
-//! threads, and clients that were given one. Whoever hears that a page was opened finds here whom
-//! to wake. It is kept in memory alone: a thread that is not found looks when its time comes, and a
-//! client that is told nothing calls again when its person says so.
+//! Pages that someone waits for, by who brings the tool that wants them and by their names there:
+//! threads, and clients that were given one. The one who hears that a page was opened finds here
+//! whom to wake. It is kept in memory alone: a thread that is not found looks when its time comes,
+//! and a client that hears nothing calls again when its person says so.
 
 use kernel::ids::{AskId, SessionKey};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -53,7 +53,7 @@ impl Pages {
     }
 
     /// Those who wait for this page. They are forgotten: a server that says so again and again has
-    /// nobody woken before they have looked in their own time.
+    /// no one woken before they have looked in their own time.
     pub(crate) fn opened(&self, source: &str, page: &str) -> BTreeMap<AskId, SessionKey> {
         let mut awaited = self.awaited();
         let page: Page = (source.into(), page.to_owned());
@@ -69,7 +69,7 @@ impl Pages {
             hearers.push_back(((source.clone(), page.to_owned()), hearer));
             if hearers.len() > HEARERS_MAX { hearers.pop_front() } else { None }
         };
-        // Outside of the lock: nobody knows what it holds.
+        // Outside of the lock: no one knows what it holds.
         drop(oldest);
     }
 

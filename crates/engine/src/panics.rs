@@ -45,7 +45,7 @@ pub(crate) fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Panicked::of(payload.as_ref()))
 }
 
-/// A panic is a mistake in the tool or in Waypost; after it nobody knows how far a write got.
+/// A panic is a mistake in the tool or in Waypost; after it no one knows how far a write got.
 pub(crate) fn panic_error(tool: &ToolName, reach: Reach, panicked: &Panicked) -> ToolError {
     let how = match reach {
         Reach::Reads => HowFar::Failed,

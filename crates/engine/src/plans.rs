@@ -43,7 +43,7 @@ impl Catalog<'_> {
         self.shared.catalog.add_files(realm, &files)
     }
 
-    /// Reads all agents, plans and pipelines of a project's files anew, without changing anything:
+    /// Reads all agents, plans and pipelines of a project's files again, without changing anything:
     /// they are checked as if those that the files brought before were gone. Gives warnings beside
     /// them, or all mistakes.
     pub fn read_files(
@@ -158,7 +158,7 @@ impl Catalog<'_> {
         found.filter(|pipeline| self.shared.gate.reads(caller, pipeline_of(pipeline)))
     }
 
-    /// The one whose cases come in at this path, for whoever may submit one there or read it.
+    /// The one whose cases come in at this path, for callers who may submit one there or read it.
     pub fn pipeline_at(self, caller: &Caller, route: &str) -> Option<Arc<Pipeline>> {
         let (gate, found) =
             (&self.shared.gate, self.shared.catalog.pipeline_at(&caller.realm, route));

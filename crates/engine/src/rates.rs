@@ -133,7 +133,7 @@ mod tests {
         let (ann, bob, eve) = (caller("ann"), caller("bob"), caller("eve"));
         let take = |who: &Caller, at: i64| rates.take((who, &tool), rate(2), Millis(at));
         assert_eq!([take(&ann, 0), take(&ann, 0), take(&bob, 0)], [Ok(()); 3]);
-        // Nobody's bucket is full: bob, who used less, is forgotten, and ann stays empty.
+        // No one's bucket is full: bob, who used less, is forgotten, and ann stays empty.
         assert_eq!(take(&eve, 0), Ok(()));
         assert_eq!(take(&ann, 0), Err(30_000));
         assert_eq!(rates.buckets().len(), 2);

@@ -1,4 +1,4 @@
-//! Recovery, at start and continuously: sessions that should move and that nobody drives.
+//! Recovery, at start and continuously: sessions that should move and that no one drives.
 
 use crate::command::Command;
 use crate::handles::Admin;
@@ -52,7 +52,7 @@ impl Admin<'_> {
         nearest.map_or(often, |nearest| nearest.min(often))
     }
 
-    /// Wakes the sessions that should move now and that nobody drives; how many.
+    /// Wakes the sessions that should move now and that no one drives; how many.
     pub async fn recover_once(self) -> usize {
         self.recover_batch().await.1
     }

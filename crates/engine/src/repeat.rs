@@ -13,7 +13,7 @@ use kernel::projection::OnceRow;
 use kernel::session::RunStatus;
 
 impl Shared {
-    /// Takes the request's key, or finds what came of it; nothing for a request without one.
+    /// Takes the request's key, or finds the outcome; nothing for a request without one.
     pub(crate) async fn turn(
         &self,
         caller: &Caller,
@@ -39,7 +39,7 @@ impl Shared {
         once: Option<&Once>,
         refusal: Refusal,
     ) -> Result<OnceRow, Refusal> {
-        // The code of a conflict in the store, whoever met it first.
+        // The code of a conflict in the store, no matter who met it first.
         if refusal.code != RefusalCode::SessionReloading {
             return Err(refusal);
         }

@@ -36,7 +36,7 @@ pub enum RunSession {
     Thread(String),
     /// In the one that keeps this case of a pipeline, made if there is none.
     Case(PipelineName, String),
-    /// In this one, which must be there.
+    /// In this one, which must exist.
     Existing(kernel::contracts::SessionRef),
 }
 
@@ -71,7 +71,7 @@ pub struct RunRequest {
 pub struct RunAbout {
     /// The caller's span.
     pub trace: Option<TraceParent>,
-    /// The road that a case takes: it is counted with the run's start.
+    /// The path that a case takes: it is counted with the run's start.
     pub tally: Option<Tally>,
     /// What it came of.
     pub occasion: Occasion,
@@ -80,7 +80,7 @@ pub struct RunAbout {
 /// What a person says in a thread.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Saying<'a> {
-    /// To whom; the only agent of the realm where nobody is named.
+    /// To whom; the only agent of the realm where no one is named.
     pub agent: Option<&'a AgentName>,
     /// The thread.
     pub thread: &'a str,
@@ -119,7 +119,7 @@ pub enum CaseReport {
         /// Whether a handler has it, by the plan that it began with.
         deterministic: bool,
     },
-    /// Time is up. The run goes on, if there is one: without it nothing was begun, nor will be.
+    /// Time is up. The run continues, if there is one: without it nothing was begun, nor will be.
     Late(Option<RunReport>),
 }
 
@@ -147,8 +147,8 @@ pub struct RunReport {
     pub asks: Vec<SessionAsk>,
     /// An earlier request with the same key did it; this one did nothing.
     pub replayed: bool,
-    /// A call of it goes on elsewhere, as a task of another server does. A report out of the store
-    /// does not say so.
+    /// A call of it continues elsewhere, as a task of another server does. A report out of the
+    /// store does not say so.
     pub elsewhere: bool,
 }
 
@@ -169,8 +169,8 @@ pub struct CallRequest {
     pub once: Option<Once>,
     /// The id of the run, if it becomes one.
     pub run: Option<RunId>,
-    /// Whether what is slow, or goes on elsewhere, becomes a run at once, which the caller looks at
-    /// later.
+    /// Whether what is slow, or continues elsewhere, becomes a run at once, which the caller looks
+    /// at later.
     pub as_task: bool,
     /// How long the caller waits.
     pub wait_ms: u64,

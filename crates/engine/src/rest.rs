@@ -1,4 +1,4 @@
-//! Sessions that nobody drives but someone may come back to: kept in memory, a few of them, so
+//! Sessions that no one drives but someone may come back to: kept in memory, a few of them, so
 //! that the next request need not read them again. What rests here was durable, and is good as long
 //! as the session in the store has the fence that it rested with.
 

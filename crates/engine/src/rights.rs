@@ -332,7 +332,7 @@ pub(crate) fn facts<'a>(key: &'a SessionKey, plan: Option<&'a PlanId>) -> Sessio
     }
 }
 
-/// Why policy says so is told to who administers alone.
+/// Only administrators learn why policy says so.
 fn forbidden(caller: &Caller, act: Act, resource: &Resource<'_>, why: &str) -> Refusal {
     if !covers(caller, act) {
         return out_of_scope(caller, act);

@@ -21,7 +21,7 @@ const EVENTS_PER_READ: u64 = 1_000;
 const GAP_MAX: u64 = 64;
 
 /// Facts and blobs that are at hand. What was looked for and is gone is noted as such, so that
-/// nobody looks again.
+/// no one looks again.
 #[derive(Default)]
 pub(crate) struct Said {
     facts: BTreeMap<u64, Option<Arc<Fact>>>,

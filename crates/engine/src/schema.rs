@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many misfits of one value are told.
+/// How many misfits of one value are reported.
 const MISFITS_MAX: usize = 8;
 /// How many compiled schemas are kept.
 const COMPILED_MAX: usize = 4_096;
@@ -62,7 +62,7 @@ impl Kept {
         Arc::ptr_eq(&entry.schema, schema).then(|| entry.compiled.clone())
     }
 
-    /// Keeps one, and gives back those that had to go for it: first what nobody else holds any
+    /// Keeps one, and gives back those that had to go for it: first what no one else holds any
     /// more, then the oldest.
     fn put(&mut self, schema: &Arc<Value>, compiled: Arc<Compiled>) -> Vec<Entry> {
         let parts = compiled.weight.parts();

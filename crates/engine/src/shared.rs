@@ -111,7 +111,7 @@ pub(crate) struct Shared {
     pub(crate) outboxes: Arc<Outboxes>,
     /// Where to send commands for the sessions that are being driven.
     pub(crate) driven: Mutex<HashMap<SessionKey, mpsc::Sender<Command>>>,
-    /// Sessions that nobody drives, a few of them.
+    /// Sessions that no one drives, a few of them.
     pub(crate) rest: Rest,
     /// Keyed requests that are under way.
     pub(crate) keys: Arc<Keys>,
@@ -212,7 +212,7 @@ impl Engine {
         self.shared.store.healthy().map_err(Refusal::from)
     }
 
-    /// What happened since the start, and what goes on now.
+    /// What happened since the start, and what continues now.
     pub fn counts(&self) -> Counts {
         let shared = &self.shared;
         let (calls, turns) = (shared.gate.calls_free(), shared.turns.available_permits());

@@ -51,19 +51,20 @@ impl Tools<'_> {
         self.shared.gate.find_plan(caller, id)
     }
 
-    /// What a source brings now, in place of what it brought before: all at once for whoever lists
-    /// or calls. Tools that cannot be used, or whose names are taken, are left out and told.
+    /// What a source brings now, in place of what it brought before: all at once for everyone who
+    /// lists or calls. Tools that cannot be used, or whose names are taken, are left out and
+    /// reported.
     pub fn replace(self, source: ToolSource) -> Vec<Mistake> {
         self.shared.catalog.replace_tools(source)
     }
 
-    /// The servers that bring the awaited tools were all heard, or are away: nobody waits for their
+    /// The servers that bring the awaited tools were all heard, or are away: no one waits for their
     /// tools any more.
     pub fn end_arrivals(self) {
         self.shared.gate.arrivals.end();
     }
 
-    /// Whether a call that wants this can simply be made anew: nothing is held for the answer.
+    /// Whether a call that wants this can simply be made again: nothing is held for the answer.
     pub fn can_be_asked_anew(self, caller: &Caller, tool: &str, wants: &Wants) -> bool {
         let listed = self.shared.gate.find(caller, tool);
         listed.is_some_and(|listed| listed.tool.can_be_asked_anew(&wants.state))
@@ -82,7 +83,7 @@ impl Tools<'_> {
     }
 
     /// Lets this one hear once when a page is opened that a tool wants under this key, as far as
-    /// whoever brings the tool tells.
+    /// the tool's provider reports it.
     pub fn when_opened(self, tool: &str, key: &str, hearer: Hearer) {
         let registry = &self.shared.catalog.registry;
         if let (Some(source), Some(listed)) = (registry.source(tool), registry.tool(tool)) {
@@ -91,8 +92,8 @@ impl Tools<'_> {
     }
 
     /// A page of this name was opened that a tool of this source wanted: threads that wait for it
-    /// look at once, and who was given it hears of it. Whoever cannot be told now looks in their
-    /// own time.
+    /// look at once, and who was given it hears of it. Those who cannot be notified now look in
+    /// their own time.
     pub fn page_opened(self, source: &str, page: &str) {
         for hearer in self.shared.pages.hearers_of(source, page) {
             hearer();

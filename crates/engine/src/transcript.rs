@@ -75,7 +75,7 @@ impl Sessions<'_> {
     }
 }
 
-/// The conversation that goes on, with its route; else the one that ended runs left.
+/// The conversation that continues, with its route; else the one that ended runs left.
 fn newest(session: &Session) -> (&Talk, Option<&Route>) {
     let mut agents = session.frames.values().filter_map(|frame| frame.agent.as_deref());
     match agents.find(|agent| agent.continues) {

@@ -83,8 +83,8 @@ impl Admin<'_> {
                 base: written(&cut.base)?,
                 last_run: cut.last_run,
             };
-            // Whoever drives a session will let go of it; there is no hurry. And whoever comes now
-            // finds the session as it is after this, not as it was before.
+            // The driver of a session will let go of it; there is no hurry. And a caller that comes
+            // now finds the session as it is after this, not as it was before.
             let Some(_hold) = shared.hold(&old.key) else { break };
             // Refused: it has changed or was removed meanwhile.
             let Some(rows) = shared.store.trim(trim).await? else { break };

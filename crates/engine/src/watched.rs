@@ -12,10 +12,10 @@ use serde_json::Value;
 
 /// A call that is under way.
 pub(crate) struct Watched {
-    /// Its span, for whoever is called next.
+    /// Its span, for the next call.
     pub(crate) span: Option<TraceParent>,
     parent: Option<u64>,
-    /// None where nobody observes.
+    /// None where no one observes.
     began: Option<Millis>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Came<'a> {
 }
 
 impl Shared {
-    /// A call begins. It costs nothing where nobody observes and no trace came with it.
+    /// A call begins. It costs nothing where no one observes and no trace came with it.
     pub(crate) fn watch_call(&self, call: CallId, caller: Option<TraceParent>) -> Watched {
         let unseen = self.observers.are_none();
         if unseen && caller.is_none() {

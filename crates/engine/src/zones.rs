@@ -31,7 +31,7 @@ impl Zones for Utc {
     }
 }
 
-/// The zone of whoever talks, and the time there: their own zone if it is one, else the default.
+/// The zone of the user, and the time there: their own zone if it is one, else the default.
 pub(crate) fn here(zones: &dyn Zones, now: Millis, own: Option<&str>) -> (String, String) {
     if let Some(own) = own
         && let Some(local) = zones.local(now, own)

@@ -36,8 +36,8 @@ impl Catalog {
         self.agents(realm).iter().map(|known| known.agent.name.clone()).collect()
     }
 
-    /// The files bring these agents now, and no others. All mistakes of all of them are told, and
-    /// nothing changes if one is wrong.
+    /// The files bring these agents now, and no others. All mistakes of all of them are reported,
+    /// and nothing changes if one is wrong.
     pub(crate) fn set_filed_agents(
         &self,
         realm: &RealmId,
@@ -106,7 +106,7 @@ impl Catalog {
         change(&mut known.agents);
         known.changed();
         drop(realms);
-        // Agents are prompts of MCP clients, who are told when there are others.
+        // Agents are prompts of MCP clients, which are notified when there are others.
         self.version.send_modify(|version| *version += 1);
     }
 }

@@ -36,7 +36,7 @@ pub struct Filed {
 }
 
 impl Catalog {
-    /// Adds plans together: they may name each other. All mistakes of all of them are told, and
+    /// Adds plans together: they may name each other. All mistakes of all of them are reported, and
     /// none is added if one is wrong.
     pub(crate) fn add_files(
         &self,
@@ -111,8 +111,8 @@ impl Catalog {
         Ok((Filed { agents, plans, pipelines }, mistakes))
     }
 
-    /// The files bring these now, in place of what they brought before: in one moment for whoever
-    /// looks.
+    /// The files bring these now, in place of what they brought before: in one moment for everyone
+    /// who looks.
     pub(crate) fn set_files(&self, realm: &RealmId, files: Filed) {
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
         let known = realms.entry(realm.clone()).or_default();
@@ -124,7 +124,7 @@ impl Catalog {
             known.specs = self.as_tools(&known.plans);
         }
         drop(realms);
-        // Nobody is told of a change of pipelines alone: no list shows what they come down to.
+        // No one is notified of a change of pipelines alone: no list shows what they come down to.
         if has_other_agents || has_other_plans {
             self.version.send_modify(|version| *version += 1);
         }
@@ -155,11 +155,11 @@ impl RealmPlans {
             gone.into_iter().filter_map(|id| self.plans.remove_entry(&id)).collect();
         let mut is_other = false;
         for (id, plan) in plans {
-            // What is left under this id is stored, and goes before a file.
+            // What is left under this id is stored, and overrides a file.
             if self.plans.contains_key(&id) {
                 continue;
             }
-            // One that says the same stays the same: whoever watches it is not woken.
+            // One that says the same stays the same: its watchers are not woken.
             let same = before.get(&id).filter(|known| known.source == plan.source);
             is_other |= same.is_none();
             let plan = same.cloned().unwrap_or(plan);

@@ -1,5 +1,5 @@
 //! The pipelines of a realm in the catalog. Each brings a plan and an agent that no list shows:
-//! they are found by whoever knows their names, and runs pin them like any others.
+//! they are found by their names only, and runs pin them like any others.
 
 use super::Catalog;
 use kernel::agent::Agent;
@@ -76,8 +76,8 @@ impl Catalog {
         realms.get(realm)?.pipelines.named(name.as_str()).map(|laid| laid.agent.clone())
     }
 
-    /// The files bring these pipelines now, and no others. All mistakes of all of them are told,
-    /// and nothing changes if one is wrong.
+    /// The files bring these pipelines now, and no others. All mistakes of all of them are
+    /// reported, and nothing changes if one is wrong.
     pub(crate) fn set_pipelines(
         &self,
         realm: &RealmId,

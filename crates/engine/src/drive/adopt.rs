@@ -12,7 +12,7 @@ use kernel::session::Session;
 use std::sync::Arc;
 
 impl Driver {
-    /// Writes the events as they come and continues where they end, as after a restart. Nobody
+    /// Writes the events as they come and continues where they end, as after a restart. No one
     /// wakes a session of which only some slices are there.
     pub(super) async fn adopt(
         &mut self,
@@ -64,7 +64,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The rest does not come: what was written is removed, for nobody was told of it.
+    /// The rest does not come: what was written is removed, for no one has learned of it.
     async fn abandon(&mut self, id: SessionId, refusal: Refusal) -> Result<SessionRow, Refusal> {
         let known = Known { id, fence: self.fence };
         if known.fence == Fence::NONE {

@@ -103,7 +103,7 @@ impl Driver {
         self.keep_time().await
     }
 
-    /// Whoever moved a run waits until it ended or paused.
+    /// The caller that moved a run waits until it ended or paused.
     fn await_run(
         &mut self,
         moved: Obeyed<RunId>,
@@ -351,7 +351,7 @@ impl Driver {
         Ok(found.map(|ask| (ask.row.ask, decision)))
     }
 
-    /// Whoever says no to an agent says why: its model reads these words.
+    /// A reply that rejects an agent's call says why: its model reads these words.
     fn check_words(&self, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
         let Reply::Approve { decisions } = reply else { return Ok(()) };
         let session = self.session.as_ref();
@@ -427,7 +427,7 @@ impl Driver {
 /// The inner error is the caller's and leaves everything as it was; the outer one is ours.
 pub(super) type Obeyed<T> = Result<Result<T, Refusal>, Refusal>;
 
-/// Answers the caller; our own failure goes on to drop the session.
+/// Answers the caller; our own failure continues to drop the session.
 fn told<T>(answer: Answer<T>, obeyed: Obeyed<T>) -> Result<(), Refusal> {
     match obeyed {
         Ok(result) => {

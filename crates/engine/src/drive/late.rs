@@ -50,7 +50,7 @@ impl Driver {
         }
     }
 
-    /// The open ask about this call, if its outcome is still what nobody knows.
+    /// The open ask about this call, if its outcome is still what no one knows.
     fn open_fix(&self, call: CallId) -> Option<AskId> {
         let session = self.session.as_ref()?;
         let open = session.calls.get(&call)?;

@@ -1,7 +1,7 @@
-//! Logins that a thread waits for. While somebody is asked to open a page for a call, that call is
+//! Logins that a thread waits for. While someone is asked to open a page for a call, that call is
 //! sent again now and then, as if for the first time: once it wants the page no more, the run goes
-//! on by itself. The ask stays open meanwhile, so nobody is asked twice. The times are timers, so
-//! that looking goes on after a restart and costs nothing in between. Where the page's own server
+//! on by itself. The ask stays open meanwhile, so no one is asked twice. The times are timers, so
+//! that looking continues after a restart and costs nothing in between. Where the page's own server
 //! says that it was opened, that is a look between two of them.
 
 use super::state::Driver;
@@ -26,7 +26,7 @@ enum Wait {
 
 impl Driver {
     /// Looks whether a login is done, and says when to look again. Number 0 is the moment at which
-    /// somebody is asked: then there is nothing to see yet.
+    /// someone is asked: then there is nothing to see yet.
     pub(super) async fn look_at_login(&mut self, ask: AskId, look: u32) -> Result<(), Refusal> {
         let Some((call, wants)) = self.awaited(ask) else { return Ok(()) };
         let limits = self.shared.limits.clone();
@@ -43,7 +43,7 @@ impl Driver {
         }
     }
 
-    /// Looks at once. The times at which it is looked at anyway stay as they are.
+    /// Looks at once. The times of the regular checks stay as they are.
     pub(super) async fn look_now(&mut self, ask: AskId) -> Result<(), Refusal> {
         match self.awaited(ask) {
             Some((call, Some(wants))) => self.send_for_a_look(call, wants).await,
@@ -57,7 +57,7 @@ impl Driver {
         self.record(Fact::CallResumed { call, given }).await
     }
 
-    /// Whoever hears that one of these pages was opened finds this session.
+    /// News that one of these pages was opened finds this session.
     fn expect_pages(&self, (ask, call): (AskId, CallId), wants: &Wants) {
         let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
         let Some(tool) = open.map(|open| &open.request.tool) else { return };
@@ -100,7 +100,8 @@ impl Driver {
             return Ok(Some(result));
         }
         let still = match &result {
-            // The page may be another one each time: whoever is asked keeps the one that they have.
+            // The page may be another one each time: a person who is asked keeps the one that they
+            // have.
             Ok(ToolOutput::Wants(wants)) if only_pages(wants) => {
                 Some(before.unwrap_or_else(|| (**wants).clone()))
             }
@@ -117,7 +118,7 @@ impl Driver {
     }
 
     /// Ends a run that waits for nothing but logins; the inner error says that it does not. Nothing
-    /// is decided while one of them is looked at: it may just be done.
+    /// is decided while one of them is checked: it may just be done.
     pub(super) async fn give_up_login(
         &mut self,
         run: RunId,
@@ -161,7 +162,7 @@ impl Driver {
         }
     }
 
-    /// Nobody need open a page for this call any more.
+    /// No one need open a page for this call any more.
     pub(super) async fn withdraw_login(&mut self, call: CallId) -> Result<(), Refusal> {
         let session = self.session.as_ref();
         let ask = session.and_then(|session| session.login_of(call)).map(|ask| ask.id);

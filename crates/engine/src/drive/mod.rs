@@ -47,7 +47,7 @@ const APPENDS_AHEAD_MAX: u32 = 4;
 /// How often one driver may panic before it leaves its session alone.
 const PANICS_MAX: u32 = 6;
 
-/// Drives one session until nothing moves and nobody asks.
+/// Drives one session until nothing moves and no one asks.
 pub(crate) async fn drive(shared: Arc<Shared>, key: SessionKey, commands: mpsc::Receiver<Command>) {
     let probation = Arc::<Probation>::default();
     let seat = Seat { shared: shared.clone(), key, commands };
@@ -106,7 +106,7 @@ impl Seat {
             if !driver.is_idle() {
                 continue;
             }
-            // Nobody can send between the look and the removal: senders are handed out under this
+            // No one can send between the look and the removal: senders are handed out under this
             // lock.
             let mut driven = lock(&self.shared.driven);
             if self.commands.is_empty() {
@@ -118,7 +118,7 @@ impl Seat {
     }
 }
 
-/// What comes to a driver.
+/// What a driver receives.
 type Commands = mpsc::Receiver<Command>;
 
 /// What a driver waits for.

@@ -1,6 +1,6 @@
 //! What a fact ends, as observers see it: calls, turns, waits, agents, runs. All of it is known
 //! from the session's state, so that it is the same after a restart; only what a turn was asked is
-//! kept beside it, for a turn that a process left behind is begun anew.
+//! kept beside it, for a turn that a process left behind is begun again.
 
 use super::state::{Driver, TurnBegun};
 use crate::captured::{answered, asked, called, stop_word};
@@ -66,14 +66,14 @@ impl Driver {
         seen.into_iter().collect()
     }
 
-    /// The span of a turn of this frame's agent, for whoever is asked.
+    /// The span of a turn of this frame's agent, for the provider that is asked.
     pub(super) fn turn_trace(&self, frame: FrameId, number: (u32, u32)) -> Option<TraceParent> {
         let (run, frame) = self.place_of(frame)?;
         let observers = &self.shared.observers;
         run.trace.map(|trace| observers.outward(trace, || turn_span(frame, number)))
     }
 
-    /// Keeps what is to be told of a turn once it ends.
+    /// Keeps what observers get of a turn once it ends.
     pub(super) fn turn_begins(&mut self, start: &TurnStart, prompt: &Prompt) {
         let observers = &self.shared.observers;
         if observers.are_none() {
@@ -207,7 +207,7 @@ impl Driver {
         let mut all: Vec<Seen> = agents.collect();
         let closure = self.closures.get(&run.closure);
         let agent_step = closure.is_some_and(|closure| came_to_an_agent(session, run, closure));
-        // A plan that somebody sent may be called like one of ours.
+        // A plan that someone sent may be called like one of ours.
         let talk = run.plan.as_str().strip_prefix(TALKS).filter(|_| agent_step);
         let what = What::Run {
             plan: run.plan.clone(),
@@ -306,7 +306,7 @@ fn step_of(frame: &Frame) -> Option<StepPlace> {
     Some(StepPlace { plan: frame.plan.clone(), step: frame.step.clone()? })
 }
 
-/// Whether somebody does not want what they were asked about, or one of several calls.
+/// Whether someone does not want what they were asked about, or one of several calls.
 fn says_no(reply: &Reply) -> bool {
     match reply {
         Reply::Clarify { answer } => answer.is_none(),

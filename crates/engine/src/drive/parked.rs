@@ -1,5 +1,5 @@
 //! Sessions that cannot be driven for now: what was recorded of them cannot be read, or reading it
-//! panics. They are parked with the reason, and looked at again later, so that they keep nobody
+//! panics. They are parked with the reason, and looked at again later, so that they keep no one
 //! else from being recovered.
 
 use super::state::{Driver, Waiter};
@@ -15,7 +15,7 @@ use kernel::projection::Parked;
 const PARK_MS: u64 = 1_000;
 /// The longest that one is parked at once.
 const PARK_MS_MAX: u64 = 60 * 60 * 1_000;
-/// How many of them are remembered by this process; the others begin anew.
+/// How many of them are remembered by this process; the others begin again.
 const PARKED_MAX: usize = 4_096;
 /// How much of the reason is kept.
 const REASON_CHARS_MAX: usize = 500;

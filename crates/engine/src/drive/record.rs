@@ -121,7 +121,7 @@ impl Driver {
 
     /// A snapshot, if it is time for one. Amortised constant: the tail has outgrown both the last
     /// snapshot and a floor. Or a run ended, and may have left a state far smaller than that
-    /// snapshot: whoever comes next should not have to read it.
+    /// snapshot: the next reader should not have to read it.
     fn snapshot(&mut self) -> Option<String> {
         let run_ended = std::mem::take(&mut self.run_ended);
         let floor = self.shared.limits.snapshot_floor_bytes;

@@ -1,4 +1,4 @@
-//! Telling those who wait, once what they are told is durable.
+//! Notifies those who wait, once what they learn is durable.
 
 use super::state::{Driver, Waiter};
 use crate::refusal::Refusal;
@@ -10,10 +10,10 @@ use kernel::projection::{AskRow, run_row, session_row};
 use kernel::session::{Run, RunStatus};
 
 impl Driver {
-    /// Tells everyone whose run has ended or paused, or goes on elsewhere where that is enough.
+    /// Tells everyone whose run has ended or paused, or continues elsewhere where that is enough.
     pub(super) async fn tell(&mut self) -> Result<(), Refusal> {
         if !self.waiters.iter().any(|waiter| self.is_settled(waiter)) {
-            // Nobody to tell; but what is over must be durable before the session is let go.
+            // No one to tell; but what is over must be durable before the session is let go.
             return if self.waiters.is_empty() && self.ticket.is_some() && self.is_idle() {
                 self.durable().await
             } else {
@@ -49,7 +49,7 @@ impl Driver {
             }
     }
 
-    /// Whether a call of this run goes on elsewhere.
+    /// Whether a call of this run continues elsewhere.
     fn is_elsewhere(&self, run: RunId) -> bool {
         let mut calls = self.session.iter().flat_map(|session| session.calls.values());
         calls.any(|open| open.run == run && open.is_elsewhere())

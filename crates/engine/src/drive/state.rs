@@ -67,7 +67,7 @@ impl Effect {
     }
 }
 
-/// Whether this asks somebody to open a page for a call.
+/// Whether this asks someone to open a page for a call.
 fn is_login(ask: &Ask) -> bool {
     ask.wanted.is_some() && matches!(ask.body, AskBody::Authorize { .. })
 }
@@ -106,7 +106,7 @@ pub(super) struct Asked {
     pub(super) first_at: Option<Millis>,
 }
 
-/// A turn as it began, for whoever observes.
+/// A turn as it began, for observers.
 pub(super) struct TurnBegun {
     pub(super) at: Millis,
     pub(super) number: (u32, u32),
@@ -133,7 +133,7 @@ pub(super) struct Flying {
 pub(super) enum Waiter {
     /// Who started or resumed it.
     Run(RunId, Answer<RunReport>),
-    /// Who started it and need not wait for what goes on elsewhere.
+    /// Who started it and need not wait for what continues elsewhere.
     Task(RunId, Answer<RunReport>),
     /// Who answered an ask of it.
     Reply(RunId, Box<SessionAsk>, Answer<ReplyReport>),
@@ -180,7 +180,7 @@ pub(super) struct Driver {
     pub(super) fence: Fence,
     /// Its name was made up for the request that made it.
     pub(super) fresh: bool,
-    /// It is being made out of another one: nobody may wake it yet.
+    /// It is being made out of another one: no one may wake it yet.
     pub(super) asleep: bool,
     /// Events that are applied and not yet queued.
     pub(super) pending: Vec<Event>,
@@ -193,7 +193,7 @@ pub(super) struct Driver {
     pub(super) new_specs: Vec<PinnedSpec>,
     /// A request's key that the next append has to write down.
     pub(super) new_key: Option<(OnceRow, Claim)>,
-    /// The road of a case that the next append has to count.
+    /// The path of a case that the next append has to count.
     pub(super) new_tally: Option<Tally>,
     /// What was fetched for decisions, and for which frames more is on its way.
     pub(super) fetched: Fetched,
@@ -201,7 +201,7 @@ pub(super) struct Driver {
     /// What recorded facts asked for and what may record again.
     pub(super) to_judge: Vec<CallId>,
     pub(super) to_close: Vec<RunId>,
-    /// The state under which the one call of a run goes on that was sent before the run was made.
+    /// The state of the one call of a run that was sent before the run was made and continues.
     pub(super) sent: Option<(RunId, Value)>,
     pub(super) to_look: Vec<(AskId, u32)>,
     /// What calls wanted that were sent again only to see whether they still do.
@@ -213,11 +213,11 @@ pub(super) struct Driver {
     pub(super) publishers: BTreeMap<CallId, Publisher>,
     /// Turns on their way, each of its frame's agent.
     pub(super) turns: BTreeMap<FrameId, Flying>,
-    /// What is to be told of these turns once they end, where somebody observes.
+    /// What observers get of these turns once they end, if there are any.
     pub(super) begun: BTreeMap<FrameId, TurnBegun>,
     /// What was said, as far as it is at hand.
     pub(super) said: Said,
-    /// The session's next deadline. It keeps nobody here: recovery wakes whoever sleeps.
+    /// The session's next deadline. It keeps no one here: recovery wakes sessions that sleep.
     pub(super) alarm: Option<Alarm>,
     /// The last append: when it is durable, all before it are.
     pub(super) ticket: Option<SharedFuture<Ticket>>,

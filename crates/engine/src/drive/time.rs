@@ -1,4 +1,4 @@
-//! What happens because time passed: asks expire, timers fire. A session that nobody drives is
+//! What happens because time passed: asks expire, timers fire. A session that no one drives is
 //! woken by recovery when its time comes; one that is being driven looks at the clock itself.
 
 use super::state::{Alarm, Driver};

@@ -1,4 +1,4 @@
-//! Turns of models: gather what was said, render it, record the start, ask, record what came of it.
+//! Turns of models: gather what was said, render it, record the start, ask, record the outcome.
 
 use super::record::no_session;
 use super::state::{Answered, Asked, Done, Driver, Flying};
@@ -43,7 +43,7 @@ impl Driver {
     ) -> Result<(), Refusal> {
         let agent = self.session.as_ref().and_then(|session| session.agent(frame));
         let missing = agent.map(|agent| self.said.missing(&agent.talk)).ok_or_else(no_session)?;
-        // An agent must not be told that it has no tools while they are on their way.
+        // An agent must not learn that it has no tools while they are on their way.
         if !missing.is_nothing() || !self.shared.gate.arrivals.are_over() {
             self.gather(frame, missing);
             return Ok(());
@@ -90,7 +90,7 @@ impl Driver {
         let agent = self.closures.get(&run.closure)?.agents.get(&state.agent)?;
         let Cards { shown, tools } = match kind {
             TurnKind::Act => {
-                // What is not listed for whoever started the run is not there for its agents.
+                // What is not listed for the one who started the run is not there for its agents.
                 let specs = self.shared.gate.visible(&run.caller(&self.key.realm));
                 Cards::of(agent, state.route.as_ref(), &specs)
             }

@@ -53,7 +53,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Claims the runs that were moving, durably, then goes on with what was under way.
+    /// Claims the runs that were moving, durably, then continues with what was under way.
     async fn take_over(&mut self, id: SessionId) -> Result<(), Refusal> {
         let died = self.shared.suspects.contains(id) && !is_on(Switch::DeathsForgotten);
         let runs = self.session.iter().flat_map(|session| session.runs.values());
@@ -75,7 +75,7 @@ impl Driver {
             // Only after a death just now: a restart alone does not ask about a retried run again.
             if died && deaths >= max {
                 self.hand_over(run, deaths).await?;
-                // Before its mark goes: a process that dies here must still be told of it.
+                // Before its mark goes: a process that dies here must still learn of it.
                 self.durable().await?;
             } else {
                 self.go_on(run).await?;
@@ -85,8 +85,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Judges what was not judged, repeats what may be repeated, looks at what went on without us,
-    /// asks about the rest.
+    /// Judges what was not judged, repeats what may be repeated, looks at what continued without
+    /// us, asks about the rest.
     async fn go_on(&mut self, run: RunId) -> Result<(), Refusal> {
         for call in self.open_calls(run) {
             let Some(open) = self.session.as_ref().and_then(|session| session.calls.get(&call))

@@ -73,7 +73,7 @@ pub(super) fn narrowed(place: CallPlace, listed: &Listed) -> CallPlace {
     }
 }
 
-/// A write whose output is wrong has happened all the same: nobody may take it for undone.
+/// A write whose output is wrong has happened all the same: no one may take it for undone.
 pub(super) fn not_as_promised(spec: &ToolSpec, reach: Reach, misfit: &str) -> ToolError {
     let (how, done) = match reach {
         Reach::Reads => (HowFar::Failed, ""),

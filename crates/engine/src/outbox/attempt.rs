@@ -56,7 +56,7 @@ pub(super) fn delivered(
 pub(super) enum Again {
     /// Then.
     At(Millis),
-    /// When the sink, which rests, goes on.
+    /// When the sink, which rests, continues.
     Resumed,
     /// Never: it has failed.
     Never,

@@ -1,4 +1,4 @@
-//! The outbox: from rows of the journal to events that somebody has. Each sink reads the feed by
+//! The outbox: from rows of the journal to events that someone has. Each sink reads the feed by
 //! itself and keeps its place in the store, so that a crash loses nothing: what is behind the place
 //! is sent again, under the same ids.
 
@@ -93,7 +93,7 @@ impl Feed<'_> {
     }
 
     /// Forgets a sink of the caller's realm that is not configured any more: its place and its log
-    /// of deliveries. Retention no longer waits for it, and a sink of this name begins anew.
+    /// of deliveries. Retention no longer waits for it, and a sink of this name begins again.
     /// Durable on return.
     pub async fn forget_sink(self, caller: &Caller, sink: &str) -> Result<(), Refusal> {
         let (shared, realm) = (self.shared, &caller.realm);
@@ -112,7 +112,7 @@ impl Feed<'_> {
     }
 
     /// Lets a sink of the caller's realm go on that rests because its receiver said that it is
-    /// gone. One that does not rest goes on as it did. Gives how it stands.
+    /// gone. One that does not rest continues as it did. Gives how it stands.
     pub async fn resume_sink(self, caller: &Caller, sink: &str) -> Result<SinkState, Refusal> {
         self.may_operate(caller, sink)?;
         let outbox = self.outbox(caller, sink)?;

@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 impl Feed<'_> {
     /// Sends an event to a sink of the caller's realm once more, whatever became of it before and
     /// whatever types the sink takes. One that is tried again need not be after that: its session
-    /// goes on. What the receiver says is in the row; only an event or a sink that is not there is
-    /// refused.
+    /// continues. What the receiver says is in the row; only an event or a sink that is not there
+    /// is refused.
     pub async fn resend(
         self,
         caller: &Caller,
@@ -48,7 +48,8 @@ impl Feed<'_> {
                     None => Again::Never,
                 };
                 let row = attempt::failed(sink, &events[0], tried, (&error, again));
-                // Whoever tries it again by itself tells the log: what we know may be old by now.
+                // The one that tries it again by itself writes the log: what we know may be old by
+                // now.
                 if retrying.is_some() {
                     return Ok(row);
                 }
@@ -59,7 +60,8 @@ impl Feed<'_> {
         if retrying.is_some() {
             outbox.note_resent(row.clone());
         }
-        // Whoever takes an event is not gone. After the note: the same event need not go twice.
+        // A receiver that takes an event is not gone. After the note: the same event need not go
+        // twice.
         if row.status == DeliveryStatus::Delivered {
             outbox.resume();
         }

@@ -137,7 +137,7 @@ impl Sender {
     pub(super) async fn run(mut self) {
         while !self.is_over {
             self.mind_the_clock();
-            // Before what was resent is looked at: whoever resumes has noted that first.
+            // Before we look at what was resent: a resume has noted that first.
             let rests = self.rests();
             self.settle_resent();
             let stopping = *self.stop.borrow();
@@ -164,7 +164,7 @@ impl Sender {
         }
     }
 
-    /// Whether the receiver is gone: nothing is sent until somebody lets the sink go on.
+    /// Whether the receiver is gone: nothing is sent until someone lets the sink go on.
     fn rests(&self) -> bool {
         self.outbox.standing().gone
     }
@@ -321,7 +321,7 @@ impl Sender {
         self.window.free(batch.lane, Vec::new());
     }
 
-    /// Of several events only the first counts as tried: nobody knows which of them it was.
+    /// Of several events only the first counts as tried: no one knows which of them it was.
     fn failed(&mut self, batch: Batch, began: Millis, error: &SinkError) {
         let Batch { lane, mut events, tried } = batch;
         let Some(first) = events.first() else { return };

@@ -136,7 +136,7 @@ codes! {
     NothingToRetry(RunId, RunStatus) => "no_open_ask", Conflict;
     /// Another reply won.
     AskDecided(Box<ClosedAsk>) => "ask_decided", Conflict;
-    /// Nobody answered in time.
+    /// No one answered in time.
     AskExpired(Box<ClosedAsk>) => "expired", Conflict;
     /// The run ended first.
     AskWithdrawn(Box<ClosedAsk>) => "withdrawn", Conflict;
