@@ -1,5 +1,5 @@
 //! Reading arguments. The gate has checked them against the schema already; what still does not
-//! fit is told the same way, for a tool must not depend on who calls it.
+//! fit is reported the same way, for a tool must not depend on who calls it.
 
 use kernel::call::ToolError;
 use serde::Deserialize;

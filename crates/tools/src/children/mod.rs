@@ -1,7 +1,7 @@
 //! Child processes: the one place that starts, watches, ends and reaps them.
 //!
 //! `process` is our side: a program in a process group of its own, with an environment of its own,
-//! that is killed with all that it started when nobody keeps it any more. `supervisor` is what
+//! that is killed with all that it started when no one keeps it any more. `supervisor` is what
 //! stands between, where our own binary can: `waypost child` runs the program and ends it even if
 //! we are killed and can do nothing about it. How long each of them waits is said here, for both
 //! must agree.

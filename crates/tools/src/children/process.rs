@@ -25,7 +25,7 @@ const INHERITED: &[&str] = &[
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ",
     "USER",
 ];
-/// Where programs are looked for if nobody says where.
+/// Where programs are looked for if no one says where.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What is to be run.
@@ -194,7 +194,7 @@ impl Process {
     /// Kills whatever is left of its group and reaps it.
     pub(crate) async fn finish(mut self) {
         self.kill();
-        // Fails only if somebody else reaped it.
+        // Fails only if someone else reaped it.
         let _ = self.child.wait().await;
         self.reaped = true;
     }

@@ -1,9 +1,9 @@
-//! What `waypost child` does: runs a command that ends with whoever started it, with all that the
-//! command itself started. A server starts its upstreams' processes through it, so that they end
-//! even if it is killed and can do nothing about them any more.
+//! What `waypost child` does: runs a command that ends with the process that started it, with all
+//! that the command itself started. A server starts its upstreams' processes through it, so that
+//! they end even if it is killed and can do nothing about them any more.
 //!
-//! We and the command are one process group that bears our number. Whoever started us can kill all
-//! of it at once; we can ask it to end, and leave it before we kill what did not.
+//! We and the command are one process group that bears our number. The process that started us can
+//! kill all of it at once; we can ask it to end, and leave it before we kill what did not.
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select, select_all};
@@ -181,7 +181,7 @@ fn start(words: &[OsString]) -> Result<Pid, Unsupervised> {
     Ok(Pid::from_child(&child))
 }
 
-/// The pipes are the command's alone: whoever is at their other ends must see when it closes them.
+/// The pipes are the command's alone: the readers at their other ends must see when it closes them.
 fn let_go_of_pipes() {
     // If this fails, their ends are seen when we end, a moment after the command.
     if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
@@ -231,14 +231,14 @@ impl Family<'_> {
         if ended {
             return code;
         }
-        // If we could not leave, this ends us as well, and nobody is there whom our code would tell
+        // If we could not leave, this ends us as well, and no one is there whom our code would tell
         // anything.
         let _ = kill_process_group(self.group, Signal::KILL);
         let (_, late) = self.emptied(KILLED_WAIT_MS, outside).await;
         code.or(late)
     }
 
-    /// Waits until nobody is left in the group; whether that came in time, and the command's code.
+    /// Waits until no one is left in the group; whether that came in time, and the command's code.
     async fn emptied(&self, wait_ms: u64, outside: bool) -> (bool, Option<i32>) {
         let mut over = self.clock.sleep_until(self.clock.now().plus_ms(wait_ms));
         let mut code = None;

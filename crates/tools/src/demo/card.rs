@@ -64,7 +64,7 @@ impl Card {
             tags: vec![family.to_owned()],
             pace: Pace::Quick,
             yields: Yields::Value,
-            // Whoever calls keeps the journal; what is done is in the files.
+            // The caller keeps the journal; what is done is in the files.
             unrecorded: true,
             listed: Some(Arc::new(listed)),
         }

@@ -1,4 +1,4 @@
-//! Requests to other servers. Nobody is talked to who is not listed: a plan, or a model that writes
+//! Requests to other servers. No one is talked to who is not listed: a plan, or a model that writes
 //! arguments, must not reach what the operator did not name.
 
 mod wanted;

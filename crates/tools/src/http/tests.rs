@@ -321,7 +321,7 @@ async fn what_is_small_or_json_is_a_value_though_there_are_blobs() {
 
 #[tokio::test]
 async fn nobody_at_the_other_end_means_nothing_was_sent() {
-    // It is taken, so that nobody else can listen there, and nobody does.
+    // It is taken, so that no one else can listen there, and no one does.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = taken.local_addr().unwrap();

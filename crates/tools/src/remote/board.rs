@@ -1,4 +1,4 @@
-//! What an upstream shows, and what is wanted of whoever keeps it: its state, its tools, a number
+//! What an upstream shows, and what is wanted of its keeper: its state, its tools, a number
 //! that grows with every change; wishes to be checked and to be let go.
 
 use kernel::contracts::Tool;
@@ -14,13 +14,13 @@ const CHECKS_MAX: usize = 16;
 /// Whether an upstream can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpstreamState {
-    /// It is being connected to, for the first time or anew.
+    /// It is being connected to, for the first time or again.
     Connecting,
     /// It is connected and has listed what it has.
     Ready,
     /// It could not be reached, or answered wrongly. It is tried again.
     Failing,
-    /// It wants somebody to log in first.
+    /// It wants someone to log in first.
     Login,
 }
 
@@ -55,7 +55,7 @@ pub struct UpstreamStatus {
     pub since: Millis,
     /// What went wrong last, if nothing went well since.
     pub last_error: Option<Fault>,
-    /// How often it was connected to anew after it had been ready.
+    /// How often it was reconnected after it had been ready.
     pub restarts: u64,
 }
 
@@ -132,7 +132,7 @@ impl Board {
     /// Has it looked at soon, without waiting for what comes of it.
     pub(crate) fn look_soon(&self) {
         let (answer, _) = oneshot::channel();
-        // Where it is full it is looked at anyway.
+        // Where it is full, the keeper looks anyway.
         let _ = self.checks.try_send(answer);
     }
 
@@ -141,7 +141,7 @@ impl Board {
         self.enter(UpstreamState::Ready, now, None);
     }
 
-    /// It is lost and connected to anew.
+    /// The connection is lost and made again.
     pub(crate) fn reconnecting(&self, now: Millis, error: Fault) {
         self.enter(UpstreamState::Connecting, now, Some(error));
     }
@@ -151,7 +151,7 @@ impl Board {
         self.enter(UpstreamState::Failing, now, Some(error));
     }
 
-    /// Somebody must log in before it can be used.
+    /// Someone must log in before it can be used.
     pub(crate) fn login(&self, now: Millis, error: Fault) {
         self.enter(UpstreamState::Login, now, Some(error));
     }
@@ -188,7 +188,7 @@ impl Board {
         self.changes.send_modify(|version| *version += 1);
     }
 
-    /// Whoever keeps it should let it go.
+    /// Its keeper should let it go.
     pub(crate) fn begin_stop(&self) {
         self.stop.send_replace(true);
     }

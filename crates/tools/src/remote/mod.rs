@@ -122,7 +122,7 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // Whoever forgets to stop them leaves no process behind, as long as tasks still run.
+        // A caller that forgets to stop them leaves no process behind, as long as tasks still run.
         self.upstreams.iter().for_each(|upstream| upstream.begin_stop());
     }
 }

@@ -108,7 +108,7 @@ impl Upstream {
         self.board.check().await
     }
 
-    /// The page where somebody logs in, if a login is under way: because it wants one (its state is
+    /// The page where someone logs in, if a login is under way: because it wants one (its state is
     /// `Login`), because a call wants more than our token is good for, or because one was begun.
     pub fn login_url(&self) -> Option<String> {
         self.account.as_ref()?.login_url()
@@ -120,7 +120,7 @@ impl Upstream {
         self.account()?.begin().await
     }
 
-    /// Forgets the token and who we are known as there, and connects anew. The token is given back
+    /// Forgets the token and who we are known as there, and connects again. The token is given back
     /// where the server takes it.
     pub async fn log_out(&self) -> Result<(), Fault> {
         self.account()?.log_out().await?;
@@ -128,7 +128,7 @@ impl Upstream {
         Ok(())
     }
 
-    /// Somebody came back from this login.
+    /// Someone came back from this login.
     pub(crate) async fn finish_login(
         &self,
         login: Pending,
@@ -140,7 +140,7 @@ impl Upstream {
             self.board.look_soon();
         }
         if finished.is_ok() {
-            // An error means that nobody waits.
+            // An error means that no one waits.
             let _ = self.opened.send(LOGIN_PAGE.to_owned());
         }
         finished
@@ -202,7 +202,7 @@ impl Loader {
                 Err(_) => self.parts.backoff_ms(self.failures.saturating_add(1)),
             };
             let answer = self.take(loaded, wait_ms);
-            // Whoever asked while it was loaded is answered as well; who asked may have gone.
+            // Those who asked while it was loaded are answered as well; they may have gone.
             let asked = waiting.take().into_iter();
             for check in asked.chain(std::iter::from_fn(|| self.checks.try_recv().ok())) {
                 let _ = check.send(answer.clone());

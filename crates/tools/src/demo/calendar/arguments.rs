@@ -11,11 +11,11 @@ use std::ops::RangeInclusive;
 
 /// The calendar that is meant where none is named.
 pub(super) const CALENDAR_DEFAULT: &str = "primary";
-/// How long an event takes where nobody says it.
+/// How long an event takes where no one says it.
 pub(super) const MINUTES_DEFAULT: i64 = 30;
 /// How long an event may take: up to 60 days.
 pub(super) const MINUTES: RangeInclusive<i64> = 1..=86_400;
-/// How many days are listed where nobody says it.
+/// How many days are listed where no one says it.
 pub(super) const DAYS_DEFAULT: i64 = 7;
 /// How many days may be listed at once.
 pub(super) const DAYS: RangeInclusive<i64> = 1..=366;
@@ -117,7 +117,7 @@ pub(super) fn time(arguments: &Value, name: &str, zone: &Zone) -> Result<Option<
     }
 }
 
-/// A time that must be there.
+/// A time that is required.
 pub(super) fn needed_time(arguments: &Value, name: &str, zone: &Zone) -> Result<Zoned, ToolError> {
     time(arguments, name, zone)?.ok_or_else(|| misfit(format!("`{name}` is missing")))
 }

@@ -1,6 +1,6 @@
-//! The folder of calendars: one iCalendar file for each, `primary.ics`. Whoever reads or writes
+//! The folder of calendars: one iCalendar file for each, `primary.ics`. A reader or writer
 //! holds all of them, also before other processes, and a file changes as a whole or not at all. One
-//! that cannot be read is told and never written.
+//! that cannot be read is reported and never written.
 
 use super::ics::{Component, plain};
 use crate::demo::keep::{make_folder, write_whole};
@@ -29,7 +29,7 @@ impl Book {
         Ok(Self { folder })
     }
 
-    /// Waits until nobody else holds it.
+    /// Waits until no one else holds it.
     pub(super) fn hold(&self) -> io::Result<Held<'_>> {
         let path = self.folder.join(LOCK_FILE);
         let lock = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
@@ -149,7 +149,7 @@ pub(super) fn unusable(book: &Book, why: &io::Error) -> ToolError {
     ToolError::failed("CalendarBroken", message)
 }
 
-/// What somebody wrote, or its beginning.
+/// What someone wrote, or its beginning.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(80).collect()
 }

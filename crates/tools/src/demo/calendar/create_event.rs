@@ -17,7 +17,7 @@ use kernel::call::{Call, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What an event is called that nobody named.
+/// What an event is called that no one named.
 const NAME_DEFAULT: &str = "New event";
 
 /// The tool.

@@ -30,7 +30,7 @@ impl Desk {
         Self { book, parts }
     }
 
-    /// The zone in which times are told.
+    /// The zone in which times are shown.
     pub(super) fn zone(&self) -> &Zone {
         &self.parts.zone
     }
@@ -69,7 +69,7 @@ impl Desk {
         Ok(events)
     }
 
-    /// Does this on a thread of its own. It goes on to its end, also when nobody waits any more.
+    /// Does this on a thread of its own. It continues to its end, also when no one waits any more.
     pub(super) async fn work(
         self: &Arc<Self>,
         act: impl FnOnce(&Self) -> Result<ToolOutput, ToolError> + Send + 'static,
@@ -77,7 +77,7 @@ impl Desk {
         let (sender, done) = oneshot::channel();
         let desk = self.clone();
         let working = async move {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = sender.send(act(&desk));
         };
         self.parts.spawn.thread("calendar", Box::pin(working));

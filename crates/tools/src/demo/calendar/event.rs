@@ -201,7 +201,7 @@ fn end(component: &Component, (start, whole_day): (&Zoned, bool), zone: &Zone) -
     start.checked_add(length).ok()
 }
 
-/// The moment that a property names, here, and whether it is a whole day. A zone that nobody knows
+/// The moment that a property names, here, and whether it is a whole day. A zone that no one knows
 /// is taken for ours.
 fn moment(property: &Property, zone: &Zone) -> Option<(Zoned, bool)> {
     let value = property.value.trim();

@@ -47,7 +47,7 @@ impl Login {
     pub(crate) fn open(folder: &Path, entropy: Arc<dyn Entropy>) -> io::Result<Self> {
         make_folder(folder)?;
         let login = Self { path: folder.join(FILE), entropy, turn: Mutex::default() };
-        // What cannot be read is told at once, and not to whoever calls first.
+        // What cannot be read is reported at once, not at the first call.
         login.remembered().map(|_| login)
     }
 
@@ -63,7 +63,7 @@ impl Login {
         self.remember(&Remembered { address: Some(address), ..self.remembered()? })
     }
 
-    /// Whether somebody is asked for a login that is known by this.
+    /// Whether someone is asked for a login that is known by this.
     pub fn is_asked_for(&self, elicitation_id: &str) -> bool {
         let _turn = self.turn();
         let asked = self.remembered().ok().and_then(|remembered| remembered.elicitation_id);

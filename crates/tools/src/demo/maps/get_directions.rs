@@ -1,5 +1,5 @@
 //! `get_directions`: how far it is from one place to another, in which direction, and roughly how
-//! long that takes. There are no roads in here, and the answer says so.
+//! long that takes. There are no streets in here, and the answer says so.
 
 use super::FAMILY;
 use super::gazetteer::{Place, find};
@@ -10,7 +10,8 @@ use crate::demo::card::{Card, Does};
 use kernel::call::ToolError;
 use serde_json::{Value, json};
 
-/// How fast one is, in kilometres an hour along the straight line: roads are about a third longer.
+/// How fast one is, in kilometres an hour along the straight line: streets are about a third
+/// longer.
 const SPEEDS: [(&str, f64); 3] = [("foot", 3.8), ("bicycle", 12.0), ("car", 60.0)];
 
 const NOTE: &str = "Straight line over the globe, not along roads: distances and times are rough, \

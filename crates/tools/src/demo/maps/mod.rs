@@ -1,4 +1,4 @@
-//! Maps: two tools over a small gazetteer that is part of the program. No network, no roads.
+//! Maps: two tools over a small gazetteer that is part of the program. No network, no streets.
 
 mod globe;
 mod gazetteer;

@@ -8,7 +8,7 @@ use crate::demo::card::{Card, Does};
 use kernel::call::ToolError;
 use serde_json::{Value, json};
 
-/// How many places are told at most.
+/// How many places are returned at most.
 const PLACES_MAX: usize = 10;
 
 /// The tool.
@@ -55,7 +55,7 @@ fn act(arguments: &Value) -> Result<Value, ToolError> {
     Ok(json!({"places": places}))
 }
 
-/// A text that must be there, and say something.
+/// A text that is required and must not be blank.
 pub(super) fn needed_text<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, ToolError> {
     match arguments.get(name) {
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.trim()),

@@ -20,15 +20,15 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::RpcError;
 
-/// Changes that are told within this time are listed together.
+/// Changes that arrive within this time are listed together.
 const DEBOUNCE_MS: u64 = 250;
 /// A server that says that its lists are stale at once is still not asked more often than this.
 const TTL_MIN_MS: u64 = 10_000;
 /// Lists are looked at once a day, whatever a server says.
 const TTL_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
-/// A server that may be another one by now is looked at, but not more often than this.
+/// We check a server that may be another one by now, but not more often than this.
 const DOUBT_MS: u64 = 10_000;
-/// A stream of news is opened anew once a day.
+/// A stream of news is opened again once a day.
 const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// A connection that is attended to.
@@ -41,7 +41,7 @@ pub(crate) struct Attended {
     /// Which lists are read now, or were read last, and how often in a row that failed.
     reading: Which,
     stumbles: u32,
-    /// Which lists should be read anew, and when.
+    /// Which lists should be read again, and when.
     due: Which,
     due_at: Millis,
     /// When all should be, if nothing is heard before.
@@ -59,14 +59,14 @@ pub(crate) struct Attended {
     doubted_at: Option<Millis>,
 }
 
-/// Something that whoever keeps the server must know.
+/// Something that the server's keeper must know.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// This was listed.
     Listed(Listed),
     /// Nothing could be listed; what was known stays.
     Stumbled(AskError),
-    /// Somebody wants to know how it is. The next event but checks answers it.
+    /// Someone wants to know how it is. The next event but checks answers it.
     Check(Check),
     /// The connection is of no use any more.
     Lost(PeerError),
@@ -118,7 +118,7 @@ impl Attended {
         }
     }
 
-    /// Goes on until there is something to know.
+    /// Continues until there is something to know.
     pub(crate) async fn next(&mut self, checks: &mut mpsc::Receiver<Check>) -> Event {
         loop {
             match self.wake(checks).await {
@@ -176,7 +176,7 @@ impl Attended {
 
     fn list_soon(&mut self, which: Which, in_ms: u64) {
         let at = self.now().plus_ms(in_ms);
-        // Whatever is told while something waits already goes with it.
+        // News that arrives while something waits already goes with it.
         self.due_at = if self.due == Which::NONE { at } else { self.due_at.min(at) };
         self.due = self.due | which;
     }
@@ -206,9 +206,9 @@ impl Attended {
     }
 
     fn not_listed(&mut self, error: AskError) -> Event {
-        // What was told or was due is not known yet: it is tried again, but ever less often.
+        // What changed or was due is not known yet: we try again, but ever less often.
         self.stumbles = self.stumbles.saturating_add(1);
-        // Whoever waits is told so.
+        // Those who wait are notified.
         (self.asked, self.answers) = (0, 0);
         self.due = self.due | self.reading;
         self.due_at = self.now().plus_ms(self.link.parts.backoff_ms(self.stumbles));
@@ -283,7 +283,7 @@ impl Attended {
         self.deaf = if is_steady { 1 } else { self.deaf.saturating_add(1) };
         let wait_ms = self.link.parts.backoff_ms(self.deaf);
         self.listen(wait_ms);
-        // What changed while nobody listened was not heard.
+        // What changed while no one listened was not heard.
         self.list_soon(Which::ALL, wait_ms.saturating_add(DEBOUNCE_MS));
     }
 
@@ -301,7 +301,7 @@ impl Attended {
             }
             Incoming::Request { id, method, .. } => self.peer.serve(&id, &method).await,
             Incoming::Broken(error) => self.peer.note(&error),
-            // An answer that nobody waits for any more.
+            // An answer that no one waits for any more.
             Incoming::Result(_) | Incoming::Error(_) => {}
         }
     }
@@ -331,7 +331,7 @@ impl Attended {
     }
 }
 
-/// Hears the stream of news to its end; what is told goes where all news go.
+/// Hears the stream of news to its end; its messages go where all news go.
 async fn listen(peer: &Peer, told: Which) -> Deaf {
     let params = json!({"notifications": told.filter()});
     let request = Request::new("subscriptions/listen", params, LISTEN_MS);
@@ -340,7 +340,7 @@ async fn listen(peer: &Peer, told: Which) -> Deaf {
         match incoming {
             Incoming::Error(error) => return Deaf::Refused(error),
             Incoming::Result(_) | Incoming::Broken(_) => return Deaf::Ended,
-            // The other end lives as long as the peer, or nobody is interested any more.
+            // The other end lives as long as the peer, or no one is interested any more.
             news => drop(peer.aside().send(news).await),
         }
     }
@@ -362,7 +362,7 @@ async fn heard(news: &mut Option<News>) -> Option<Incoming> {
     }
 }
 
-/// It has to be met anew: whoever answers now may be of another era.
+/// It has to be met again: the server that answers now may be of another era.
 fn another_one(error: &AskError) -> PeerError {
     let message = format!("it does not answer as it did when it was connected to: {error}");
     PeerError::new(HowFar::Failed, PeerErrorKind::Gone, message)

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use tokio::sync::mpsc;
 
-/// How many messages wait for whoever reads a call's replies; the line before it has its own queue.
+/// How many messages wait for the reader of a call's replies; the line before it has its own queue.
 const REPLIES_MAX: usize = 16;
 
 /// A call that is being sent.
@@ -29,7 +29,7 @@ struct Open {
 }
 
 struct Call {
-    /// What progress of this call is told under.
+    /// The token under which progress of this call is reported.
     token: Option<Value>,
     replies: mpsc::Sender<Incoming>,
 }
@@ -98,7 +98,7 @@ impl Drop for Entry {
     }
 }
 
-/// Passes replies on until the answer, or until nobody reads them any more: then the request is
+/// Passes replies on until the answer, or until no one reads them any more: then the request is
 /// dropped, and so cancelled.
 async fn pass_on(opening: Opening, to: mpsc::Sender<Incoming>, entry: Entry) {
     let opened = tokio::select! {
@@ -129,7 +129,7 @@ async fn pass_on(opening: Opening, to: mpsc::Sender<Incoming>, entry: Entry) {
 async fn finish(last: Incoming, to: &mpsc::Sender<Incoming>, entry: Entry) {
     // Before it is known that the call is over, so that the next one is alone.
     drop(entry);
-    // Whoever waited for it may have gone.
+    // The one who waited for it may have gone.
     let _ = to.send(last).await;
 }
 

@@ -1,6 +1,6 @@
 //! When a server may not be of the era any more in which it was met: another one was put behind its
-//! address while we were connected. What such a server answers is told apart from what any server
-//! answers to a request that is wrong.
+//! address while we were connected. What such a server answers is distinguished from what any
+//! server answers to a request that is wrong.
 
 use super::line::{PeerError, PeerErrorKind};
 use super::requests::AskError;

@@ -142,7 +142,7 @@ fn not_understood(error: &AskError) -> bool {
     match error {
         AskError::Rpc(_) => true,
         AskError::Peer(error) => match error.kind {
-            // Too many requests, or a server in front of it that has nobody to ask.
+            // Too many requests, or a server in front of it that has no one to ask.
             PeerErrorKind::Refused(status) => !matches!(status, 429 | 502..=504),
             PeerErrorKind::NotMcp | PeerErrorKind::Gone => true,
             PeerErrorKind::Unreachable

@@ -1,5 +1,5 @@
 //! Keeps one MCP server connected, for as long as the server runs: connects, attends to the
-//! connection, connects anew with growing waits. What it listed stays while it is away.
+//! connection, connects again with growing waits. What it listed stays while it is away.
 
 use super::attend::{Attended, Event};
 use super::http::{HttpLine, SseLine};
@@ -136,7 +136,7 @@ impl Keeper {
             (Way::Usual, PeerErrorKind::Closed) if self.era.is_none() => {
                 (Way::Usual, Some(Era::Legacy))
             }
-            // Nobody is posted to there: so answers a server of the oldest kind.
+            // No one is posted to there: so answers a server of the oldest kind.
             (Way::Usual, PeerErrorKind::Refused(400 | 404 | 405)) if is_http => {
                 (Way::Oldest, Some(Era::Legacy))
             }
@@ -178,7 +178,7 @@ impl Keeper {
                     ready_since = ready_since.or(Some(now));
                     let answered = attended.answered_checks().min(self.waiting.len());
                     for check in self.waiting.drain(..answered) {
-                        // Whoever asked may have gone.
+                        // The one who asked may have gone.
                         let _ = check.send(Ok(self.board.status()));
                     }
                 }
@@ -278,7 +278,7 @@ impl Keeper {
         wait_ms
     }
 
-    /// Nothing helps until somebody has logged in. It is looked at now and then all the same: it
+    /// Nothing helps until someone has logged in. We check it now and then all the same: it
     /// may not want a login any more.
     fn wait_for_login(&mut self, error: PeerError) -> u64 {
         let (now, upstream) = (self.link.parts.clock.now(), self.link.config.name.as_str());
@@ -293,7 +293,7 @@ impl Keeper {
         self.link.parts.limits.upstream_list_interval_ms
     }
 
-    /// Waits, unless somebody wants to know sooner, or has logged in.
+    /// Waits, unless someone wants to know sooner, or has logged in.
     async fn rest(&mut self, wait_ms: u64) {
         let clock = &self.link.parts.clock;
         let over = clock.sleep_until(clock.now().plus_ms(wait_ms));
@@ -312,7 +312,7 @@ impl Keeper {
             self.waiting.push(check);
         }
         for check in self.waiting.drain(..) {
-            // Whoever asked may have gone.
+            // The one who asked may have gone.
             let _ = check.send(Err(fault.clone()));
         }
     }

@@ -1,6 +1,6 @@
-//! From which level on a server with a handshake sends its log. It is told once for everybody, so
-//! it is told the lowest level that any call under way wants; each caller is passed on only what it
-//! wants itself.
+//! From which level on a server with a handshake sends its log. The level is set once for all
+//! callers, so it is the lowest level that any call under way wants; each caller receives
+//! only what it wants itself.
 
 use kernel::call::LogLevel;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Default)]
 pub(crate) struct Levels {
     wishes: Arc<Mutex<Wishes>>,
-    /// What the server was told last. Held while it is told, so that two tellings cannot overtake
+    /// The level that was set last. Held while it is set, so that two requests cannot overtake
     /// each other.
     pub(crate) told: tokio::sync::Mutex<Option<LogLevel>>,
 }

@@ -1,5 +1,5 @@
 //! The transport contract: how messages get to an MCP server and back, over HTTP or a pipe. What
-//! they mean is told above it.
+//! they mean is decided above it.
 
 use super::params::Params;
 use futures::future::BoxFuture;
@@ -45,7 +45,7 @@ pub(crate) struct Outgoing {
     pub(crate) param_headers: Vec<(String, String)>,
     /// How long the answer may take.
     pub(crate) timeout_ms: u64,
-    /// Whoever asks watches the time itself, and lets go of what takes longer.
+    /// The one who asks watches the time, and drops what takes longer.
     pub(crate) is_watched: bool,
     /// How large the answer may be.
     pub(crate) result_bytes_max: usize,
@@ -61,7 +61,7 @@ impl Outgoing {
 /// What comes back for a request. Bounded.
 #[derive(Debug)]
 pub(crate) enum Replies {
-    /// All of it came at once: what is told first, then the answer.
+    /// All of it came at once: the news first, then the answer.
     Whole(std::vec::IntoIter<Incoming>, Option<Incoming>),
     /// It comes bit by bit.
     Coming(mpsc::Receiver<Incoming>),
@@ -145,9 +145,9 @@ pub(crate) enum PeerErrorKind {
     Unauthorized,
     /// The server does not let us do this.
     Forbidden,
-    /// Somebody must log in first, and can.
+    /// Someone must log in first, and can.
     Login,
-    /// Somebody must log in for more than our token is good for, and can.
+    /// Someone must log in for more than our token is good for, and can.
     Scope,
     /// The line is closed: the process ended, or we closed it.
     Closed,
@@ -171,12 +171,12 @@ impl PeerErrorKind {
         }
     }
 
-    /// Whether it goes well once somebody has logged in.
+    /// Whether it goes well once someone has logged in.
     pub(crate) fn wants_login(self) -> bool {
         matches!(self, PeerErrorKind::Login | PeerErrorKind::Scope)
     }
 
-    /// Whether the next request would most likely fail the same way until we connect anew.
+    /// Whether the next request would most likely fail the same way until we connect again.
     pub(crate) fn loses_connection(self) -> bool {
         match self {
             PeerErrorKind::Unreachable

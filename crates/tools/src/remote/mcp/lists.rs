@@ -87,8 +87,8 @@ pub(crate) struct Listed {
     pub(crate) ttl_ms: Option<u64>,
 }
 
-/// Lists these anew; the others stay as they are known. It fails only where tools cannot be listed,
-/// or the connection is lost.
+/// Lists these again; the others stay as they are known. It fails only where tools cannot be
+/// listed, or the connection is lost.
 pub(crate) async fn list(peer: &Peer, which: Which, known: Lists) -> Result<Listed, AskError> {
     let mut listing = Listing { peer, limits: peer.limits(), ttl_ms: None, missed: false };
     let mut lists = known;

@@ -35,10 +35,10 @@ pub(crate) use keeper::{dial, keep};
 pub(crate) use shelf::RemoteShelf;
 pub(crate) use tool::LOGIN_PAGE;
 
-/// How many updates of resources wait for whoever watches them; who is slower misses the oldest.
+/// How many updates of resources wait for a watcher; one that is slower misses the oldest.
 const UPDATES_MAX: usize = 64;
 
-/// How many opened pages wait for whoever is interested; those that are missed are looked at later.
+/// How many opened pages wait for those interested; those that are missed are checked later.
 const OPENED_MAX: usize = 256;
 
 /// What the tools and the shelf of one upstream share: who it is, the way to it, what it listed
@@ -115,7 +115,7 @@ impl Link {
         }
     }
 
-    /// The page where somebody logs in, if a login is under way.
+    /// The page where someone logs in, if a login is under way.
     pub(crate) fn login_url(&self) -> Option<String> {
         self.account.as_ref()?.login_url()
     }
@@ -148,7 +148,7 @@ impl Link {
         let is_settled = |connection: &Connection| match connection {
             Connection::Connecting => false,
             Connection::Ready(peer) => !peer.is_lost(),
-            // Somebody has logged in, and it will be connected to at once.
+            // Someone has logged in, and it will be connected to at once.
             Connection::Failing(error) if error.kind.wants_login() => {
                 self.account.as_ref().is_none_or(|account| account.waits_for_login())
             }
@@ -173,13 +173,13 @@ impl Link {
 
     /// A resource has changed.
     fn tell_update(&self, uri: &str) {
-        // An error means that nobody watches.
+        // An error means that no one watches.
         let _ = self.updates.send(uri.to_owned());
     }
 
     /// A page that it wanted opened was opened.
     fn tell_opened(&self, page: &str) {
-        // An error means that nobody waits.
+        // An error means that no one waits.
         let _ = self.opened.send(page.to_owned());
     }
 
@@ -195,7 +195,7 @@ impl Link {
 
     /// Closes the line in use. One that does not end in time is left alone.
     async fn hang_up(&self) {
-        // It stays held until it is closed: whoever is stopped here is followed by one who does it.
+        // It stays held until it is closed: if we are stopped here, another one does it.
         let line = self.held_line().clone();
         let Some(line) = line else { return };
         let ms = self.parts.limits.stop_wait_ms;

@@ -17,7 +17,7 @@ pub(crate) struct Params {
     name: Option<Arc<str>>,
     /// Its members, without those above and below.
     members: Map<String, Value>,
-    /// The arguments of a call, as whoever calls has them.
+    /// The arguments of a call, as the caller has them.
     arguments: Option<Arc<Value>>,
     /// What is said beside the request, in `_meta`.
     meta: Map<String, Value>,

@@ -122,7 +122,7 @@ impl Peer {
     }
 
     /// Has its log sent from this level on, for as long as the wish is kept. Only servers with a
-    /// handshake are told apart from a request, and only those that have a log.
+    /// handshake get a request of its own for this, and only those that have a log.
     pub(crate) async fn hear_log(&self, level: LogLevel) -> Option<Wish> {
         if self.era() == Era::Modern || !self.capabilities()["logging"].is_object() {
             return None;
@@ -133,7 +133,7 @@ impl Peer {
         if *told == lowest {
             return Some(wish);
         }
-        // Whoever waits here may leave: then nobody knows what the server was told.
+        // The one who waits here may leave: then no one knows which level the server has.
         *told = None;
         let asked = self.ask("logging/setLevel", json!({"level": lowest}), None, LEVEL_MS).await;
         if let Err(error) = asked {
@@ -184,7 +184,7 @@ impl Peer {
         self.requests.aside()
     }
 
-    /// Notes a failure: after some nothing can go well until we connect anew, and after some the
+    /// Notes a failure: after some nothing can go well until we connect again, and after some the
     /// server may be another one.
     pub(crate) fn note(&self, error: &PeerError) {
         self.requests.note(error);

@@ -30,11 +30,11 @@ pub(crate) struct Request<'a> {
     pub(crate) name: Option<&'a str>,
     /// Arguments that are repeated as headers.
     pub(crate) param_headers: Vec<(String, String)>,
-    /// What whoever it is asked for can do, which a stateless server is told.
+    /// What the caller it is asked for can do, which a stateless server learns.
     pub(crate) can: Abilities,
     /// How long the answer may take.
     pub(crate) timeout_ms: u64,
-    /// Whoever asks watches the time itself, and lets go of what takes longer.
+    /// The one who asks watches the time, and drops what takes longer.
     pub(crate) is_watched: bool,
 }
 
@@ -140,7 +140,7 @@ impl Requests {
                 Incoming::Result(result) => return Ok(result),
                 Incoming::Error(error) => return Err(error.into()),
                 Incoming::Broken(error) => return Err(error.into()),
-                // Nobody may be there to hear it, and it says only that lists changed.
+                // No one may be there to hear it, and it says only that lists changed.
                 Incoming::Notification { .. } => drop(self.aside.try_send(incoming)),
                 Incoming::Request { id, method, .. } => self.serve(&id, &method).await?,
             }
@@ -166,7 +166,7 @@ impl Requests {
         self.line.send(message).await.inspect_err(|error| self.note(error))
     }
 
-    /// Notes a failure: after some nothing can go well until we connect anew.
+    /// Notes a failure: after some nothing can go well until we connect again.
     pub(crate) fn note(&self, error: &PeerError) {
         if error.kind.loses_connection() {
             self.lost.send_replace(Some(error.clone()));

@@ -242,7 +242,7 @@ fn text(listed: &Value, key: &str) -> Option<String> {
     listed[key].as_str().map(str::to_owned)
 }
 
-/// A prompt as it is listed here; none where that is none.
+/// A prompt as it is listed here; nothing where it is invalid.
 fn prompt(prefix: &str, listed: &Value) -> Option<PromptSpec> {
     let name = listed["name"].as_str().filter(|name| !name.is_empty())?;
     let argument = |argument: &Value| {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use wire::jsonrpc::RpcError;
 use wire::mcp::{META_IDEMPOTENCY_KEY, META_SERVER, MISSING_CAPABILITY};
 
-/// How much of what a server says is told in words.
+/// How much of what a server says is quoted.
 const TOLD_CHARS_MAX: usize = 2_000;
 
 /// A tool of another server.
@@ -46,7 +46,7 @@ pub(crate) struct RemoteTool {
 }
 
 impl RemoteTool {
-    /// The tool that a server lists so; else why that is none.
+    /// The tool that a server lists so; else why it is invalid.
     pub(crate) fn listed(link: Arc<Link>, listed: Value) -> Result<Arc<dyn Tool>, String> {
         Ok(Arc::new(Self::read(link, listed)?))
     }
@@ -88,7 +88,7 @@ impl Tool for RemoteTool {
     }
 
     fn can_be_asked_anew(&self, state: &Value) -> bool {
-        // A call or a task that is kept goes on with its answer and with nothing else.
+        // A call or a task that is kept continues with its answer and with nothing else.
         let carried = Carried::read(state);
         carried.pending.is_none() && carried.task.is_none()
     }
@@ -132,7 +132,7 @@ fn spec(config: &UpstreamConfig, name: &str, listed: Value) -> ToolSpec {
 }
 
 /// What its calls do to the world, and whether they may be repeated. Of a server that is not
-/// trusted the worst is assumed: whoever says "it only reads" could be wrong, or lie.
+/// trusted the worst is assumed: a server that says "it only reads" could be wrong, or lie.
 fn reach(config: &UpstreamConfig, listed: &Value) -> (Reach, bool) {
     let says = |hint: &str| listed["annotations"][hint] == true;
     match config.trusted {

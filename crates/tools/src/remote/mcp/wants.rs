@@ -27,7 +27,7 @@ pub(crate) struct Carried {
     /// The server's keys that the caller was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<String>,
-    /// Its keys that nobody was asked for: they are declined.
+    /// Its keys that no one was asked for: they are declined.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) declined: Vec<String>,
     /// The task that asked.
@@ -81,9 +81,9 @@ impl Carried {
 pub(crate) enum Round {
     /// The caller is asked.
     Wants(ToolOutput),
-    /// Nobody need be asked: it is called again with these answers and this state.
+    /// No one need be asked: it is called again with these answers and this state.
     Again(Map<String, Value>, Option<Value>),
-    /// It asks for what nobody can give; this says what, and what the caller lacks for it.
+    /// It asks for what no one can give; this says what, and what the caller lacks for it.
     Impossible(String, Abilities),
 }
 
@@ -118,7 +118,7 @@ const PAGE_NAME_BYTES_MAX: usize = 256;
 
 /// The key of the n-th question that a server of the older versions asks in the middle of a call,
 /// with these parameters. A question that is not the same has another key, so that no answer is
-/// given to it that was meant for another: a page with another name there must be opened anew.
+/// given to it that was meant for another: a page with another name there must be opened again.
 pub(crate) fn key(number: u32, want: &Want, params: &Value) -> String {
     let hash = ContentHash::of(json!(want).to_string().as_bytes());
     let short: String = hash.as_str().chars().take(8).collect();

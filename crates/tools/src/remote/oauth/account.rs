@@ -1,6 +1,6 @@
 //! Our account at one server: the token that goes with every request. Whatever changes the account
-//! is done by one task at a time, and to its end even if whoever wanted it has gone: a token that
-//! is renewed and then not kept would be lost.
+//! is done by one task at a time, and to its end even if the one who wanted it has gone: a token
+//! that is renewed and then not kept would be lost.
 
 use super::challenge::Challenge;
 use super::client::Registration;
@@ -30,7 +30,7 @@ const REST_MS: u64 = 10_000;
 pub(crate) struct Account {
     /// The upstream's name.
     pub(super) name: String,
-    /// The server that tokens are shown to, and nobody else.
+    /// The server that tokens are shown to, and no one else.
     pub(super) server: Url,
     /// How logins at it go.
     pub(super) config: OauthConfig,
@@ -62,7 +62,7 @@ pub(super) struct State {
     pub(super) is_proven: bool,
     /// How many tokens, pages and looks at the server there were.
     pub(super) counts: Counts,
-    /// What came of the last look at the server, if that helps nobody.
+    /// What came of the last look at the server, if that helps no one.
     pub(super) fruitless: Option<Result<Answered, Trouble>>,
     /// Since when it is not tried to renew the token, and why.
     resting: Option<(Millis, Trouble)>,
@@ -85,7 +85,7 @@ pub(super) struct Page {
     pub(super) url: String,
     /// Under which key the login is kept.
     pub(super) key: String,
-    /// Where somebody logs in.
+    /// Where someone logs in.
     pub(super) issuer: String,
     /// What the token will be for.
     pub(super) resource: String,
@@ -109,7 +109,7 @@ pub(crate) struct Pass {
 pub(super) struct Counts {
     /// Tokens.
     pub(super) tokens: u64,
-    /// Pages where somebody logs in, opened and closed.
+    /// Pages where someone logs in, opened and closed.
     pub(super) pages: u64,
     /// Looks at the server for who gives tokens.
     pub(super) looks: u64,
@@ -172,13 +172,13 @@ impl Account {
         }
     }
 
-    /// The page where somebody logs in, if a login is under way.
+    /// The page where someone logs in, if a login is under way.
     pub(crate) fn login_url(&self) -> Option<String> {
         let now = self.parts.clock.now();
         self.page().filter(|page| now < page.expires_at).map(|page| page.url)
     }
 
-    /// Whether a login is under way that nobody finished.
+    /// Whether a login is under way that no one finished.
     pub(crate) fn waits_for_login(&self) -> bool {
         self.page.borrow().is_some()
     }
@@ -199,7 +199,7 @@ impl Account {
         drop(self.turn.lock().await);
     }
 
-    /// Does something to its end, whether or not somebody waits for it; none if we stop before.
+    /// Does something to its end, whether or not someone waits for it; none if we stop before.
     pub(super) async fn apart<T, W>(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>) -> W,
@@ -211,7 +211,7 @@ impl Account {
         let (done, result) = oneshot::channel();
         let working = work(self.clone());
         let task = async move {
-            // Whoever waited may have gone.
+            // The one who waited may have gone.
             let _ = done.send(working.await);
         };
         self.parts.spawn.task("upstream login", Box::pin(task));
@@ -382,7 +382,7 @@ impl Account {
             }
         };
         let mut state = self.state();
-        // Somebody may have logged in meanwhile.
+        // Someone may have logged in meanwhile.
         if !state.is_loaded {
             state.is_loaded = true;
             state.token = seen.record.map(Arc::new);

@@ -9,7 +9,7 @@
 //! | `logins-<upstream>` | which those are |
 //!
 //! States stand there as hashes. What a record is good for stands in the record itself, so that
-//! nothing is ever shown to somebody else.
+//! nothing is ever shown to someone else.
 
 use super::client::Client;
 use super::issuer::Issuer;
@@ -107,7 +107,7 @@ pub(crate) struct Pending {
     pub(super) asked: Scopes,
     /// Where all of them are.
     pub(super) ground: Ground,
-    /// Until when somebody may come back.
+    /// Until when someone may come back.
     pub(super) expires_at: Millis,
 }
 

@@ -1,5 +1,5 @@
 //! Logins that a person does in a browser: how one begins, and what becomes of it when the person
-//! comes back. What must be known then is in the vault, so that we may have been started anew in
+//! comes back. What must be known then is in the vault, so that we may have been started again in
 //! between.
 
 use super::account::{Account, Page, stopping};
@@ -25,12 +25,12 @@ use std::sync::Arc;
 const LOGINS_MAX: usize = 8;
 /// The address of a page: more than any browser opens.
 const PAGE_BYTES_MAX: usize = 32 * 1024;
-/// How long whoever takes a login out of the vault keeps others from it: far longer than it takes.
+/// How long one who takes a login out of the vault keeps others from it: far longer than it takes.
 const TAKE_MS: u64 = 10_000;
-/// How often it is begun again because somebody else changed what is kept.
+/// How often it is begun again because someone else changed what is kept.
 const CONFLICTS_MAX: usize = 8;
 
-/// The login that somebody comes back from, wherever it began.
+/// The login that someone comes back from, wherever it began.
 pub(crate) async fn pending(vault: &dyn Vault, state: &str) -> Option<Pending> {
     kept::read(vault, &kept::login_key(state)).await
 }
@@ -48,7 +48,7 @@ impl Account {
         begun.map_err(|trouble| self.not_begun(trouble))
     }
 
-    /// Somebody came back from this login.
+    /// Someone came back from this login.
     pub(crate) async fn finish(
         self: &Arc<Self>,
         login: Pending,
@@ -113,7 +113,7 @@ impl Account {
     /// The client of the configuration, if there is one and it belongs to this issuer.
     pub(super) async fn configured(&self, issuer: &Issuer) -> Result<Option<Client>, Trouble> {
         let Some(client) = Client::configured(&self.config, issuer)? else { return Ok(None) };
-        // Where that cannot be read nobody is believed.
+        // Where that cannot be read no one is believed.
         let pinned = self.pinned(&client, issuer).await;
         let pinned = pinned.map_err(|error| Trouble::away(error.to_string()))?;
         // Or else a server could have the secret sent to whomever it names.
@@ -139,7 +139,7 @@ impl Account {
             let pinned = Pinned { client_id: client.id.clone(), issuer: issuer.name.clone() };
             match kept::write(vault, &key, &pinned, seen.version.into()).await {
                 Ok(_) => return Ok(pinned),
-                // Somebody else showed it somewhere at the same moment.
+                // Someone else showed it somewhere at the same moment.
                 Err(VaultError::Conflict(_)) => {}
                 Err(failed) => return Err(failed),
             }
@@ -172,8 +172,8 @@ impl Account {
             Ok(()) => self.exchange(&login, &returned).await,
             Err(fault) => Err(fault),
         };
-        // Whoever failed begins again with another page; one that failed late leaves the page of
-        // another.
+        // A login that failed begins again with another page; one that failed late leaves the page
+        // of another.
         if finished.is_ok() || self.page().is_some_and(|page| page.key == key) {
             self.turn_page(None);
         }
@@ -232,7 +232,7 @@ impl Account {
         if self.parts.clock.now() >= login.expires_at {
             return Err(self.fault("LoginExpired", "the login took too long").hint(self.again()));
         }
-        // Before anything else is believed: it could be said by somebody else (RFC 9207).
+        // Before anything else is believed: it could be said by someone else (RFC 9207).
         if !login.issuer.sent(returned.iss.as_deref()) {
             let why = match &returned.iss {
                 Some(iss) => format!(
@@ -282,7 +282,7 @@ impl Account {
         Ok(())
     }
 
-    /// Forgets the logins under way: whoever is at a page of one cannot come back from it.
+    /// Forgets the logins under way: a person at a page of one cannot come back from it.
     async fn forget_logins(&self) {
         let (vault, index) = (&*self.parts.vault, kept::logins_key(&self.name));
         let known: Logins = kept::read(vault, &index).await.unwrap_or_default();
@@ -328,7 +328,7 @@ impl Account {
             return Ok(known.client);
         }
         let registration = self.register(found, asked, places).await?;
-        // Of several who register at once the last one is kept; each goes on with its own.
+        // Of several who register at once the last one is kept; each continues with its own.
         let written = kept::write(vault, &key, &registration, Expected::Any).await;
         written.map_err(|error| Trouble::away(error.to_string()))?;
         Ok(registration.client)
@@ -367,7 +367,7 @@ impl Account {
             left.push((key.to_owned(), login.expires_at));
             match kept::write(vault, &index, &left, seen.version.into()).await {
                 Ok(_) => return kept::write(vault, key, login, Expected::Any).await.map(drop),
-                // Somebody else began a login at the same moment.
+                // Someone else began a login at the same moment.
                 Err(VaultError::Conflict(_)) => {}
                 Err(failed) => return Err(failed),
             }
@@ -420,7 +420,7 @@ fn with_room_for_one(known: Logins, now: Millis) -> (Logins, Logins) {
     known.into_iter().partition(|(_, end)| stays(*end))
 }
 
-/// The fault of somebody who comes back from a login that is not under way.
+/// The fault of someone who comes back from a login that is not under way.
 pub(crate) fn unknown_login() -> Fault {
     let why = "this login is not known: it is finished already, too old, or did not begin here";
     Fault::new("LoginNotFound", why).hint("begin again: `waypost mcp login NAME`")

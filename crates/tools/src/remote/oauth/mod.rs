@@ -1,5 +1,5 @@
-//! Logins at upstream servers by OAuth 2.1: how a server is shown who we are once somebody has
-//! logged in, and where what came of it is kept. There is one account at each server: its tokens
+//! Logins at upstream servers by OAuth 2.1: how a server is shown who we are once someone has
+//! logged in, and where the outcome is kept. There is one account at each server: its tokens
 //! are ours, not our callers'.
 
 mod vault;
@@ -38,8 +38,8 @@ pub struct LoginPlaces {
     pub callback: String,
     /// The URL of our client metadata document, where one can be read from outside: `https` only.
     pub client_metadata: Option<String>,
-    /// Whether a call that meets a server which wants a login shows its caller the page. Whoever
-    /// opens it decides as whom everybody uses the server, so that is for who may administer.
+    /// Whether a call that meets a server which wants a login shows its caller the page. The person
+    /// who opens it decides as whom all callers use the server, so that is for who may administer.
     pub shown_to_callers: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Returned {
 }
 
 impl fmt::Debug for Returned {
-    /// State and code are as good as a token, for as long as nobody has used them.
+    /// State and code are as good as a token, for as long as no one has used them.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { state: _, code, iss, error, error_description } = self;
         to.debug_struct("Returned")

@@ -1,5 +1,5 @@
-//! What makes a login ours: texts that nobody can guess, and the proof that a code was asked for by
-//! whoever takes it (RFC 7636).
+//! What makes a login ours: texts that no one can guess, and the proof that a code was asked for by
+//! the one who takes it (RFC 7636).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

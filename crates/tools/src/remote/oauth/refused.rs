@@ -1,5 +1,5 @@
 //! What becomes of a request that the server refused for want of a token, or of a better one: it is
-//! sent again with another, or somebody must log in.
+//! sent again with another, or someone must log in.
 
 use super::account::{Account, Answered, Counts, Page, Pass, stopping};
 use super::challenge::{Challenge, Lacks};
@@ -42,7 +42,7 @@ impl Account {
         if let Some(page) = page.as_ref().filter(is_open) {
             return Err(self.wanted(page, &challenge));
         }
-        // Whoever waited for their turn while it was looked need not look again: with a server
+        // One who waited for their turn during a look need not look again: with a server
         // that takes its time there would be no end to it.
         if let Some(fruitless) = fruitless {
             return fruitless;
@@ -147,7 +147,7 @@ impl Account {
 }
 
 impl Page {
-    /// Whether this login brings what a request lacks, as far as can be told without a look at the
+    /// Whether this login brings what a request lacks, as far as we know without a look at the
     /// server: if it is new since the request was sent, or asks for what was lacking.
     fn answers(&self, challenge: &Challenge, is_new: bool) -> bool {
         match (challenge.lacks, &challenge.scope) {

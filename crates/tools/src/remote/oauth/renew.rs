@@ -1,6 +1,7 @@
-//! Tokens that nobody must log in for: renewed ones, and those that we get ourselves. Others may
-//! share our vault, and a token is renewed only once: whoever renews it holds it, looks whether
-//! another did so before, asks, keeps what came of it if nobody changed it meanwhile, and lets go.
+//! Tokens that no one must log in for: renewed ones, and those that we get ourselves. Others may
+//! share our vault, and a token is renewed only once: the one who renews it holds it, checks
+//! whether another did so before, asks, keeps the outcome if no one changed it meanwhile, and lets
+//! go.
 
 use super::account::Account;
 use super::client::Client;
@@ -17,19 +18,19 @@ use std::sync::Arc;
 /// How much longer a token is held than the authorization server may take to answer: enough to read
 /// and write what is kept.
 const HOLD_SPARE_MS: u64 = 10_000;
-/// How often it is looked whether another who holds a token has renewed it.
+/// How often we check whether another who holds a token has renewed it.
 const LOOK_MS: u64 = 100;
 /// How often what is kept may have been changed by others while we keep a token.
 const CONFLICTS_MAX: usize = 8;
 
 impl Account {
-    /// Renews the token, unless somebody did so since there were so many.
+    /// Renews the token, unless someone did so since there were so many.
     pub(super) async fn renew_one(&self, tokens: u64) -> Result<(), Trouble> {
         let _turn = self.turn.lock().await;
         if self.tokens() != tokens {
             return Ok(());
         }
-        // It may have failed for somebody else while we waited for our turn.
+        // It may have failed for someone else while we waited for our turn.
         match self.rests() {
             Some(why) => Err(why),
             None => self.renew().await.map(drop),
@@ -60,11 +61,11 @@ impl Account {
     async fn hold(&self) -> Result<Option<Hold>, Trouble> {
         let (key, clock) = (kept::token_key(&self.name), &self.parts.clock);
         let ms = self.parts.limits.upstream_connect_timeout_ms.saturating_add(HOLD_SPARE_MS);
-        // A hold that nobody lets go of ends by itself.
+        // A hold that no one lets go of ends by itself.
         for _ in 0..=ms / LOOK_MS {
             let held = self.parts.vault.hold(&key, ms).await;
             let held = held.map_err(|error| Trouble::away(error.to_string()))?;
-            // In this order: whoever held it before us has kept what they got.
+            // In this order: the one who held it before us has kept what they got.
             if self.is_overtaken().await {
                 return Ok(None);
             }
@@ -92,7 +93,7 @@ impl Account {
             return false;
         }
         let is_other = match &record {
-            // It can be our own, if we were told that it could not be kept.
+            // It can be our own, if the vault reported that it could not be kept.
             Some(kept) => self.token().as_deref() != Some(kept),
             // What is kept for another server or client, as others are configured, does not count.
             None => version.is_none(),
@@ -143,7 +144,7 @@ impl Account {
         if self.replace_kept(&token).await {
             self.take(Some(token), false);
         } else if self.token().is_none() {
-            // Somebody logged out meanwhile.
+            // Someone logged out meanwhile.
             self.give_back(&token).await;
         }
     }
@@ -157,7 +158,7 @@ impl Account {
     }
 
     /// Keeps a token in place of the one in use; false if another changed that meanwhile, because
-    /// our hold had ended or somebody logged in or out: then theirs is used.
+    /// our hold had ended or someone logged in or out: then theirs is used.
     async fn replace_kept(&self, token: &Token) -> bool {
         for _ in 0..CONFLICTS_MAX {
             let expected = Expected::from(self.state().version);
@@ -218,7 +219,7 @@ impl Account {
         }
     }
 
-    /// The token is used as long as it is good, then somebody must log in.
+    /// The token is used as long as it is good, then someone must log in.
     async fn not_renewed(&self, token: &Token, denied: NotGiven) {
         let upstream = self.name.as_str();
         if denied.is_unknown_client() {

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Tokens are not believed to be good for longer: ten years.
 const LASTS_S_MAX: u64 = 10 * 365 * 24 * 60 * 60;
 
-/// The fields of such requests that nobody else should read.
+/// The fields of such requests that no one else should read.
 const SECRETS: [&str; 3] = ["code", "code_verifier", "refresh_token"];
 
 /// A request to a token endpoint.
@@ -42,7 +42,7 @@ pub(super) struct Given {
 /// Why nothing is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotGiven {
-    /// The server does not give it, whoever asks how often.
+    /// The server never gives it.
     Denied {
         /// Its word for why.
         error: String,

@@ -15,13 +15,13 @@ pub(crate) struct Trouble {
 /// What can be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TroubleKind {
-    /// Somebody must log in, and the page for it is there.
+    /// Someone must log in, and the page for it is there.
     Login,
     /// The same, for more than the token that we have allows.
     Scope,
     /// Nothing here: what was found is wrong, or not allowed.
     Refused,
-    /// It may go well later: somebody did not answer.
+    /// It may go well later: someone did not answer.
     Away,
 }
 

@@ -89,7 +89,7 @@ struct Holding {
 }
 
 impl Holds {
-    /// Nobody holds anything. The clock says when holds end.
+    /// No one holds anything. The clock says when holds end.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, held: Arc::default() }
     }

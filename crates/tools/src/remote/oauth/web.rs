@@ -1,5 +1,5 @@
 //! Talks to authorization servers: only to addresses that may be talked to, within a time and a
-//! size, without following anybody elsewhere. Nothing that is told of it holds a secret.
+//! size, without following anybody elsewhere. Nothing that is reported of it holds a secret.
 
 use super::challenge::Challenge;
 use super::trouble::Trouble;
@@ -85,7 +85,7 @@ impl Web {
         self.timely(url, self.read_posted(ground, url, what)).await
     }
 
-    /// What the server itself wants of whoever comes without a token.
+    /// What the server itself wants of a request without a token.
     pub(super) async fn probe(&self, server: &Url) -> Result<Challenge, Trouble> {
         self.timely(server, self.read_challenge(server)).await
     }
@@ -201,7 +201,7 @@ pub(super) fn shown(url: &Url) -> String {
     super::place::plain(url)
 }
 
-/// What somebody says, for messages: short, on one line, without these secrets.
+/// What someone says, for messages: short, on one line, without these secrets.
 pub(super) fn told(text: &str, secrets: &[&str]) -> String {
     const CHARS_MAX: usize = 300;
     let told = Hidden::default().credentials(secrets.iter().copied()).told(text);

@@ -66,7 +66,7 @@ pub(super) struct Arguments {
     pub(super) body: Body,
     /// Their schemas.
     pub(super) properties: Map<String, Value>,
-    /// Those that must be there.
+    /// Those that are required.
     pub(super) required: Vec<Value>,
 }
 
@@ -201,7 +201,7 @@ fn is_plain(schema: &Map<String, Value>, required: bool) -> bool {
     };
     let closed = matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false)));
     let nullable = schema.get("nullable") == Some(&Value::Bool(true));
-    // What must be there in a body that need not be there cannot be said of arguments.
+    // Arguments cannot say what an optional body requires.
     let needs = schema.get("required").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
     object && closed && !nullable && schema.keys().all(known) && (required || !needs)
 }

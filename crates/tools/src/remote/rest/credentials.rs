@@ -61,7 +61,7 @@ impl Credentials {
         Self { headers: HeaderMap::new(), query: None, hidden: Hidden::default() }
     }
 
-    /// The same; what may be secret in this URL is not told, either.
+    /// The same; what may be secret in this URL is not shown, either.
     #[must_use]
     pub(super) fn hiding(self, url: &Url) -> Self {
         Self { hidden: self.hidden.url(url), ..self }

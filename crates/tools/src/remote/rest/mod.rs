@@ -102,7 +102,8 @@ impl<'a> Loader<'a> {
         };
         let include = config.include.as_ref().map(patterns).transpose();
         let include = include.map_err(|error| format!("`include`: {error}"))?;
-        // Also where nothing is sent yet, so that a mistake is told before the document is asked.
+        // Also where nothing is sent yet, so that a mistake is reported before the document is
+        // fetched.
         Credentials::new(config)?;
         Ok(Self { upstream, config, parts, places, include, outbound: Arc::new(outbound) })
     }

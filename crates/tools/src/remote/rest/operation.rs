@@ -223,7 +223,7 @@ impl<'d> At<'d> {
         }
         let taken: BTreeSet<String> = properties.keys().cloned().collect();
         let body = match self.fields.get("requestBody") {
-            // What such a body means is nobody's to say.
+            // What such a body means is no one's to say.
             Some(_) if matches!(self.method, Method::GET | Method::HEAD) => None,
             Some(declared) => body::read(draft, declared, &taken)?,
             None => None,
@@ -287,7 +287,7 @@ impl<'d> At<'d> {
     }
 }
 
-/// Gives each parameter an argument of its own. A name in the path goes before the same one in the
+/// Gives each parameter an argument of its own. A name in the path overrides the same one in the
 /// query, and that before a header's; a name that is an argument as it is before one that is not.
 fn tell_apart(found: &mut [Declared<'_>]) -> Result<(), String> {
     found.sort_by_key(|declared| {

@@ -36,7 +36,7 @@ fn read(answer: &Answer, method: &Method, hidden: &Hidden) -> Value {
     match std::str::from_utf8(&answer.body) {
         Ok(text) if is_text(&media) || is_json(&media) => Value::from(text),
         _ if media.starts_with("text/") => String::from_utf8_lossy(&answer.body).into(),
-        // Masked before it is encoded: nobody would find a credential after it.
+        // Masked before it is encoded: no one would find a credential after it.
         Ok(text) => {
             json!({"mediaType": media, "base64": STANDARD.encode(hidden.masked(text).as_bytes())})
         }

@@ -106,7 +106,7 @@ pub(super) enum Found<'d> {
     Parameter(Declared<'d>),
     /// The header for a call's own key.
     Key,
-    /// One that nobody sets.
+    /// One that no one sets.
     Nothing,
 }
 
@@ -195,7 +195,7 @@ pub(super) fn read<'d>(
 }
 
 /// A part of the path that the document does not declare: a text, as nearly all of them are. None
-/// if its name is more than a name, for then nobody knows what it means.
+/// if its name is more than a name, for then no one knows what it means.
 pub(super) fn undeclared(name: &str) -> Option<Declared<'static>> {
     let parameter = Parameter {
         argument: argument(name),

@@ -54,7 +54,7 @@ impl Template {
     }
 }
 
-/// Whether a path has steps that lead upwards, or nowhere: whoever reads a URL takes them out, and
+/// Whether a path has steps that lead upwards, or nowhere: a reader of a URL takes them out, and
 /// another place is meant then.
 pub(super) fn climbs(path: &str) -> bool {
     path.split('/').any(|segment| {

@@ -28,7 +28,7 @@ impl Request {
         Self { method: Method::GET, url, headers, body: None }
     }
 
-    /// The request of a call to a server; what is wrong with the arguments is told.
+    /// The request of a call to a server; what is wrong with the arguments is reported.
     pub(super) fn new(
         operation: &Operation,
         base: &Url,

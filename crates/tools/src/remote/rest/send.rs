@@ -136,7 +136,7 @@ impl Sender {
         Ok(Answer { status, headers, body, stored })
     }
 
-    /// The error as it may be told.
+    /// The error as it may be shown.
     fn told(&self, mut error: ToolError) -> ToolError {
         error.fault.message = self.credentials.hidden().told(&error.fault.message);
         if error.fault.name == "AddressNotAllowed" {
@@ -171,7 +171,7 @@ fn redirected(
     let mut next = Request { url, ..request.clone() };
     match (status, &request.method) {
         (_, &Method::GET | &Method::HEAD | &Method::OPTIONS) => {}
-        // The answer to what was done is there: it is looked at, not done again.
+        // The answer to what was done is there: we read it and do not do it again.
         (StatusCode::SEE_OTHER, _) => {
             next.method = Method::GET;
             next.body = None;
@@ -185,7 +185,7 @@ fn redirected(
     Ok(Some(next))
 }
 
-/// The error of looking at the result of something that was done: nobody may take it for undone.
+/// The error of looking at the result of something that was done: no one may take it for undone.
 fn unseen(error: ToolError) -> ToolError {
     let message = format!("it was taken, but its result cannot be seen: {}", error.fault.message);
     ToolError::unknown(&error.fault.name, message)

@@ -486,7 +486,7 @@ async fn a_document_comes_from_a_url_as_well() {
     assert_eq!(call(&tools, "shop.x", json!({})).await.unwrap(), json!("hi"));
     let sent = peer.await.unwrap();
     assert!(sent[0].starts_with("GET /docs/openapi.json HTTP/1.1\r\n"), "{sent:?}");
-    // Nobody said that the document's server is to be shown who we are.
+    // No one said that the document's server is to be shown who we are.
     assert!(!sent[0].contains("token-7") && sent[1].contains("token-7"), "{sent:?}");
     assert!(sent[1].starts_with("GET /x HTTP/1.1\r\n"), "{sent:?}");
 }

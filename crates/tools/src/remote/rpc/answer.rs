@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt;
 use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
 
-/// How much of what the other side said is told.
+/// How much of what the other side said is quoted.
 const TOLD_CHARS_MAX: usize = 500;
 
 /// What a server said to a request.
@@ -28,7 +28,7 @@ pub(super) enum Said {
     },
 }
 
-/// An answer that is none.
+/// An invalid answer.
 #[derive(Debug, PartialEq)]
 pub(super) enum Unread {
     /// A status of failure, and what stood below it.

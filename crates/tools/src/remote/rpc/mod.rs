@@ -1,7 +1,7 @@
 //! Servers that speak JSON-RPC 2.0 at one address, without MCP's handshake: `POST <url>` with a
 //! tool's name as the method and its arguments as the parameters, or, where the server answers
-//! `tools/list`, with `tools/call {name, arguments}`. A server that cannot list its tools is told
-//! by the operator which ones it has.
+//! `tools/list`, with `tools/call {name, arguments}`. For a server that cannot list its tools,
+//! the operator says which ones it has.
 
 mod place;
 mod answer;

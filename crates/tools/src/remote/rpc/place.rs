@@ -52,7 +52,7 @@ pub(super) struct Reply {
 /// Why there is no whole answer.
 #[derive(Debug)]
 pub(super) enum NoReply {
-    /// Nobody took the connection.
+    /// No one took the connection.
     NotSent(String),
     /// It was sent, and the connection broke before the answer was whole.
     Lost(String),

@@ -301,7 +301,7 @@ async fn a_call_that_goes_wrong_says_how_far_it_got() {
 
 #[tokio::test]
 async fn nobody_there_means_nothing_was_sent() {
-    // It is taken, so that nobody else can listen there, and nobody does.
+    // It is taken, so that no one else can listen there, and no one does.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let server = Server { address: taken.local_addr().unwrap(), got: Arc::new(Mutex::default()) };

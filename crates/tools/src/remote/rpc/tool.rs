@@ -12,7 +12,7 @@ use kernel::contracts::Tool;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// How a server is told which tool is meant.
+/// How a request says which tool is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// The tool's name is the method, its arguments are the parameters.

@@ -25,7 +25,7 @@ pub(super) enum Agreed {
 pub(super) struct Session {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
-    /// The other side was told that it can begin.
+    /// The other side was notified that it can begin.
     initialized: bool,
     /// Its news are listened for.
     listening: bool,
@@ -89,7 +89,7 @@ impl Agreed {
         *self = Agreed::Session(session);
     }
 
-    /// The other side was told that the session can begin.
+    /// The other side was notified that the session can begin.
     pub(super) fn initialized(&mut self) {
         if let Agreed::Session(session) = self {
             session.initialized = true;
@@ -109,7 +109,7 @@ impl Agreed {
         }
     }
 
-    /// The session that the other side keeps until it is told that it is over.
+    /// The session that the other side keeps until it is notified that it is over.
     pub(super) fn kept_session(&self) -> Option<Manner> {
         match self {
             Agreed::Session(session) if session.id.is_some() => Some(session.manner()),

@@ -123,7 +123,7 @@ async fn collect(
     }
 }
 
-/// It happened, but what came of it cannot be read.
+/// It happened, but the outcome cannot be read.
 pub(crate) fn too_large(endpoint: &Endpoint, bytes_max: usize) -> PeerError {
     let what = format!("answered with more than {bytes_max} bytes");
     endpoint

@@ -1,5 +1,5 @@
 //! The other side's address and the connections to it: keep-alive, no proxy, no retries of their
-//! own, and redirects only within the same origin. Nothing that is told of it holds a secret.
+//! own, and redirects only within the same origin. Nothing that is reported of it holds a secret.
 
 use super::super::line::{PeerError, PeerErrorKind};
 use super::direct::{Asking, Direct};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How much of what the other side says is told.
+/// How much of what the other side says is quoted.
 const TOLD_CHARS_MAX: usize = 500;
 /// How often one request is sent again because there is another token: a renewed one may not be
 /// good for enough.
@@ -39,7 +39,7 @@ pub(crate) struct Endpoint {
     direct: Option<Direct>,
     url: Url,
     given: HeaderMap,
-    /// What must never be told, even if the other side repeats it.
+    /// What must never be shown, even if the other side repeats it.
     hidden: Arc<Hidden>,
     /// What it is called in messages: its URL without what may be secret.
     name: String,
@@ -108,7 +108,7 @@ impl Endpoint {
         self.send(&Asking { method: Method::GET, headers, body: Bytes::new() }).await
     }
 
-    /// Ends a session. Nobody logs in for that.
+    /// Ends a session. No one logs in for that.
     pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response, PeerError> {
         self.last(&Asking { method: Method::DELETE, headers, body: Bytes::new() }).await
     }
@@ -158,7 +158,7 @@ impl Endpoint {
         self.garbled.store(0, Ordering::Relaxed);
     }
 
-    /// Sends a request, and again with another token where one can be had. A refusal that nobody
+    /// Sends a request, and again with another token where one can be had. A refusal that no one
     /// can do anything about is an answer like any other.
     async fn send(&self, asking: &Asking) -> Result<Response, PeerError> {
         for _ in 0..PASSES_MAX {
@@ -286,14 +286,14 @@ impl Endpoint {
         }
     }
 
-    /// Nobody can be reached there.
+    /// No one can be reached there.
     fn away(&self, why: &str) -> PeerError {
         let what = format!("cannot be reached: {}", self.told(why));
         self.error(HowFar::NotSent, PeerErrorKind::Unreachable, &what)
             .hint("check that it runs and that the URL names it")
     }
 
-    /// It was sent, and nobody knows what came of it.
+    /// It was sent, and no one knows the outcome.
     fn lost(&self, why: &str) -> PeerError {
         let what = format!("closed the connection before it answered: {}", self.told(why));
         self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)

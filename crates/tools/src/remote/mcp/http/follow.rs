@@ -1,5 +1,5 @@
 //! A request whose answer comes in a stream: it is read until the answer, taken up again where it
-//! was lost, and let go when nobody waits for it any more or its time is over.
+//! was lost, and let go when no one waits for it any more or its time is over.
 
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies};
 use super::agreed::Manner;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use wire::jsonrpc::Id;
 
-/// How many messages wait for whoever reads the replies; the stream waits with them.
+/// How many messages wait for the reader of the replies; the stream waits with them.
 const REPLIES_MAX: usize = 16;
 /// How long to wait before a stream is taken up again, where the other side does not say.
 pub(super) const RETRY_MS: u64 = 1_000;
@@ -45,7 +45,7 @@ enum End {
     Answered(Incoming, Option<Box<EventStream>>),
     /// Without one.
     Broken(PeerError),
-    /// Nobody waits for it.
+    /// No one waits for it.
     Dropped,
 }
 
@@ -131,7 +131,7 @@ impl Follow {
                 (Incoming::Broken(error), None)
             }
         };
-        // Whoever waited may have gone just now.
+        // The one who waited may have gone just now.
         let _ = self.replies.send(last).await;
         if let Some(stream) = rest {
             drop(self.replies);
@@ -154,7 +154,7 @@ impl Follow {
         loop {
             match stream.next_message(&self.shared.endpoint).await? {
                 Message::Told(told) => {
-                    // Where nobody reads them any more, that ends it.
+                    // Where no one reads them any more, that ends it.
                     let _ = self.replies.send(told).await;
                 }
                 Message::Answer { id: Some(id), answer } if id == self.id => return Ok(answer),
@@ -189,7 +189,7 @@ impl Follow {
             match self.reopened(&last_id).await {
                 Ok(response) => return Ok(EventStream::new(response, self.bytes_max, place)),
                 Err(error) if may_pass(&error) => failures += 1,
-                // The request was sent long ago: nobody knows what came of it.
+                // The request was sent long ago: no one knows the outcome.
                 Err(refused) => {
                     let message = format!("{}; then: {}", error.message, refused.message);
                     return Err(PeerError { how: HowFar::Unknown, message, ..refused });

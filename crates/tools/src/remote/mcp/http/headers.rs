@@ -49,7 +49,7 @@ const OURS: [&str; 7] = [
     "mcp-name",
 ];
 
-/// The operator's headers; what is wrong with them is told without their values.
+/// The operator's headers; what is wrong with them is reported without their values.
 pub(super) fn given(headers: &[(String, Secret)]) -> Result<HeaderMap, PeerError> {
     let mut given = HeaderMap::new();
     for (name, value) in headers {
@@ -121,7 +121,7 @@ pub(super) fn traced(mut headers: HeaderMap, params: &Params) -> HeaderMap {
 
 /// A value as a header: as it is where a header can hold it, else as `=?base64?..?=`.
 fn encoded(value: &str) -> HeaderValue {
-    // What most requests say need not be made anew.
+    // What most requests say need not be made again.
     match value {
         MODERN => return HeaderValue::from_static(MODERN),
         CALL => return HeaderValue::from_static(CALL),

@@ -22,7 +22,7 @@ pub(super) async fn listen(shared: Arc<Shared>, manner: Manner, turn: u64) {
     select(listening, pin!(shared.turned(turn))).await;
 }
 
-/// Nobody hears the news any more.
+/// No one hears the news any more.
 pub(super) struct Unheard;
 
 /// All that came on a stream was passed on.
@@ -72,7 +72,7 @@ impl Listener<'_> {
                 }
                 Err(error) => {
                     if error.kind == PeerErrorKind::Gone {
-                        // Whoever hears it begins another session.
+                        // The one who hears it begins another session.
                         let _ = self.shared.news.send(Incoming::Broken(error)).await;
                     }
                     return;
@@ -108,7 +108,7 @@ pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Result
     }
 }
 
-/// Whether the other side takes us for somebody who listens already: it has not noticed yet that
+/// Whether the other side takes us for someone who listens already: it has not noticed yet that
 /// our last stream was lost.
 fn is_taken(error: &PeerError) -> bool {
     error.kind == PeerErrorKind::Refused(409)

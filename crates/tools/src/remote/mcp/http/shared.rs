@@ -121,12 +121,12 @@ impl Shared {
     }
 }
 
-/// A request under way in a version with a handshake. Unless it is done, the other side is told
-/// that nobody waits for it any more. (The stateless version needs no words: the stream is closed.)
+/// A request under way in a version with a handshake. Unless it is done, the other side is notified
+/// that no one waits for it any more. (The stateless version needs no words: the stream is closed.)
 pub(super) struct Cancel(Option<(Arc<Shared>, Id, Manner)>);
 
 impl Cancel {
-    /// To be told in this manner; nothing to tell where there is none.
+    /// How to notify it; nothing to send where there is none.
     pub(super) fn new(shared: &Arc<Shared>, id: &Id, manner: Option<Manner>) -> Self {
         Self(manner.map(|manner| (shared.clone(), id.clone(), manner)))
     }

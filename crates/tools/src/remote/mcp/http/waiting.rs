@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use wire::jsonrpc::Id;
 
 /// All that wait on one line. It holds one entry for each request under way, which are bounded by
-/// whoever asks.
+/// those who ask.
 #[derive(Default)]
 pub(super) struct Waiting(Mutex<HashMap<Id, oneshot::Sender<Incoming>>>);
 

@@ -1,6 +1,6 @@
 //! What wakes when a resource of another server changes, as far as that server tells: by a
 //! subscription in the older versions, by a stream of its own in the stateless one. A connection
-//! that is lost counts as a change, for nobody knows what was missed.
+//! that is lost counts as a change, for no one knows what was missed.
 
 use super::super::Link;
 use super::super::line::{Incoming, PeerError, PeerErrorKind, Replies};
@@ -17,7 +17,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
 
-/// A stream of news is opened anew once a day.
+/// A stream of news is opened again once a day.
 const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
 /// What lasted so long did not end at once.
 const STEADY_MS: u64 = 10_000;
@@ -158,7 +158,7 @@ impl Subscribed {
         if peer.capabilities()["resources"]["subscribe"] != true {
             return Ok(None);
         }
-        // Before the subscription: what is told at once is heard, and nobody ends it who lets go of
+        // Before the subscription: news that comes at once is heard, and no one ends it who drops
         // the same resource meanwhile. From here on it is ended, also if we go away ourselves.
         let updates = link.updates();
         link.pending.watch(uri);
@@ -194,7 +194,7 @@ impl Drop for Subscribed {
     }
 }
 
-/// Ends a subscription, unless somebody watches the resource again.
+/// Ends a subscription, unless someone watches the resource again.
 async fn unsubscribe(link: Arc<Link>, peer: Arc<Peer>, uri: String) {
     if link.pending.is_watched(&uri) {
         return;
@@ -202,7 +202,7 @@ async fn unsubscribe(link: Arc<Link>, peer: Arc<Peer>, uri: String) {
     if let Err(error) = ask(&link, &peer, "resources/unsubscribe", &uri).await {
         tracing::debug!(uri, %error, "a subscription could not be ended");
     }
-    // Who began meanwhile subscribed, and nobody knows what the server heard last.
+    // Who began meanwhile subscribed, and no one knows what the server heard last.
     if link.pending.is_watched(&uri)
         && let Err(error) = ask(&link, &peer, "resources/subscribe", &uri).await
     {

@@ -316,7 +316,7 @@ fn changes_are_heard_on_a_stream_that_is_opened_again() {
         let mut changes = changes.unwrap().unwrap();
         stream.tell("notifications/resources/updated", json!({"uri": "a://1"})).await;
         changes.next().await;
-        // What changed while nobody listened is not known: that counts as a change.
+        // What changed while no one listened is not known: that counts as a change.
         stream.send(Incoming::Result(json!({}))).await;
         let server = async {
             let asked = other.asked("subscriptions/listen").await;

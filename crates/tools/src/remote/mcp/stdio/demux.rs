@@ -1,5 +1,5 @@
-//! Which message belongs to which request. Answers go to whoever asked, and so does what names a
-//! request; all else is news. Nothing that comes is waited for: one slow reader must not hold up
+//! Which message belongs to which request. Answers go to the one who asked, and so does what names
+//! a request; all else is news. Nothing that comes is waited for: one slow reader must not hold up
 //! what others wait for, so what it has no room for is left out, its answer excepted. Credentials
 //! that the process was given are taken out of every message.
 
@@ -77,7 +77,7 @@ pub(super) struct Open {
 pub(super) struct Watched {
     /// Its id.
     pub(super) key: String,
-    /// Closed when nobody waits for it any more.
+    /// Closed when no one waits for it any more.
     pub(super) replies: mpsc::Sender<Incoming>,
     /// When it has taken too long; its sender is gone when the request is over.
     pub(super) due: watch::Receiver<Option<Millis>>,
@@ -86,13 +86,13 @@ pub(super) struct Watched {
 /// What a line turned out to be.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Heard {
-    /// How many messages that nobody waited for.
+    /// How many messages that no one waited for.
     pub(super) unasked: u32,
     /// How many answers.
     pub(super) answers: u32,
     /// Whether it was no message at all, or had such in it.
     pub(super) garbage: bool,
-    /// Requests of the other side that nobody has room for.
+    /// Requests of the other side that no one has room for.
     pub(super) refused: Vec<Id>,
 }
 
@@ -241,7 +241,7 @@ impl Demux {
             let key = table.key_of(id);
             key.and_then(|key| table.close(&key))
         };
-        // It comes after all, and nobody waits for it any more.
+        // It comes after all, and no one waits for it any more.
         let Some(open) = open else {
             heard.unasked += 1;
             return Some(());
@@ -304,7 +304,7 @@ impl Demux {
                 open.renew(table.questions.is_empty(), now);
                 open.give(incoming);
             }
-            // News that nobody has time for is left out.
+            // News that no one has time for is left out.
             None => {
                 table.tell(incoming);
             }
@@ -423,7 +423,7 @@ impl Open {
         let _ = self.replies.try_send(incoming);
     }
 
-    /// Its time begins anew: something came for it.
+    /// Its time begins again: something came for it.
     fn renew(&self, runs: bool, now: Millis) {
         let due = self.timeout_ms.filter(|_| runs).map(|ms| now.plus_ms(ms));
         self.due.send_replace(due);

@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(read(b"longer\nab", 5), [long("longe"), whole("r"), whole("ab")]);
     }
 
-    /// Goes on by a millisecond with every look.
+    /// Continues by a millisecond with every look.
     struct Ticks(AtomicI64);
 
     impl Clock for Ticks {

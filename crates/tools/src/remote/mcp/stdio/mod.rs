@@ -1,6 +1,6 @@
 //! A line to a child process: one message a line, on its standard input and output. One child
 //! serves all callers. It ends when it is let go of, and when we end; what it floods us with is
-//! held up or left out, and when it ends everyone who still waits for it is told.
+//! held up or left out, and when it ends, everyone who still waits for it is notified.
 
 mod ending;
 mod lines;
@@ -31,7 +31,7 @@ use wire::jsonrpc::{self, Id, RpcError};
 
 /// How much is read of a child at once.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// How much that nobody waits for is read in a tenth of a second, before the child has to wait: a
+/// How much that no one waits for is read in a tenth of a second, before the child has to wait: a
 /// message costs one, and each KiB of it one more.
 const UNASKED_MAX: u64 = 1_000;
 const UNASKED_SPAN_MS: u64 = 100;
@@ -159,7 +159,7 @@ impl Shared {
         Ok(replies.into())
     }
 
-    /// Room for a message, which nobody waits for longer than this.
+    /// Room for a message, which no one waits for longer than this.
     async fn place(&self, bytes: usize, wait_ms: u64) -> Result<Place, PeerError> {
         if let Some(over) = self.demux.over() {
             return Err(over.error(HowFar::NotSent));
@@ -177,7 +177,7 @@ impl Shared {
         }
     }
 
-    /// Nothing goes on from here: whoever waits is told, and the process is ended.
+    /// Nothing continues from here: those who wait are notified, and the process is ended.
     fn end(&self, ending: Ending) {
         if self.demux.end(&ending) {
             let why = ending.error(HowFar::Unknown);
@@ -186,7 +186,7 @@ impl Shared {
         self.stop.send_replace(true);
     }
 
-    /// Tells the other side that nobody waits for a request any more.
+    /// Tells the other side that no one waits for a request any more.
     async fn cancel(&self, key: &str, method: &str, reason: &str) {
         // The one request that must not be cancelled.
         if method == INITIALIZE {
@@ -210,7 +210,7 @@ fn not_started(why: Unstarted) -> PeerError {
     PeerError { hint: hint.map(str::to_owned), ..error }
 }
 
-/// Done when the flag is raised, or nobody can raise it any more.
+/// Done when the flag is raised, or no one can raise it any more.
 async fn raised(mut flag: watch::Receiver<bool>) {
     let _ = flag.wait_for(|raised| *raised).await;
 }
@@ -306,7 +306,7 @@ async fn read(shared: &Shared, stdout: ChildStdout) {
     }
 }
 
-/// What we answer when nobody here can take a request.
+/// What we answer when no one here can take a request.
 fn busy(id: &Id) -> String {
     let error = RpcError::new(jsonrpc::INTERNAL_ERROR, "too many requests wait here; ask later");
     jsonrpc::error(Some(id), &error)

@@ -1,5 +1,5 @@
 //! What waits to be written to a child. Neither many messages nor large ones pile up before a child
-//! that does not read: whoever has more to say waits for room.
+//! that does not read: a sender that has more to say waits for room.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -26,7 +26,7 @@ impl Ticket {
         self.leave(WITHDRAWN)
     }
 
-    /// From here on nobody can tell whether it arrived; whether it was not taken back.
+    /// From here on no one can tell whether it arrived; whether it was not taken back.
     fn send(&self) -> bool {
         self.leave(SENT)
     }
@@ -74,7 +74,7 @@ impl Outbox {
         Some(Place { permit, room })
     }
 
-    /// Leaves a message that nobody misses if there is no room for it.
+    /// Leaves a message that no one misses if there is no room for it.
     pub(super) fn try_say(&self, message: String) {
         let Ok(room) = self.room.clone().try_acquire_owned() else { return };
         let _ = self.queue.try_send(Queued { message, request: None, _room: room });

@@ -257,7 +257,7 @@ fn living(group: i64) -> Vec<String> {
     stats.filter(of_group).collect()
 }
 
-/// Nobody of the group is left, at once or in a moment.
+/// No one of the group is left, at once or in a moment.
 async fn gone(group: i64) {
     let begun = Instant::now();
     while !living(group).is_empty() {
@@ -283,7 +283,7 @@ async fn news_of(news: &mut mpsc::Receiver<Incoming>, wanted: &str) -> Incoming 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_share_a_child_and_each_gets_its_own_answer() {
-    // It ends by itself, and nobody gives up waiting for that.
+    // It ends by itself, and no one gives up waiting for that.
     let patient = Limits { upstream_stop_ms: LONG_MS, ..Limits::default() };
     let line = start_with(patient, Arc::new(Wall::default()), &["python3", "-c", SERVER]);
     let asks = (1..=200).map(|id| ask(&line, id, "echo", json!({"of": id, "text": "a\nb"})));
@@ -335,7 +335,7 @@ async fn a_question_stops_the_time_until_it_is_answered() {
     // What comes after it is answered, so it was taken in whole.
     assert_eq!(ask(&line, 2, "echo", json!({})).await, Incoming::Result(json!({})));
     wall.pass(2 * LONG_MS);
-    // Whoever went on counting would give up meanwhile.
+    // Whoever continued counting would give up meanwhile.
     tokio::time::sleep(10 * STEP).await;
     line.send(wire::jsonrpc::result(&id, r#"{"action":"accept"}"#)).await.unwrap();
     let answer = next(&mut replies).await;
@@ -441,7 +441,7 @@ async fn an_answer_that_is_too_large_is_told_and_a_line_that_never_ends_is_fatal
 async fn a_flood_is_held_up_and_answers_still_come() {
     let line = server();
     assert_eq!(ask(&line, 1, "flood", json!({})).await, Incoming::Result(json!({})));
-    // Nobody reads the news: what it has no room for is left out.
+    // No one reads the news: what it has no room for is left out.
     for id in 2..5 {
         assert_eq!(ask(&line, id, "echo", json!({})).await, Incoming::Result(json!({})));
     }

@@ -80,7 +80,7 @@ impl<'a> Calling<'a> {
         if modern {
             param_headers = self.tool.mirrored.headers(&self.call.arguments);
         } else {
-            // It may be kept until somebody answers what the server asks.
+            // It may be kept until someone answers what the server asks.
             let kept_ms = self.link().parts.limits.upstream_pending_ms;
             timeout_ms = timeout_ms.saturating_add(kept_ms);
         }
@@ -201,7 +201,7 @@ impl<'a> Calling<'a> {
         Err(ToolError::failed("ToolFailed", words).content(Value::Object(result)))
     }
 
-    /// The server refused the call: for good, or until somebody has opened pages.
+    /// The server refused the call: for good, or until someone has opened pages.
     pub(super) fn refused(self, error: &RpcError) -> Result<ToolOutput, ToolError> {
         let pages = pages(error);
         if pages.is_empty() {
@@ -218,7 +218,7 @@ impl<'a> Calling<'a> {
         ToolError::new(error.how, broken(&self.link().config, error))
     }
 
-    /// The server wants what nobody can give it, or nobody that has this.
+    /// The server wants what no one can give it, or no one that has this.
     pub(super) fn impossible(self, what: &str, lacks: Abilities) -> ToolError {
         if lacks.is_none() {
             return ToolError::failed("UpstreamError", self.named(what))

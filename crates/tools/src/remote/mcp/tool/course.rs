@@ -15,7 +15,7 @@ use std::sync::Arc;
 use wire::jsonrpc::{Id, RpcError};
 
 impl Calling<'_> {
-    /// Calls, or goes on with a call; where somebody must log in first, that is wanted.
+    /// Calls, or continues with a call; where someone must log in first, that is wanted.
     pub(super) async fn run(self) -> Result<ToolOutput, ToolError> {
         self.timely().await.or_else(|error| self.wanting_login(error))
     }
@@ -80,7 +80,7 @@ impl Calling<'_> {
         }
     }
 
-    /// A stateless server is called again until it has what it needs, or somebody must be asked.
+    /// A stateless server is called again until it has what it needs, or someone must be asked.
     async fn in_rounds(self, peer: Arc<Peer>, carried: Carried) -> Result<ToolOutput, ToolError> {
         let mut answers = carried.answers(&self.call.given);
         let mut state = carried.request_state;
@@ -146,7 +146,7 @@ impl Calling<'_> {
         }
     }
 
-    /// What the server asks, if somebody can be asked; else it is told that nobody can.
+    /// What the server asks, if someone can be asked; else it learns that no one can.
     async fn question(
         self,
         talk: &mut Talk,

@@ -1,8 +1,8 @@
-//! A call that meets a server which wants a login: the caller is shown the page, and the call goes
-//! on when somebody has logged in. The account there is everybody's, so the page is only shown to
-//! callers where they may administer; elsewhere the error says who logs in. In a run the page is
-//! shown to whoever answers its ask, and nobody knows beforehand who that is: what holds for all
-//! callers holds there.
+//! A call that meets a server which wants a login: the caller is shown the page, and the call
+//! continues when someone has logged in. The account there is everybody's, so the page is only
+//! shown to callers where they may administer; elsewhere the error says who logs in. In a run the
+//! page is shown to the person who answers its ask, and no one knows beforehand who that is: what
+//! holds for all callers holds there.
 
 use super::super::line::PeerErrorKind;
 use super::super::wants::Carried;
@@ -37,7 +37,7 @@ impl Calling<'_> {
     }
 
     /// Where the caller was shown such a page: waits a while for the login. To open a page is not
-    /// to have logged in, and whoever did so need not be asked again and again meanwhile.
+    /// to have logged in, and a person who did so need not be asked again and again meanwhile.
     pub(super) async fn wait_for_login(self, carried: &Carried) {
         if carried.asked.iter().any(|key| key == LOGIN_PAGE) && self.link().login_url().is_some() {
             let ms = self.call.timeout_ms / 2;

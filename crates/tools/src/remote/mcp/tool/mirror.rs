@@ -1,6 +1,6 @@
 //! Arguments that a tool wants to see in HTTP headers, too (`x-mcp-header` in its input schema), so
 //! that others can route a call without reading it. A tool that says this wrongly must not be used:
-//! whoever routes and whoever reads the body would be told different things.
+//! a router and a reader of the body would see different things.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
-//! Calls that a server answers with a task: looked at until it is over, told how far it is, given
-//! what it asks for. Whoever leaves it cancels it.
+//! Calls that a server answers with a task: we poll it until it is over, report its progress and
+//! give it what it asks for. A caller that leaves it cancels it.
 
 use super::super::Link;
 use super::super::peer::{AskError, Peer, Request};
@@ -19,8 +19,8 @@ const POLL_MS_MAX: u64 = 60_000;
 /// How often in a row looking at a task may fail before it is given up.
 const FAILURES_MAX: u32 = 5;
 
-/// A task that a call was answered with. Whoever can come back for it is told so at once, so that
-/// its id is written down before anybody waits for it.
+/// A task that a call was answered with. A caller that can come back for it learns so at once, so
+/// that its id is written down before anyone waits for it.
 pub(super) async fn begin(
     calling: Calling<'_>,
     peer: Arc<Peer>,
@@ -53,7 +53,7 @@ pub(super) async fn resume(
     following.follow_to_end(task).await
 }
 
-/// Cancels a task that nobody follows and nobody will come back for.
+/// Cancels a task that no one follows and no one will come back for.
 pub(super) fn cancel(link: &Arc<Link>, id: String) {
     let of = link.clone();
     let cancelling = async move {
@@ -180,7 +180,7 @@ impl Following<'_> {
         running.peer.request(request).await
     }
 
-    /// The task can be found no more: nobody knows what came of it.
+    /// The task can be found no more: no one knows the outcome.
     fn lost(&mut self, error: AskError) -> ToolError {
         let config = &self.calling.link().config;
         let fault = match &error {

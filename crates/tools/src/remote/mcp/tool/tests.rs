@@ -40,7 +40,7 @@ fn a_tool_is_as_its_server_lists_it() {
     let upstream = tool.upstream().unwrap();
     let version = Some(scene.link.version().unwrap());
     assert_eq!((&*upstream.name, upstream.speaks), ("up", Speaks::Mcp { version }));
-    // It says that it reads, but nobody says that it can be believed.
+    // It says that it reads, but no one says that it can be believed.
     assert_eq!((spec.reach, spec.idempotent), (Reach::Writes, false));
     let trusted = Scene::with(Era::Modern, |config, _| {
         (config.trusted, config.journal, config.prefix) = (true, false, String::new());
@@ -337,7 +337,7 @@ fn a_call_that_is_gone_is_made_again_and_not_asked_again() {
         };
         let (first, ()) = join(called(&*tool, Given::default()), server).await;
         let wanted = wants(first);
-        // As after a restart: nobody knows the token any more.
+        // As after a restart: no one knows the token any more.
         let mut again = given(&wanted, &accepted());
         again.state = json!({"pending": "0"});
         scene.connect_anew(Era::Legacy).await;

@@ -1,4 +1,4 @@
-//! What a server asks of whoever calls it, read out of its requests: a form, a page, a turn of the
+//! What a server asks of its caller, read out of its requests: a form, a page, a turn of the
 //! caller's model, its folders. Both eras ask in the same words, only at different times. What
 //! cannot be passed on is refused to the server, or ends the call.
 
@@ -30,7 +30,7 @@ pub(crate) fn nobody(want: &Want) -> RpcError {
     }
 }
 
-/// What somebody has who can give it.
+/// What someone has who can give it.
 fn noun(want: &Want) -> &'static str {
     match want {
         Want::Form { .. } => "person who could fill in a form (elicitation)",
@@ -127,7 +127,7 @@ fn is_choices(field: &Value) -> bool {
 pub(crate) struct Requests {
     /// What is passed on.
     pub(crate) wants: BTreeMap<String, Want>,
-    /// What nobody is asked, with the answer that it gets.
+    /// What no one is asked, with the answer that it gets.
     pub(crate) declined: Map<String, Value>,
     /// What can be neither passed on nor declined, and why.
     pub(crate) impossible: Vec<(String, String)>,
@@ -137,7 +137,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// `inputRequests` of an answer to a caller that can do this. What was not declared is not
-    /// declined in a person's name: nobody was asked.
+    /// declined in a person's name: no one was asked.
     pub(crate) fn read(requests: Option<&Value>, can: Abilities) -> Self {
         let mut read = Self::default();
         let Some(Value::Object(requests)) = requests else { return read };
@@ -201,7 +201,7 @@ pub(crate) fn missing(error: &RpcError, can: Abilities) -> Abilities {
 pub(crate) fn pages(error: &RpcError) -> BTreeMap<String, Want> {
     let listed = error.data.as_ref().filter(|_| error.code == PAGES_FIRST);
     let listed = listed.and_then(|data| data.get("elicitations")).and_then(Value::as_array);
-    // Its own id is the best key: whoever shows the page can name it.
+    // Its own id is the best key: the one who shows the page can name it.
     let key = |number: usize, params: &Value| {
         let id = params["elicitationId"].as_str().filter(|id| !id.is_empty());
         id.map_or_else(|| format!("page-{}", number + 1), str::to_owned)

@@ -1,5 +1,5 @@
 //! Fields of a form that its answer leaves out: they have the value that the form gives them by
-//! default. Whoever answers may not have seen the form, so it is not left to them.
+//! default. The person who answers may not have seen the form, so it is not left to them.
 
 use kernel::call::Want;
 use serde_json::{Map, Value, json};

@@ -18,7 +18,7 @@ use wire::jsonrpc::Id;
 /// How long the other side may take to hear that a task is cancelled.
 const CANCEL_MS: u64 = 10_000;
 
-/// Whose call it is: nobody else goes on with it, nor it with other arguments.
+/// Whose call it is: no one else continues with it, nor it with other arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Whose {
     caller: Caller,
@@ -89,7 +89,7 @@ impl Drop for Running {
         let (peer, id) = (self.peer.clone(), std::mem::take(&mut self.id));
         let cancel = async move {
             let params = json!({"taskId": id});
-            // Nobody waits for it, and it ends by itself some day.
+            // No one waits for it, and it ends by itself some day.
             if let Err(error) = peer.ask("tasks/cancel", params, Some(&id), CANCEL_MS).await {
                 tracing::debug!(task = id, "an upstream's task could not be cancelled: {error}");
             }
@@ -157,18 +157,18 @@ impl Pending {
         remove(&self.kept, found).map(|entry| entry.kept)
     }
 
-    /// What is kept under this token can go: nobody will answer it. Whether there was something.
+    /// What is kept under this token can go: no one will answer it. Whether there was something.
     pub(crate) fn forget(&self, token: &str) -> bool {
         // Outside of the lock: what is dropped may start a task.
         remove(&self.kept, |entry| entry.token == token).is_some()
     }
 
-    /// Somebody watches this resource.
+    /// Someone watches this resource.
     pub(crate) fn watch(&self, uri: &str) {
         *lock(&self.watched).entry(uri.to_owned()).or_default() += 1;
     }
 
-    /// Somebody watches it no more; whether nobody does any more.
+    /// Someone watches it no more; whether no one does any more.
     pub(crate) fn unwatch(&self, uri: &str) -> bool {
         let mut watched = lock(&self.watched);
         let Some(watchers) = watched.get_mut(uri) else { return false };
@@ -180,7 +180,7 @@ impl Pending {
         left
     }
 
-    /// Whether somebody watches it.
+    /// Whether someone watches it.
     pub(crate) fn is_watched(&self, uri: &str) -> bool {
         lock(&self.watched).contains_key(uri)
     }
@@ -191,8 +191,8 @@ impl Pending {
     }
 }
 
-/// Lets go of what nobody came back for in time, which cancels it on the other side. A task whose
-/// id is written down goes on there: whoever has the answer finds it, however late.
+/// Lets go of what no one came back for in time, which cancels it on the other side. A task whose
+/// id is written down continues there: the one who has the answer finds it, however late.
 fn let_go(mut entry: Entry) {
     if let Kept::Task(running) = &mut entry.kept {
         running.over |= running.recorded;
