@@ -1,6 +1,6 @@
 //! Which act each door is: what policy is asked before it does anything. The engine asks about what
 //! is its own, where it knows the resource; what only the doors know, upstreams and stored
-//! providers, is asked about here. A door that nobody asks about says why.
+//! providers, is asked about here. A door that no one asks about says why.
 
 use crate::auth::Visitor;
 use crate::doors::{Doors, Shared};
@@ -21,7 +21,7 @@ pub enum Right {
     Engine(Act),
     /// The door itself, about this.
     Door(Act, Of),
-    /// Nobody, and why.
+    /// No one, and why.
     Open(&'static str),
 }
 
@@ -137,7 +137,7 @@ pub const DOORS: &[(&str, &str, Right)] = &[
 ];
 
 /// Every method of `/mcp` and who asks about it, whatever version it is of. Prompts and resources
-/// of an upstream are there for who may read the upstream: whoever gathers the shelves asks.
+/// of an upstream are there for who may read the upstream: the code that gathers the shelves asks.
 pub const METHODS: &[(&str, Right)] = &[
     ("initialize", Right::Open("it says who the server is")),
     ("server/discover", Right::Open("it says who the server is")),

@@ -1,5 +1,6 @@
-//! What is told of agents when a server starts: models that are not there, and stored agents that a
-//! file hides. A file goes before what is stored, so that whoever reads the project sees what runs.
+//! What is reported of agents when a server starts: models that are not there, and stored agents
+//! that a file hides. A file overrides what is stored, so that a reader of the project sees what
+//! runs.
 
 use crate::models::instead;
 use engine::AgentFile;
@@ -23,7 +24,7 @@ pub(crate) fn without_models(
 ) -> Vec<Mistake> {
     let mut warnings = Vec::new();
     for AgentFile { file, text } in files {
-        // What cannot be read is told by whoever reads it.
+        // Its reader reports what cannot be read.
         let Ok((agent, _)) = read_text(text, file, limits) else { continue };
         let node = Node::parse(text, limits).ok();
         for (keys, mistake) in missing(&agent, models) {
@@ -54,7 +55,7 @@ pub(crate) fn idle(
             warnings.push(Mistake::warning(what).hint("give one of them another `refName`"));
             continue;
         }
-        // What cannot be read is told by the engine, which leaves it out.
+        // The engine reports what cannot be read, and leaves it out.
         if let Ok((agent, _)) = read_value(&definition.body) {
             warnings.extend(missing(&agent, models).into_iter().map(|(_, mistake)| mistake));
         }

@@ -51,11 +51,11 @@ impl Visitor {
 
 #[derive(Debug, Clone)]
 enum Admin {
-    /// Whoever has the key of this hash; the key itself is not kept.
+    /// Everyone who has the key of this hash; the key itself is not kept.
     Key(Digest),
     /// Everybody: only this machine reaches us.
     Everybody,
-    /// Nobody, for no key was set.
+    /// No one, for no key was set.
     Nobody,
 }
 
@@ -124,7 +124,7 @@ impl Entrance {
         Visitor { caller: self.local.clone(), administrator }
     }
 
-    /// Whether whoever calls may administer, too.
+    /// Whether the caller may administer, too.
     pub(crate) fn everybody_administers(&self) -> bool {
         matches!(self.admin, Admin::Everybody)
     }
@@ -203,7 +203,7 @@ fn fits(key: &Digest, given: &str) -> bool {
     black_box(pairs.fold(0u8, |seen, (left, right)| black_box(seen | (left ^ right)))) == 0
 }
 
-/// What a stranger sent, short enough to be told.
+/// What a stranger sent, short enough to be shown.
 fn short(text: &str) -> String {
     text.chars().take(100).collect()
 }

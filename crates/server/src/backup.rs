@@ -13,7 +13,7 @@ use wire::rest::BackupAnswer;
 /// What the server keeps beside its store.
 pub(crate) const BESIDE: &[&str] = &[SECRET_FILE, vault::FOLDER];
 
-/// A data folder that no server has open, for a backup of it. Nobody else can use the folder as
+/// A data folder that no server has open, for a backup of it. No one else can use the folder as
 /// long as this lives.
 pub struct HeldBackup {
     backup: Arc<dyn Backup>,

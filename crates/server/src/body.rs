@@ -1,6 +1,6 @@
-//! Reading JSON bodies. Too large, too slow, too deep, malformed and wrong-typed are told apart,
-//! each with the place of the fault, and before anything is stored. All bodies together have one
-//! budget of bytes.
+//! Reading JSON bodies. Too large, too slow, too deep, malformed and wrong-typed bodies have errors
+//! of their own, each with the place of the fault, and before anything is stored. All bodies
+//! together have one budget of bytes.
 
 use crate::doors::{Doors, Shared};
 use crate::error::Failure;
@@ -25,7 +25,7 @@ const BODY_STALL_MS: u64 = 10_000;
 /// again, and one made of what was read would keep the buffers of its connection.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// A body that must be there: a JSON object of this shape.
+/// A body that is required: a JSON object of this shape.
 pub(crate) struct Posted<T>(pub(crate) T);
 
 /// A body that may be absent.

@@ -91,7 +91,7 @@ pub struct AgentsConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AdminRule {
-    /// Whoever has `WAYPOST_ADMIN_KEY`; where that is not set, everyone on this machine.
+    /// Everyone who has `WAYPOST_ADMIN_KEY`; where that is not set, everyone on this machine.
     #[default]
     Local,
     /// Only who has `WAYPOST_ADMIN_KEY`.
@@ -124,8 +124,8 @@ impl Config {
         Self::layered(&[Layer::file(file, text)])
     }
 
-    /// What these layers say together, key by key; a later one goes before those ahead of it. The
-    /// mistakes of all layers are told, also in what a later one sets again.
+    /// What these layers say together, key by key; a later one overrides those ahead of it. The
+    /// mistakes of all layers are reported, also in what a later one sets again.
     pub fn layered(layers: &[Layer]) -> Result<Self, Vec<Mistake>> {
         let (mut trees, mut mistakes) = (Vec::new(), Vec::new());
         for layer in layers {
@@ -295,7 +295,7 @@ impl Settings {
     }
 }
 
-/// Limits that contradict each other once all layers are merged; each is told where the last of
+/// Limits that contradict each other once all layers are merged; each is reported where the last of
 /// the two was set.
 fn crossed(trees: &[Written], limits: &Limits) -> Vec<Mistake> {
     let told = |bad: &OutOfRange| {

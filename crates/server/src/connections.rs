@@ -204,7 +204,7 @@ impl Connections {
         may
     }
 
-    /// Changes a connection. Its wait begins anew only if it waits for something else.
+    /// Changes a connection. Its wait begins again only if it waits for something else.
     fn change(&self, open: &Open, change: impl FnOnce(&mut Wait)) {
         let mut wait = open.wait();
         let before = wait.awaited();
@@ -291,7 +291,7 @@ impl Drop for Line {
         all.remove(&self.number);
         self.connections.count.store(all.len(), Ordering::SeqCst);
         drop(all);
-        // Whoever asked it to leave asks another one, if its place is taken already.
+        // The one who asked it to leave asks another one, if its place is taken already.
         self.open.wait().leaving = false;
         self.connections.changed.notify_waiters();
     }

@@ -122,7 +122,7 @@ impl Cursors {
 }
 
 /// The bytes of a text that has the form of a sealed place. One that is of another form, such as a
-/// name that begins with the same letter, is of 0.1.0 or of nobody.
+/// name that begins with the same letter, is of 0.1.0 or of no one.
 fn sealed(sent: &str) -> Option<Vec<u8>> {
     let bytes = URL_SAFE_NO_PAD.decode(sent.strip_prefix(FORM)?).ok()?;
     StableEnvelopes::is_one(&bytes).then_some(bytes)

@@ -46,7 +46,7 @@ pub(crate) struct Doors {
     pub(crate) logins_begun: SharedRate,
     /// How many people come back from one that is not under way.
     pub(crate) logins_returned: SharedRate,
-    /// What is measured and traced; nothing where nobody asked for it.
+    /// What is measured and traced; nothing where no one asked for it.
     pub(crate) telemetry: Option<Telemetry>,
     /// What was answered, by status.
     pub(crate) answers: Answers,
@@ -216,7 +216,7 @@ impl FromRequestParts<Shared> for Administrator {
 
 /// Who sends this request.
 fn visitor(parts: &Parts) -> Result<&Visitor, Failure> {
-    // Every door is in the frame: without it nobody may come in.
+    // Every door is in the frame: without it no one may come in.
     parts.extensions.get::<Visitor>().ok_or_else(|| {
         let message = "this endpoint is outside the frame, so its caller is unknown";
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_caller", message)

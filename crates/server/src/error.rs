@@ -210,7 +210,7 @@ impl Failure {
         }
     }
 
-    /// In how many seconds to come back; a second where nobody knows.
+    /// In how many seconds to come back; a second where no one knows.
     fn retry_after_s(&self) -> u64 {
         self.told.retry_ms.map_or(1, |ms| ms.div_ceil(1_000).max(1))
     }

@@ -33,7 +33,7 @@ pub(crate) async fn frame(State(doors): State<Shared>, request: Request, next: N
     .await
 }
 
-/// The same around a handler that stands alone, and is told who calls.
+/// The same around a handler that stands alone, and learns who calls.
 pub(crate) async fn framed<F: Future<Output = Response>>(
     doors: &Shared,
     request: Request,
@@ -58,14 +58,15 @@ async fn checked<F: Future<Output = Response>>(
     let (uri, headers) = (request.uri(), request.headers());
     let caller = trace::of(headers);
     let checked = if uri.path() == CALLBACK_PATH {
-        // Whoever comes back from a login was sent by a foreign page, and has a proof with them.
+        // A browser that comes back from a login was sent by a foreign page, and has a proof with
+        // them.
         doors.entrance.check_names(uri, headers)
     } else {
         doors.entrance.check(uri, headers)
     };
     if let Err(failure) = checked {
         // Looked for only here: a handler that answers a pipeline's route knows that it does.
-        // Nobody calls here, so that only pipelines of the realm that every server has are known.
+        // No one calls here, so that only pipelines of the realm that every server has are known.
         let is_pipeline = doors.pipeline_at(&local_caller(), uri.path()).is_some();
         let shape = if is_pipeline { Shape::Seed } else { shape };
         return told(doors, failure, (shape, caller));

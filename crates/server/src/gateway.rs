@@ -20,7 +20,7 @@ use tools::remote::{LoginPlaces, Remote, RemoteParts, Returned, Upstream, Upstre
 /// Looks a variable of the environment up.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// How a `Remote` calls the fault of a login that is none of its own.
+/// What a `Remote` calls the fault of a login that is not its own.
 const NOT_FOUND: &str = "LoginNotFound";
 
 /// What a gateway is made of.
@@ -55,7 +55,7 @@ pub(crate) struct Gateway {
 /// An upstream as it is shown; without one that runs it is left alone.
 #[derive(Clone)]
 pub(crate) struct Member {
-    /// What may be told of it.
+    /// What may be shown of it.
     pub(crate) facts: Facts,
     /// It, while it runs.
     pub(crate) upstream: Option<Arc<Upstream>>,
@@ -92,7 +92,7 @@ impl Gateway {
         let following = watch::Sender::new(false);
         let mut coming = Vec::new();
         for upstream in configured.upstreams() {
-            // Nobody waits for the end of what is configured.
+            // No one waits for the end of what is configured.
             let (listed, _) = follow(&parts, upstream.clone(), following.subscribe());
             coming.push(Coming { upstream: upstream.clone(), listed });
         }
@@ -177,7 +177,7 @@ impl Gateway {
         self.configured.knows_login(state).await
     }
 
-    /// Somebody came back from a login: the upstream that it was for. Each stored provider has its
+    /// Someone came back from a login: the upstream that it was for. Each stored provider has its
     /// own `Remote`, and one that does not know a login says so and leaves it to the others.
     pub(crate) async fn finish_login(&self, returned: Returned) -> Result<Arc<Upstream>, Fault> {
         let of_store: Vec<Arc<Remote>> = {
@@ -197,7 +197,7 @@ impl Gateway {
         finished
     }
 
-    /// What a stored provider leads to, if it can be used beside the others. Whoever calls holds
+    /// What a stored provider leads to, if it can be used beside the others. The caller holds
     /// `changing`.
     pub(crate) fn config_of(&self, entry: &Entry) -> Result<UpstreamConfig, Mistake> {
         let lookup = self.parts.variables.clone();
@@ -222,15 +222,15 @@ impl Gateway {
         }
     }
 
-    /// Does this to its end, also where whoever asked for it goes away meanwhile: what is stored
-    /// and what runs for it change together. Nothing only where the server is ending.
+    /// Does this to its end, also where the one who asked for it goes away meanwhile: what is
+    /// stored and what runs for it change together. Nothing only where the server is ending.
     pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (done, answer) = oneshot::channel();
         let working = async move {
-            // Whoever asked may be gone.
+            // The one who asked may be gone.
             let _ = done.send(work.await);
         };
         self.parts.remote.spawn.task("stored providers", Box::pin(working));
@@ -238,7 +238,7 @@ impl Gateway {
     }
 
     /// Starts a stored provider in the place of the one of its name; one that is left alone is only
-    /// shown, and one that runs just so goes on. Whoever calls holds `changing`.
+    /// shown, and one that runs just so continues. The caller holds `changing`.
     pub(crate) async fn begin(&self, entry: &Entry, config: UpstreamConfig) {
         if !entry.is_disabled() && self.runs_as(entry, &config) {
             return;
@@ -274,7 +274,7 @@ impl Gateway {
         is_same
     }
 
-    /// Stops a stored provider; its tools are gone on return. Whoever calls holds `changing`.
+    /// Stops a stored provider; its tools are gone on return. The caller holds `changing`.
     pub(crate) async fn end(&self, name: &str) {
         let kept = self.stored().remove(name);
         let Some(Running { remote, stop, gone }) = kept.and_then(|kept| kept.running) else {
@@ -286,7 +286,7 @@ impl Gateway {
         remote.stop().await;
     }
 
-    /// Forgets what a login at a stored provider brought, before that goes for good. Whoever calls
+    /// Forgets what a login at a stored provider brought, before that goes for good. The caller
     /// holds `changing`.
     pub(crate) async fn log_out(&self, name: &str) {
         let upstream = self.stored().get(name).and_then(|kept| kept.member.upstream.clone());
@@ -316,8 +316,8 @@ impl Gateway {
     }
 }
 
-/// Keeps the catalog as the upstream is, until either ends. Wakes whoever waits for its tools to be
-/// there for the first time, and for that end.
+/// Keeps the catalog as the upstream is, until either ends. Wakes those who wait for its tools to
+/// be there for the first time, and for that end.
 fn follow(
     parts: &GatewayParts,
     upstream: Arc<Upstream>,
@@ -342,7 +342,7 @@ fn follow(
                     tracing::warn!(upstream = upstream.name(), "{mistake}");
                 }
                 told = mistakes;
-                // Whoever waits is woken when it goes.
+                // Those who wait are woken when it goes.
                 drop(here.take());
             }
             match select(pin!(changes.changed()), pin!(stop.changed())).await {
@@ -351,7 +351,7 @@ fn follow(
             }
         }
         engine.tools().replace(ToolSource::new(source, Vec::new()));
-        // Nobody waits for the end of what is configured.
+        // No one waits for the end of what is configured.
         let _ = left.send(());
     };
     parts.remote.spawn.task("upstream tools", Box::pin(following));

@@ -81,7 +81,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// What a file says; `name` is how people are told of it.
+    /// What a file says; `name` is what people see of it.
     pub fn file(name: &str, text: &str) -> Self {
         Self { source: Source::File(name.to_owned()), text: text.to_owned() }
     }

@@ -133,7 +133,7 @@ pub(crate) fn page(limit: Option<usize>, cursor: Option<String>, limits: &Limits
     Page { cursor, limit: wanted.clamp(1, limits.page_items_max.max(1)) }
 }
 
-/// What a stranger sent, short enough to be told.
+/// What a stranger sent, short enough to be shown.
 pub(crate) fn short(text: &str) -> String {
     text.chars().take(100).collect()
 }

@@ -17,7 +17,7 @@ pub fn check_pipeline(project: &Project, file: &str, variables: &Variables<'_>) 
     let met = mine.first().and_then(|(_, pipeline)| meets(pipeline, &all));
     let met = met.map(|mistake| Mistake { file: Some(file.to_owned()), ..mistake });
     let (names, of_models) = models_of(project, file, variables);
-    // The last of two that share something is told: that is to be this one.
+    // The last of two that share something is reported: that is to be this one.
     all.extend(mine);
     let misplaced = misplaced(&all, names.as_deref()).into_iter().filter(is_its);
     met.into_iter().chain(misplaced).chain(of_models).collect()
@@ -68,7 +68,7 @@ fn hidden(pipeline: &Pipeline) -> Option<Mistake> {
     Some(Mistake::error(what).hint("choose a path that is not the server's"))
 }
 
-/// What a pipeline must not have in common with others; whoever takes them in says so too.
+/// What a pipeline must not have in common with others; the catalog says so too.
 fn meets(pipeline: &Pipeline, others: &[(String, Pipeline)]) -> Option<Mistake> {
     if let Some((file, _)) = others.iter().find(|(_, other)| other.name == pipeline.name) {
         let what = format!("pipeline `{}` is already defined in {file}", pipeline.name);
@@ -80,7 +80,7 @@ fn meets(pipeline: &Pipeline, others: &[(String, Pipeline)]) -> Option<Mistake> 
     Some(Mistake::error(what).hint("give one of them another `http.route`"))
 }
 
-/// Two of one port are told apart by whoever takes them in; the server's own port has all of them.
+/// The catalog checks two of one port; the server's own port has all of them.
 fn shared_route(pipeline: &Pipeline, before: &[(String, Pipeline)]) -> Option<Mistake> {
     let is_same = |other: &Pipeline| other.route == pipeline.route && other.port != pipeline.port;
     let (_, other) = before.iter().find(|(_, other)| is_same(other))?;

@@ -183,7 +183,7 @@ impl Project {
         self.configs(&self.config.models, &self.readable_pipelines(), variables)
     }
 
-    /// Those of them that need nobody outside: the ones made of rules.
+    /// Those of them that need no one outside: the rule-based ones.
     pub fn models_of_rules(&self) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
         let is_rules = |entry: &&ModelEntry| entry.is_rules();
         let rules: Vec<ModelEntry> = self.config.models.iter().filter(is_rules).cloned().collect();
@@ -218,7 +218,7 @@ impl Project {
         }
     }
 
-    /// Its pipelines, each with its file. What cannot be read is told by whoever takes it in.
+    /// Its pipelines, each with its file. The catalog reports what cannot be read.
     pub(crate) fn readable_pipelines(&self) -> Vec<(String, Pipeline)> {
         let read = |file: &PipelineFile| {
             let (name, limits) = (file.default_name.as_str(), &self.config.limits);
@@ -361,7 +361,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A plan where none is looked for would be missed in silence.
+    /// A plan where we do not look for one would be missed in silence.
     fn refuse_plan(&self, path: &Path, hint: &str) -> Result<(), ProjectError> {
         if !is_plan(path) {
             return Ok(());

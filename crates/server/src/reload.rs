@@ -127,8 +127,8 @@ impl Reload {
         Ok(warnings)
     }
 
-    /// The models that are served, with those that changed opened anew. The others stay as they
-    /// are, connections included. One that nobody names any more stays too: a run in flight may
+    /// The models that are served, with those that changed opened again. The others stay as they
+    /// are, connections included. One that no one names any more stays too: a run in flight may
     /// pin an agent that does.
     fn models(&self, parts: &Parts) -> Result<Models, Vec<Mistake>> {
         let known = &self.taken.models;
@@ -143,7 +143,7 @@ impl Reload {
         Ok(models)
     }
 
-    /// Warnings of agents whose models are not there, and of the agent that is asked where nobody
+    /// Warnings of agents whose models are not there, and of the agent that is asked where no one
     /// is named.
     fn idle_agents(&self, parts: &Parts, models: &[String]) -> Vec<Mistake> {
         let agents = &parts.files.agents;
@@ -183,7 +183,7 @@ fn other_ports(
     comes.chain(goes).map(filed).collect()
 }
 
-/// The file and the text of a model that is made of rules.
+/// The file and the text of a rule-based model.
 fn rules_of(config: &ModelConfig) -> Option<(&Path, &str)> {
     match &config.kind {
         ModelKind::Rules { text, file } => Some((file.as_path(), text.as_str())),

@@ -163,7 +163,7 @@ pub(crate) fn taken_by(path: &str) -> Option<String> {
     OURS.iter().find(under).map(|ours| format!("what is under `{ours}` is the server's own"))
 }
 
-/// Whether a request for this path comes to this door.
+/// Whether a request for this path reaches this door.
 fn is_like(door: &str, path: &str) -> bool {
     let (door, path): (Vec<&str>, Vec<&str>) =
         (door.split('/').collect(), path.split('/').collect());

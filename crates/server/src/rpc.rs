@@ -72,7 +72,7 @@ struct ToolList {
     cursor: Option<String>,
 }
 
-/// How a tool was named: this decides how a wrong name and wrong arguments are told.
+/// How a tool was named: this decides how a wrong name and wrong arguments are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
     /// By the method.
@@ -112,7 +112,7 @@ struct Aside {
     caller: Arc<Caller>,
     /// The key under which it is done once.
     key: Key,
-    /// The span of whoever sends it.
+    /// The span of its sender.
     trace: Option<TraceParent>,
 }
 
@@ -188,7 +188,7 @@ async fn one(doors: &Doors, aside: Aside, text: &[u8]) -> Reply {
         _ => return Reply::error(id.as_ref(), &invalid("`jsonrpc` must be \"2.0\"")),
     };
     let done = dispatch(doors, aside, method, sent.params).await;
-    // Whoever sends a notification does not want to hear of it, not even of what is wrong with it.
+    // The sender of a notification does not want to hear of it, not even of what is wrong with it.
     let Some(id) = id else { return Reply { text: None, replayed: false } };
     match done {
         Ok(done) => Reply { text: Some(result(&id, &done.members)), replayed: done.replayed },
@@ -258,7 +258,7 @@ fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, RpcError> {
         .map_err(|why| RpcError::invalid_params(format!("`params` do not fit: {why}")))
 }
 
-/// A request is the same whatever its id: whoever sends it again may number it anew.
+/// A request is the same whatever its id: a client that sends it again may give it another id.
 fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<Once> {
     if !key.is_given() {
         return None;

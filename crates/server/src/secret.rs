@@ -82,7 +82,7 @@ fn make(data: &Path, path: &Path) -> io::Result<[u8; SECRET_BYTES]> {
     second.copy_from_slice(&SystemEntropy.bits().to_be_bytes());
     let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     let unfinished = data.join(format!("{SECRET_FILE}.new"));
-    // One that a crash left behind is nobody's.
+    // One that a crash left behind is no one's.
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -26,8 +26,8 @@ impl Wanted {
         Self { active: sendings, resting: Vec::new() }
     }
 
-    /// All but those that write to standard output, which is an MCP client's. What they would have
-    /// been told waits for a server that has an output of its own.
+    /// All but those that write to standard output, which is an MCP client's. The events that they
+    /// would have got wait for a server that has an output of its own.
     pub(crate) fn on_a_pipe(sendings: Vec<Sending>) -> Self {
         let is_stdout = |sending: &Sending| matches!(sending.config.kind, SinkKind::Stdout);
         let (resting, active) = sendings.into_iter().partition(is_stdout);

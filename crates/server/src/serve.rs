@@ -1,4 +1,4 @@
-//! Serves a built server until it is told to stop: then nobody new comes in, who is inside may
+//! Serves a built server until it has to stop: then no one new comes in, who is inside may
 //! finish within a limit, and the engine and the upstreams end last. On a socket it serves
 //! everybody, on a pipe the one client that started it.
 
@@ -28,7 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// How many bytes of a request or of an answer one connection holds: also the size of a request's
 /// head.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
-/// How long requests may go on after the server was told to stop.
+/// How long requests may continue after the server was asked to stop.
 const DRAIN_MS: u64 = 3_000;
 /// How long to wait when the system gives no more sockets.
 const ACCEPT_PAUSE_MS: u64 = 50;
@@ -80,7 +80,7 @@ impl Floor<'_> {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    // Taken in first: only somebody who is there closes another's connection.
+                    // Taken in first: only someone who is there closes another's connection.
                     let line = Arc::new(self.connections.enter().await);
                     self.begin(stream, line, service.clone());
                 }

@@ -272,7 +272,7 @@ pub(crate) fn pipeline_answer(pipeline: &Pipeline) -> rest::PipelineAnswer {
     }
 }
 
-/// Which roads a pipeline's cases took, the busiest first. Longer reasons than this are counted by
+/// Which paths a pipeline's cases took, the busiest first. Longer reasons than this are counted by
 /// their beginning.
 pub(crate) fn pipeline_stats(
     pipeline: &Pipeline,

@@ -1,4 +1,4 @@
-//! Conversations in the words of seed 001: what somebody has to do, what came of a run, and the
+//! Conversations in the words of seed 001: what someone has to do, what came of a run, and the
 //! state of a request.
 
 use crate::error::Failure;
@@ -14,7 +14,7 @@ use wire::seed001::{
     ThreadAnswer, ThreadStatus, ToolCallInfo,
 };
 
-/// What somebody has to do about these open asks: questions first, then approvals, forms, pages.
+/// What someone has to do about these open asks: questions first, then approvals, forms, pages.
 /// A failed step is none of these.
 pub(crate) fn pending(asks: &[SessionAsk]) -> Option<PendingAction> {
     let open = || asks.iter().map(|asked| &asked.row.ask);
@@ -72,7 +72,7 @@ fn page(ask: &Ask) -> Option<PendingAction> {
     })
 }
 
-/// What a run comes to, or why it comes to nothing.
+/// The outcome of a run, or why it has none.
 pub(crate) fn answer(report: &RunReport) -> Result<ThreadAnswer, Failure> {
     let thread = &report.session.key.id;
     match report.run.status {

@@ -8,7 +8,7 @@ use kernel::trace::TraceParent;
 use std::convert::Infallible;
 use wire::mcp::TRACEPARENT;
 
-/// The span of whoever sends a request, if it names one.
+/// The span of the sender of a request, if it names one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trace(pub(crate) Option<TraceParent>);
 
@@ -20,7 +20,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Trace {
     }
 }
 
-/// The span that these headers name. Of two nobody knows which is meant, so that neither is.
+/// The span that these headers name. Of two no one knows which is meant, so that neither is.
 pub(crate) fn of(headers: &HeaderMap) -> Option<TraceParent> {
     let mut given = headers.get_all(TRACEPARENT).iter();
     match (given.next(), given.next()) {

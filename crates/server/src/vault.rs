@@ -1,7 +1,7 @@
 //! What logins at other servers bring, kept in the data folder: one file for each entry, sealed
 //! with the server's secret and bound to the entry's key, so that a file can neither be read nor
 //! changed nor put in the place of another. It is replaced as a whole: a crash leaves the old one
-//! or the new one. One thread touches the files, so that nobody waits for a disk who needs not, and
+//! or the new one. One thread touches the files, so that no one waits for a disk who needs not, and
 //! nothing comes between a look at a version and the write that expects it.
 
 use crate::secret::private_file;
@@ -80,7 +80,7 @@ impl FileVault {
         data.join(FOLDER).is_dir()
     }
 
-    /// Does this on the vault's thread. It is done to its end, whether or not somebody waits.
+    /// Does this on the vault's thread. It is done to its end, whether or not someone waits.
     fn perform<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Files) -> Result<T, VaultError> + Send + 'static,
@@ -90,7 +90,7 @@ impl FileVault {
             let ended = || Fault::new("VaultFailed", "the thread of the vault has ended");
             let (answer, result) = oneshot::channel();
             let work: Work = Box::new(move |files: &mut Files| {
-                // Whoever asked may be gone.
+                // The one who asked may be gone.
                 let _ = answer.send(work(files));
             });
             queue.send(work).await.map_err(|_| ended())?;
@@ -131,9 +131,9 @@ struct Files {
     envelopes: Envelopes,
     entropy: Arc<dyn Entropy>,
     /// The newest version that was read or written, of any entry: one that was removed does not
-    /// begin again with a version that somebody may remember.
+    /// begin again with a version that someone may remember.
     newest: u64,
-    /// The files that cannot be opened and were told of.
+    /// The files that cannot be opened and were reported.
     told: BTreeSet<String>,
 }
 
@@ -309,12 +309,12 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what a crash left behind: it is nobody's.
+/// Removes what a crash left behind: it is no one's.
 fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().ends_with(UNFINISHED) {
-            // One that stays is in nobody's way.
+            // One that stays is in no one's way.
             let _ = fs::remove_file(entry.path());
         }
     }

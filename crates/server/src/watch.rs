@@ -25,7 +25,7 @@ const LOOK_MS: u64 = 500;
 const FRESH_MS: i64 = 2_000;
 /// How deep below the watched folders files are looked for.
 const DEPTH_MAX: usize = 3;
-/// What is wrong is looked at again after so many looks: it may be mended where nobody looks, such
+/// What is wrong is checked again after so many looks: it may be mended where no one looks, such
 /// as at another server whose tools are wanted.
 const AGAIN_LOOKS: u32 = 8;
 /// So many files are named in a log line.
@@ -62,7 +62,7 @@ impl Watch {
     /// For this project as it is about to be served, with the pipelines that the command line
     /// names; `variables` are those of its server.
     pub fn new(project: &Project, pipelines: Vec<PathBuf>, variables: Lookup) -> Self {
-        // What cannot be read now is told by whoever serves it.
+        // Its server reports what cannot be read now.
         let served = Parts::of(project, variables.as_ref()).unwrap_or_default();
         let (folder, config) = (project.folder.clone(), project.config.clone());
         let paths = SETTINGS.iter().map(|file| folder.join(file)).collect();
@@ -133,9 +133,9 @@ struct Watcher {
     last: Look,
     /// What was there when it was read last; nothing before the first time.
     tried: Option<Look>,
-    /// The settings as they were told of last.
+    /// The settings as they were reported last.
     settings: Look,
-    /// What is wrong with what was read last, as it was told.
+    /// What is wrong with what was read last, as it was reported.
     wrong: Vec<String>,
     /// Looks since then.
     looks: u32,
@@ -182,7 +182,7 @@ impl Watcher {
         self.settings = now;
     }
 
-    /// Takes in what the files say; `is_again` where they were told to be wrong as they are.
+    /// Takes in what the files say; `is_again` where they were reported as wrong already.
     fn read(&mut self, is_again: bool) {
         let taken = match self.source.read() {
             Ok(parts) if parts == *self.reload.taken() => {

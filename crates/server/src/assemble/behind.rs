@@ -1,4 +1,4 @@
-//! What is behind a server by its files and variables: upstreams, models, sinks. Nobody is talked
+//! What is behind a server by its files and variables: upstreams, models, sinks. No one is talked
 //! to yet.
 
 use super::error::AssembleError;
@@ -16,7 +16,7 @@ pub(super) struct Behind {
     pub(super) upstreams: Upstreams,
     pub(super) configs: Vec<UpstreamConfig>,
     pub(super) models: Models,
-    /// Where events go; none where nobody outside is reached.
+    /// Where events go; none where no one outside is reached.
     pub(super) sinks: Option<Wanted>,
     /// How this server itself is reached.
     pub(super) ourselves: Ourselves,
@@ -62,7 +62,7 @@ fn ourselves(setup: &Setup) -> Ourselves {
     }
 }
 
-/// The models that these configure; nobody is talked to yet.
+/// The models that these configure; no one is talked to yet.
 pub(crate) fn opened(configs: Vec<ModelConfig>) -> Result<Models, AssembleError> {
     let (mut models, mut mistakes) = (Models::default(), Vec::new());
     for config in configs {

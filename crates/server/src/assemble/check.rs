@@ -52,7 +52,7 @@ impl Checked {
 pub fn check_project(setup: &ToCheck<'_>, config: Config) -> Checked {
     let ToCheck { folder, data, variables, secret_key } = *setup;
     let (project, unread) = Project::load_partly(folder, config);
-    // Names of what could not be read would be told as missing.
+    // Names of what could not be read would be reported as missing.
     let is_whole = unread.is_empty();
     let mut checked = Checked { mistakes: unread, counts: Vec::new() };
     let secret = wrong_secret(data, secret_key);

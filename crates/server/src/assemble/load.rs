@@ -20,7 +20,7 @@ pub(super) struct Brought {
     pipelines: Vec<PipelineFile>,
     /// The pipelines as far as they can be read, each with its file.
     readable: Vec<(String, Pipeline)>,
-    /// Whether models of others are not opened: nobody can say which there are.
+    /// Whether models of others are not opened: no one can say which there are.
     alone: bool,
     /// The agent of requests that name none.
     default: Option<AgentName>,

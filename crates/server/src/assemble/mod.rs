@@ -92,7 +92,7 @@ impl Assembled {
         &self.doors.token
     }
 
-    /// What ends it in good order, also for whoever serves it no more.
+    /// What ends it in good order, also for one who serves it no more.
     pub fn stopper(&self) -> Stopper {
         Stopper { doors: self.doors.clone() }
     }
@@ -106,7 +106,7 @@ pub struct Stopper {
 
 impl Stopper {
     /// Ends the engine, then the upstreams, which its last calls may still need, and sends what
-    /// they left to be told.
+    /// telemetry they left.
     pub async fn stop(&self) {
         self.doors.engine.stop().await;
         self.doors.gateway.stop().await;
@@ -116,7 +116,7 @@ impl Stopper {
     }
 }
 
-/// The vault of a data folder that no server uses now. Nobody else can use the folder while it is
+/// The vault of a data folder that no server uses now. No one else can use the folder while it is
 /// held: two who renew the same login take it from each other.
 pub struct HeldVault {
     /// What logins brought.
@@ -125,7 +125,7 @@ pub struct HeldVault {
 }
 
 impl HeldVault {
-    /// Takes the folder for as long as this lives, or says who has it; none where nobody ever
+    /// Takes the folder for as long as this lives, or says who has it; none where no one ever
     /// logged in. `given` is `WAYPOST_SECRET_KEY`.
     pub fn take(data: &Path, given: Option<&str>) -> Result<Option<Self>, AssembleError> {
         if !FileVault::is_there(data) {
@@ -261,7 +261,7 @@ fn store_parts(
     }
 }
 
-/// Whoever comes through a proxy comes from this machine, as far as we can see.
+/// A caller behind a proxy comes from this machine, as far as we can see.
 fn warn_of_strangers(server: &ServerConfig, entrance: &Entrance) {
     let names = server.names();
     if entrance.everybody_administers() && !names.is_empty() {
@@ -331,7 +331,7 @@ fn awaited(upstreams: &Upstreams, providers: &[Entry]) -> Vec<String> {
     upstreams.prefixes().into_iter().chain(of_store).collect()
 }
 
-/// Starts the stored providers; what cannot be used is told and left out.
+/// Starts the stored providers; what cannot be used is reported and left out.
 async fn begin_stored(gateway: &Gateway, providers: &[Entry]) -> Vec<Mistake> {
     let _changing = gateway.changing.lock().await;
     let mut warnings = Vec::new();

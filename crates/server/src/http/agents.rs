@@ -1,5 +1,5 @@
 //! `/api/v1/agents`: the agents of the project's files and those that are stored. What a file
-//! brings is changed in that file alone, so that whoever reads the project sees what runs.
+//! brings is changed in that file alone, so that a reader of the project sees what runs.
 
 use super::condition::{Condition, not_stored, stale, tagged};
 use super::tools::{PageQuery, paged};
@@ -124,7 +124,7 @@ fn answer(doors: &Doors, caller: &Caller, known: &KnownAgent) -> Response {
     }
 }
 
-/// Whom requests are for that name nobody: the one that is set, else the only one there is.
+/// Whom requests are for that name no one: the one that is set, else the only one there is.
 fn default_agent(doors: &Doors, caller: &Caller) -> Option<AgentName> {
     doors.default_agent.clone().or_else(|| match doors.engine.catalog().agents(caller).as_slice() {
         [only] => Some(only.agent.name.clone()),

@@ -38,7 +38,7 @@ pub(crate) async fn follow(
     let after = after(&query, &headers)?;
     let permit = permit(&doors)?;
     let wanted = session_ref(&name, query.space.as_deref());
-    // A place that is not kept any more is refused before the answer, not told in a stream.
+    // A place that is not kept any more is refused before the answer, not in a stream.
     let (row, events) = doors.engine.sessions().follow(&caller, &wanted, after).await?;
     Ok(answer(doors, Followed { caller, begins: Some(row), events }, permit))
 }

@@ -115,7 +115,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A place as clients are told it, where everything up to this row is behind it: what comes after
+/// A place as clients see it, where everything up to this row is behind it: what comes after
 /// is asked for with it.
 pub(super) fn after_row(doors: &Doors, caller: &Caller, row: u64) -> String {
     let place = Place { row: row.saturating_add(1), sent: 0 };

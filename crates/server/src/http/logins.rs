@@ -1,4 +1,4 @@
-//! Logins at upstream servers. Whoever administers begins one and ends what came of it; a person
+//! Logins at upstream servers. An administrator begins and ends one; a person
 //! comes back from it with their browser, and the state they bring is the proof that they were
 //! sent. What a login brings is the server's: all callers share it, as they share the connection.
 
@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use tools::remote::{Grant, LoginPlaces, Returned, UpstreamConfig, UpstreamKind};
 use wire::rest::UpstreamLogin;
 
-/// The longest query that somebody comes back with: codes are long, but not so long.
+/// The longest query that someone comes back with: codes are long, but not so long.
 const QUERY_BYTES_MAX: usize = 16 * 1024;
 
-/// `POST /upstreams/{name}/login`: begins a login; the page where somebody goes on with it.
+/// `POST /upstreams/{name}/login`: begins a login; the page where someone continues with it.
 pub(crate) async fn begin(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
@@ -56,14 +56,14 @@ pub(crate) async fn end(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `GET /oauth/callback`: somebody comes back from a login.
+/// `GET /oauth/callback`: someone comes back from a login.
 pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response {
     let returned = returned(&uri);
     let is_known = match &returned {
         Ok(returned) => doors.gateway.knows_login(&returned.state).await,
         Err(_) => false,
     };
-    // Anybody can come here: strangers are counted, and keep nobody out whom we sent.
+    // Anybody can come here: strangers are counted, and keep no one out whom we sent.
     if !is_known && let Err(wait_ms) = doors.logins_returned.take(doors.engine.clock().now()) {
         return overrun(wait_ms);
     }
@@ -154,8 +154,8 @@ fn too_many(wait_ms: u64) -> Failure {
         .retry_ms(wait_ms)
 }
 
-/// What somebody came back with. Whatever else stands in the query is read past; what is there
-/// twice is nobody's.
+/// What someone came back with. Whatever else stands in the query is read past; what is there
+/// twice is no one's.
 fn returned(uri: &Uri) -> Result<Returned, String> {
     if uri.query().map_or(0, str::len) > QUERY_BYTES_MAX {
         return Err(format!("the address has more than {QUERY_BYTES_MAX} bytes"));

@@ -1,4 +1,4 @@
-//! The doors, one file per surface. A handler reads, calls the engine and shows what came of it;
+//! The doors, one file per surface. A handler reads, calls the engine and shows the outcome;
 //! it decides nothing.
 
 pub(crate) mod runs;

@@ -1,5 +1,5 @@
 //! Pipelines: the routes at which their cases come in, `/api/v1/pipelines` with the same door under
-//! each name, and which roads cases took. A route is found when a request comes, for pipelines can
+//! each name, and which paths cases took. A route is found when a request comes, for pipelines can
 //! change while we serve.
 
 use super::tools::{PageQuery, paged};
@@ -107,7 +107,7 @@ fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Pipeline>, Fa
     })
 }
 
-/// Takes a case in, and answers with what came of it.
+/// Takes a case in, and answers with the outcome.
 async fn taken(
     doors: &Shared,
     caller: &Caller,
@@ -188,7 +188,7 @@ fn case_id(case: &Case, pipeline: &Pipeline) -> Value {
     case.input.get(&pipeline.schema.case_id_field).cloned().unwrap_or_else(|| json!(case.id))
 }
 
-/// Which road a case takes.
+/// Which path a case takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Road {
     Deterministic,
@@ -212,7 +212,7 @@ impl Road {
     }
 }
 
-/// What is told of a case.
+/// What is shown of a case.
 struct Told<'a> {
     pipeline: &'a Pipeline,
     id: Value,
@@ -256,7 +256,7 @@ impl Told<'_> {
         replayed(pretty(StatusCode::OK, &answer), report.replayed)
     }
 
-    /// 202 with the ask that somebody has to answer first.
+    /// 202 with the ask that someone has to answer first.
     fn pending(self, report: RunReport) -> Response {
         let RunReport { session, asks, replayed: again, .. } = report;
         let mut body = self.with_id(json!({"status": "pending", "path": self.road.name()}));

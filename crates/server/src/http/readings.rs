@@ -144,7 +144,7 @@ impl Reading {
 
     fn encode_asks(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Some(asks) = &self.asks else { return Ok(()) };
-        // A kind of which there are none is told too: whoever watches it must see a zero.
+        // A kind of which there are none is listed too: a dashboard must see a zero.
         let of = |kind: &str| asks.iter().find(|open| open.kind == kind);
         let open = ASK_KINDS.map(|kind| (kind, of(kind).map_or(0, |open| open.count)));
         gauges(encoder, ("asks_open", "Open asks", "kind"), open)?;

@@ -129,7 +129,7 @@ pub(super) fn target(plan: Option<Value>, id: Option<String>) -> Result<RunTarge
 }
 
 /// What is said to an agent: a run of the plan by which it is talked to. A session that is named is
-/// a thread, where the conversation goes on.
+/// a thread, where the conversation continues.
 fn to_agent(
     doors: &Doors,
     caller: &Caller,

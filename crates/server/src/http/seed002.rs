@@ -134,7 +134,7 @@ fn realm(caller: &Caller, query: InRealm) -> Result<RealmId, Failure> {
 fn entity(realm: &RealmId, known: &KnownAgent) -> Value {
     let Value::Object(mut fields) = (*known.agent.source).clone() else { return Value::Null };
     fields.insert(ID.to_owned(), Value::from(id_of(realm, known)));
-    // A file has our word for it; whoever stores an agent reads the word that it wrote.
+    // A file has our word for it; a client that stores an agent reads the word that it wrote.
     if known.version.is_none()
         && let Some(steps) = fields.remove("promptSteps")
     {

@@ -1,4 +1,4 @@
-//! What event streams share: how one begins, goes on and ends, how many there may be, and what
+//! What event streams share: how one begins, continues and ends, how many there may be, and what
 //! wakes one.
 
 use crate::doors::{Closing, Doors, Shared};

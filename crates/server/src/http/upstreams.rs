@@ -72,7 +72,7 @@ fn unusable(status: UpstreamStatus) -> UpstreamStatus {
     }
 }
 
-/// Who looks: where somebody can log in is for administrators.
+/// Who looks: where someone can log in is for administrators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Viewer {
     Administrator,

@@ -32,7 +32,7 @@ pub(crate) enum Kind {
     Complete,
     /// It is called again with what is asked for.
     InputRequired,
-    /// It goes on as a task.
+    /// It continues as a task.
     Task,
 }
 

@@ -1,6 +1,6 @@
 //! Calls whose runs do not end at once. A run that waits for a person asks the client's, where the
 //! client can show it: in the stateless version by `input_required`, in the others by a request of
-//! ours. Somebody else may answer meanwhile, in the inbox; then the call goes on with that.
+//! ours. Someone else may answer meanwhile, in the inbox; then the call continues with that.
 
 use super::answer::{Answered, Outcome};
 use super::calling::Calling;
@@ -85,7 +85,7 @@ pub(crate) async fn follow(calling: &Calling<'_>, report: RunReport) -> Answered
 }
 
 /// Answers a call that is sent again with the state of a run that waits: gives the run the answers
-/// that came, and goes on with it. The same answers again change nothing.
+/// that came, and continues with it. The same answers again change nothing.
 pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retry) -> Answered {
     let responses = responses(retry)?;
     let state = ContentHash::of(retry.request_state.as_deref().unwrap_or_default().as_bytes());
@@ -196,7 +196,7 @@ fn input_required(
 enum Heard {
     /// Its answer.
     Answer(Value),
-    /// Somebody else decided, or the ask expired.
+    /// Someone else decided, or the ask expired.
     Closed,
     /// It does not answer, or not in time.
     Nothing,

@@ -61,7 +61,7 @@ impl Lists {
         let mut text = String::new();
         let mut ends: Vec<(ToolName, usize)> = Vec::with_capacity(specs.len());
         for spec in specs {
-            // A tool goes before a plan of the same name, in the list as in a call.
+            // A tool overrides a plan of the same name, in the list as in a call.
             if ends.last().is_some_and(|(last, _)| *last == spec.name) {
                 continue;
             }

@@ -14,7 +14,7 @@ use kernel::ids::RunId;
 use serde_json::Value;
 use wire::jsonrpc::RpcError;
 
-/// How much of a name that nobody knows is repeated.
+/// How much of a name that no one knows is repeated.
 const NAME_CHARS_MAX: usize = 80;
 
 /// Calls a tool.
@@ -74,7 +74,7 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
         let asks = (Some(calling.spec.name.as_str()), &*wants);
         let wanted = want(calling.exchange, asks, given, &calling.bound()).await;
         if wanted.is_err() {
-            // Nobody can answer: what the tool holds for the answer must not wait for it.
+            // No one can answer: what the tool holds for the answer must not wait for it.
             let engine = &calling.exchange.door.doors.engine;
             engine.tools().forget_wants(
                 &calling.exchange.caller,

@@ -27,9 +27,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wire::jsonrpc::RpcError;
 use wire::mcp::{META_IDEMPOTENCY_KEY, TASKS};
 
-/// How long a call is waited for before its run's steps are told as progress.
+/// How long a call is waited for before its run's steps are reported as progress.
 const FIRST_LOOK_MS: u64 = 100;
-/// How often, and how long after each other, a left run is looked for before it can be cancelled.
+/// How often, and how long after each other, we look for a left run before it can be cancelled.
 const CANCEL_TRIES: u32 = 10;
 const CANCEL_PAUSE_MS: u64 = 100;
 
@@ -85,7 +85,7 @@ impl Params {
         )))
     }
 
-    /// The span of whoever calls, as the call itself names it.
+    /// The span of the caller, as the call itself names it.
     fn trace(&self) -> Option<TraceParent> {
         self.meta.as_ref().and_then(|meta| meta.traceparent)
     }
@@ -106,11 +106,11 @@ pub(crate) struct Calling<'a> {
     pub(crate) spec: &'a ToolSpec,
     /// The key under which it is done once.
     key: Option<String>,
-    /// The span of whoever calls.
+    /// The span of the caller.
     trace: Option<TraceParent>,
     /// Until when its run is waited for.
     until: Millis,
-    /// How many steps were told as progress.
+    /// How many steps were reported as progress.
     told: AtomicU64,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Calling<'a> {
         spec: &'a ToolSpec,
         params: &mut Params,
     ) -> Result<Self, RpcError> {
-        // What the call says of itself goes before what came with it.
+        // What the call says of itself overrides what came with it.
         let trace = params.trace().or(exchange.trace);
         let key = params.key()?;
         let engine = &exchange.door.doors.engine;
@@ -237,12 +237,12 @@ impl<'a> Calling<'a> {
         if self.is_task() { self.task(report) } else { result::failed(report) }
     }
 
-    /// Whether its run is a task by now: it goes on elsewhere, and the client takes tasks.
+    /// Whether its run is a task by now: it continues elsewhere, and the client takes tasks.
     pub(crate) fn became_task(&self, report: &RunReport) -> bool {
         report.elsewhere && takes_tasks(&self.exchange.client)
     }
 
-    /// Its run goes on without the client: as a task if it takes one, else in words.
+    /// Its run continues without the client: as a task if it takes one, else in words.
     pub(crate) fn later(&self, report: &RunReport) -> Outcome {
         if takes_tasks(&self.exchange.client) { self.task(report) } else { self.unfinished(report) }
     }
@@ -307,7 +307,7 @@ impl<'a> Calling<'a> {
     }
 }
 
-/// Cancels a run whose client goes away before it is answered: nobody waits for it any more.
+/// Cancels a run whose client goes away before it is answered: no one waits for it any more.
 pub(crate) struct Guard {
     door: Arc<Door>,
     caller: Arc<Caller>,
@@ -323,7 +323,7 @@ impl Guard {
         Self { door: exchange.door.clone(), caller: exchange.caller.clone(), run }
     }
 
-    /// The client has its answer: the run goes on as that says.
+    /// The client has its answer: the run continues as that says.
     pub(crate) fn answered(mut self) {
         self.run = None;
     }

@@ -1,6 +1,6 @@
 //! How an answer reaches an HTTP client: as JSON if nothing comes before it, else as a stream of
 //! server-sent events. The stateless version cancels by closing the stream, so there the stream
-//! owns the work; in a session the work goes on, and the client may come back for what it missed.
+//! owns the work; in a session the work continues, and the client may come back for what it missed.
 
 use super::answer::Answered;
 use super::client::Version;
@@ -141,7 +141,7 @@ impl Channel {
 
 impl Way for Channel {
     fn try_send(&self, message: String) {
-        // No room, or nobody there: what is told while a call runs may be lost.
+        // No room, or no one there: news during a call may be lost.
         let _ = self.sender.try_send(message);
     }
 
@@ -164,7 +164,7 @@ impl Way for Channel {
     }
 }
 
-/// A request that is being answered, with what is told before its answer.
+/// A request that is being answered, with what is sent before its answer.
 pub(crate) struct Handling {
     id: Id,
     version: Version,
@@ -175,7 +175,7 @@ pub(crate) struct Handling {
 
 /// What comes of it, step by step.
 enum Step {
-    /// Something is told.
+    /// Something to send.
     Told(String),
     /// It is answered; nothing comes after this.
     Answered(Answered),
@@ -220,8 +220,9 @@ impl Handling {
             self.answering = None;
             self.answered = Some(answered);
         }
-        // What was told before the answer goes before it. With the answer all of that is there, and
-        // is taken at once: tokio may put off whoever polls a channel, as if it were empty.
+        // What was reported before the answer is sent before it. With the answer all of that is
+        // there, and is taken at once: tokio may put off a task that polls a channel, as if it were
+        // empty.
         if let Some(told) = &mut self.told {
             let heard = match &self.answered {
                 Some(_) => Poll::Ready(told.try_recv().ok()),
@@ -266,7 +267,7 @@ pub(crate) async fn stateless(
     }))
 }
 
-/// Answers a request of a session. Once it is a stream, the work goes on without the client.
+/// Answers a request of a session. Once it is a stream, the work continues without the client.
 pub(crate) async fn resumable(
     door: &Arc<Door>,
     session: &Arc<Session>,

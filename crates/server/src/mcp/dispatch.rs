@@ -30,7 +30,7 @@ pub(crate) struct Line<H> {
 }
 
 impl<H> Line<H> {
-    /// Whether something may be told, or asked, before the answer.
+    /// Whether something may be sent, or asked, before the answer.
     pub(crate) fn tells(&self) -> bool {
         matches!(self.method, "tools/call" | "prompts/get" | LISTEN)
     }

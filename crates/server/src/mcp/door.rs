@@ -66,7 +66,7 @@ impl Door {
         shelves
     }
 
-    /// The same in the order in which a resource is looked for: ours for URIs that are written as
+    /// The same in the order in which we look for a resource: ours for URIs that are written as
     /// ours are, then those who list it, then those whose families it may be of. So no server can
     /// put itself before us, or before who lists what it only claims; and none of them need be
     /// there for what is ours.

@@ -72,7 +72,7 @@ pub(crate) fn request(ask: &Ask, client: &Client, shown_chars_max: usize) -> Opt
 }
 
 /// The same, and for a form that is more than plain fields one field that takes its JSON as text:
-/// where the alternative is that nobody is asked.
+/// where the alternative is that no one is asked.
 pub(crate) fn request_or_text(ask: &Ask, client: &Client, shown_chars_max: usize) -> Option<Value> {
     request(ask, client, shown_chars_max).or_else(|| match &ask.body {
         AskBody::Fill { message, schema } if shows_forms(client) => {
@@ -276,7 +276,7 @@ fn declined(body: &AskBody) -> Said {
             };
             Said::Reply(Reply::Approve { decisions: calls.iter().map(decide).collect() })
         }
-        // A failed step stays one until somebody says what to do about it.
+        // A failed step stays one until someone says what to do about it.
         AskBody::Fix { .. } => Said::Nothing,
     }
 }
@@ -322,7 +322,7 @@ fn decisions(calls: &[AskedCall], content: &Map<String, Value>) -> Result<Reply,
         let key = approve_key(index, calls.len());
         let approve = content.get(&key).and_then(Value::as_bool);
         let approve = approve.ok_or_else(|| misfit(format!("`{key}` must be true or false")))?;
-        // An agent that is told no must be told something.
+        // An agent whose call is rejected must get a reason.
         let words = feedback.or((!approve).then_some(NO_WORDS));
         decisions.push(CallDecision {
             call_id: call.call_id,

@@ -1,6 +1,6 @@
 //! The headers that repeat what a stateless request says, so that others can route it without
-//! reading it. Whoever reads the body must hold both against each other: a router and we must not
-//! be told different things.
+//! reading it. A reader of the body must compare both: a router and we must not
+//! see different things.
 
 use super::message::{Said, text};
 use axum::http::HeaderMap;
@@ -17,7 +17,7 @@ pub(crate) fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
     headers.get(name).map(|value| value.to_str().unwrap_or_default().trim())
 }
 
-/// The version's header must be there, whatever else is wrong.
+/// The version's header is required, whatever else is wrong.
 pub(crate) fn has_version(headers: &HeaderMap) -> Result<(), RpcError> {
     if headers.contains_key(HEADER_VERSION) {
         return Ok(());

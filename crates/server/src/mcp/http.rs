@@ -25,7 +25,7 @@ const METHODS: &str = "POST, GET, DELETE, OPTIONS";
 /// What a client that comes back saw last.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Answers whatever comes to `/mcp`, in the frame of all doors.
+/// Answers every request to `/mcp`, in the frame of all doors.
 pub(crate) async fn serve(State(door): State<Arc<Door>>, request: Request) -> Response {
     let answering = |request, visitor: Visitor| answer(door.clone(), visitor.caller, request);
     framed(&door.doors, request, answering).await

@@ -47,7 +47,7 @@ impl Filter {
         resource_subscriptions: Vec::new(),
     };
 
-    /// What is told of this, as far as it is wanted. One number grows with every change of what
+    /// The news of this, as far as it is wanted. One number grows with every change of what
     /// there is, and plans are tools, prompts and resources: all three lists changed.
     fn told(&self, heard: Heard) -> Vec<(&'static str, Map<String, Value>)> {
         match heard {

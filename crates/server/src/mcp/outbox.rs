@@ -8,7 +8,7 @@ use wire::jsonrpc::{RpcError, notification};
 
 /// A way to the client of one request.
 pub(crate) trait Way: Send + Sync {
-    /// Sends a message if there is room for it, and drops it otherwise: for what is told while a
+    /// Sends a message if there is room for it, and drops it otherwise: for news during a
     /// call runs, which must not wait for a slow client.
     fn try_send(&self, message: String);
 

@@ -174,7 +174,7 @@ impl Arrival<'_> {
         if listens && permit.is_none() {
             return Err(Refused::too_many("there is no room for one more stream now"));
         }
-        // Where nothing can be told there is no channel, and nothing to wait for but the answer.
+        // Where nothing can be sent there is no channel, and nothing to wait for but the answer.
         let (outbox, told) = match &permit {
             Some(_) => {
                 let (way, told) = Channel::open(None);
@@ -334,7 +334,7 @@ impl Arrival<'_> {
         Ok(self.accept.whole(StatusCode::OK, format!("[{answers}]")))
     }
 
-    /// The answer to one request of a batch; nothing is told before it.
+    /// The answer to one request of a batch; nothing is sent before it.
     fn one_of_many(&self, session: &Arc<Session>, asked: &Asked<'_>) -> BoxFuture<'static, String> {
         let (id, version) = (asked.id.clone(), session.version);
         let begun =
@@ -350,7 +350,7 @@ impl Arrival<'_> {
     }
 }
 
-/// Who answers a request of a session. That nobody does is an answer like any other.
+/// Who answers a request of a session. That no one does is an answer like any other.
 fn known(asked: &Asked<'_>) -> Result<&'static Line<InSession>, Refused> {
     dispatch::legacy(&asked.what.method).map_err(|error| Refused::new(StatusCode::OK, error))
 }

@@ -1,6 +1,6 @@
 //! A stream that can be taken up again: what was sent is kept for a while under numbers, so that a
 //! client that lost its connection gets what it missed, and nothing twice. Who comes back takes
-//! the stream over; whoever still reads it is let go.
+//! the stream over; a reader that is still there is dropped.
 
 use kernel::limits::Limits;
 use std::collections::VecDeque;
@@ -82,7 +82,7 @@ impl Replay {
         self.number
     }
 
-    /// Sends a message. Nobody waits for a slow client: the oldest events go first.
+    /// Sends a message. No one waits for a slow client: the oldest events go first.
     pub(crate) fn push(&self, message: String) {
         let mut log = self.lock();
         if log.ended {
@@ -123,7 +123,7 @@ impl Replay {
         self.lock().ended
     }
 
-    /// Whether somebody reads it.
+    /// Whether someone reads it.
     pub(crate) fn is_read(&self) -> bool {
         self.woken.receiver_count() > 0
     }
@@ -136,7 +136,7 @@ impl Replay {
         let reader =
             Reader { turn: log.turn, at: after.unwrap_or(log.read), woken, replay: self.clone() };
         drop(log);
-        // Whoever read before must notice.
+        // The reader before must notice.
         self.woken.send_replace(());
         reader
     }

@@ -1,4 +1,4 @@
-//! Requests that are under way, so that each can be cancelled and nobody has too many.
+//! Requests that are under way, so that each can be cancelled and no one has too many.
 
 use super::answer::Answered;
 use crate::params::short;
@@ -75,7 +75,7 @@ impl Requests {
     }
 }
 
-/// Whether a request was cancelled: then nobody waits for its answer.
+/// Whether a request was cancelled: then no one waits for its answer.
 pub(crate) fn is_cancelled(answered: &Answered) -> bool {
     answered.as_ref().is_err_and(|error| error.code == CANCELLED)
 }

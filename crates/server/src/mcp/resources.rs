@@ -96,7 +96,7 @@ pub(crate) async fn read(exchange: Exchange) -> Answered {
 }
 
 /// Passes a shelf over that failed, unless it lists the resource: another one may hold it. The
-/// first such failure is told where nobody does.
+/// first such failure is reported where no one does.
 fn pass(lists: bool, fault: Fault, passed: &mut Option<RpcError>) -> Result<(), RpcError> {
     let error = failed(fault);
     if lists {

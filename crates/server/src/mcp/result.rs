@@ -175,7 +175,7 @@ pub(crate) fn in_words(fault: &Fault) -> String {
     }
 }
 
-/// A refusal as a result, where whoever called can do something about it: other arguments, another
+/// A refusal as a result, where the caller can do something about it: other arguments, another
 /// tool. A tool that failed with a result of its own is passed on as it is. Anything else is no
 /// result.
 pub(crate) fn refused(mut refusal: Refusal, version: Version) -> Result<Outcome, RpcError> {
@@ -264,7 +264,7 @@ pub(crate) fn called(
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskStatus {
-    /// It goes on by itself, or with an answer that this client cannot give.
+    /// It continues by itself, or with an answer that this client cannot give.
     Working,
     /// The client can answer something.
     InputRequired,
@@ -272,7 +272,7 @@ pub(crate) enum TaskStatus {
     Completed,
     /// It has none, and that is neither its tool's nor a person's doing.
     Failed,
-    /// Somebody ended it.
+    /// Someone ended it.
     Cancelled,
 }
 

@@ -31,8 +31,8 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Adds a session. Those that nobody used for long make room first; if that is not enough, the
-    /// one that nobody used for longest: most clients never say that they are done.
+    /// Adds a session. Those that no one used for long make room first; if that is not enough, the
+    /// one that no one used for longest: most clients never say that they are done.
     pub(crate) fn add(&self, session: &Arc<Session>) -> Result<(), RpcError> {
         let max = session.limits.mcp_sessions_max;
         let mut open = lock(&self.open);
@@ -213,7 +213,7 @@ impl Session {
             }
             state.watched.insert(uri.clone());
         }
-        // If nobody looks at wishes any more, the server is closing.
+        // If no one looks at wishes any more, the server is closing.
         let _ = self.wishes.send(Wish::Hear(uri, changes)).await;
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Session {
         }
     }
 
-    /// The client answered a request of ours. Answers that nobody waits for are dropped.
+    /// The client answered a request of ours. Answers that no one waits for are dropped.
     pub(crate) fn answer(&self, id: &RawValue, answer: Result<&RawValue, &RawValue>) {
         let Ok(number) = id.get().parse::<u64>() else { return };
         let Some(waiting) = self.lock().asks.remove(&number) else { return };
@@ -239,7 +239,7 @@ impl Session {
         let _ = waiting.send(answer);
     }
 
-    /// Nobody answers our requests any more: the client is gone.
+    /// No one answers our requests any more: the client is gone.
     pub(crate) fn give_up_asking(&self) {
         self.lock().asks.clear();
     }

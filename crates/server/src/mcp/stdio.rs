@@ -42,12 +42,12 @@ where
         if let Err(error) = write(output, lines).await {
             tracing::debug!(%error, "the client does not read any more");
         }
-        // Nobody waits if the client left first.
+        // No one waits if the client left first.
         let _ = done.send(());
     };
     door.spawn.task("mcp output", Box::pin(writing));
     let requests = Requests::new(door.doors.limits().mcp_session_requests_max);
-    // Whoever started us has this machine's rights.
+    // The process that started us has this machine's rights.
     let caller = Arc::new(local_caller());
     let mut pipe = Pipe { door: door.clone(), caller, sender, requests, session: None };
     let mut input = BufReader::new(input);
@@ -62,7 +62,7 @@ where
             }
         }
     }
-    // Streams of news end, and nobody answers what we ask.
+    // Streams of news end, and no one answers what we ask.
     door.doors.close();
     let Pipe { sender, requests, session, .. } = pipe;
     drop(sender);
@@ -179,7 +179,7 @@ impl Pipe {
         Channel { sender: self.sender.clone(), session }
     }
 
-    /// Answers beside the others: a slow request holds nobody up.
+    /// Answers beside the others: a slow request holds no one up.
     fn run(
         &self,
         asked: &Asked<'_>,
@@ -209,7 +209,7 @@ impl Pipe {
     }
 
     async fn say(&self, message: String) {
-        // If nobody writes any more, reading ends as well.
+        // If no one writes any more, reading ends as well.
         let _ = self.sender.send(message).await;
     }
 }

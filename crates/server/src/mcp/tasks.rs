@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wire::jsonrpc::{INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError};
 
-/// How much of an id that nobody knows is repeated.
+/// How much of an id that no one knows is repeated.
 const ID_CHARS_MAX: usize = 80;
 
 #[derive(Debug, Deserialize)]
@@ -51,7 +51,7 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
     Ok(Outcome::complete(&task))
 }
 
-/// `tasks/update`: answers to what a task asks for. Keys that nobody asked for are ignored, and so
+/// `tasks/update`: answers to what a task asks for. Keys that no one asked for are ignored, and so
 /// are answers to what is decided already. If one does not fit, none of them counts.
 pub(crate) async fn update(exchange: Exchange) -> Answered {
     let (report, retry) = find(&exchange).await?;

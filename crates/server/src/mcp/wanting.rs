@@ -1,5 +1,5 @@
 //! Tools and prompts that want something of the client first. In the stateless version the answer
-//! is `input_required`, and the client calls again with what came of it and with a sealed state; in
+//! is `input_required`, and the client calls again with the outcome and with a sealed state; in
 //! the versions with a handshake the client is asked at once.
 
 use super::answer::{Kind, Outcome};
@@ -72,7 +72,7 @@ pub(crate) fn what(method: &str, name: &str, arguments: &Value) -> String {
 }
 
 /// What came of what a tool or prompt wanted before, out of a request that is sent again. Keys that
-/// nobody asked for are ignored.
+/// no one asked for are ignored.
 pub(crate) fn given(exchange: &Exchange, retry: &Retry, bound: &Bound) -> Result<Given, RpcError> {
     gathered(exchange, retry, opened(exchange, retry, bound)?)
 }
@@ -265,8 +265,8 @@ pub(crate) fn tell_when_opened(exchange: &Exchange, (tool, key): (&str, &str), i
 /// In the versions with a handshake: the answer to a call that needs nothing but pages, and for
 /// which nothing is kept meanwhile. It is made again once they were opened; to ask for them in the
 /// middle of it would hold it up for as long as a person needs. A tool with a state of its own has
-/// the client asked all the same, if that opens pages; else it is told, where the call can be made
-/// anew.
+/// the client asked all the same, if that opens pages; else it gets an error, where the call can be
+/// made again.
 fn pages_first(client: &Client, wants: &Wants, anew: bool) -> Option<RpcError> {
     if client.version.is_modern() || wants.inputs.is_empty() {
         return None;

@@ -103,7 +103,7 @@ impl ModelEntry {
         Ok(Self { name, place, way, max_tokens, temperature, timeout_ms, price })
     }
 
-    /// Whether it is made of rules, and needs nobody outside.
+    /// Whether it is rule-based, and needs no one outside.
     pub(crate) fn is_rules(&self) -> bool {
         matches!(self.way, Way::Rules(_))
     }
@@ -116,7 +116,7 @@ impl ModelEntry {
             Way::Remote { provider, model, base_url, key, headers } => {
                 let key = match (key, base_url) {
                     (Some(key), _) => Some(expanded(key, &texts)?),
-                    // A provider's own key is for its own address: nobody else is sent it.
+                    // A provider's own key is for its own address: no one else is sent it.
                     (None, None) => (around.variables)(provider.variable()),
                     (None, Some(_)) => None,
                 };

@@ -28,8 +28,8 @@ pub struct Around<'a> {
     pub bytes_max: usize,
 }
 
-/// All models with everything looked up, by name, or all that is wrong. What is configured goes
-/// before what is there because of a key.
+/// All models with everything looked up, by name, or all that is wrong. What is configured
+/// overrides what is there because of a key.
 pub fn configs(
     entries: &[ModelEntry],
     around: &Around<'_>,

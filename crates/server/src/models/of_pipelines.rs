@@ -1,5 +1,5 @@
-//! The models that pipelines bring themselves: `llm` with a `type` and `params`. `stub` is a model
-//! made of rules, the built-in ones where none are named; the others are providers.
+//! The models that pipelines bring themselves: `llm` with a `type` and `params`. `stub` is a
+//! rule-based model, with our rules where none are named; the others are providers.
 
 use super::Around;
 use super::entry::{PROVIDERS, Provider, rules_text};
@@ -14,7 +14,7 @@ use llms::rules::stub_rules;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// Another word for a model made of rules.
+/// Another word for a rule-based model.
 const STUB: &str = "stub";
 
 /// A parameter and its other spellings.
@@ -31,7 +31,7 @@ const TIMEOUT: Names = &["timeoutMs", "timeout_ms"];
 /// The most freedom that providers know.
 const TEMPERATURE_MAX: f64 = 2.0;
 
-/// Whether nobody outside is asked: it is made of rules, or a model of the project.
+/// Whether no one outside is asked: it is rule-based, or a model of the project.
 pub(crate) fn is_alone(llm: &PipelineLlm) -> bool {
     match llm {
         PipelineLlm::Named(_) => true,
@@ -72,7 +72,7 @@ pub(crate) fn of_pipelines(
     if mistakes.is_empty() { Ok(configs) } else { Err(mistakes) }
 }
 
-/// Who is behind a type: nobody where it is made of rules; nothing where there is no such type.
+/// Who is behind a type: no one where it is rule-based; nothing where there is no such type.
 fn provider(kind: &str) -> Option<Option<Provider>> {
     let word = if kind == STUB { "rules" } else { kind };
     PROVIDERS.iter().find(|(name, _)| *name == word).map(|(_, provider)| *provider)
@@ -104,7 +104,7 @@ struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// A model made of rules: those in a file of the project, those that stand here, or ours.
+    /// A rule-based model: with the rules in a file of the project, those that stand here, or ours.
     fn rules(&mut self) -> Option<ModelKind> {
         self.no_others(&[RULES]);
         let here = PathBuf::from(format!("{}, `rules`", self.place.file));
@@ -155,7 +155,7 @@ impl<'a> Params<'a> {
         };
         let key = match (self.get(KEY), &endpoint) {
             (Some(_), _) => key,
-            // A provider's own key is for its own address: nobody else is sent it.
+            // A provider's own key is for its own address: no one else is sent it.
             (None, None) => (self.around.variables)(provider.variable()),
             (None, Some(_)) => None,
         };
@@ -198,7 +198,7 @@ impl<'a> Params<'a> {
         number
     }
 
-    /// A text, with its variables looked up. It may be a secret: it is not told.
+    /// A text, with its variables looked up. It may be a secret: it is not shown.
     fn text(&mut self, names: Names) -> Option<String> {
         let (name, value) = self.get(names)?;
         match value {

@@ -2,7 +2,7 @@
 
 use super::operation::{Answer, BODY, Body, Content, Operation, READ, WRITE, json_answer};
 
-/// A run that is over, or that waits, is stuck or goes on.
+/// A run that is over, or that waits, is stuck or continues.
 const RUN_ANSWERS: &[Answer] = &[
     Answer {
         status: 200,

@@ -84,7 +84,7 @@ pub(super) const SESSIONS: &[Operation] = &[
     },
 ];
 
-/// What a request in a thread comes to.
+/// The outcome of a request in a thread.
 const THREAD_ANSWERS: &[Answer] = &[
     Answer {
         status: 200,

@@ -121,7 +121,7 @@ enum Fault {
     /// It is something else than this.
     #[error("must be {0}")]
     Type(String),
-    /// What is wrong with the value of a key; the key's name goes before it.
+    /// What is wrong with the value of a key; the message begins with the key's name.
     #[error("{message}")]
     OfKey { message: String, hint: Option<String> },
     /// What is wrong.

@@ -1,5 +1,5 @@
 //! A file of settings as a tree in which every key and value knows where it stands: one tree for
-//! TOML and JSON, so that a mistake is told with its file and line whoever's format it is.
+//! TOML and JSON, so that a mistake is reported with its file and line in either format.
 
 use super::text::Text;
 use crate::layer::{Layer, Place, Spots};

@@ -261,7 +261,7 @@ impl Entry {
     }
 }
 
-/// `oauth` where nobody logs in.
+/// `oauth` where no one logs in.
 fn misplaced(oauth: &Oauth) -> Mistake {
     oauth.mistake("`oauth` goes with an MCP server behind a URL", "leave it out")
 }

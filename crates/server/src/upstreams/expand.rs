@@ -30,7 +30,7 @@ enum Piece<'t> {
     Input(&'t str),
     /// The project's folder.
     Folder,
-    /// The home folder of whoever runs us.
+    /// The home folder of the user who runs us.
     Home,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn has_variables(text: &str) -> bool {
     pieces(text).iter().any(|piece| !matches!(piece, Piece::Plain(_)))
 }
 
-/// Whether a variable that somebody sets stands in it.
+/// Whether a variable that someone sets stands in it.
 pub(crate) fn names_variable(text: &str) -> bool {
     pieces(text).iter().any(|piece| matches!(piece, Piece::Variable { .. }))
 }

@@ -100,7 +100,7 @@ fn of_json(
     let of_project = project.and_then(|project| root.at(&["projects", project]));
     if let Some(Shape::Table(table)) = of_project.map(|own| &own.value) {
         for entry in lists_of(table, mistakes) {
-            // Nearer to the project, so it goes before the one for all.
+            // Nearer to the project, so it overrides the one for all.
             entries.retain(|known| known.name != entry.name);
             entries.push(entry);
         }

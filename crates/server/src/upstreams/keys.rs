@@ -151,7 +151,7 @@ pub(crate) struct ClientKeys {
     http_url: Option<Text>,
     #[serde(deserialize_with = "named")]
     headers: Named,
-    /// Or whether a client logs in by itself; here somebody has to say so.
+    /// Or whether a client logs in by itself; here someone has to say so.
     oauth: IfTable<Located<TheirLogin>>,
     auth: IfTable<Located<TheirLogin>>,
     disabled: Option<bool>,

@@ -123,8 +123,8 @@ impl Upstreams {
     }
 }
 
-/// What to connect to for an entry that stands in no file. It has no folder either: whoever stored
-/// it is not told where we are.
+/// What to connect to for an entry that stands in no file. It has no folder either: the caller who
+/// stored it does not learn where we are.
 pub(crate) fn config_of(
     entry: &Entry,
     variables: &Variables<'_>,
@@ -144,7 +144,7 @@ pub fn leads_back(entry: &Entry, folder: &Path, (address, hosts): (SocketAddr, &
         hosts: hosts.to_vec(),
         folder: Some(folder.clone()),
     };
-    // What needs variables is nobody's own server.
+    // What needs variables is no one's own server.
     let config = entry.config(&Around { folder: &folder, variables: &|_| None });
     config.is_ok_and(|config| ourselves.are(&config))
 }
@@ -175,7 +175,7 @@ fn twice(entries: &[Entry]) -> Vec<Mistake> {
     mistakes
 }
 
-/// Two upstreams may both have no prefix: then their tools are told apart one by one.
+/// Two upstreams may both have no prefix: then their tools are distinguished one by one.
 fn same_prefix(entries: &[Entry]) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     for (index, entry) in entries.iter().enumerate() {

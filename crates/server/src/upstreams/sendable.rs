@@ -1,4 +1,4 @@
-//! Addresses, headers and variables as they can be used: looked up and checked. What is told of
+//! Addresses, headers and variables as they can be used: looked up and checked. What is shown of
 //! them is what is written, since what variables hold may be a secret.
 
 use super::expand::{Around, expanded};
@@ -8,7 +8,7 @@ use kernel::plan::mistake::Mistake;
 use std::path::{Path, PathBuf};
 use tools::remote::Secret;
 
-/// A program that is named with a relative path is looked for from where it is started.
+/// A program that is named with a relative path is found from where it is started.
 pub(super) fn program(command: &str, cwd: &Path) -> String {
     let path = PathBuf::from(command);
     if path.is_relative() && path.components().count() > 1 {

@@ -1,4 +1,4 @@
-//! An upstream as `/api/v1` and the command line show it. What went wrong is told in words of other
+//! An upstream as `/api/v1` and the command line show it. What went wrong is said in words of other
 //! libraries and other servers, so what was given to the upstream is taken out of them.
 
 use super::entry::Facts;
@@ -12,7 +12,7 @@ use wire::rest::{Fault, Upstream, UpstreamServer};
 /// The state of one that is left alone.
 const DISABLED: &str = "disabled";
 
-/// What is told of an upstream, and how it is while it runs.
+/// What is shown of an upstream, and how it is while it runs.
 pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) -> Upstream {
     let upstream = told(facts);
     let Some((config, status)) = running else { return upstream };

@@ -17,7 +17,7 @@ pub(crate) const KIND: &str = "provider";
 /// How the variables begin that a stored provider may name.
 const PREFIX: &str = "WAYPOST_PROVIDER_";
 
-/// Whether a stored provider may name this variable: whoever may store one must not learn what
+/// Whether a stored provider may name this variable: a caller who may store one must not learn what
 /// else is in our environment.
 pub(crate) fn may_name(variable: &str) -> bool {
     variable.starts_with(PREFIX)
@@ -73,7 +73,7 @@ pub(crate) fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake
     Entry::of_provider(&name, keys).map_err(|mistake| name.mistake_below(mistake))
 }
 
-/// A secret that the provider says itself, as far as one can be told from anything else.
+/// A secret that the provider says itself, as far as we can recognise one.
 fn outspoken(provider: &Provider) -> Option<Mistake> {
     if let Some((header, _)) = provider.headers.iter().find(|(_, value)| !names_variable(value)) {
         let what = format!("the header `{header}` says its value, and secrets are not stored");

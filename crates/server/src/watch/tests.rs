@@ -42,7 +42,7 @@ fn files_are_known_by_name_and_content() {
     let names = |now: &Look, before: &Look| now.names_beside(before, place.path());
     assert_eq!(names(&first, &none), ["a/one.yaml", "a/two.json"]);
 
-    // Written anew with the same text: nothing changed.
+    // Written again with the same text: nothing changed.
     fs::write(&one, "1").unwrap();
     let touched = look(place.path(), &first, written(&one));
     assert!(touched.same(&first));

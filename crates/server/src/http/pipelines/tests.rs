@@ -1,4 +1,4 @@
-//! Words for what came of a case, and counts of the roads that cases took.
+//! Words for what came of a case, and counts of the paths that cases took.
 
 use super::*;
 use kernel::ids::Millis;

@@ -55,7 +55,7 @@ impl Ear {
 /// One client's stream.
 struct Telling {
     run: RunStream,
-    /// What an update has to tell and is not told yet.
+    /// What an update has to report and has not sent yet.
     waiting: VecDeque<Event>,
 }
 
@@ -95,7 +95,7 @@ impl Source for Telling {
     }
 }
 
-/// What a turn has to tell while it is made. Calls are told once they are recorded; a client that
+/// What a turn has to report while it is made. Calls are sent once they are recorded; a client that
 /// is too slow gets the whole text with the result.
 fn of_turn(heard: Heard) -> Option<Event> {
     match heard {
@@ -136,7 +136,7 @@ fn of_fact(fact: Fact) -> Vec<Event> {
         Fact::CallFailed { call, fault, .. } => vec![error(call, &fault)],
         Fact::ResultsGiven { results, .. } => {
             let settled = |(call, settled): (CallId, Settled)| match settled {
-                // It was told when it finished.
+                // It was sent when it finished.
                 Settled::Output(_) => None,
                 Settled::Skipped(value) => Some(output(call, (*value).clone())),
                 Settled::Answered(text) => Some(output(call, json!(text))),

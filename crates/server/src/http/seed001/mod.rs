@@ -112,7 +112,7 @@ pub(crate) async fn resume(
 }
 
 /// What came of the very same request before, if it has a key: what it answered may have been asked
-/// by an older run, and nobody asks it any more.
+/// by an older run, and no one asks it any more.
 async fn repeated(
     doors: &Doors,
     caller: &Caller,
@@ -154,7 +154,7 @@ async fn say(
     let said = match said {
         Err(refusal) => match look_under_way(&refusal) {
             Some(run) => {
-                // A login gives way to what is said now, once nobody looks at it any more.
+                // A login gives way to what is said now, once no one looks at it any more.
                 engine.runs().settled(caller, run, LOOK_WAIT_MS).await?;
                 engine.threads().say(caller, saying, wait_ms).await
             }
@@ -217,7 +217,7 @@ async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<Sessio
     }
 }
 
-/// 200 for what is done, 202 for all that goes on.
+/// 200 for what is done, 202 for all that continues.
 fn answered(report: RunReport) -> Result<Response, Failure> {
     let (run, again) = (report.run.id, report.replayed);
     let answer = threads::answer(&report)?;

@@ -1,4 +1,4 @@
-//! An agent as a prompt: what its own model is told, for the client's model, with the request.
+//! An agent as a prompt: its own model's instructions, for the client's model, with the request.
 
 use engine::KnownAgent;
 use kernel::agent::{Agent, PromptRole};
@@ -54,7 +54,7 @@ pub(super) fn filled(known: &KnownAgent, given: &Map<String, Value>, around: Aro
     let root = root(agent, around);
     let said =
         |role: &str, text: String| json!({"role": role, "content": {"type": "text", "text": text}});
-    // A text that cannot be filled is shown as it is written: somebody may still read it.
+    // A text that cannot be filled is shown as it is written: someone may still read it.
     let text = |content: &str| fill(content, root.clone()).unwrap_or_else(|_| content.to_owned());
     let mut messages: Vec<Value> = agent
         .prompt

@@ -1,5 +1,5 @@
 //! Our own shelf. Prompts: one for each plan, which asks a model to run it, and one for each agent,
-//! which tells it what the agent's own model is told. Resources: plans,
+//! which gives it the instructions of the agent's own model. Resources: plans,
 //! sessions with their histories, runs and blobs, under `waypost://`. What a caller may not see is
 //! not there for it.
 
@@ -208,7 +208,7 @@ impl Own {
                 let rows = self.newest_sessions(caller).await?;
                 rows.iter().filter_map(|row| row.run.map(|run| run.to_string())).collect()
             }
-            // Nobody types a hash.
+            // No one types a hash.
             Family::Blobs => Vec::new(),
         };
         values.retain(|value| value.starts_with(typed));
@@ -305,7 +305,7 @@ struct PlanChanges {
 
 impl PlanChanges {
     fn of(engine: &Engine, caller: &Caller, id: PlanId) -> Option<Self> {
-        // Watched before it is looked at, so that no change is lost between the two.
+        // Watched before it is read, so that no change is lost between the two.
         let versions = engine.catalog().version();
         let known = Some(visible_plan(engine, caller, &id)?);
         Some(Self { engine: engine.clone(), caller: caller.clone(), id, known, versions })
@@ -409,7 +409,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    /// Nobody but `root` sees what is called `secret/..`.
+    /// No one but `root` sees what is called `secret/..`.
     struct Secretive;
 
     impl Policy for Secretive {

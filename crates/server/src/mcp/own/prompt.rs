@@ -64,8 +64,8 @@ fn arguments(plan: &ToolSpec) -> Vec<PromptArgument> {
         .collect()
 }
 
-/// What a property is for. Whoever fills in a form sees no schema, so a type that is no text is
-/// told in words.
+/// What a property is for. A person who fills in a form sees no schema, so a type that is no text
+/// is described in words.
 fn about(schema: &Value) -> Option<String> {
     let words = schema["description"].as_str().or_else(|| schema["title"].as_str());
     let kind = schema["type"].as_str().filter(|kind| *kind != "string");

@@ -14,7 +14,7 @@ pub(super) fn schemas() -> Vec<Named> {
     ]
 }
 
-/// Only what must be there has a type: what else is said is checked when it is stored, and what
+/// Only what is required has a type: what else is said is checked when it is stored, and what
 /// others keep beside it is given back as it came.
 fn agent() -> Value {
     json!({

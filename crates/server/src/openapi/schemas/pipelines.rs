@@ -1,4 +1,4 @@
-//! Pipelines, their cases, and which roads these took.
+//! Pipelines, their cases, and which paths these took.
 
 use super::Named;
 use serde_json::{Value, json};
