@@ -35,8 +35,8 @@ pub(crate) struct FileBlobs {
     sweeping: Sweeping,
 }
 
-/// Held while blobs are removed that nothing names. Whoever copies the blobs that a copy of the
-/// database names holds it too: else one of them could be gone before it is copied.
+/// Held while blobs are removed that nothing names. A backup that copies the blobs that a copy of
+/// the database names holds it too: else one of them could be gone before it is copied.
 pub(crate) type Sweeping = Arc<Mutex<()>>;
 
 type Work = Box<dyn FnOnce(&mut Shelves) + Send>;
@@ -76,7 +76,7 @@ impl FileBlobs {
                             continue;
                         };
                         // No put comes between the list and the last file. One that comes later
-                        // is noted anew, finds no file and writes it again.
+                        // is noted again, finds no file and writes it again.
                         let due = list.due(before, limit).await;
                         let _ = answer.send(due.and_then(|due| shelves.sweep(due)));
                     }
@@ -100,7 +100,7 @@ impl FileBlobs {
     }
 }
 
-/// The other pieces, each read when somebody wants it.
+/// The other pieces, each read when someone wants it.
 fn read_on(
     queue: mpsc::Sender<Job>,
     rest: Rest,
@@ -131,7 +131,7 @@ impl Blobs for FileBlobs {
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef> {
         let (realm, hash) = (realm.clone(), ContentHash::of(&bytes));
         Box::pin(async move {
-            // First: a file that nobody comes to name must be found again.
+            // First: a file that never gets a name must be found again.
             self.loose.put(&realm, &hash).await?;
             self.perform(move |shelves| shelves.put(&realm, hash, &bytes)).await
         })
@@ -153,7 +153,7 @@ impl Blobs for FileBlobs {
                 return Err(StoreError::BrokenOff);
             }
             let (realm, hash) = (realm.clone(), draft.seal());
-            // Before it has its name: a file that nobody comes to name must be found again.
+            // Before it has its name: a file that never gets a name must be found again.
             self.loose.put(&realm, &hash).await?;
             self.perform(move |shelves| shelves.name(draft, &realm, hash)).await
         })

@@ -15,7 +15,7 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     sync_folder(parent)
 }
 
-/// Makes one folder, unless it is there. Nobody else may look into it: a journal holds what people
+/// Makes one folder, unless it is there. No one else may look into it: a journal holds what people
 /// said.
 pub(crate) fn make_one(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
@@ -27,7 +27,7 @@ pub(crate) fn make_one(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// A new file that nobody else may read.
+/// A new file that no one else may read.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -105,7 +105,7 @@ mod tests {
         let folder = there.path().join("a/b");
         make_folder(&folder).unwrap();
         assert_eq!((mode(&folder), mode(folder.parent().unwrap())), (0o700, 0o700));
-        // One that somebody made keeps the rights that it was given.
+        // One that someone made keeps the rights that it was given.
         set_permissions(&folder, Permissions::from_mode(0o750)).unwrap();
         make_folder(&folder).unwrap();
         assert_eq!(mode(&folder), 0o750);

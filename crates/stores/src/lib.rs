@@ -68,7 +68,7 @@ pub struct Hold {
     _lock: FolderLock,
 }
 
-/// Holds a data folder that is there, for whoever uses what lies beside the store.
+/// Holds a data folder that is there, for users of what lies beside the store.
 pub fn hold(folder: &Path, now: Millis) -> Result<Hold, OpenError> {
     Ok(Hold { _lock: FolderLock::take(folder, now)? })
 }

@@ -1,4 +1,4 @@
-//! After a failed append of a session, the later ones of whoever drove it must fail too: they were
+//! After a failed append of a session, the later ones of its driver must fail too: they were
 //! decided on events that are not there. A load ends this, for what is appended after the load.
 
 use kernel::ids::SessionKey;

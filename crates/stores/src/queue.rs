@@ -182,7 +182,7 @@ impl<C: Chore> Writes<C> {
         *held(&self.shared.woken) = Some(woken);
     }
 
-    /// Whether commits work. If not, the writer tries again: with nobody sending work to a store
+    /// Whether commits work. If not, the writer tries again: with no one sending work to a store
     /// that is not ready, nothing else would.
     pub(crate) fn healthy(&self) -> Result<(), StoreError> {
         if self.queue.is_closed() {

@@ -32,10 +32,10 @@ pub(crate) trait Backend: Send + 'static {
         jobs: &mut [Job<Self::Chore>],
     ) -> impl Future<Output = Result<Vec<Answer>, StoreError>> + Send;
 
-    /// An append is durable; nobody knows it yet.
+    /// An append is durable; no one knows it yet.
     fn appended(&mut self, _append: &Append) {}
 
-    /// All answers are given: what nobody waits for can be done.
+    /// All answers are given: what no one waits for can be done.
     fn answered(&mut self, shared: &Shared);
 
     /// Whether nothing can be written any more.
@@ -59,8 +59,8 @@ impl<B: Backend> Writer<B> {
         Self { backend, shared, clock, closers: Vec::new() }
     }
 
-    /// Works until it is told to close, until nobody can send any more, or until the backend is
-    /// over. The backend ends before anybody is told so.
+    /// Works until it has to close, until no one can send any more, or until the backend is
+    /// over. The backend ends before anyone is notified.
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Job<B::Chore>>) {
         let mut jobs = Vec::with_capacity(BATCH_JOBS_MAX);
         while queue.recv_many(&mut jobs, BATCH_JOBS_MAX).await > 0 {
@@ -112,7 +112,7 @@ impl<B: Backend> Writer<B> {
         }
     }
 
-    /// Answers first, then wakes: whoever is woken finds the answers given.
+    /// Answers first, then wakes: those who are woken find the answers given.
     fn answer(&mut self, jobs: &mut Vec<Job<B::Chore>>, answers: Vec<Answer>) {
         let mut changed = Vec::with_capacity(jobs.len());
         let mut last = None;
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(answers, [Ok(()), Err(conflict), Ok(())]);
         assert_eq!(*woken.lock().unwrap(), [key("a"), key("c")]);
         assert_eq!(bench.writer.backend.appended, [Fence(1), Fence(3)]);
-        // What was decided on the refused one is refused too, until somebody loads the session.
+        // What was decided on the refused one is refused too, until someone loads the session.
         let poisoned = StoreError::Poisoned("r/session/b".to_owned());
         let answers = bench.commit(vec![append("b", 2), append("a", 2)]);
         assert_eq!(answers, [Err(poisoned), Ok(())]);

@@ -46,7 +46,7 @@ impl<'a> Copying<'a> {
         vfs: Option<&str>,
         to: &Path,
     ) -> Result<(), BackupError> {
-        // Made here, so that nobody else may read it at any time.
+        // Made here, so that no one else may read it at any time.
         private_file(to).map_err(|error| failed(to, &error))?;
         sqlite::copy(from, vfs, to, self.is_wanted).map_err(|error| match error {
             StoreError::Full => BackupError::Full(to.to_owned()),
@@ -162,7 +162,7 @@ impl<'a> Copying<'a> {
     }
 }
 
-/// Nobody is there to read this.
+/// No one is there to read this.
 fn given_up() -> BackupError {
     BackupError::Failed("the backup was given up".to_owned())
 }

@@ -67,7 +67,7 @@ impl Shelves {
             draft.write(bytes).map_err(|error| failed(&error))?;
             self.rename(draft, &file)?;
         }
-        // Also where it is there: whoever put it may have died before this line.
+        // Also where it is there: the one who put it may have died before this line.
         self.synced(names.sync())?;
         Ok(BlobRef { hash, bytes: bytes.len() as u64 })
     }
@@ -154,7 +154,7 @@ impl Shelves {
         }
     }
 
-    /// Removes those that nobody holds. They are off the list next, so a power cut must not bring
+    /// Removes those that no one holds. They are off the list next, so a power cut must not bring
     /// them back.
     pub(super) fn sweep(&self, due: Vec<Loose>) -> Result<(Vec<Loose>, u64), StoreError> {
         let mut folders: BTreeMap<PathBuf, Vec<&Loose>> = BTreeMap::new();
@@ -166,7 +166,7 @@ impl Shelves {
         for (folder, blobs) in folders {
             let names = match Names::open(&folder) {
                 Ok(names) => names,
-                // Whoever put these never came to write one.
+                // The ones who put these never wrote one.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(&error)),
             };
@@ -202,7 +202,7 @@ impl Shelves {
     }
 
     /// Judges the result of a sync, and of nothing else. One that fails for want of room loses only
-    /// what was not yet promised. After any other failure nobody knows what the disk holds, so the
+    /// what was not yet promised. After any other failure no one knows what the disk holds, so the
     /// process ends.
     fn synced(&self, result: io::Result<()>) -> Result<(), StoreError> {
         let Err(error) = result else { return Ok(()) };

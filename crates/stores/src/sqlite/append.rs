@@ -45,7 +45,7 @@ const HISTORY: &str = "INSERT INTO history (session, position, finished_seq, req
 const SNAPSHOT: &str = "INSERT INTO snapshots (session, seq, body) VALUES (?1, ?2, ?3) \
      ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body";
 
-/// The node of a session that nobody drives.
+/// The node of a session that no one drives.
 const NOBODY: u64 = 0;
 
 /// A session that had no run behind a newer one has one now.
@@ -116,7 +116,7 @@ pub(crate) fn write_append(
     specs::keep(connection, &row.key.realm, &append.specs, &opening.specs)
 }
 
-/// Leaves a session alone until then; one that waits for nobody but people stays as it is.
+/// Leaves a session alone until then; one that waits for no one but people stays as it is.
 pub(crate) fn park(
     connection: &Connection,
     key: &SessionKey,

@@ -12,7 +12,7 @@ pub(crate) fn is_due(connection: &Connection) -> bool {
     !log_pages(connection, "PRAGMA wal_checkpoint(NOOP)").is_ok_and(|pages| pages < PAGES_DUE)
 }
 
-/// Writes back what no reader needs any more. It waits for nobody: what is left, or all of it where
+/// Writes back what no reader needs any more. It waits for no one: what is left, or all of it where
 /// another process makes one, is for the next checkpoint.
 pub(crate) fn passive(connection: &Connection) -> rusqlite::Result<()> {
     log_pages(connection, "PRAGMA wal_checkpoint(PASSIVE)").map(|_pages| ())

@@ -34,7 +34,7 @@ trait Work: Send {
 
 struct Task<F, G, T> {
     work: F,
-    /// What follows once the work is durable, before anybody is told.
+    /// What follows once the work is durable, before anyone is notified.
     then: G,
     made: Option<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
@@ -68,7 +68,7 @@ impl Writes {
     }
 
     /// The same, and then something at once: after the commit, before what was queued behind it,
-    /// and before anybody is told.
+    /// and before anyone is notified.
     pub(crate) fn perform_then<T: Send + 'static>(
         &self,
         work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,

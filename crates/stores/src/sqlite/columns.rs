@@ -50,7 +50,7 @@ pub(crate) fn key(row: &Row<'_>, first: usize) -> Result<SessionKey, Trouble> {
 /// What stands for a key in the column `key`: the client's, with its owner if it has one.
 pub(crate) fn key_text<'k>(id: &'k str, owner: Option<&str>) -> Cow<'k, str> {
     match owner {
-        // Nobody can have stored it: it must not read as somebody's.
+        // No one can have stored it: it must not read as someone's.
         _ if id.contains(OWNER) => Cow::Owned(format!("{OWNER}{id}")),
         None => Cow::Borrowed(id),
         Some(owner) => Cow::Owned(format!("{id}{OWNER}{owner}")),

@@ -34,7 +34,7 @@ pub(crate) fn writer(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenE
         return Err(OpenError::Database { path: path.to_owned(), why });
     }
     // `fullfsync` matters on macOS only, where a plain sync stops at the disk's cache. Checkpoints
-    // are the writer's own: SQLite's would be tried again after a failed sync, and tell nobody.
+    // are the writer's own: SQLite's would be tried again after a failed sync, and tell no one.
     let settings = format!(
         "PRAGMA synchronous = {SYNCHRONOUS};
          PRAGMA fullfsync = ON;
@@ -59,7 +59,7 @@ pub(crate) fn reader(path: &Path, vfs: Option<&str>) -> Result<Connection, OpenE
 }
 
 /// A connection to a database that is there, for copying or checking it. It may write, though
-/// nobody writes by it: one that may only read leaves the files of the log behind.
+/// no one writes by it: one that may only read leaves the files of the log behind.
 pub(crate) fn existing(path: &Path, vfs: Option<&str>) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     connect(path, flags, vfs)
@@ -78,13 +78,13 @@ fn connect(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result
     );
     connection.execute_batch(&settings)?;
     // Plans do not depend on what is bound. Otherwise a cached statement that looks for a value, or
-    // has a limit, is compiled anew each time: that takes longer than to run it.
+    // has a limit, is compiled again each time: that takes longer than to run it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
 }
 
-/// SQLite cannot open it. Only what is damaged is worth a backup: nobody shall move a sound
+/// SQLite cannot open it. Only what is damaged is worth a backup: no one shall move a sound
 /// database away because a disk is full.
 pub(crate) fn refused(path: &Path, error: &rusqlite::Error) -> OpenError {
     let (path, why) = (path.to_owned(), error.to_string());

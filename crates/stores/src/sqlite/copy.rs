@@ -14,7 +14,7 @@ const STEP_PAGES: i32 = 1_024;
 const CHECK: &str = "PRAGMA integrity_check(1)";
 
 /// Copies the database as it is now over an empty file. The writer is not held up; its log cannot
-/// begin anew until the copy is done. Nothing else may have the copy open.
+/// begin again until the copy is done. Nothing else may have the copy open.
 pub(crate) fn copy(
     database: &Path,
     vfs: Option<&str>,
@@ -33,7 +33,7 @@ fn copied(
     let from = existing(database, vfs)?;
     let mut to = existing(copy, None)?;
     // One read transaction over all steps: without it every commit of the writer between two steps
-    // would begin the copy anew.
+    // would begin the copy again.
     let moment = Transaction::new_unchecked(&from, TransactionBehavior::Deferred)?;
     moment.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?;
     let backup = Backup::new(&from, &mut to)?;
@@ -47,7 +47,7 @@ fn copied(
     }
 }
 
-/// What is wrong with a database that nobody has open; nothing if it is sound.
+/// What is wrong with a database that no one has open; nothing if it is sound.
 pub(crate) fn damage(database: &Path) -> Option<String> {
     let told = existing(database, None)
         .and_then(|connection| connection.query_row(CHECK, (), |row| row.get::<_, String>(0)));

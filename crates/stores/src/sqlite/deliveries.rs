@@ -1,4 +1,4 @@
-//! The log of deliveries. It is written together with the place of its sink: whoever reads of a
+//! The log of deliveries. It is written together with the place of its sink: a reader who finds a
 //! delivery knows that it counts.
 
 use super::chore::Writes;
@@ -149,7 +149,7 @@ fn keep(connection: &Connection, realm: &RealmId, row: &DeliveryRow) -> Result<(
     Ok(())
 }
 
-/// Whether a log that may have grown by so much is counted now. The first time it is: nobody knows
+/// Whether a log that may have grown by so much is counted now. The first time it is: no one knows
 /// what is there.
 fn is_due(
     uncounted: &Uncounted,

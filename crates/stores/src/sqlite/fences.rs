@@ -1,5 +1,5 @@
 //! The sessions that were written lately, as they are: this process alone writes to its database,
-//! so whoever comes back to one of them need not read it to know that it has not changed.
+//! so a caller that comes back to one of them need not read it to know that it has not changed.
 
 use crate::queue::held;
 use kernel::ids::{Known, SessionKey};
@@ -7,7 +7,7 @@ use kernel::projection::Append;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// How many of them are remembered; then it begins anew. What is not among them is read.
+/// How many of them are remembered; then it begins again. What is not among them is read.
 const SESSIONS_MAX: usize = 4_096;
 
 /// What is known of sessions that were written lately. Only the writer changes it, right after each
@@ -18,7 +18,7 @@ pub(crate) struct Fences {
 }
 
 impl Fences {
-    /// This append is durable. Whoever drives a session on knows it anyway.
+    /// This append is durable. The driver of a session knows it anyway.
     pub(crate) fn appended(&self, append: &Append) {
         let row = &append.session;
         let mut sessions = held(&self.sessions);

@@ -9,7 +9,7 @@ use kernel::ids::{ContentHash, Millis, RealmId};
 use rusqlite::Connection;
 use std::sync::Arc;
 
-/// The blobs that nobody may hold.
+/// The blobs that no one may hold.
 #[derive(Clone)]
 pub(crate) struct LooseBlobs {
     writes: Writes,

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Over, or never had a run; ?1 is the time before which nobody must have touched it.
+/// Over, or never had a run; ?1 is the time before which no one must have touched it.
 const OLD: &str = "updated_at < ?1 AND created_at < ?1 \
      AND (run IS NULL OR status IN ('completed', 'failed', 'cancelled'))";
 

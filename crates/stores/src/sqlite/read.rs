@@ -26,7 +26,7 @@ const TAIL: &str = "SELECT body FROM journal WHERE session = ?1 AND last_seq > ?
      (SELECT coalesce(max(seq), 0) FROM journal WHERE session = ?1 AND seq <= ?2 + 1) \
      ORDER BY seq LIMIT ?3";
 
-/// Those of dead processes first, then those of nobody whose time has come, then those that this
+/// Those of dead processes first, then those of no one whose time has come, then those that this
 /// process should have in hand already: they must not crowd out the others.
 const DUE: &str = "SELECT realm, space, key FROM sessions WHERE wake_at <= ?1 \
      ORDER BY CASE node WHEN ?2 THEN 2 WHEN 0 THEN 1 ELSE 0 END, wake_at LIMIT ?3";

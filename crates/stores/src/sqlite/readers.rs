@@ -61,7 +61,7 @@ impl Readers {
         Box::pin(async move {
             let (answer, result) = oneshot::channel();
             queue.push(Box::new(move |connection: &Connection| {
-                // Nobody waits for it any more.
+                // No one waits for it any more.
                 if !answer.is_closed() {
                     let _ = answer.send(together(connection, work));
                 }

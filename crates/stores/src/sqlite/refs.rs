@@ -1,4 +1,4 @@
-//! Who holds which blobs, and which blobs nobody may hold: those that were put and those that lost
+//! Who holds which blobs, and which blobs no one may hold: those that were put and those that lost
 //! a holder or a part of one. A session holds what its journal names; others hold what they say.
 
 use super::columns::integer;
@@ -41,14 +41,14 @@ const DUE: &str = "SELECT b.realm, b.hash, EXISTS ( \
          SELECT 1 FROM blob_holds AS h WHERE h.hash = b.hash AND h.realm = b.realm) \
      FROM loose_blobs AS b WHERE b.since < ?1 ORDER BY b.since LIMIT ?2";
 
-/// A blob that nobody may hold.
+/// A blob that no one may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Loose {
     /// Whose it is.
     pub(crate) realm: RealmId,
     /// Which.
     pub(crate) hash: ContentHash,
-    /// Somebody holds it after all.
+    /// Someone holds it after all.
     pub(crate) held: bool,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn hold(
     Ok(())
 }
 
-/// The holder is gone: what it held may be held by nobody then.
+/// The holder is gone: what it held may be held by no one then.
 pub(crate) fn release(
     connection: &Connection,
     realm: &RealmId,

@@ -1,4 +1,4 @@
-//! How often cases of a pipeline took which road. What clients call a reason is theirs to make up,
+//! How often cases of a pipeline took which path. What clients call a reason is theirs to make up,
 //! so the reasons that no handler knows have a limit.
 
 use super::columns::count;

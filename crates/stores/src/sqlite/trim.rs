@@ -1,4 +1,4 @@
-//! Removing the old runs of a session that goes on: a reader finds the session, the engine works
+//! Removing the old runs of a session that continues: a reader finds the session, the engine works
 //! out what the runs left, and the writer looks again before it puts that in their place.
 
 use super::closures;

@@ -198,7 +198,7 @@ impl SqliteBackend {
         }
     }
 
-    /// Nobody knows what the disk holds now: nothing more is written, and the process ends.
+    /// No one knows what the disk holds now: nothing more is written, and the process ends.
     fn end_process(&mut self, what: &str, error: &rusqlite::Error) {
         self.over = true;
         tracing::error!(%error, "{what}");
@@ -235,7 +235,7 @@ impl Batch<'_> {
             }
             Job::Chore(chore) => apart(connection, Isolation::Savepoints, || chore.run(connection)),
             Job::Probe { bytes } => {
-                // Removed and made anew: SQLite writes no page whose content stays the same.
+                // Removed and made again: SQLite writes no page whose content stays the same.
                 execute(connection, "DELETE FROM meta WHERE name = 'probe'")?;
                 let sql = "INSERT INTO meta (name, value) VALUES ('probe', zeroblob(?1))";
                 connection.prepare_cached(sql)?.execute([*bytes as i64])?;
