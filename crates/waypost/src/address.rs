@@ -21,7 +21,7 @@ pub(crate) fn file(data: &Path) -> PathBuf {
 }
 
 /// Leaves this process's address beside the data that it holds, with the token by which clients
-/// recognise its server. It stays after the end: nobody can prove to have its token then.
+/// recognise its server. It stays after the end: no one can prove to have its token then.
 pub(crate) fn leave(data: &Path, address: SocketAddr, token: &str) {
     let text = format!("pid {}\nurl http://{address}\ntoken {token}\n", std::process::id());
     if let Err(error) = write(data, &text) {
@@ -50,7 +50,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what an earlier holder left: whoever holds the folder now does not listen.
+/// Removes what an earlier holder left: the process that holds the folder now does not listen.
 pub(crate) fn forget(data: &Path) {
     if let Err(error) = remove(&file(data)) {
         tracing::warn!(%error, "the address of an earlier server stays beside the data");
@@ -65,7 +65,7 @@ struct Left {
     token: Option<String>,
 }
 
-/// What was left in this folder, if it leads to this machine: a folder may be somebody else's, and
+/// What was left in this folder, if it leads to this machine: a folder may be someone else's, and
 /// must not send us elsewhere.
 fn read(data: &Path) -> Option<Left> {
     let text = fs::read_to_string(file(data)).ok()?;
@@ -76,7 +76,7 @@ fn read(data: &Path) -> Option<Left> {
 }
 
 /// The address of the server that holds this folder, if it left one on this machine. The holder's
-/// process id may be unknown where the system lets nobody read a file that is locked.
+/// process id may be unknown where the system lets no one read a file that is locked.
 pub(crate) fn of_holder(data: &Path, holder: Option<u32>) -> Option<String> {
     let left = read(data)?;
     let is_theirs = holder.is_none_or(|holder| holder == left.pid);
@@ -143,7 +143,7 @@ fn is_alive(pid: u32) -> bool {
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
-/// Elsewhere nobody can say so: it may be there.
+/// Elsewhere no one can say so: it may be there.
 #[cfg(not(unix))]
 fn is_alive(_pid: u32) -> bool {
     true

@@ -60,7 +60,7 @@ pub(crate) async fn assemble(
     try_assemble(project, data, address, keys).await.map_err(refused)
 }
 
-/// The same, for whoever knows a way out when the folder is held.
+/// The same, for a caller that knows a way out when the folder is held.
 pub(crate) async fn try_assemble(
     project: Project,
     data: PathBuf,
@@ -75,7 +75,7 @@ pub(crate) async fn try_assemble(
         admin_key: admin,
         secret_key: secret,
         variables,
-        // Without it the children of upstreams are watched over by nobody but us.
+        // Without it the children of upstreams are watched over by no one but us.
         supervisor: std::env::current_exe().ok(),
         alone,
         ..Setup::new(project, data, address, fatal)

@@ -363,7 +363,7 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     failure
 }
 
-/// A hint for whoever sits at a command line, and not at a door of the server.
+/// A hint for a user of the command line, not of the server's HTTP API.
 fn in_commands(hint: String) -> String {
     COMMANDS.iter().fold(hint, |hint, (door, command)| hint.replace(door, command))
 }

@@ -110,7 +110,7 @@ impl Context {
         self.continues.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Somebody pressed Ctrl-C.
+    /// Someone pressed Ctrl-C.
     pub(crate) fn interrupted(&self) -> Failure {
         let failure = Failure::new(Exit::Interrupted, "interrupted", "interrupted");
         Failure { hint: self.continuing(), ..failure }
@@ -127,7 +127,7 @@ impl Context {
     /// The admin key to send to that server, where there is one.
     pub(crate) fn admin_key(&self) -> Result<Option<String>, Failure> {
         let Some(key) = self.environment.get(ADMIN_KEY) else { return Ok(None) };
-        // Whoever wrote the folder that we stand in must not be able to have this person's key sent
+        // The author of the folder that we are in must not be able to have this person's key sent
         // to a server of their own.
         if let (Origin::At(named @ Source::Line { .. }), Source::Variable(_)) =
             (&self.server_origin, &key.source)
@@ -140,7 +140,8 @@ impl Context {
         Ok(Some(key.text.clone()))
     }
 
-    /// Progress for whoever waits; none where log lines are asked for, which would tear its line.
+    /// Progress for a user who waits; none where log lines are asked for, which would tear its
+    /// line.
     pub(crate) fn progress(&self) -> Progress {
         match self.environment.get(LOG_LEVEL) {
             Some(_) => Progress::silent(),

@@ -5,7 +5,7 @@
 const DESCRIPTORS_MAX: u64 = 1_048_576;
 
 /// Raises the limit as far as the system lets us, and gives the one that holds then; none where
-/// there is no limit, or nobody knows it.
+/// there is no limit, or no one knows it.
 #[cfg(unix)]
 pub(crate) fn raise() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -26,7 +26,7 @@ pub(crate) const BIN: &str = "WAYPOST_BIN";
 /// The folder that holds the data. We say it ourselves, too.
 pub(crate) const DATA: &str = "WAYPOST_DATA";
 
-/// Where a project's data is, unless somebody says otherwise.
+/// Where a project's data is, unless someone says otherwise.
 pub(crate) const DATA_FOLDER: &str = ".waypost";
 
 const PREFIX: &str = "WAYPOST_";
@@ -81,7 +81,7 @@ impl Environment {
         }
         environment.say(BIN, std::env::current_exe().ok().as_deref());
         environment.say(DATA, project.map(|folder| folder.join(DATA_FOLDER)).as_deref());
-        // Only beside settings of ours: any other `.env` was written for somebody else.
+        // Only beside settings of ours: any other `.env` was written for someone else.
         if let Some(folder) = project.filter(|folder| folder.join(CONFIG_FILE).is_file()) {
             environment.read(&folder.join(FILE))?;
         }
@@ -136,7 +136,7 @@ impl Environment {
         self.variables.values().filter(begins).filter(|variable| !variable.text.is_empty())
     }
 
-    /// Adds what the file sets and nobody before it; without a file nothing.
+    /// Adds what the file sets and no one before it; without a file nothing.
     fn read(&mut self, path: &Path) -> Result<(), Failure> {
         let file = shown(path);
         let text = match std::fs::read_to_string(path) {

@@ -95,7 +95,7 @@ pub(crate) struct Failure {
     pub(crate) exit: Exit,
     /// A stable word for programs.
     pub(crate) code: String,
-    /// What failed, where and why. Empty when there is nobody left to tell: a closed pipe.
+    /// What failed, where and why. Empty when there is no one left to tell: a closed pipe.
     pub(crate) message: String,
     /// What to do: a command where one helps.
     pub(crate) hint: Option<String>,
@@ -123,7 +123,7 @@ impl Failure {
         Self::new(Exit::Usage, "usage", message)
     }
 
-    /// The reader of standard output went away: no failure of ours, and nobody to tell.
+    /// The reader of standard output went away: no failure of ours, and no one to tell.
     pub(crate) fn unread() -> Self {
         Self::new(Exit::Ok, "unread", String::new())
     }

@@ -6,7 +6,7 @@ use kernel::contracts::Entropy;
 use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 
-/// A folder that nobody else can read; removed when this is dropped.
+/// A folder that no one else can read; removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TemporaryFolder {
     path: PathBuf,

@@ -291,7 +291,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let version = json!({"name": "waypost", "version": env!("CARGO_PKG_VERSION")});
         let _ = Output::new(true).document(&version);
     } else {
-        // Nobody is left to tell when even this cannot be written.
+        // No one is left to tell when even this cannot be written.
         let _ = error.print();
     }
     let exit = if is_mistake { Exit::Usage } else { Exit::Ok };
@@ -335,7 +335,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs;
 
-    /// One file per command; `UPDATE_EXPECT=1` writes them anew.
+    /// One file per command; `UPDATE_EXPECT=1` writes them again.
     const HELP_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/help");
     const WIDTH: usize = 100;
 

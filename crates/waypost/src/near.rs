@@ -23,7 +23,7 @@ pub(crate) const SINKS: Names = Names { list: "sinks", member: "name", command: 
 /// The pipelines, by name.
 pub(crate) const PIPELINES: Names =
     Names { list: "pipelines", member: "name", command: "pipeline ls" };
-/// The sessions, by the client's own key: nobody types a `ses_..` by hand.
+/// The sessions, by the client's own key: no one types a `ses_..` by hand.
 pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key", command: "session ls" };
 
 /// The newest so many are worth a look; the name that was meant is most likely among them.
@@ -42,7 +42,7 @@ pub(crate) async fn suggest(
     if failure.code != "not_found" || is_told || !is_about_it {
         return failure;
     }
-    // Without the list there is no suggestion, and the failure is told as it is.
+    // Without the list there is no suggestion, and the failure is reported as it is.
     if let Ok(page) = client.list(Request::to(&[names.list]), LOOKED_AT).await {
         let items = page["items"].as_array().into_iter().flatten();
         let known = items.filter_map(|item| item.get(names.member).and_then(Value::as_str));

@@ -1,4 +1,4 @@
-//! What came of a run: told to people with the command that goes on, to scripts by exit code.
+//! What came of a run: told to people with the command that continues, to scripts by exit code.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -119,7 +119,7 @@ fn blanks(schema: Option<&Value>) -> String {
     if blanks.is_empty() { "--json-input '{..}'".to_owned() } else { blanks.join(" ") }
 }
 
-/// Nobody knows whether the call happened.
+/// No one knows whether the call happened.
 const UNKNOWN: Option<&str> = Some("unknown");
 
 /// What can be done about such a call, and when. To go on without it is none of these: it may have

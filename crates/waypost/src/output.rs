@@ -88,7 +88,7 @@ fn unwritten(error: io::Error) -> Failure {
     }
 }
 
-/// Nobody is left to tell when standard error is gone, so a failed write is no failure.
+/// No one is left to tell when standard error is gone, so a failed write is no failure.
 fn to_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
@@ -165,7 +165,7 @@ impl Fields {
     }
 }
 
-/// Text that cannot steer a terminal: whoever wrote a plan or an answer must not be able to
+/// Text that cannot steer a terminal: the author of a plan or an answer must not be able to
 /// repaint the screen of the person who reads it, nor to hide something from them.
 pub(crate) fn printable(text: &str) -> String {
     visible::readable(text)

@@ -120,7 +120,8 @@ impl Selection {
     }
 
     fn new(project: Project, named: Vec<String>, environment: &Environment) -> Self {
-        // What is wrong with upstreams is told where they are used, and keeps no plan from a check.
+        // What is wrong with upstreams is reported where they are used, and keeps no plan from a
+        // check.
         let upstreams = project.upstreams(&|name: &str| environment.any(name));
         let awaited = upstreams.map(|upstreams| upstreams.prefixes()).unwrap_or_default();
         Self { project, named, awaited }
@@ -166,8 +167,8 @@ impl Selection {
         all
     }
 
-    /// The agents of the project's files. What is wrong with one is told where they are served, and
-    /// keeps no plan from a check that does not name it.
+    /// The agents of the project's files. What is wrong with one is reported where they are served,
+    /// and keeps no plan from a check that does not name it.
     fn agents(&self) -> Vec<AgentName> {
         let limits = &self.project.config.limits;
         let read = self.project.agents.iter().map(|file| read_text(&file.text, &file.file, limits));

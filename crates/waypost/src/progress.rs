@@ -1,4 +1,4 @@
-//! Progress of long work: one moving line on a terminal, for whoever waits before it. It comes only
+//! Progress of long work: one moving line on a terminal, for the user who waits. It comes only
 //! when the work takes a while, gives way to a steady line when that is done, and to nothing but
 //! the failure when it fails. Programs never see it: it is silent with `--json` and `--quiet`, and
 //! where standard error is no terminal or a dumb one.
@@ -20,15 +20,15 @@ const TICK: Duration = Duration::from_millis(100);
 const SPINNING: &str = "{spinner} {msg} ({elapsed})";
 const COUNTING: &str = "{spinner} {msg}: {pos} of {len} ({elapsed})";
 
-/// Whether somebody watches.
+/// Whether someone watches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Progress {
-    /// How steady lines are told; none where nobody watches.
+    /// How steady lines are printed; none where no one watches.
     output: Option<Output>,
 }
 
 impl Progress {
-    /// Progress for whoever this output talks to.
+    /// Progress for the user of this output.
     pub(crate) fn on(output: Output) -> Self {
         let is_watched = output.talks() && !ProgressDrawTarget::stderr().is_hidden();
         Self { output: is_watched.then_some(output) }
@@ -62,8 +62,8 @@ impl Progress {
         done
     }
 
-    /// Does work that writes log lines, which would tear a moving line: where it is slow, that is
-    /// told once. From a task of its own, for the work may hold its thread.
+    /// Does work that writes log lines, which would tear a moving line: where it is slow, we say so
+    /// once. From a task of its own, for the work may hold its thread.
     pub(crate) async fn told_if_slow<T>(
         self,
         notice: &'static str,

@@ -23,7 +23,7 @@ impl SseStream {
         Self { response, reader: SseReader::new(EVENT_BYTES_MAX) }
     }
 
-    /// The next event, or why the stream was cut. It may be asked for anew at any time: nothing is
+    /// The next event, or why the stream was cut. It may be asked for again at any time: nothing is
     /// lost.
     pub(crate) async fn next(&mut self) -> Result<Result<Event, String>, Failure> {
         loop {

@@ -24,7 +24,7 @@ impl Stream {
         Ok(Self { events: SseStream::new(response), run })
     }
 
-    /// The next event. It may be asked for anew at any time: nothing is lost.
+    /// The next event. It may be asked for again at any time: nothing is lost.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
         self.events.next().await?.map_err(|why| cut(&why))
     }

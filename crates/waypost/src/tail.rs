@@ -10,7 +10,7 @@ use outbound::sse::Event;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How often a cut stream is opened again before we give up; one that brought events counts anew.
+/// How often a cut stream is opened again before we give up; one that brought events counts again.
 const RECONNECTS_MAX: u32 = 5;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
@@ -19,7 +19,7 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Look {
     /// For people: an event and its id in the stream.
     pub(crate) line: fn(Option<&str>, &Value) -> String,
-    /// For programs: whether its id is told with each event, because nothing else in it says so.
+    /// For programs: whether its id is printed with each event, because nothing else in it says so.
     pub(crate) with_cursor: bool,
     /// Which of them are printed; all where nothing is said.
     pub(crate) only: Option<Only>,

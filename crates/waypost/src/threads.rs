@@ -1,5 +1,5 @@
 //! Conversations for people and scripts: what a request came to, what it waits for, and the command
-//! that goes on.
+//! that continues.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -9,7 +9,7 @@ use engine::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use wire::seed001::{PendingAction, ThreadAnswer, ThreadStatus};
 
-/// A name for a thread that nobody has used.
+/// A name for a thread that no one has used.
 pub(crate) fn new_id() -> String {
     // 48 bits are enough for one person, and can still be typed.
     format!("cli-{:012x}", SystemEntropy.bits() >> 80)
@@ -43,7 +43,7 @@ pub(crate) fn refused(busy_hint: &str, mut failure: Failure) -> Failure {
     failure
 }
 
-/// Prints the answer, or what somebody has to do as JSON, and says what can be done now.
+/// Prints the answer, or what someone has to do as JSON, and says what can be done now.
 pub(crate) fn tell(
     context: &Context,
     thread: &str,

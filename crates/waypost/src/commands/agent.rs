@@ -144,7 +144,7 @@ async fn store(
         return Ok(("unchanged", kept.summary.version));
     }
     let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
-    // Of two who apply at once one is told, instead of being overwritten.
+    // Of two who apply at once one gets an error, instead of being overwritten.
     let request = match kept.as_ref().map(|kept| kept.summary.version) {
         None => request.only_if("If-None-Match", "*".to_owned()),
         Some(Some(version)) => request.only_if("If-Match", format!("\"{version}\"")),

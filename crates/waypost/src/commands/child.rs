@@ -1,5 +1,5 @@
-//! `waypost child`: runs a command that ends with whoever started it, with all that the command
-//! itself started. Hidden: a server starts its upstreams' processes through it, and
+//! `waypost child`: runs a command that ends with the process that started it, with all that the
+//! command itself started. Hidden: a server starts its upstreams' processes through it, and
 //! `tools::children` does the work on both sides.
 
 use crate::exit::{Exit, Failure};

@@ -1,4 +1,4 @@
-//! `waypost docs-reference`: writes `docs/reference`. Hidden: it is for whoever changes the code.
+//! `waypost docs-reference`: writes `docs/reference`. Hidden: it is for developers.
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;

@@ -237,7 +237,7 @@ fn names(told: &Value) -> Vec<String> {
     let event = &told["event"];
     let kind = event["type"].as_str().unwrap_or_default();
     let data = &event["data"];
-    // The journal says how a run ended beside the type, a sink is told it in the type.
+    // The journal says how a run ended beside the type, a sink gets it in the type.
     let told_as = match data["outcome"]["how"].as_str() {
         Some(how) if kind == "run.ended" => format!("waypost.run.{how}.v1"),
         _ => format!("waypost.{kind}.v1"),

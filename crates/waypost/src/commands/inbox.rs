@@ -385,7 +385,7 @@ fn rejection(ask: &Ask, args: &RejectArgs) -> Result<Value, Failure> {
 fn known_calls(ask: &Ask, named: &[&str]) -> Result<(), Failure> {
     let unknown = |id: &&&str| !ask.calls.iter().any(|call| call.call_id == **id);
     match named.iter().find(unknown) {
-        // Whoever names a call of what is no approval hears that instead.
+        // A user who names a call of what is no approval gets that error instead.
         Some(unknown) if ask.kind == AskKind::Approve => {
             Err(Failure::usage(format!("call `{unknown}` is not part of {}", ask.id))
                 .hint(format!("`waypost inbox show {}` lists its calls", ask.id)))

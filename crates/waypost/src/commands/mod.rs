@@ -26,7 +26,7 @@ pub(crate) mod child;
 
 /// The longest time that a server waits for a run.
 const WAIT_SECONDS_MAX: u64 = 300;
-/// Whoever needs more than this reads pages.
+/// A user who needs more than this reads pages.
 const LIST_ITEMS_MAX: usize = 10_000;
 
 /// Reads `--wait`.

@@ -1,4 +1,4 @@
-//! `waypost run`: says something to an agent and prints what came of it.
+//! `waypost run`: says something to an agent and prints the outcome.
 
 use super::wait;
 use crate::client::read;

@@ -326,7 +326,7 @@ async fn move_run(
     }
     let answer: RunAnswer = read(&body)?;
     output.text(&format!("{run} {}", answer.run.status.name()))?;
-    // What a run that ends leaves behind: writes that nobody knows the outcome of.
+    // What a run that ends leaves behind: writes that no one knows the outcome of.
     if let Some(hint) = answer.run.last_error.and_then(|fault| fault.hint) {
         output.talk(&format!("hint: {}", printable(&hint)));
     }

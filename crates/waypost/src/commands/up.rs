@@ -1,4 +1,4 @@
-//! `waypost up`: serves a project, or the demo, until it is told to stop.
+//! `waypost up`: serves a project, or the demo, until a signal stops it.
 
 use crate::address;
 use crate::assembly::{Keys, assemble};
@@ -138,7 +138,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure
     }
     address::leave(data.path(), address, assembled.token());
     if output.text(&listening(address, output.is_json())).is_err() {
-        // Whoever closed standard output still wants the server.
+        // A user who closed standard output still wants the server.
         tracing::warn!("no one reads standard output");
     }
     tracing::info!(%address, data = %data.path().display(), "serving");

@@ -89,8 +89,8 @@ pub(super) fn page() -> String {
     page
 }
 
-/// The types that this release knows, as whoever reads a journal knows them: the reader names them
-/// all when it meets one that is none of them.
+/// The types that this release knows, as the reader of a journal knows them: the reader names them
+/// all when it meets an unknown one.
 fn types() -> Vec<String> {
     let unknown = json!({"type": "", "data": {}});
     let told = Fact::deserialize(unknown).err().map(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! A project's settings as they hold now, each with where it comes from. A flag goes before a
+//! A project's settings as they hold now, each with where it comes from. A flag overrides a
 //! variable, that before the project's `waypost.toml`, that before the person's own file, that
 //! before the machine's, and that before the default.
 
@@ -23,7 +23,7 @@ use toml::de::DeTable;
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Nobody said anything.
+    /// No one said anything.
     Default,
     /// A line of a file, or a variable.
     At(Source),
@@ -57,7 +57,7 @@ pub(crate) struct Setting {
 pub(crate) struct Settings {
     /// What holds, with defaults for the rest.
     pub(crate) config: Config,
-    /// Who said what; a later one goes before those ahead of it.
+    /// Who said what; a later one overrides those ahead of it.
     layers: Vec<Layer>,
 }
 
@@ -239,7 +239,7 @@ fn collect(
 }
 
 /// The value, without what an upstream, a provider of models or a receiver of events is given and
-/// nobody else should see. The path is one of words: a name may have dots.
+/// no one else should see. The path is one of words: a name may have dots.
 fn told(path: &[&str], value: &Value) -> Value {
     let below = match path {
         ["mcp", "servers", _, below @ ..] | ["providers", _, below @ ..] => below,

@@ -38,7 +38,7 @@ pub(super) fn layers(environment: &Environment) -> (Vec<Layer>, Vec<Mistake>) {
     for (name, key) in SHORT {
         layers.extend(environment.get(name).map(|variable| layer("server", key, variable)));
     }
-    // Whatever the process sets goes before the project's file, under a long or a short name.
+    // Whatever the process sets overrides the project's file, under a long or a short name.
     layers.sort_by_key(|layer| matches!(layer.source, Source::Variable(_)));
     (layers, mistakes)
 }

@@ -1,5 +1,5 @@
 //! What a person types, line by line, and what they typed before. What a terminal marks as pasted
-//! is told apart from what is typed, and what was typed before a question was shown is no answer
+//! is distinguished from what is typed, and what was typed before a question was shown is no answer
 //! to it.
 
 use super::paste::{Paste, PasteMode, Typed};
@@ -125,7 +125,7 @@ impl Lines {
     }
 }
 
-/// Written anew as a whole, readable by this person only.
+/// Written again as a whole, readable by this person only.
 fn keep(file: &Path, lines: &[String]) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -149,14 +149,14 @@ fn show(text: &str) {
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// Whether the terminal holds a line that nobody has read.
+/// Whether the terminal holds a line that no one has read.
 #[cfg(unix)]
 fn waiting() -> io::Result<bool> {
     let bytes = rustix::io::ioctl_fionread(io::stdin())?;
     Ok(bytes > 0)
 }
 
-/// Has the terminal drop what nobody has read.
+/// Has the terminal drop what no one has read.
 #[cfg(unix)]
 fn flush() -> io::Result<()> {
     use rustix::termios::{QueueSelector, tcflush};

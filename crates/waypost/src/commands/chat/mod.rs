@@ -111,7 +111,7 @@ impl Chat {
             match self.say(&line).await {
                 Ok(Came::Answer) => {}
                 Ok(Came::NobodyAnswers) => return Ok(Exit::Paused),
-                // A person reads it and goes on; a program has to know.
+                // A person reads it and continues; a program has to know.
                 Err(failure) if self.lines.is_person && failure.exit != Exit::Unreachable => {
                     self.output.failure(&failure);
                 }

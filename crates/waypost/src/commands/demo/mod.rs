@@ -1,4 +1,4 @@
-//! `waypost demo`: stories that are told while they happen, on a server of their own that nobody
+//! `waypost demo`: stories that are shown while they happen, on a server of their own that no one
 //! else needs and that is gone at the end. Every answer is the server's; the command that gets the
 //! same stands above it.
 
@@ -108,7 +108,7 @@ pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit, Failure>
     };
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = server::serve(assembled, listener, async move {
-        // Nobody sends anything: whoever tells lets go of it.
+        // No one sends anything: the story drops it.
         let _ = stopped.await;
     });
     let telling = async {

@@ -103,7 +103,7 @@ impl Stage {
     }
 }
 
-/// A text of an answer that the story goes on with.
+/// A text of an answer that the story continues with.
 pub(super) fn text_at(answer: &Value, pointer: &str) -> Result<String, Failure> {
     answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned).ok_or_else(|| {
         let what = format!("there is no `{pointer}` in the answer of the demo's server");

@@ -1,5 +1,5 @@
-//! How a story is told: sentences, the command that does the same, the answer in short. Pauses are
-//! for whoever watches a terminal; with `--json` each is one line.
+//! How a story is shown: sentences, the command that does the same, the answer in short. Pauses are
+//! for a person at a terminal; with `--json` each is one line.
 
 use crate::exit::Failure;
 use crate::outcome;
@@ -59,7 +59,7 @@ impl Teller {
         self.output.text(&indented(&format!("$ {curl}")))
     }
 
-    /// What came of it.
+    /// The outcome.
     pub(super) async fn answer(
         self,
         curl: &str,

@@ -1,4 +1,4 @@
-//! Failed trades: the deterministic road for reasons that are known, an agent for the others, and
+//! Failed trades: the deterministic path for reasons that are known, an agent for the others, and
 //! what was counted.
 
 use super::stage::{Asked, Stage, text_at};

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A sync that takes longer makes every answer late: nothing is told before it is on disk.
+/// A sync that takes longer makes every answer late: nothing is reported before it is on disk.
 const SYNC_SLOW: Duration = Duration::from_millis(100);
 /// As much as one transaction of the journal writes.
 const PROBE: [u8; 4096] = [0; 4096];
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_folder_is_looked_at_and_left_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        // A slow disk is a warning; a full one has a test of nobody's.
+        // A slow disk is a warning; a full one has a test of no one's.
         let found = look(folder.path(), false);
         assert!(found.iter().take(2).all(|finding| finding.level != Level::Fail), "{found:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

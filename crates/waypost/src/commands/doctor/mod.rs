@@ -84,7 +84,7 @@ fn project(folder: &Path, environment: &Environment) -> (Vec<Finding>, Config) {
         Err(failure) => (Config::default(), Finding::failed("config", &failure)),
     };
     let mut findings = vec![finding];
-    // Wrong settings are told once.
+    // Wrong settings are reported once.
     if findings.iter().all(|finding| finding.level != Level::Fail) {
         findings.push(plans(folder, environment));
     }

@@ -1,5 +1,5 @@
 //! Where events go: whether what is said of sinks can be used, whether their files can be written,
-//! and how they are where a server runs. Nobody's webhook is called.
+//! and how they are where a server runs. No one's webhook is called.
 
 use super::disk;
 use super::finding::Finding;
@@ -16,7 +16,8 @@ const NAME: &str = "sinks";
 /// More than any project has.
 const LOOKED_AT: usize = 200;
 
-/// What there is to say of them; nothing where the project cannot be read, which is told already.
+/// What there is to say of them; nothing where the project cannot be read, which is reported
+/// already.
 pub(super) async fn look(
     (folder, data): (&Path, &Path),
     context: &Context,

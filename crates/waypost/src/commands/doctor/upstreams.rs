@@ -16,7 +16,8 @@ const NAME: &str = "mcp";
 /// More than any project has.
 const LOOKED_AT: usize = 200;
 
-/// What there is to say of them; nothing where the project cannot be read, which is told already.
+/// What there is to say of them; nothing where the project cannot be read, which is reported
+/// already.
 pub(super) async fn look(folder: &Path, context: &Context, client: Option<Client>) -> Vec<Finding> {
     let environment = &context.environment;
     let Ok(project) = load_project(folder, environment) else { return Vec::new() };

@@ -1,6 +1,7 @@
 //! `waypost example calendar-server`: the calendar example's own MCP server, in both eras, over
 //! HTTP or over standard input and output. It has its tools and nothing else: no plans, no
-//! sessions, and only this machine reaches it. It ends with whoever started it over a pipe.
+//! sessions, and only this machine reaches it. It ends with the process that started it over a
+//! pipe.
 
 use super::pages;
 use crate::assembly::{assemble_only, refused};

@@ -1,4 +1,4 @@
-//! `waypost mcp login`: somebody logs in at an upstream. The server that runs begins it and keeps
+//! `waypost mcp login`: someone logs in at an upstream. The server that runs begins it and keeps
 //! what comes of it; here the page is shown, and waited for.
 
 use super::browser;

@@ -65,7 +65,7 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit, Fai
     let kept = args.data.as_deref().map_or(Kept::WithProject, Kept::In);
     let (project, data) = sources(context, kept)?;
     let keys = Keys::of(&context.environment);
-    // Nobody comes in by HTTP, so there is no address to be reached at.
+    // No one comes in by HTTP, so there is no address to be reached at.
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let starting = try_assemble(project, data.path().to_path_buf(), nowhere, keys);
     let assembled = tokio::select! {

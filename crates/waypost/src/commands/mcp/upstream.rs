@@ -1,4 +1,4 @@
-//! The upstreams of a project: whom to ask for them, and what its files say where nobody answers.
+//! The upstreams of a project: whom to ask for them, and what its files say where no one answers.
 
 use crate::context::Context;
 use crate::environment::Environment;
@@ -32,7 +32,7 @@ pub(super) fn mistaken(mistakes: &[Mistake]) -> Failure {
         .lines(lines)
 }
 
-/// Whether no server runs, and nobody named one: then the project's files are asked.
+/// Whether no server runs, and no one named one: then the project's files are asked.
 pub(super) fn is_nobody_there(context: &Context, failure: &Failure) -> bool {
     failure.exit == Exit::Unreachable && context.server_origin == Origin::Default
 }

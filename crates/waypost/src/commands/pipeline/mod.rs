@@ -1,4 +1,4 @@
-//! `waypost pipeline`: what pipelines there are, whether a file is right, cases, and which roads
+//! `waypost pipeline`: what pipelines there are, whether a file is right, cases, and which paths
 //! they took. Testing a file needs no server.
 
 mod ls;

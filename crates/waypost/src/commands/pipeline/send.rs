@@ -1,4 +1,4 @@
-//! `waypost pipeline send`: one case through the server. The exit code says what came of it, as
+//! `waypost pipeline send`: one case through the server. The exit code says the outcome, as
 //! that of `waypost run` does.
 
 use crate::client::Request;

@@ -1,5 +1,5 @@
-//! `waypost pipeline stats`: the share of the deterministic road, what each handler took, and the
-//! reasons that nobody handles, the most frequent first.
+//! `waypost pipeline stats`: the share of the deterministic path, what each handler took, and the
+//! reasons that no one handles, the most frequent first.
 
 use crate::client::{self, Request};
 use crate::context::Context;

@@ -1,5 +1,5 @@
 //! `waypost pipeline test`: reads and checks a pipeline's file as a server would, and says which
-//! road cases take. Offline, and no case runs.
+//! path cases take. Offline, and no case runs.
 
 use super::send;
 use crate::context::Context;

@@ -54,7 +54,7 @@ impl Answers {
         }
     }
 
-    /// The last event that came, for whoever asks for those after it.
+    /// The last event that came, for a request for those after it.
     pub(super) fn last(&self) -> Option<&str> {
         self.last.as_deref()
     }

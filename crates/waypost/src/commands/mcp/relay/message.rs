@@ -26,7 +26,7 @@ pub(super) enum Kind {
     },
     /// It does not.
     Notification {
-        /// What is told.
+        /// What is reported.
         method: String,
     },
     /// It answers a request of the server.

@@ -66,7 +66,7 @@ pub(super) async fn run<R, W>(
     let drained = tokio::select! {
         () = relay.read(BufReader::new(input), &mut requests) => true,
         () = stop => false,
-        // Nobody reads what we write.
+        // No one reads what we write.
         () = relay.out.closed() => false,
     };
     if drained {
@@ -79,7 +79,7 @@ pub(super) async fn run<R, W>(
     let _ = tokio::time::timeout(END_LIMIT, writer).await;
 }
 
-/// Writes lines until there are no more, or nobody reads them.
+/// Writes lines until there are no more, or no one reads them.
 async fn write<W: AsyncWrite + Unpin>(mut lines: mpsc::Receiver<String>, mut output: W) {
     while let Some(mut line) = lines.recv().await {
         line.push('\n');
@@ -101,7 +101,7 @@ struct Relay {
     /// Who the client is and what the server calls it; none before the handshake and in the
     /// stateless version.
     session: Mutex<Option<Session>>,
-    /// Held by whoever begins the session again.
+    /// Held by the task that begins the session again.
     renewal: tokio::sync::Mutex<()>,
     /// Follows what the server says without being asked.
     listener: Mutex<Option<JoinHandle<()>>>,
@@ -195,7 +195,7 @@ impl Relay {
 
     /// Says a line to the client.
     async fn say(&self, line: String) {
-        // It fails only when nobody reads any more, and then everything ends.
+        // It fails only when no one reads any more, and then everything ends.
         let _ = self.out.send(line).await;
     }
 
@@ -331,7 +331,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Begins a session again as the client began it, unless somebody else just did.
+    /// Begins a session again as the client began it, unless someone else just did.
     async fn renew(self: &Arc<Self>, gone: &Session) -> Result<Session, RpcError> {
         let _turn = self.renewal.lock().await;
         match self.session() {
@@ -416,7 +416,7 @@ async fn refusal(id: &Id, response: Response) -> String {
     let frame = serde_json::from_slice::<Frame<'_>>(&bytes).ok();
     let told = frame.filter(|frame| frame.jsonrpc.as_deref() == Some("2.0"));
     if let Some(told) = told.and_then(|frame| frame.error) {
-        // With our id: whoever could not read the request could not repeat it.
+        // With our id: a server that could not read the request could not repeat it.
         let told = told.get().replace(['\n', '\r'], " ");
         return format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{told}}}", id.as_json());
     }
@@ -427,7 +427,7 @@ async fn refusal(id: &Id, response: Response) -> String {
     error(Some(id), &RpcError::new(INTERNAL_ERROR, message))
 }
 
-/// Nobody will answer this request any more.
+/// No one will answer this request any more.
 fn lost(why: &str) -> RpcError {
     let message = format!(
         "the answer got lost on the way: {why}; it may have happened: see `waypost session ls`"

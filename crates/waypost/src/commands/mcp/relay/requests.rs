@@ -46,7 +46,7 @@ impl Requests {
         self.open.get(key).is_some_and(|open| open.nature.is_stateless)
     }
 
-    /// Gives one up: its connection is closed, and nobody is answered.
+    /// Gives one up: its connection is closed, and no one is answered.
     pub(super) fn cancel(&mut self, key: &str) {
         if let Some(open) = self.open.remove(key) {
             open.task.abort();

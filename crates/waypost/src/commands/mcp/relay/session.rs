@@ -10,7 +10,7 @@ use wire::mcp::{HEADER_SESSION, HEADER_VERSION};
 /// A session.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
-    /// How often it was begun: a newer one goes before an older one.
+    /// How often it was begun: a newer one overrides an older one.
     number: u64,
     begun: Begun,
     hello: String,

@@ -396,7 +396,7 @@ fn what_went_wrong_is_told_under_the_requests_id() {
 #[test]
 fn a_server_that_is_not_there_is_told_to_each_request() {
     on_runtime(async {
-        // Nobody listens on port 1, and nobody without rights can.
+        // No one listens on port 1, and no one without rights can.
         let (_, got) = std_mpsc::channel();
         let (_, closed) = std_mpsc::channel();
         let nowhere = Fake { url: "http://127.0.0.1:1".to_owned(), got, closed };
