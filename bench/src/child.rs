@@ -73,7 +73,7 @@ pub fn announce(address: SocketAddr) -> Result<()> {
 }
 
 fn end_with_parent() {
-    // An error says the same as the end of the input: nobody is there any more.
+    // An error says the same as the end of the input: no one is there any more.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     std::process::exit(0);
 }

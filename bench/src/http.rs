@@ -98,7 +98,7 @@ impl Connection {
     /// Reads one message and says where its body lies in the buffer; `None` when the other side
     /// closed between two messages.
     pub async fn read_message(&mut self) -> Result<Option<Range<usize>>> {
-        // Nobody pipelines here: what is left belongs to the message before.
+        // No one pipelines here: what is left belongs to the message before.
         self.buffer.clear();
         let head = loop {
             if let Some(end) = find(&self.buffer, HEAD_END) {

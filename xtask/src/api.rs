@@ -17,11 +17,11 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 /// Requests per door and phase; more find little more and take minutes.
 const EXAMPLES_MAX: &str = "25";
 const SEED: &str = "1";
-/// Streams have no end, so nobody waits for it; a backup would be written wherever a made-up path
+/// Streams have no end, so no one waits for it; a backup would be written wherever a made-up path
 /// leads on this machine.
 const LEFT_OUT: &str = "/(events|backup)$";
 
-/// A tool that fails is told as 502: that is an answer, and no fault of ours.
+/// A tool that fails is answered with 502: that is an answer, and no fault of ours.
 const SETTINGS: &str = "hooks = \"hooks.py\"\n\n\
                         [checks.not_a_server_error]\n\
                         expected-statuses = [\"2xx\", \"3xx\", \"4xx\", 502]\n";

@@ -54,7 +54,7 @@ impl Server {
         if let Some(output) = self.child.stdout.take() {
             thread::spawn(move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    // Nobody listens after the first line that matters.
+                    // No one listens after the first line that matters.
                     let _ = sender.send(line);
                 }
             });

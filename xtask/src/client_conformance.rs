@@ -18,7 +18,7 @@ const CLIENT: &str = "conformance-client";
 const COMMAND: &str = "./conformance-client";
 /// The last line that it writes where all went well on its side, too.
 const DONE: &str = "conformance-client: done";
-/// The sets of scenarios, and how the suite is told of each: what two revisions require, each at
+/// The sets of scenarios, and how the suite names each: what two revisions require, each at
 /// its own wire, and logins as 2025-03-26 had them, which no set requires any more.
 const SETS: &[(&str, [&str; 2])] = &[
     ("2025-11-25", ["--requirements", "2025-11-25"]),

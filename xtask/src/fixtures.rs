@@ -1,5 +1,5 @@
 //! The fixture server (`crates/testkit/src/bin/fixture_server.rs`): built, started for a step, or
-//! run in the foreground for whoever tries a client by hand.
+//! run in the foreground to try a client by hand.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

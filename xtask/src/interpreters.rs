@@ -1,7 +1,7 @@
 //! What foreign programs run in: Node with the packages of `package-lock.json` in
 //! `crates/testkit/peers`, and Python environments with what each `requirements.txt` there, or in
 //! `crates/testkit/upstreams`, `models` or `sinks`, pins. Made once, in the target folder; a
-//! marker holds the list that was installed, so a changed list is installed anew.
+//! marker holds the list that was installed, so a changed list is installed again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

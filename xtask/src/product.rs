@@ -1,4 +1,4 @@
-//! The built server, started on a project that a step writes for it, with nobody's settings but
+//! The built server, started on a project that a step writes for it, with no one's settings but
 //! those.
 
 use std::fs;
@@ -41,7 +41,7 @@ pub fn command(target: &Path, folder: &Path) -> Command {
 }
 
 /// Starts it on a project of these settings and of these MCP servers, the text of a `.mcp.json`.
-/// The folder is made anew; its data goes with it.
+/// The folder is made again; its data goes with it.
 pub fn start(
     target: &Path,
     folder: &Path,
@@ -54,7 +54,7 @@ pub fn start(
     serve(target, folder)
 }
 
-/// An empty folder for a project, made anew.
+/// An empty folder for a project, made again.
 pub fn project(folder: &Path) -> Result<PathBuf, Failure> {
     let project = folder.join("project");
     if project.exists() {

@@ -105,7 +105,7 @@ pub fn is_installed(program: &str) -> bool {
 
 /// The folder of the workspace, whatever folder the command was typed in.
 pub fn workspace_root() -> PathBuf {
-    // What cargo says now goes before what it said when we were compiled: the tree may have moved.
+    // What cargo says now overrides what it said when we were compiled: the tree may have moved.
     let manifest_folder = env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest_folder.parent().map_or_else(|| manifest_folder.clone(), Path::to_path_buf)

@@ -86,7 +86,7 @@ fn checked(
     server.stop_after(passed)
 }
 
-/// Nothing is given up, and nobody waits long: the receiver is well again soon.
+/// Nothing is given up, and no one waits long: the receiver is well again soon.
 fn settings(receiver: &str, file: &Path) -> String {
     let file = file.display();
     format!(

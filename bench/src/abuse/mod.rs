@@ -25,7 +25,7 @@ use upstream::Upstream;
 
 const ALONE_SECONDS: u64 = 60;
 const SECONDS: u64 = 900;
-/// How often the server is looked at; more often where there is little time.
+/// How often the server is measured; more often where there is little time.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 const LOOKS_MIN: u32 = 12;
 /// How long the first loads of everything may settle.
@@ -39,7 +39,7 @@ const MEMORY_MORE_MAX: f64 = 20e6;
 const FILES_RATIO_MAX: f64 = 1.1;
 const FILES_MORE_MAX: f64 = 50.0;
 
-/// Half of the blob that nobody reads: two of it are 7 MB, and one fits into a request.
+/// Half of the blob that no one reads: two of it are 7 MB, and one fits into a request.
 const HALF_BYTES: usize = 3_500_000;
 
 const LARGE: &str = "planId: abuse/large

@@ -110,7 +110,7 @@ impl Bare {
     }
 }
 
-/// A commit for each row; ends when nobody can ask any more.
+/// A commit for each row; ends when no one can ask any more.
 fn write(connection: &Connection, mut requests: mpsc::Receiver<Request>) -> Result<()> {
     while let Some(Request { session, seq, body, ack }) = requests.blocking_recv() {
         let transaction = connection.unchecked_transaction()?;
@@ -118,7 +118,7 @@ fn write(connection: &Connection, mut requests: mpsc::Receiver<Request>) -> Resu
         transaction.prepare_cached(place)?.execute(params![session, seq])?;
         transaction.prepare_cached(JOURNAL)?.execute(params![session, seq, body])?;
         transaction.commit()?;
-        // Whoever is gone does not wait any more.
+        // One that is gone does not wait any more.
         let _ = ack.send(());
     }
     Ok(())

@@ -93,7 +93,7 @@ pub async fn measure(options: &Options) -> Result<()> {
     report::header("Agents", &options.dir)?;
     let mut bare = Bare::open(&options.dir)?;
     let measured = sections(options, &mut bare).await;
-    // The writer's error comes first: whoever waits for it only knows that it stopped.
+    // The writer's error comes first: those who wait for it only know that it stopped.
     bare.close().await?;
     let (turns, approval, waiting) = measured?;
     report::section("Targets", PEERS, &targets(&turns, &approval, &waiting));

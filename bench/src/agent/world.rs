@@ -27,7 +27,7 @@ use super::WAIT_MS;
 use crate::Result;
 use crate::product::rows::DATABASE;
 
-/// A tool that reads, and that nobody is asked about.
+/// A tool that reads, and that no one is asked about.
 pub const READS: &str = "bench::read";
 /// A tool that writes, after a person approved it.
 pub const WRITES: &str = "bench::write";

@@ -31,7 +31,7 @@ pub enum Cases {
 }
 
 impl Cases {
-    /// The road that they take, in the word of the pipeline.
+    /// The path that they take, in the word of the pipeline.
     pub fn road(self) -> &'static str {
         match self {
             Self::Known | Self::Same => "deterministic",

@@ -1,6 +1,6 @@
 //! `bench pipeline`: cases of a pipeline over HTTP, each with its event durable before it is
-//! answered. The deterministic road beside the bare rates of this machine, what telemetry and a
-//! sink cost on top, the agent's road with the built-in rules, and one case that everybody wants.
+//! answered. The deterministic path beside the bare rates of this machine, what telemetry and a
+//! sink cost on top, the agent's path with the built-in rules, and one case that everybody wants.
 
 mod cases;
 mod lines;

@@ -1,4 +1,4 @@
-//! The deterministic road in rounds: the bare rates, the server as it is, the one with telemetry
+//! The deterministic path in rounds: the bare rates, the server as it is, the one with telemetry
 //! and the one with a sink, one after the other, because the machine is not the same from minute to
 //! minute. Each comparison is made within a round, and the round in the middle counts.
 
@@ -105,7 +105,7 @@ pub async fn measure(options: &Options) -> Result<Rounds> {
 }
 
 /// One after the other. Every second round goes the other way, so that whatever drifts on the
-/// machine favours nobody.
+/// machine favours no one.
 async fn round(options: &Options, servers: &mut Servers, number: usize) -> Result<Round> {
     let (clients, span) = (options.clients, options.span);
     let axum = baseline::axum::measure(clients, span).await?;

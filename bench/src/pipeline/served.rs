@@ -99,7 +99,7 @@ impl CaseServer {
         Ok(Loaded { summary, sink_after })
     }
 
-    /// The pipeline counted as many cases as were answered, all on their road.
+    /// The pipeline counted as many cases as were answered, all on their path.
     async fn check_counts(&self) -> Result<()> {
         let path = format!("/api/v1/pipelines/{PIPELINE}/stats");
         let stats: Value = serde_json::from_slice(&self.get(&path).await?)?;

@@ -225,7 +225,7 @@ async fn is_ready(address: SocketAddr, request: &[u8]) -> bool {
     client.send(request).await.is_ok_and(|answer| answer.status == 200)
 }
 
-/// The server's lines as they come. They are read to the end even when nobody listens any more: a
+/// The server's lines as they come. They are read to the end even when no one listens any more: a
 /// full pipe would block the server.
 fn lines_of(stdout: ChildStdout) -> mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();

@@ -26,7 +26,7 @@ pub struct ModelConfig {
 /// What a model is and where.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelKind {
-    /// Made of rules in a file.
+    /// Rule-based, with the rules in a file.
     Rules {
         /// The text of the rules.
         text: String,

@@ -1,4 +1,4 @@
-//! A turn that is being made: text and calls as they come, told to whoever listens.
+//! A turn that is being made: text and calls as they come, sent to listeners.
 
 use crate::dialect::Fault;
 use crate::shape;

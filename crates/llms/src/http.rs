@@ -1,5 +1,5 @@
 //! A provider's address and the connections to it: keep-alive, no redirects, no proxy, no retries
-//! of their own. Nothing that is told of it holds a secret.
+//! of their own. Nothing that is reported of it holds a secret.
 
 use crate::config::{ModelConfig, Remote};
 use crate::refusal::{self, Refusal};
@@ -19,7 +19,7 @@ use std::time::Duration;
 const TRACEPARENT: &str = "traceparent";
 /// How much of an answer that refuses is read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
-/// How much of what a provider says is told.
+/// How much of what a provider says is quoted.
 const TOLD_CHARS_MAX: usize = 500;
 /// How long a turn may take where its configuration says nothing: as the providers' own clients.
 const TURN_MS_DEFAULT: u64 = 600_000;
@@ -33,7 +33,7 @@ pub(crate) struct Endpoint {
     url: Url,
     headers: HeaderMap,
     timeout: Duration,
-    /// What must never be told, even if the provider repeats it.
+    /// What must never be shown, even if the provider repeats it.
     hidden: Hidden,
     /// What it is called in messages.
     name: String,
@@ -221,7 +221,7 @@ fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Mista
     Ok((parsed, value))
 }
 
-/// What the configuration holds that nobody else should read.
+/// What the configuration holds that no one else should read.
 fn hidden(url: &Url, remote: &Remote) -> Hidden {
     let values = remote.key.iter().chain(remote.headers.iter().map(|(_, value)| value));
     let values = values.map(|value| value.expose().trim());

@@ -1,4 +1,4 @@
-//! Models behind the `Llm` contract: one made of rules, and the dialects of the providers. To add a
+//! Models behind the `Llm` contract: a rule-based one, and the dialects of the providers. To add a
 //! provider, write its folder and give it an arm in `open`.
 
 pub mod config;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub use defaults::default_models;
 pub use rules::stub_rules;
 
-/// The model that this configures, or all that is wrong with it. Nobody is talked to yet.
+/// The model that this configures, or all that is wrong with it. No one is talked to yet.
 pub fn open(config: &ModelConfig) -> Result<Arc<dyn Llm>, Vec<Mistake>> {
     let opened = match &config.kind {
         // Its mistakes are in its own file.
@@ -45,7 +45,7 @@ pub fn open(config: &ModelConfig) -> Result<Arc<dyn Llm>, Vec<Mistake>> {
     })
 }
 
-/// What would be sent for this prompt, for whoever looks for a fault. None where nothing is sent:
+/// What would be sent for this prompt, for those who look for a fault. None where nothing is sent:
 /// rules are asked in here, and a model whose address cannot be used is not asked at all.
 pub fn request_body(config: &ModelConfig, prompt: &Prompt) -> Option<Value> {
     match &config.kind {

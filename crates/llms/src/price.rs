@@ -1,4 +1,4 @@
-//! What models cost: the providers' list prices on one day, and what a turn comes to. It is an
+//! What models cost: the providers' list prices on one day, and what a turn costs. It is an
 //! estimate: surcharges for very long prompts, for writing to a cache and for faster service are
 //! not in it, nor is what was agreed with a provider.
 
@@ -67,8 +67,8 @@ const TABLE: &[Listed] = &[
     listed("gemini-2.5-flash-lite", 100, 10, 400),
 ];
 
-/// What a configured model costs: as its operator says, else as our table says, else nobody knows.
-/// One made of rules costs nothing.
+/// What a configured model costs: as its operator says, else as our table says, else no one knows.
+/// A rule-based one costs nothing.
 pub fn of(config: &ModelConfig) -> Option<Price> {
     if config.price.is_some() {
         return config.price;

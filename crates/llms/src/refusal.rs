@@ -8,7 +8,7 @@ use outbound::retry_after;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
-/// Nobody is waited for longer than this.
+/// No one is waited for longer than this.
 const WAIT_MS_MAX: u64 = 24 * 3_600 * 1_000;
 /// More precise than `Retry-After`; some providers send it.
 const RETRY_AFTER_MS: &str = "retry-after-ms";
@@ -138,7 +138,7 @@ pub(crate) fn wait_ms(headers: &HeaderMap, now: Millis) -> Option<u64> {
 /// So many milliseconds; some providers write seconds with a fraction.
 pub(crate) fn millis(text: &str, unit_ms: f64) -> Option<u64> {
     let number: f64 = text.trim().parse().ok()?;
-    // A cast to an integer saturates; what is no number was told apart.
+    // A cast to an integer saturates; what is no number was handled above.
     number.is_finite().then(|| ((number * unit_ms).max(0.0) as u64).min(WAIT_MS_MAX))
 }
 

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 pub(crate) const ID_CHARS_MAX: usize = 40;
 /// Stands where a provider wants a word from a person and there is none.
 const GO_ON: &str = "Go on.";
-/// The role of whoever talks with the model.
+/// The role of the user who talks with the model.
 const USER: &str = "user";
 const NO_RESULT: &str = "No result is known.";
 /// What stands between two texts that become one.
@@ -68,7 +68,7 @@ pub(crate) struct Outcome<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// What the provider wants back, if it is this one's and this model's: nobody else can read it.
+    /// What the provider wants back, if it is this one's and this model's: no one else can read it.
     pub(crate) fn native(&self, provider: &str, model: &str) -> Option<&'a Value> {
         let native = self.native.filter(|native| native.provider == provider)?;
         let same = native.content.get("model").and_then(Value::as_str) == Some(model);
@@ -77,7 +77,7 @@ impl<'a> Said<'a> {
 }
 
 impl<'a> Called<'a> {
-    /// What came of it. A call whose result is missing has one in spite of that: providers refuse a
+    /// The outcome. A call whose result is missing has one in spite of that: providers refuse a
     /// conversation in which one is open.
     pub(crate) fn outcome(&self) -> Outcome<'a> {
         self.result.unwrap_or(Outcome { text: NO_RESULT, failed: true })
@@ -153,7 +153,7 @@ impl<'a> Transcript<'a> {
                     let outcome = Outcome { text, failed: *failed };
                     match transcript.open_call(id) {
                         Some(call) => call.result = Some(outcome),
-                        // Nobody asked for it here; it is told all the same.
+                        // No one asked for it here; it is sent all the same.
                         None => transcript.hear(&format!("`{tool}` answered: {text}")),
                     }
                 }
@@ -216,7 +216,7 @@ impl Ids {
     }
 
     /// The id itself where that can be; it depends on nothing that comes later, so a conversation
-    /// that goes on begins as it did.
+    /// that continues begins as it did.
     fn take(&mut self, id: &str) -> String {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
         let fitting = id.chars().map(|letter| if fits(letter) { letter } else { '_' });

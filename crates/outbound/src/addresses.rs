@@ -1,10 +1,10 @@
-//! Which hosts may be talked to, and which addresses are nobody's business. A name is looked up
+//! Which hosts may be talked to, and which addresses are no one's business. A name is looked up
 //! after it was allowed, so the address it leads to is judged on its own.
 
 use reqwest::Url;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whom `http::request` may talk to; nobody by default.
+/// Whom `http::request` may talk to; no one by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpSettings {
     allow: Vec<Allowed>,

@@ -76,7 +76,7 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
-    /// Whoever does not take a connection within so long is not talked to.
+    /// A server that does not take a connection within so long is given up.
     #[must_use]
     pub fn connect_within(self, limit: Duration) -> Self {
         Self { connect_within: Some(limit), ..self }
@@ -212,7 +212,7 @@ pub fn is_garbled(error: &reqwest::Error) -> bool {
     causes.any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
-/// Plain connections like those of the client, for whoever needs nothing else of it.
+/// Plain connections like those of the client, for callers that need nothing else of it.
 pub(crate) fn plain_connector(connect_within: Duration) -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);

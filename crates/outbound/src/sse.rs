@@ -67,7 +67,7 @@ impl SseReader {
         Self { bytes_max, lines, unfinished: Unfinished::default(), place }
     }
 
-    /// Takes the next bytes. Whoever calls this has read all events of those before.
+    /// Takes the next bytes. The caller has read all events of those before.
     pub fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }

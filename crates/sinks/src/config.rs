@@ -23,7 +23,7 @@ pub enum SinkKind {
         /// Where it is.
         path: PathBuf,
     },
-    /// Somebody who is posted each event, signed as Standard Webhooks says.
+    /// Someone who is posted each event, signed as Standard Webhooks says.
     Webhook {
         /// Where: `http` or `https`.
         url: String,

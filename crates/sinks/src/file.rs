@@ -1,5 +1,5 @@
 //! A file that grows. Each batch is synced before it counts. A file that was moved away, as tools
-//! that rotate logs do, is begun anew; a line that broke off is ended, so that only it is lost.
+//! that rotate logs do, is begun again; a line that broke off is ended, so that only it is lost.
 
 use crate::lines::Lines;
 use std::fs::{self, File, Metadata, OpenOptions};

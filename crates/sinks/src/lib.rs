@@ -30,7 +30,7 @@ pub struct Parts {
     pub spawn: Arc<dyn Spawn>,
 }
 
-/// The sink that this configures, or all that is wrong with it. Nobody is talked to yet.
+/// The sink that this configures, or all that is wrong with it. No one is talked to yet.
 pub fn open(config: &SinkConfig, parts: &Parts) -> Result<Arc<dyn EventSink>, Vec<Mistake>> {
     let SinkConfig { name, kind } = config;
     match kind {

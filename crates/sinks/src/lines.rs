@@ -1,5 +1,5 @@
-//! Events as JSON lines. A thread of its own writes them, so that a pipe that nobody reads or a
-//! slow disk holds up nobody else.
+//! Events as JSON lines. A thread of its own writes them, so that a pipe that no one reads or a
+//! slow disk holds up no one else.
 
 use futures::future::BoxFuture;
 use kernel::cloud::CloudEvent;
@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How many events are written at once.
 const BATCH_MAX: usize = 256;
-/// One is written; one more may wait, when whoever wanted the first has given up.
+/// One is written; one more may wait, when the one who wanted the first has given up.
 const JOBS_MAX: usize = 2;
 
 /// Where lines are written.
@@ -43,7 +43,7 @@ impl LineSink {
         let (jobs, mut waiting) = mpsc::channel::<Job>(JOBS_MAX);
         let serve = async move {
             while let Some(job) = waiting.recv().await {
-                // Whoever gave up comes again with the same events.
+                // A sender that gave up comes again with the same events.
                 if !job.answer.is_closed() {
                     let _ = job.answer.send(lines.write(&job.lines));
                 }

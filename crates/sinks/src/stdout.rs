@@ -1,4 +1,4 @@
-//! Standard output, for whoever reads what the process says: a container's log, a pipe, a file.
+//! Standard output, for readers of what the process says: a container's log, a pipe, a file.
 
 use crate::lines::Lines;
 use std::io::{self, ErrorKind, Write};

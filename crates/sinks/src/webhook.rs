@@ -1,4 +1,4 @@
-//! Webhooks: each event is posted to somebody, signed as Standard Webhooks says. A receiver that
+//! Webhooks: each event is posted to someone, signed as Standard Webhooks says. A receiver that
 //! was slow, or that answered and was not heard, gets it again under the same id.
 
 use crate::sign::Signer;
@@ -23,7 +23,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const IDLE_MAX: Duration = Duration::from_secs(30);
 /// How many sessions are posted at the same time.
 const LANES: usize = 16;
-/// How much of an answer is read, and how much of it is told.
+/// How much of an answer is read, and how much of it is quoted.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
 const TOLD_CHARS_MAX: usize = 200;
 /// How long the rest of an answer is waited for whose status says that the event is taken.
@@ -32,7 +32,7 @@ const REST_MS: u64 = 500;
 /// who may come in, how much it can do. The others up to 499 speak of the event.
 const OF_THE_RECEIVER: [u16; 11] = [401, 403, 404, 405, 407, 408, 410, 421, 425, 426, 429];
 
-/// Somebody who is posted events.
+/// Someone who is posted events.
 pub(crate) struct Webhook {
     client: LazyClient,
     url: Url,
@@ -93,7 +93,7 @@ impl Webhook {
         let wait_ms = wait_ms(answer.headers(), now);
         if status.is_success() {
             // A connection whose answer is read can be used again. One that does not come to its
-            // end holds up nobody: the event is taken.
+            // end holds up no one: the event is taken.
             let rest = self.clock.sleep_until(self.clock.now().plus_ms(REST_MS));
             select(pin!(words(&mut answer)), rest).await;
             return Ok(Handed { status: Some(status.as_u16()) });

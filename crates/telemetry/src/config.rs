@@ -1,6 +1,7 @@
 //! What the environment says of telemetry: the standard `OTEL_*` variables, and Langfuse's own
 //! three as a short way to say the same. Nothing is exported unless a place for it is named. What
-//! cannot be done is told as a warning and left out: telemetry never keeps a server from starting.
+//! cannot be done is logged as a warning and left out: telemetry never keeps a server from
+//! starting.
 
 use crate::names::key::SERVICE_NAME;
 use base64::Engine;
@@ -50,7 +51,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Scheme, host and port: what may be told.
+    /// Scheme, host and port: what may be shown.
     pub fn place(&self) -> String {
         outbound::words::place(&self.url)
     }
@@ -72,7 +73,7 @@ pub struct Sampling {
     pub follows_caller: bool,
 }
 
-/// Which traces are recorded that nobody decided about.
+/// Which traces are recorded that no one decided about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
     /// All of them.
@@ -128,7 +129,7 @@ impl Config {
         let (batch, content) = (reading.batch(), reading.content());
         let mut warnings = reading.warnings;
         if destinations.is_empty() {
-            // Nobody need mend what has no effect, unless it is why nothing is exported.
+            // No one need mend what has no effect, unless it is why nothing is exported.
             warnings.retain(|warning| warning.contains("nothing is exported"));
         }
         Self { destinations, sampling, resource, batch, content, warnings }

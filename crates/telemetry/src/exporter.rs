@@ -1,4 +1,4 @@
-//! Sends spans to one place, in batches, from a task of its own. Whoever offers a span never waits:
+//! Sends spans to one place, in batches, from a task of its own. The offer of a span never waits:
 //! when the queue is full the newest is dropped, and that is counted. A place that is away costs
 //! spans and nothing else.
 
@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 const WAIT_MS: u64 = 1_000;
 /// The longest of these waits.
 const WAIT_MS_MAX: u64 = 10_000;
-/// How long to be quiet about lost spans once that was told.
+/// How long to be quiet about lost spans once they were reported.
 const QUIET_MS: u64 = 300_000;
 
 /// What became of spans.
@@ -93,7 +93,7 @@ enum Woken {
     Span(Arc<Span>),
     /// The first span waited long enough.
     Due,
-    /// It has to end, and to say so; or nobody is left to tell.
+    /// It has to end, and to say so; or no one is left to tell.
     Stop(Option<oneshot::Sender<()>>),
 }
 
@@ -103,18 +103,18 @@ struct Task {
     told: Told,
 }
 
-/// What was told of lost spans.
+/// What was reported of lost spans.
 #[derive(Debug, Default)]
 struct Told {
     /// How many.
     lost: u64,
     at: Option<Millis>,
-    /// Why the last of them were lost that nobody was told of.
+    /// Why the last unreported ones were lost.
     why: Option<String>,
 }
 
 impl Told {
-    /// How many were lost since that was told, if it is time to tell it again.
+    /// How many were lost since the last report, if it is time for another.
     fn due(&mut self, lost: u64, now: Millis) -> Option<u64> {
         let more = lost.saturating_sub(self.lost);
         let quiet = self.at.is_some_and(|at| now < at.plus_ms(QUIET_MS));
@@ -153,7 +153,7 @@ impl Task {
                         self.export(spans).await;
                     }
                     if let Some(reply) = reply {
-                        // Whoever asked may be gone.
+                        // The one who asked may be gone.
                         let _ = reply.send(());
                     }
                     return;

@@ -38,7 +38,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts what is configured. Nobody is talked to before there is something to say.
+    /// Starts what is configured. No one is talked to before there is something to say.
     pub fn start(config: &Config, parts: &Parts) -> Self {
         for warning in &config.warnings {
             tracing::warn!("telemetry: {warning}");
@@ -58,7 +58,7 @@ impl Telemetry {
         observers
     }
 
-    /// Adds all that is measured to what is told.
+    /// Adds all that is measured to the metrics page.
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
         if let Some(tracer) = &self.tracer {

@@ -83,7 +83,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Nothing yet; so many names of tools are told apart, and of each other thing.
+    /// Nothing yet; so many names of tools are distinguished, and of each other thing.
     pub fn new(names_max: usize) -> Self {
         let names = || Names { max: names_max, known: RwLock::default() };
         Self {
@@ -102,7 +102,7 @@ impl Metrics {
         }
     }
 
-    /// Adds all of it to what is told.
+    /// Adds all of it to the metrics page.
     pub fn register(&self, registry: &mut Registry) {
         let seconds = || Unit::Seconds;
         let help = "How long runs took that ended, people's answers included";
@@ -123,7 +123,7 @@ impl Metrics {
 
     fn saw_run(&self, seen: &Seen) {
         let What::Run { status, agent, agent_step, .. } = &seen.what else { return };
-        // By where it happened: a plan that somebody sent may have any name.
+        // By where it happened: a plan that someone sent may have any name.
         let space = seen.session.as_ref().map(|key| &key.space);
         let pipeline = space.and_then(Space::pipeline);
         let direct = space.is_some_and(|space| *space == Space::call());
@@ -179,7 +179,7 @@ impl Observer for Metrics {
     }
 }
 
-/// Names that are told apart, up to so many.
+/// Names that are distinguished, up to so many.
 struct Names {
     max: usize,
     known: RwLock<HashSet<Arc<str>>>,

@@ -39,7 +39,7 @@ impl Sampler {
         Self { how, follows_caller: sampling.follows_caller }
     }
 
-    /// Whether this trace is recorded; `caller` is what whoever sent it decided.
+    /// Whether this trace is recorded; `caller` is what its sender decided.
     pub(crate) fn samples(&self, trace: u128, caller: Option<bool>, now: Millis) -> bool {
         match caller {
             Some(sampled) if self.follows_caller => return sampled,

@@ -97,7 +97,7 @@ impl Observer for Tracer {
     }
 }
 
-/// What is said of this process; what the operator says goes before what we know.
+/// What is said of this process; what the operator says overrides what we know.
 fn resource(config: &Config) -> Resource {
     let ours = [
         (key::SERVICE_VERSION, VERSION),

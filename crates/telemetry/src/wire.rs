@@ -1,4 +1,4 @@
-//! How spans leave: one POST of protobuf, and what its answer means. Nothing that is told of it
+//! How spans leave: one POST of protobuf, and what its answer means. Nothing that is reported of it
 //! holds a header.
 
 use crate::config::Destination;

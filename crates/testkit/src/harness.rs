@@ -376,7 +376,7 @@ fn in_folder(command: &mut Command, folder: &Path) {
     }
 }
 
-/// The program's lines as they come. They are read to the end even when nobody listens any more: a
+/// The program's lines as they come. They are read to the end even when no one listens any more: a
 /// full pipe would block the program.
 fn lines_of(stdout: ChildStdout) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();

@@ -18,7 +18,7 @@ const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum NoAnswer {
-    /// Nobody took the connection: the request was never sent.
+    /// No one took the connection: the request was never sent.
     Unreachable(io::Error),
     /// The connection ended before the answer was whole: the request may have been done.
     Broken(io::Error),
@@ -215,7 +215,7 @@ impl Connection {
     }
 }
 
-/// The bytes of one message as they come. Nobody pipelines here, so none belong to the next.
+/// The bytes of one message as they come. No one pipelines here, so none belong to the next.
 struct Reader<'a> {
     stream: &'a TcpStream,
     bytes: Vec<u8>,
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn silence_is_told_apart_from_refusal() {
-        // A port that nobody is given by chance, and nobody listens on.
+        // A port that no one is given by chance, and no one listens on.
         let refused = Client::new("127.0.0.1:1".parse().unwrap()).get("/");
         assert!(matches!(refused, Err(NoAnswer::Unreachable(_))), "{refused:?}");
         let cut =

@@ -335,13 +335,13 @@ impl<'a> Load<'a> {
         self.book().fault(fault);
     }
 
-    /// Answers an open question or approval, and writes down what came of it.
+    /// Answers an open question or approval, and writes down the outcome.
     pub fn answer(&self, client: &mut Client, ask: &Ask, rng: &mut Rng) -> Result<(), NoAnswer> {
         let reply = self.book().reply_to(ask, rng);
         self.reply(client, ask, &reply)
     }
 
-    /// Sends this reply, and writes down what came of it.
+    /// Sends this reply, and writes down the outcome.
     pub fn reply(&self, client: &mut Client, ask: &Ask, reply: &Value) -> Result<(), NoAnswer> {
         let again = self.book().sent.insert(ask.id.clone(), reply.clone()).is_some();
         let path = format!("/api/v1/asks/{}", ask.id);
@@ -356,7 +356,7 @@ impl<'a> Load<'a> {
                 book.replies.insert(ask.id.clone(), reply.clone());
                 book.see(&ask.session.key, &read(&body["run"]));
             }
-            // Nobody else replies, so it can only be our own reply, sent before a kill.
+            // No one else replies, so it can only be our own reply, sent before a kill.
             409 if again && covers(&answer.json()["decision"]["reply"], reply) => {
                 book.replies.insert(ask.id.clone(), reply.clone());
             }

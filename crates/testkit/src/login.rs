@@ -23,7 +23,7 @@ pub const MARK: &str = "hunter-";
 /// A client may keep a connection idle; no test takes as long as this.
 const IDLE_LIMIT: Duration = Duration::from_secs(3_600);
 const HOUR_S: u64 = 3_600;
-/// How long somebody else may hold the address that is wanted.
+/// How long someone else may hold the address that is wanted.
 const BIND_LIMIT: Duration = Duration::from_secs(300);
 /// The tokens of a server that took another's place are numbered from here on.
 const MADE_BEFORE: u64 = 1_000;
@@ -181,7 +181,7 @@ impl LoginServer {
         self.desk.kept().revoked.clone()
     }
 
-    /// How often somebody asked without a good token.
+    /// How often someone asked without a good token.
     pub fn refused(&self) -> usize {
         self.desk.kept().refused
     }
@@ -471,7 +471,7 @@ fn encoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What a login of nobody in particular gives.
+    /// What a login of no one in particular gives.
     fn logged_in() -> (Kept, String) {
         let mut kept = Kept::default();
         let pair = kept.pair();

@@ -1,4 +1,4 @@
-//! Hears panics of this thread, also those that somebody caught on the way: a task that panics
+//! Hears panics of this thread, also those that someone caught on the way: a task that panics
 //! under an executor of one thread ends quietly, and its client waits for ever.
 
 use std::cell::RefCell;
@@ -6,13 +6,13 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
 thread_local! {
-    /// What was heard; none while nobody listens.
+    /// What was heard; none while no one listens.
     static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
 static HOOK: Once = Once::new();
 
-/// Does some work on this thread: what came of it, unless it panicked, and every panic meanwhile.
+/// Does some work on this thread: the outcome, unless it panicked, and every panic meanwhile.
 /// These are kept instead of printed.
 pub fn during<T>(work: impl FnOnce() -> T) -> (Option<T>, Vec<String>) {
     HOOK.call_once(listen);

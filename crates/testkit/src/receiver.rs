@@ -19,7 +19,7 @@ pub const BANNER: &str = "receiver listening on http://";
 pub enum Line {
     /// A request came; on the disk before its answer was sent.
     Effect(Effect),
-    /// The answer to this effect is about to be sent. Before this line nobody can have it.
+    /// The answer to this effect is about to be sent. Before this line no one can have it.
     Answered {
         /// The effect's number.
         answered: u64,

@@ -157,7 +157,7 @@ impl WebhookReceiver {
         self.desk.state().faults.clone()
     }
 
-    /// Goes away: nobody listens any more, and every connection is cut.
+    /// Goes away: no one listens any more, and every connection is cut.
     pub fn close(&mut self) {
         if let Some(door) = self.door.take() {
             door.close(self.address);
@@ -201,7 +201,7 @@ impl Door {
 
     fn close(self, address: SocketAddr) {
         self.closing.store(true, Ordering::Release);
-        // Wakes who waits for a connection; nobody there is what is wanted.
+        // Wakes who waits for a connection; no one there is what is wanted.
         let _ = TcpStream::connect(address);
         assert!(self.accepting.join().is_ok(), "the receiver panicked");
         for stream in locked(&self.open).drain(..) {

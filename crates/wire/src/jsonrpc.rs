@@ -28,7 +28,7 @@ pub struct Frame<'a> {
     #[serde(borrow, default)]
     pub jsonrpc: Option<Cow<'a, str>>,
     /// The request's id; a notification has none. One that is null is there all the same, and
-    /// wrong: whoever sends it waits for an answer.
+    /// wrong: its sender waits for an answer.
     #[serde(borrow, default, deserialize_with = "even_null")]
     pub id: Option<&'a RawValue>,
     /// The method of a request or notification.

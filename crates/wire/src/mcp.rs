@@ -34,7 +34,7 @@ pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// Ours. In `_meta` of a call: a key under which it is done once, however often it comes. `true` in
 /// `_meta` of a tool: it takes such a key.
 pub const META_IDEMPOTENCY_KEY: &str = "waypost/idempotencyKey";
-/// In `_meta` of a request, and the same as a header: the span of whoever sends it.
+/// In `_meta` of a request, and the same as a header: the span of its sender.
 pub const TRACEPARENT: &str = "traceparent";
 /// The extension by which a call answers with a task.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";

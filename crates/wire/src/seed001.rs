@@ -111,7 +111,7 @@ pub enum ThreadStatus {
 }
 
 impl ThreadStatus {
-    /// Whether somebody has to do something before it goes on.
+    /// Whether someone has to do something before it continues.
     pub fn is_pending(self) -> bool {
         match self {
             ThreadStatus::ClarificationRequired
@@ -131,10 +131,10 @@ pub struct ThreadAnswer {
     /// The answer in words.
     #[serde(default)]
     pub response: Option<String>,
-    /// The conversation, while it goes on.
+    /// The conversation, while it continues.
     #[serde(default)]
     pub thread_id: Option<String>,
-    /// What somebody has to do.
+    /// What someone has to do.
     #[serde(default)]
     pub pending_action: Option<PendingAction>,
     /// The page to open.

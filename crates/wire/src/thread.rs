@@ -1,9 +1,9 @@
-//! Conversations as seed 001 shows them: what somebody has to do, and what was said.
+//! Conversations as seed 001 shows them: what someone has to do, and what was said.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What somebody has to do before a request goes on.
+/// What someone has to do before a request continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PendingAction {
@@ -60,14 +60,14 @@ pub struct ToolCallInfo {
     pub arguments: Value,
 }
 
-/// What a conversation comes to, to be looked at.
+/// The outcome of a conversation, to be shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestState {
     /// What was said, as a model reads it: `{type: human|ai|tool|system, content, ..}`.
     pub messages: Vec<Value>,
     /// The types of tools that the router allowed last.
     pub allowed_tool_types: Vec<String>,
-    /// What somebody has to do.
+    /// What someone has to do.
     #[serde(default)]
     pub pending_action: Option<PendingAction>,
     /// The answer to the last request, once it is done.
@@ -76,7 +76,7 @@ pub struct RequestState {
     /// What came of the last approval.
     #[serde(default)]
     pub approval_outcome: Option<ApprovalOutcome>,
-    /// The page that somebody has to open.
+    /// The page that someone has to open.
     #[serde(default)]
     pub auth_url: Option<String>,
 }

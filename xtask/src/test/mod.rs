@@ -81,7 +81,7 @@ const QUICK_STEPS: &[Step] = &[
 
 /// Unit tests of all crates and the scenes. Programs of `testkit` have no tests of their own, and
 /// linking them takes long, so those of the others are named. All in one selection: another one
-/// could build dependencies anew with other features.
+/// could build dependencies again with other features.
 const QUICK_TARGETS: &[&str] =
     &["--lib", "--bin", "waypost", "--bin", "bench", "--bin", "xtask", "--test", "scenes"];
 

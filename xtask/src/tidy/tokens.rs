@@ -31,7 +31,8 @@ const CLOCK: &[&str] = &[
 const CLOCK_FREE: &[&str] =
     &["crates/engine/src/clock.rs", "crates/waypost/", "crates/testkit/", "bench/", "xtask/"];
 
-/// What opens connections to others: what may be reached, and what is told of it, is decided once.
+/// What opens connections to others: what may be reached, and what is reported of it, is decided
+/// once.
 const CLIENTS: &[&str] = &[
     "reqwest::Client",
     "reqwest::ClientBuilder",

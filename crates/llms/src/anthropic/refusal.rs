@@ -4,7 +4,7 @@ use crate::refusal::{Refusal, is_no_money, is_too_long, says, text, words_of};
 use kernel::llm::LlmErrorKind;
 use serde_json::Value;
 
-/// A limit on money that is told as a limit on rates.
+/// A limit on money that is reported as a limit on rates.
 const SPEND_LIMIT: &str = "enforced_spend_limit_reached";
 
 /// What an error body means: of an answer with a status, or of an event in a stream without one.

@@ -40,7 +40,7 @@ enum Block {
     Other,
 }
 
-/// Tokens as they are told: later events replace what earlier ones said.
+/// Tokens as they are reported: later events replace what earlier ones said.
 #[derive(Default)]
 struct Counts {
     input: u64,

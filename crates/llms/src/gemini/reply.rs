@@ -82,7 +82,7 @@ impl ContentReply {
                 self.signed = true;
                 self.parts.push(kept);
             }
-            // An empty text that nobody signed is not taken back.
+            // An empty text that no one signed is not taken back.
             None if kept["text"] == "" => {}
             None => self.keep(kept),
         }

@@ -19,7 +19,7 @@ pub(super) struct Settings {
 /// The field of a signature.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
 /// The provider's own word for a call that has no signature of its model: one that another model
-/// made, or that was put together anew.
+/// made, or that was put together again.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// From this generation on a call without a signature is refused.
 const SIGNING_GENERATION: u32 = 3;
@@ -235,7 +235,7 @@ mod tests {
             {"text": "", "thoughtSignature": "s2"},
         ]);
         assert_eq!(said(model, &calls), expected);
-        // Another model's, or with another set of calls: nobody's signature.
+        // Another model's, or with another set of calls: no one's signature.
         let anew = said("gemini-4-argon", &calls);
         assert_eq!(anew[1][SIGNATURE], NO_SIGNATURE);
         assert_eq!(anew[2].get(SIGNATURE), None);

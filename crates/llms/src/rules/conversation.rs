@@ -1,5 +1,5 @@
 //! A conversation as the rules see it: runs, each with what a person asked and the calls that were
-//! made for it, each call with what came of it.
+//! made for it, each call with its outcome.
 //!
 //! A transcript may show one call twice: once with a note that it was approved or put off, and once
 //! more with its result. Here it is one call.
@@ -18,7 +18,7 @@ pub(super) struct Run {
     pub(super) turns: usize,
 }
 
-/// A call and what came of it.
+/// A call and its outcome.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) tool: String,
@@ -26,7 +26,7 @@ pub(super) struct Call {
     /// The turn that made it, from 1.
     pub(super) turn: usize,
     pub(super) status: Status,
-    /// What the model was told of it.
+    /// What the model got of it.
     pub(super) outcome: String,
     /// The same as JSON, if the call succeeded and it is JSON.
     pub(super) result: Value,
@@ -47,13 +47,13 @@ pub(super) enum Status {
     Answered(String),
 }
 
-/// What a call that goes on is told meanwhile.
+/// What stands for the result of a call that continues.
 const MEANWHILE: &[&str] =
     &["User approved this action.", "Auto-approved", "Deferred pending clarification"];
 const REJECTED: &str = "User rejected this action:";
 const ANSWERED: &str = "User clarification:";
 
-/// The runs of a conversation; the last is the one that goes on.
+/// The runs of a conversation; the last is the one that continues.
 pub(super) fn runs(messages: &[Message]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut ids: BTreeMap<String, usize> = BTreeMap::new();
@@ -137,7 +137,8 @@ impl Call {
     }
 }
 
-/// A result as JSON; a text that is none stays one. What MCP puts around a result is taken off.
+/// A result as JSON; a text that is not JSON stays a text. What MCP puts around a result is taken
+/// off.
 fn read(text: &str) -> Value {
     let Ok(value) = serde_json::from_str::<Value>(text) else {
         return Value::String(text.to_owned());

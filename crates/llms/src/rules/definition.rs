@@ -165,7 +165,7 @@ pub(super) enum Tree {
     Value(Expr),
     Text(Text),
     List(Vec<Tree>),
-    /// A field that comes to nothing is left out.
+    /// A field without a value is left out.
     Map(Vec<(String, Tree)>),
 }
 

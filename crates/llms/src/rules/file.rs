@@ -39,7 +39,7 @@ const JOINTS: &str = concat!(
 /// What is never cut.
 const QUOTES: &str = "[\"“][^\"“”]*[\"”]";
 
-/// How mistakes of the text are told.
+/// How mistakes of the text are reported.
 const RULES: Subject = Subject {
     noun: "rules file",
     if_empty: "it has `version`, `rules` and `fallback`",
@@ -47,7 +47,7 @@ const RULES: Subject = Subject {
     if_deep: "rules are not that deep",
 };
 
-/// Reads a file. All mistakes are told at once, in the order of the text.
+/// Reads a file. All mistakes are reported at once, in the order of the text.
 pub(super) fn read(text: &str, file: &str) -> Result<Definition, Vec<Mistake>> {
     let root = Node::parse_as(&RULES, text, &Limits::default()).map_err(|mistakes| {
         let filed = |mistake: Mistake| Mistake { file: Some(file.to_owned()), ..mistake };

@@ -1,4 +1,4 @@
-//! A model made of rules: it answers the same prompt in the same way always, needs no key and no
+//! A rule-based model: it answers the same prompt in the same way always, needs no key and no
 //! network. A YAML file says what it knows; `docs/reference/rules-model.md` explains every key.
 
 mod dates;
@@ -32,8 +32,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Reads the text of a rules file; `file` is for messages. All mistakes are told at once, in
-    /// the order of the text.
+    /// Reads the text of a rules file; `file` is for messages. All mistakes are reported at once,
+    /// in the order of the text.
     pub fn read(text: &str, file: &Path) -> Result<Self, Vec<Mistake>> {
         let definition = file::read(text, &file.display().to_string())?;
         Ok(Self { definition })

@@ -79,7 +79,7 @@ impl Reader {
         true
     }
 
-    /// A field that must be there.
+    /// A field that is required.
     pub(super) fn need<'n>(&mut self, node: &'n Node, key: &str) -> Option<&'n Node> {
         let field = node.get(key);
         if field.is_none() && matches!(node.kind, NodeKind::Map(_)) {

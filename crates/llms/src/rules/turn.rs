@@ -321,8 +321,8 @@ impl<'a> Stage<'a> {
         Some(Turn { calls, ..Turn::default() })
     }
 
-    /// A command, where no form is asked for. Whether its tool can be called is for whoever reads
-    /// it to say, and its `stop` ends what would go in circles.
+    /// A command, where no form is asked for. Whether its tool can be called is for its reader
+    /// to say, and its `stop` ends what would go in circles.
     fn command(&self, rule: &CommandRule, scope: &Scope) -> Option<Turn> {
         if self.prompt.answer.is_some() {
             return None;

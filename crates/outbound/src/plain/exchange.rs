@@ -1,5 +1,5 @@
 //! One plain connection and what goes over it: a request, and its answer. hyper writes and reads
-//! the bytes. Nothing moves on the connection unless somebody waits for it, and nothing watches the
+//! the bytes. Nothing moves on the connection unless someone waits for it, and nothing watches the
 //! time.
 
 use crate::words::reasons;
@@ -56,7 +56,7 @@ pub(super) enum Exchanged {
 pub enum Unanswered {
     /// There is no connection.
     Unreachable(String),
-    /// The connection was lost, and nobody knows how far the request got.
+    /// The connection was lost, and no one knows how far the request got.
     Lost(String),
     /// Something came that is not HTTP.
     Garbled(String),
@@ -75,7 +75,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Sends a request and waits for the head of its answer, which may come before all was sent.
-    /// The end of the connection, or bytes that nobody asked for, are noticed before anything is
+    /// The end of the connection, or bytes that no one asked for, are noticed before anything is
     /// written.
     pub(super) async fn exchange(&mut self, request: Sent) -> Exchanged {
         let Self { sender, connection, incoming, is_clear, .. } = self;
@@ -139,7 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             }
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(piece))) => return Poll::Ready(Ok(Some(piece))),
-                // Trailers, which nobody reads, or the end.
+                // Trailers, which no one reads, or the end.
                 Some(Ok(Err(_))) | None => {}
                 Some(Err(error)) => {
                     self.connection = None;

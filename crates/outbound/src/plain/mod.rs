@@ -198,7 +198,7 @@ enum Coming {
     Over(Open),
     /// Nothing: all of it was read.
     Nothing,
-    /// Nobody knows: the connection was lost.
+    /// No one knows: the connection was lost.
     Lost,
 }
 

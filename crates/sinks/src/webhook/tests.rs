@@ -189,7 +189,7 @@ async fn silence_and_closed_doors_are_failures_for_now() {
     let (address, _receiver) = receiver("").await;
     let late = webhook(address, 50).deliver(&[event(1)]).await.unwrap_err();
     assert!(late.message.ends_with("did not answer within 50 ms"), "{late}");
-    // It is taken, so that nobody else can listen there, and nobody does.
+    // It is taken, so that no one else can listen there, and no one does.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let nobody = webhook(taken.local_addr().unwrap(), 60_000).deliver(&[event(1)]).await;

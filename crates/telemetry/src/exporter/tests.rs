@@ -128,7 +128,7 @@ fn play(
     let scene = Scene { exporter, place, hands };
     let playing = async move {
         script(&scene).await;
-        // The task ends when nobody offers spans any more.
+        // The task ends when no one offers spans any more.
         drop(scene);
     };
     block_on(join(playing, task));

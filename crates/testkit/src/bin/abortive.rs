@@ -45,7 +45,7 @@ fn run() -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(in_words)?;
     let served = runtime.block_on(serve(project, data));
-    // A thread may still wait for standard input; nobody waits for the thread.
+    // A thread may still wait for standard input; no one waits for the thread.
     runtime.shutdown_background();
     served
 }
@@ -79,7 +79,7 @@ fn load(folder: &Path) -> Result<Project, String> {
 }
 
 async fn parent_gone() {
-    // An error says the same as the end of the input: nobody is there any more.
+    // An error says the same as the end of the input: no one is there any more.
     let _ = copy(&mut stdin(), &mut sink()).await;
 }
 

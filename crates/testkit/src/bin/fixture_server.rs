@@ -36,7 +36,7 @@ fn run() -> Result<(), String> {
             Way::Stdio => serve_stdio(data).await,
         }
     });
-    // A thread may still wait for standard input; nobody waits for the thread.
+    // A thread may still wait for standard input; no one waits for the thread.
     runtime.shutdown_background();
     served
 }
@@ -117,7 +117,7 @@ fn stop(with_parent: bool) -> Result<impl Future<Output = ()> + Send, String> {
 }
 
 async fn parent_gone() {
-    // An error says the same as the end of the input: nobody is there any more.
+    // An error says the same as the end of the input: no one is there any more.
     let _ = copy(&mut stdin(), &mut sink()).await;
 }
 

@@ -203,7 +203,7 @@ fn give_up<T>(what: &str, error: &dyn std::error::Error) -> T {
 }
 
 fn end_with_parent() {
-    // An error says the same as the end of the input: nobody is there any more.
+    // An error says the same as the end of the input: no one is there any more.
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     std::process::exit(0);
 }

@@ -35,7 +35,7 @@ const CALL_MS: u64 = 20_000;
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
 /// Here the suite looks at what a client says of itself, which it can only where one registers.
 const REGISTERS: &str = "auth/offline-access-scope";
-/// Here nobody logs in: the client does so itself.
+/// Here no one logs in: the client does so itself.
 const OURSELVES: &str = "auth/client-credentials-";
 
 /// The client, connected to the suite's server or about to be.
@@ -190,8 +190,8 @@ impl Client {
         }
     }
 
-    /// Lets what goes on beside requests come to rest: in the older versions a stream is opened on
-    /// which a server may ask, and nothing says when the server has it.
+    /// Lets what continues beside requests come to rest: in the older versions a stream is opened
+    /// on which a server may ask, and nothing says when the server has it.
     pub(super) async fn settle(&self, ms: u64) {
         SystemClock.sleep_until(SystemClock.now().plus_ms(ms)).await;
     }
@@ -225,7 +225,7 @@ impl Client {
         called.map_err(|error| format!("`{name}` failed: {}", error.fault))
     }
 
-    /// The page where somebody has to log in, if the product says so within a moment.
+    /// The page where someone has to log in, if the product says so within a moment.
     async fn login_page(&self) -> Option<String> {
         for _ in 0..LOGIN_WAIT_MS / LOGIN_POLL_MS {
             if let Some(page) = self.upstream.login_url() {

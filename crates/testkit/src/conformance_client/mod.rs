@@ -1,5 +1,5 @@
 //! What the official conformance suite looks at when it tests a client: the client of the product,
-//! the very code that reaches upstreams, with somebody at it who does what a scenario asks for. The
+//! the very code that reaches upstreams, with someone at it who does what a scenario asks for. The
 //! suite plays the server, starts one process for each scenario, and judges what it was sent.
 
 mod asked;

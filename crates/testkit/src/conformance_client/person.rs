@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use std::net::{SocketAddr, ToSocketAddrs};
 use tools::remote::Returned;
 
-/// Where logins come back to. Nobody listens there: the redirect is read, not followed.
+/// Where logins come back to. No one listens there: the redirect is read, not followed.
 pub(super) const CALLBACK: &str = "http://127.0.0.1:8420/oauth/callback";
 
 /// Opens the page of a login, and comes back with what the authorization server says. The suite's
-/// servers ask nobody: they redirect at once.
+/// servers ask no one: they redirect at once.
 pub(super) fn log_in(page: &str) -> Result<Returned, String> {
     let answer = open(page)?;
     let place = answer.header("location").unwrap_or_default();

@@ -152,7 +152,7 @@ impl Driver {
     }
 }
 
-/// Somebody answered this ask.
+/// Someone answered this ask.
 pub fn decided(ask: &Ask, by: &str) -> AskChange {
     AskChange::Closed {
         ask: ask.id,
@@ -244,7 +244,7 @@ pub fn trim_at(a: &Driver, seq: u64, last_run: u32) -> Trim {
 }
 
 /// A session with two old runs, in the events 2 to 5, with a snapshot of the first, and a third run
-/// that goes on from event 7.
+/// that continues from event 7.
 pub fn three_runs(store: &dyn Store) -> Driver {
     let mut a = Driver::new("r", "a");
     done(store.append(a.created()));

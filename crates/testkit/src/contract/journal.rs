@@ -31,7 +31,7 @@ pub fn what_is_appended_is_loaded(scene: Scene) {
     assert_eq!(scene.load(unknown.key()), None);
 }
 
-/// What a load says to somebody who knows the session as this driver does.
+/// What a load says to someone who knows the session as this driver does.
 fn known(scene: &Scene, a: &Driver) -> Loaded {
     got(scene.store().load(a.key(), Some(a.row.known())))
 }

@@ -84,7 +84,7 @@ pub fn the_same_id_of_two_owners_is_two_sessions(scene: Scene) {
     let fed = got(scene.store().feed(&realm(), 0, 9));
     assert_eq!(fed.iter().filter(|row| row.key == keys[1]).count(), 2);
     assert_eq!(scene.load(&of("eve")), None);
-    // No id reads as somebody else's.
+    // No id reads as someone else's.
     for id in ["t\u{1f}ann", "t\u{1f}idp:\u{1f}bob"] {
         let key = SessionKey::new(realm(), Space::thread(), id);
         assert_eq!(scene.load(&key), None, "{id:?}");

@@ -155,7 +155,7 @@ pub fn old_runs_go_and_a_base_stands_in_their_place(scene: Scene) {
     let everything = page(9, None);
     let history = got(store.history(a.key(), HistoryFilter::default(), &everything));
     assert!(history.items.is_empty());
-    // The session goes on as it was.
+    // The session continues as it was.
     a.saw_a_change();
     let eighth = Append { snapshot: Some("eight".to_owned()), ..a.next() };
     done(store.append(eighth));

@@ -35,7 +35,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// The store of an arm that nobody has used.
+    /// The store of an arm that no one has used.
     pub fn new(arm: Box<dyn Arm>) -> Self {
         let store = arm.open();
         Self { store, arm }
@@ -55,7 +55,7 @@ impl Scene {
         Self::new(arm)
     }
 
-    /// A session, as somebody finds it who knows nothing of it.
+    /// A session, as someone finds it who knows nothing of it.
     pub fn load(&self, key: &SessionKey) -> Option<Stored> {
         match got(self.store.load(key, None)) {
             Loaded::Missing => None,
@@ -64,7 +64,7 @@ impl Scene {
         }
     }
 
-    /// A session that must be there.
+    /// A session that is required.
     pub fn stored(&self, key: &SessionKey) -> Stored {
         there(self.load(key))
     }

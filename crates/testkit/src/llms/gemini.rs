@@ -121,7 +121,7 @@ fn error(code: u16, status: &str, message: &str, details: Value) -> Value {
     json!({"code": code, "message": message, "status": status, "details": details})
 }
 
-/// Roles that alternate, as many results as calls, and signatures in the turn that goes on.
+/// Roles that alternate, as many results as calls, and signatures in the turn that continues.
 fn check(model: &str, contents: &[Value]) -> Result<(), String> {
     if contents.is_empty() {
         return Err("contents is not specified".to_owned());

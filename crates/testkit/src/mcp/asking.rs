@@ -94,7 +94,7 @@ fn elicitation() -> Arc<dyn Tool> {
     })
 }
 
-/// A tool that shows a form and answers what came of it.
+/// A tool that shows a form and answers with the outcome.
 fn form(name: &str, description: &str, schema: Value) -> Arc<dyn Tool> {
     let want = asked("Please fill in the form", schema);
     wanting(name, description, ("form", want), |given| {

@@ -21,7 +21,7 @@ pub(crate) fn all(engine: &Later, touched: &Arc<watch::Sender<u64>>) -> Vec<Arc<
     ]
 }
 
-/// A tool that registers a plan anew. Plans are tools and prompts, so both lists change; they do
+/// A tool that registers a plan again. Plans are tools and prompts, so both lists change; they do
 /// not grow, because it is always the same plan.
 fn trigger(name: &str, plan: &'static str, engine: Later) -> Arc<dyn Tool> {
     let spec = content(name, "Changes the list of tools and of prompts.");

@@ -55,7 +55,7 @@ async fn computed(clock: Arc<dyn Clock>, running: Arc<AtomicU64>, call: Call) ->
     text(format!("Computed {label} for {seconds} s."))
 }
 
-/// Counts a call as long as somebody waits for it: dropping the future of a call cancels it.
+/// Counts a call as long as someone waits for it: dropping the future of a call cancels it.
 struct Here(Arc<AtomicU64>);
 
 impl Here {

@@ -217,7 +217,7 @@ impl Tables {
         counted.map(|(status, count)| OpenSessions { status: status.to_owned(), count }).collect()
     }
 
-    /// How often cases of a pipeline took which road, the most frequent first.
+    /// How often cases of a pipeline took which path, the most frequent first.
     pub(super) fn tallies(&self, realm: &RealmId, pipeline: &PipelineName) -> Vec<TallyRow> {
         let mut rows = Vec::new();
         for ((of, name, deterministic, reason), (count, last_at)) in &self.tallies {

@@ -12,7 +12,7 @@ use kernel::projection::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The node of what nobody drives, or has claimed.
+/// The node of what no one drives, or has claimed.
 pub(super) const NOBODY: u64 = 0;
 
 /// Everything there is, by number in the order in which it came.
@@ -42,7 +42,7 @@ pub(super) struct Tables {
     pub(super) consumers: BTreeMap<(RealmId, String), u64>,
     /// What came of keyed requests.
     pub(super) keys: BTreeMap<KeyName, OnceRow>,
-    /// How often which road was taken, and when last.
+    /// How often which path was taken, and when last.
     pub(super) tallies: BTreeMap<(RealmId, PipelineName, bool, String), (u64, Millis)>,
 }
 
@@ -370,7 +370,7 @@ impl Tables {
         *last_at = at.max(*last_at);
     }
 
-    /// Leaves a session alone until then; one that waits for nobody but people stays as it is.
+    /// Leaves a session alone until then; one that waits for no one but people stays as it is.
     pub(super) fn park(&mut self, key: &SessionKey, parked: Parked) {
         let number = self.number(key);
         let Some(session) = number.and_then(|number| self.sessions.get_mut(&number)) else {

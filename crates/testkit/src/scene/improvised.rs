@@ -1,4 +1,4 @@
-//! A scene whose lines are made up while it is played, by somebody who sees how far it is.
+//! A scene whose lines are made up while it is played, by someone who sees how far it is.
 
 use super::Scene;
 use super::stage::Stage;
@@ -60,7 +60,7 @@ impl Improvised {
         self.stage.run();
     }
 
-    /// Somebody cancels the run; the next one begins, if there is one.
+    /// Someone cancels the run; the next one begins, if there is one.
     pub fn cancel(&mut self) {
         let mut runs = self.stage.session.runs.values();
         let Some(run) = runs.find(|run| run.closing.is_none()).map(|run| run.id) else { return };

@@ -98,7 +98,7 @@ impl Stage {
         true
     }
 
-    /// Takes over after a cut: what was judged or under way goes on.
+    /// Takes over after a cut: what was judged or under way continues.
     pub(super) fn replay(&mut self, events: &[Event]) {
         let row = serde_json::to_string(events).expect("events are JSON");
         for event in event::read(&row).expect("events read back") {

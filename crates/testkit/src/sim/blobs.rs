@@ -62,7 +62,7 @@ impl Shelf {
         Self { root, clock, syncing, state: Mutex::default() }
     }
 
-    /// What a power cut leaves. Nobody may be at work.
+    /// What a power cut leaves. No one may be at work.
     pub fn crash(&self, rng: &mut Rng) -> io::Result<()> {
         let now = self.clock.now();
         let mut state = self.state();
@@ -159,7 +159,7 @@ pub struct SimBlobs {
 }
 
 impl SimBlobs {
-    /// Goes on only while the power is on.
+    /// Continues only while the power is on.
     async fn passes(&self, point: Point) {
         if !self.power.passes(point) {
             std::future::pending::<()>().await;

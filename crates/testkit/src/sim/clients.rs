@@ -368,7 +368,7 @@ impl Clients {
         self.active(true).await
     }
 
-    /// Sessions that cannot be read are parked with the reason once somebody met them.
+    /// Sessions that cannot be read are parked with the reason once someone met them.
     pub async fn check_hidden(&self) {
         self.sleep(RECOVERED_MS).await;
         for row in self.active(false).await {

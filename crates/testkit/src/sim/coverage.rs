@@ -53,7 +53,7 @@ pub enum Seen {
     Published,
     /// A tool panicked, and its call has the outcome of that.
     ToolPanicked,
-    /// Somebody whom a driver asked panicked.
+    /// Someone whom a driver asked panicked.
     DriverPanicked,
     /// A claim says that a process died of its run.
     DiedOf,

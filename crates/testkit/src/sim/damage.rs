@@ -42,7 +42,7 @@ struct State {
     now: Option<Harm>,
     /// All that there ever was.
     ever: Vec<Harm>,
-    /// The sessions that somebody tried to load since.
+    /// The sessions that someone tried to load since.
     refused: BTreeSet<SessionKey>,
     /// How many sessions were seen parked.
     parked: u64,
@@ -82,7 +82,7 @@ impl Damage {
         self.state().ever.iter().any(|harm| harm.concerns(row))
     }
 
-    /// Somebody loads a session; whether its journal is hidden.
+    /// Someone loads a session; whether its journal is hidden.
     pub fn refuses(&self, key: &SessionKey) -> bool {
         let mut state = self.state();
         let hidden = state.now == Some(Harm::Journal(key.clone()));

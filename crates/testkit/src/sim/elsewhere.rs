@@ -55,7 +55,7 @@ impl Elsewhere {
         (state.writes_now, state.told) = (0, BTreeMap::new());
     }
 
-    /// Somebody loads a session, and may have it in memory: then it comes.
+    /// Someone loads a session, and may have it in memory: then it comes.
     pub fn loads(&self, key: &SessionKey, is_known: bool) -> Turn {
         let mut state = self.state();
         state.told.remove(key);
@@ -71,12 +71,12 @@ impl Elsewhere {
         self.state().told.insert(key.clone(), fence);
     }
 
-    /// Somebody appends to a session; whether they were told that they know it as it is.
+    /// Someone appends to a session; whether they were told that they know it as it is.
     pub fn was_told(&self, key: &SessionKey, fence: Fence) -> bool {
         self.state().told.remove(key) == Some(fence)
     }
 
-    /// Somebody who was told so is refused for not knowing it.
+    /// Someone who was told so is refused for not knowing it.
     pub fn accuse(&self, key: &SessionKey) {
         let what = format!("session {} was driven in a state that it was not in any more", key.id);
         self.state().wrong.push(what);

@@ -42,7 +42,7 @@ struct Shared {
 
 struct State {
     rng: Rng,
-    /// The time if nobody had set the clock: it only grows.
+    /// The time if no one had set the clock: it only grows.
     now: i64,
     /// How far the clock was set on, or back.
     set_by: i64,
@@ -137,7 +137,7 @@ impl Executor {
                 self.poll(task);
             } else if let Poll::Ready(value) = main.as_mut().poll(&mut Context::from_waker(&waker))
             {
-                // What was told in the step in which the power went off was told to nobody.
+                // What was told in the step in which the power went off was told to no one.
                 return if self.shared.power.is_on() { Ok(value) } else { Err(Stop::Cut) };
             }
         }
@@ -178,7 +178,7 @@ impl Executor {
         self.shared.state().set_by += ms;
     }
 
-    /// Lets time pass while nobody runs.
+    /// Lets time pass while no one runs.
     pub fn pass(&self, ms: i64) {
         self.shared.state().now += ms;
     }

@@ -24,7 +24,7 @@ pub enum Planted {
     NoSync,
     /// A blob is durable only some time after the row that names it.
     RowBeforeBlob,
-    /// Nobody is told which sessions should move.
+    /// No one is told which sessions should move.
     LostWakeUp,
     /// The feed leaves out a row now and then.
     FeedSkips,
@@ -87,7 +87,7 @@ pub struct SimStore {
     pub archive: Arc<Archive>,
     /// What cannot be read.
     pub damage: Arc<Damage>,
-    /// Who else writes, if somebody does.
+    /// Who else writes, if someone does.
     pub elsewhere: Option<Arc<Elsewhere>>,
     /// What the broken store remembers.
     pub broken: Mutex<Broken>,

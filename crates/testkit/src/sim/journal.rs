@@ -39,7 +39,7 @@ pub struct Started {
     pub plan: String,
     /// Its input, or where it is.
     pub input: Arc<Datum>,
-    /// Nobody steered it: its answer follows from plan and input.
+    /// No one steered it: its answer follows from plan and input.
     pub plain: bool,
 }
 
@@ -75,7 +75,7 @@ pub struct CallStory {
     pub repeats: u32,
     /// Whether it may be repeated without asking.
     pub repeatable: bool,
-    /// Whether someone learned what became of it, or that nobody knows.
+    /// Whether someone learned what became of it, or that no one knows.
     pub told: bool,
     /// The call that it stands in for.
     replaces: Option<CallId>,
@@ -83,7 +83,7 @@ pub struct CallStory {
     needs_approval: bool,
     /// What policy said when it was judged last.
     verdict: Verdict,
-    /// Its outcome is unknown and nobody was told yet.
+    /// Its outcome is unknown and no one was told yet.
     untold: bool,
     /// What it wanted last, and what came of that so far.
     wanted: Option<Wants>,

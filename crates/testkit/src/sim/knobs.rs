@@ -1,4 +1,4 @@
-//! What one simulation is made of, and what came of it.
+//! What one simulation is made of, and its outcome.
 
 use super::coverage::Coverage;
 use super::faults::Planted;
@@ -20,7 +20,7 @@ pub struct Knobs {
     pub planted: Option<Planted>,
     /// Whether events go out.
     pub sink: bool,
-    /// Whether somebody else writes to the same sessions.
+    /// Whether someone else writes to the same sessions.
     pub elsewhere: bool,
     /// Whether there are panics, deaths of recoveries, other limits after a restart, and sessions
     /// that cannot be read.
@@ -80,7 +80,7 @@ pub struct Outcome {
     pub runs: usize,
     /// How many events got out, and how many of them again.
     pub events: (usize, usize),
-    /// How often somebody else wrote to a session.
+    /// How often someone else wrote to a session.
     pub elsewhere: u64,
     /// What crashes met.
     pub coverage: Coverage,

@@ -71,7 +71,7 @@ impl SimModel {
         (fails, takes)
     }
 
-    /// Goes on only while the power is on.
+    /// Continues only while the power is on.
     async fn passes(&self, point: Point) {
         if !self.around.power.passes(point) {
             std::future::pending::<()>().await;
@@ -109,7 +109,7 @@ impl Llm for SimModel {
 }
 
 /// What it says after these messages: the next calls, or its last words. One that speaks in
-/// commands goes on until its last one is not refused any more.
+/// commands continues until its last one is not refused any more.
 fn said(messages: &[Message], commands: bool) -> Turn {
     let asked = messages.iter().rev().find_map(|message| match message {
         Message::User { text } => serde_json::from_str::<Value>(text).ok(),

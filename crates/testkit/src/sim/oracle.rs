@@ -416,7 +416,7 @@ impl Oracle {
         wrong.into_iter().for_each(|wrong| self.accuse(wrong));
     }
 
-    /// What may not be repeated happened once, was recorded before, and somebody knows of it.
+    /// What may not be repeated happened once, was recorded before, and someone knows of it.
     fn effects(&mut self, stories: &[Story], ledger: &Ledger) {
         for (call, (tool, count)) in ledger.effects() {
             let story = stories.iter().find_map(|story| story.calls.get(&call));
@@ -449,7 +449,7 @@ impl Oracle {
         }
     }
 
-    /// A run that nobody steered gives an answer that its plan and its input give.
+    /// A run that no one steered gives an answer that its plan and its input give.
     async fn answers(&mut self, stories: &[Story], realm: &RealmId, truth: &Truth<'_>) {
         for story in stories {
             for (id, row) in &story.ended {

@@ -54,7 +54,7 @@ impl Panics {
         }
     }
 
-    /// Somebody whom a driver asks panics here, now and then: that costs all that the driver holds.
+    /// Someone whom a driver asks panics here, now and then: that costs all that the driver holds.
     pub fn in_driver(&self, who: &str) {
         if self.strikes() {
             self.in_drivers.fetch_add(1, Ordering::SeqCst);
@@ -63,7 +63,7 @@ impl Panics {
     }
 
     fn strikes(&self) -> bool {
-        // A process without power does nothing, and nobody hears what it says.
+        // A process without power does nothing, and no one hears what it says.
         if self.per_thousand == 0 || self.calm.load(Ordering::SeqCst) || !self.power.is_on() {
             return false;
         }

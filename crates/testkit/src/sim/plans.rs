@@ -51,7 +51,7 @@ impl Look {
 }
 
 /// What a pointer selects from the history. Only what follows from the plan: no times, and of the
-/// entries by age the newest alone, which is always a success where nobody steered.
+/// entries by age the newest alone, which is always a success where no one steered.
 #[derive(Debug, Clone)]
 pub enum Past {
     /// The latest output of a step.

@@ -21,7 +21,7 @@ pub enum Point {
     BeforeAnswer,
     /// An append is queued and not written.
     Queued,
-    /// An append is durable and nobody knows it yet.
+    /// An append is durable and no one knows it yet.
     Durable,
     /// In the middle of writing to a file.
     DiskWrite,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The recoveries of one session.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    /// When its runs were claimed, and whether somebody had died of them.
+    /// When its runs were claimed, and whether someone had died of them.
     claims: Vec<(Millis, bool)>,
     /// The deaths of each run since it got further.
     deaths: BTreeMap<RunId, u32>,
@@ -21,7 +21,7 @@ pub struct Recovery {
     taken_over: BTreeMap<CallId, u32>,
     /// Runs that were given up, each time with the deaths before it.
     given_up: Vec<(RunId, u32)>,
-    /// Calls that went on after so many deaths of their run.
+    /// Calls that continued after so many deaths of their run.
     went_on: Vec<(CallId, u32)>,
     /// Runs that were held at a limit, which a person may end.
     held: BTreeSet<RunId>,
@@ -135,7 +135,7 @@ impl Recovery {
     }
 }
 
-/// What is wrong with the end of a call that panicked: nobody knows how far a write got, and a read
+/// What is wrong with the end of a call that panicked: no one knows how far a write got, and a read
 /// has failed.
 fn panicked(call: CallId, how: HowFar, fault: &Fault, session: &Session) -> Option<String> {
     if fault.name != "Panicked" {

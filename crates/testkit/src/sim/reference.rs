@@ -1,5 +1,5 @@
 //! A second, much simpler reading of the plans: one step after the other, nothing fails, everyone
-//! says yes. A run that nobody steered otherwise must come to the same answer, whatever finished
+//! says yes. A run that no one steered otherwise must come to the same answer, whatever finished
 //! first and however often the process died. Where branches answer at the same time, whichever
 //! comes first ends the plan: there every order is tried, and the run's answer must be one of them.
 

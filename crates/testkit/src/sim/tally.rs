@@ -135,7 +135,7 @@ impl Tally {
                 self.commanding.insert(entry.frame);
             }
             Fact::TurnStarted(start) => {
-                // Nobody said what became of the attempt before.
+                // No one said what became of the attempt before.
                 let is_first = self.asking.insert(start.frame);
                 if !is_first {
                     self.note(Seen::TurnAgain);

@@ -161,7 +161,7 @@ impl SimTool {
         (fate, before, after)
     }
 
-    /// Goes on only while the power is on.
+    /// Continues only while the power is on.
     async fn passes(&self, point: Point) {
         if !self.around.power.passes(point) {
             std::future::pending::<()>().await;

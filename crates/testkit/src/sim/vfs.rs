@@ -101,7 +101,7 @@ impl Disk {
         &self.name
     }
 
-    /// Puts every file to what a power cut left of it. Nobody may have one open.
+    /// Puts every file to what a power cut left of it. No one may have one open.
     pub fn crash(&self, rng: &mut Rng) -> std::io::Result<()> {
         let files = std::mem::take(&mut *self.shadows.files());
         let mode = rng.below(3);

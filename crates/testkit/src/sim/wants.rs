@@ -41,7 +41,7 @@ pub fn round_of(call: CallId, given: &Given) -> Option<u64> {
     fits.then_some(round)
 }
 
-/// Whether someone said no to something, or nobody said anything.
+/// Whether someone said no to something, or no one said anything.
 pub fn was_refused(given: &Given) -> bool {
     given.inputs.values().any(|answer| answer["action"] != "accept")
 }

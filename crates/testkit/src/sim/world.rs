@@ -49,7 +49,7 @@ const AFTERWARDS_MS: u64 = 12_000;
 const DOWN_MS: i64 = 1_500;
 /// How long it is down before the last one of a rough seed: no session is parked for longer.
 const LONG_DOWN_MS: i64 = 60 * 60 * 1_000;
-/// How often it is looked whether all clients were answered: they wait for minutes at most.
+/// How often we check whether all clients were answered: they wait for minutes at most.
 const BUSY_LOOKS_MAX: u64 = 1_200;
 const BUSY_LOOK_MS: u64 = 500;
 /// Which of the seed's streams is the sink's.
@@ -65,7 +65,7 @@ pub fn simulate(knobs: Knobs) -> Outcome {
     simulate_on(knobs, &Embedded)
 }
 
-/// Simulates one seed. A panic that nobody planned is a finding too, also if somebody caught it.
+/// Simulates one seed. A panic that no one planned is a finding too, also if someone caught it.
 pub fn simulate_on(knobs: Knobs, opener: &dyn Opener) -> Outcome {
     kernel::planted::plant(knobs.planted.and_then(Planted::switch));
     let (outcome, heard) = during(|| simulated(knobs, opener));
@@ -484,7 +484,7 @@ async fn heal(clients: Arc<Clients>, ms: u64) {
     clients.troubles.damage.heal();
 }
 
-/// Waits until every client was answered; nobody may wait for ever.
+/// Waits until every client was answered; no one may wait for ever.
 async fn wait_for_all(clients: &Clients) {
     let busy = || clients.busy.load(Ordering::SeqCst);
     for _ in 0..BUSY_LOOKS_MAX {

@@ -1,4 +1,4 @@
-//! A small MCP server that does what it should not, on request: the upstream that nobody wishes
+//! A small MCP server that does what it should not, on request: the upstream that no one wishes
 //! for. It speaks both eras, over HTTP and over standard input and output, with threads and
 //! blocking sockets, and shares no code with the product.
 //!

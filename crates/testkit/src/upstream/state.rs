@@ -92,7 +92,7 @@ impl State {
         (id, receiver)
     }
 
-    /// The client's reply to what it was asked; one that nobody waits for is dropped.
+    /// The client's reply to what it was asked; one that no one waits for is dropped.
     pub(super) fn reply(&self, message: Value) {
         let id = message["id"].as_str().unwrap_or_default();
         if let Some(sender) = locked(&self.waiting).remove(id) {

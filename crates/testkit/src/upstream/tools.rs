@@ -239,7 +239,7 @@ fn raw(state: &State, request: &Request, talk: &mut dyn Talk, case: &Case) -> io
     Ok(())
 }
 
-/// Waits until the client gives up; what it then answers, nobody reads.
+/// Waits until the client gives up; what it then answers, no one reads.
 fn hang(state: &State, request: &Request, talk: &mut dyn Talk) -> io::Result<()> {
     let _hanging = state.hang();
     let begun = Instant::now();

@@ -44,7 +44,7 @@ pub(super) fn serve(state: &Arc<State>, port: u16) -> Result<(), String> {
 }
 
 fn end_with_parent() {
-    // An error says the same as the end of the input: nobody is there any more.
+    // An error says the same as the end of the input: no one is there any more.
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     std::process::exit(0);
 }

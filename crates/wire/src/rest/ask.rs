@@ -45,7 +45,7 @@ pub enum AskStatus {
     Open,
     /// A reply won.
     Decided,
-    /// Nobody answered in time.
+    /// No one answered in time.
     Expired,
     /// The run ended first.
     Withdrawn,
@@ -96,7 +96,7 @@ pub struct Ask {
     pub digest: String,
     /// Who may answer; `*` is everyone who sees it.
     pub may_answer: Vec<String>,
-    /// Whether it must be somebody else than who started the run or changed what it does.
+    /// Whether it must be another person than who started the run or changed what it does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other: bool,
     /// For whom the run acts.

@@ -73,7 +73,7 @@ pub struct CallAnswer {
     pub result: Value,
 }
 
-/// A call that waits for a person or goes on.
+/// A call that waits for a person or continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
     /// The one-step run that carries the call.

@@ -48,7 +48,7 @@ pub struct PipelineAnswer {
     pub request_timeout_ms: u64,
     /// The fields that are kept of a body.
     pub allowed_fields: Vec<String>,
-    /// The fields that must be there.
+    /// The fields that are required.
     pub required_fields: Vec<String>,
     /// The plan that a case runs.
     pub plan: String,
@@ -67,7 +67,7 @@ pub struct PipelineAddresses {
     pub events: String,
 }
 
-/// `GET /pipelines/{name}/stats`: which roads cases took.
+/// `GET /pipelines/{name}/stats`: which paths cases took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineStats {
@@ -79,7 +79,7 @@ pub struct PipelineStats {
     pub deterministic: u64,
     /// How many of them the agent took.
     pub agent: u64,
-    /// The part that took the deterministic road, from 0 to 1; absent before the first case.
+    /// The part that took the deterministic path, from 0 to 1; absent before the first case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     /// The handlers, the busiest first.

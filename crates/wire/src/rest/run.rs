@@ -23,7 +23,7 @@ pub struct RunBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// The session: `ses_..`, or the client's own key, made if there is none; a new one if absent.
-    /// For an agent the thread whose conversation goes on.
+    /// For an agent, the thread that it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
 }
@@ -119,7 +119,7 @@ pub struct Cost {
     /// Dollars, as far as prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
-    /// Turns whose price nobody knows, where there are any.
+    /// Turns whose price no one knows, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unpriced_turns: Option<u32>,
 }
@@ -246,7 +246,7 @@ pub struct ForkBody {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PruneBody {
-    /// How long nobody must have touched a session, or how long a run must be over.
+    /// How long no one must have touched a session, or how long a run must be over.
     pub older_than_ms: u64,
 }
 

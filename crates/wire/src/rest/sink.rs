@@ -40,9 +40,9 @@ pub struct Sink {
 pub enum SinkStatus {
     /// They are, as they come.
     Sending,
-    /// Its receiver said that it is gone: they wait until somebody resumes it.
+    /// Its receiver said that it is gone: they wait until someone resumes it.
     Gone,
-    /// The settings do not have it any more: it keeps its place until somebody forgets it.
+    /// The settings do not have it any more: it keeps its place until someone forgets it.
     Unconfigured,
 }
 
@@ -99,7 +99,7 @@ pub enum DeliveryStatus {
     Retrying,
     /// It is over there.
     Delivered,
-    /// Nobody tries any more; a person can resend it.
+    /// No one tries any more; a person can resend it.
     Failed,
 }
 

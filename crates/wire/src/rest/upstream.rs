@@ -31,10 +31,10 @@ pub struct Upstream {
     /// The names of the variables that it is given.
     #[serde(default)]
     pub env: Vec<String>,
-    /// How it is: `connecting`, `ready`, `failing`, `login` where somebody must log in at it first,
+    /// How it is: `connecting`, `ready`, `failing`, `login` where someone must log in at it first,
     /// or `disabled` where it is left alone.
     pub state: String,
-    /// The page where somebody logs in, while a login is under way; for administrators only.
+    /// The page where someone logs in, while a login is under way; for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login_url: Option<String>,
     /// Since when.
@@ -55,7 +55,7 @@ pub struct Upstream {
     pub prompts: u64,
     /// How many resources it lists.
     pub resources: u64,
-    /// How often it was connected to anew.
+    /// How often it was reconnected.
     pub restarts: u64,
     /// What went wrong last, if nothing went well since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct UpstreamServer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpstreamLogin {
-    /// The page where somebody logs in.
+    /// The page where someone logs in.
     pub url: String,
 }
 

@@ -8,7 +8,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
 
-/// A moment and the zone of whoever speaks.
+/// A moment and the zone of the speaker.
 #[derive(Debug, Clone)]
 pub(crate) struct Here {
     now: Zoned,

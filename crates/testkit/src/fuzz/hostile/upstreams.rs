@@ -11,7 +11,7 @@ const fn answered(name: &'static str, build: fn() -> Vec<u8>) -> Case {
     Case { name, kind: Kind::Answered, build }
 }
 
-/// Tools that nobody can use. Whatever is listed beside them is there.
+/// Tools that no one can use. Whatever is listed beside them is there.
 pub(super) const LISTED: &[Case] = &[
     listed("input-any-of-tower", || takes("input_any_of", "any-of-tower")),
     listed("input-one-of-tower", || takes("input_one_of", "one-of-tower")),
