@@ -19,7 +19,7 @@ const LOG_TAIL_BYTES: usize = 4_000;
 /// What a server says before its address.
 pub const SERVER_BANNER: &str = "waypost listening on http://";
 
-/// What the tests themselves are told by; the server must not take it for settings of its own.
+/// What the tests themselves are set up by; the server must not take it for settings of its own.
 const TEST_VARIABLES: [&str; 12] = [
     "WAYPOST_BIN",
     "WAYPOST_RECEIVER_BIN",
@@ -227,7 +227,7 @@ impl Server {
         self.process.kill();
     }
 
-    /// SIGTERM: it must end in good order; how long that took is told.
+    /// SIGTERM: it must end in good order; returns how long that took.
     pub fn terminate(mut self) -> Ended {
         self.process.terminate()
     }

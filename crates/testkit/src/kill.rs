@@ -303,7 +303,7 @@ impl<'a> Load<'a> {
         std::mem::take(&mut self.book().open)
     }
 
-    /// One client: orders and replies, from start to start, until it is told to stop.
+    /// One client: orders and replies, from start to start, until it has to stop.
     pub fn work(&self, mut rng: Rng) {
         self.keep_at(|client| {
             self.act(client, &mut rng)?;

@@ -230,7 +230,7 @@ impl Desk {
             }
             ("POST", "/register") => self.register(&request.body),
             ("GET", "/authorize") => self.authorize(fields(query)),
-            // Whoever is dead by now can have nothing: what they sent comes too late.
+            // A client that is dead by now can have nothing: what they sent comes too late.
             ("POST", "/token") if !connection.is_open() => return false,
             ("POST", "/token") => self.token(&fields(&request.body)),
             ("POST", "/revoke") => self.revoke(&fields(&request.body)),

@@ -1,5 +1,5 @@
 //! A collector of spans, as a server with telemetry meets one: it takes OTLP over HTTP, decodes it
-//! with the official messages, keeps what came, and misbehaves when it is told to. It shares no
+//! with the official messages, keeps what came, and misbehaves on request. It shares no
 //! code with the product.
 
 use crate::http::{Connection, Message, NoAnswer};
@@ -86,7 +86,7 @@ pub struct Span {
     pub ended: u64,
     /// What it says of itself.
     pub attributes: BTreeMap<String, Value>,
-    /// What whoever sends it says of itself.
+    /// What its sender says of itself.
     pub resource: BTreeMap<String, Value>,
     /// Whether it ended with an error.
     pub failed: bool,

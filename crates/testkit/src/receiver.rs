@@ -44,7 +44,7 @@ pub struct Effect {
     pub connection: u64,
 }
 
-/// A moment in the receiver's life: connections made before it are told from later ones.
+/// A moment in the receiver's life: connections made before it are distinguished from later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
 

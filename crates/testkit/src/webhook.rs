@@ -129,7 +129,7 @@ impl WebhookReceiver {
         format!("http://{}/events", self.address)
     }
 
-    /// Changes how it is; whoever hangs is let go.
+    /// Changes how it is; a request that hangs is released.
     pub fn be(&self, mood: Mood) {
         let mut state = self.desk.state();
         (state.mood, state.tries) = (mood, 0);

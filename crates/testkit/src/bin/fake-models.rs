@@ -1,4 +1,4 @@
-//! Fakes of the model providers' wires; `testkit::llms` says how they are told what to do. On this
+//! Fakes of the model providers' wires; `testkit::llms` says how to control them. On this
 //! machine only; it ends with its standard input.
 //!
 //! `fake-models [PORT]`

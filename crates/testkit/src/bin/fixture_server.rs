@@ -102,7 +102,7 @@ async fn serve_stdio(data: PathBuf) -> Result<(), String> {
     Ok(())
 }
 
-/// Done when the process is told to end.
+/// Done when the process has to end.
 fn stop(with_parent: bool) -> Result<impl Future<Output = ()> + Send, String> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).map_err(in_words)?;

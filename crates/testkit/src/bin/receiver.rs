@@ -172,7 +172,7 @@ impl Desk {
         (status, json!({"open": left}))
     }
 
-    /// One write for one line, by whoever holds `count`.
+    /// One write for one line, by the holder of `count`.
     fn append(&self, line: &Line) {
         let mut text = serde_json::to_string(line).unwrap_or_else(|error| give_up("print", &error));
         text.push('\n');

@@ -15,7 +15,7 @@ pub(super) struct Asked {
     pub(super) url: String,
     /// What it hands out: credentials, calls to make. Null where it hands out nothing.
     pub(super) context: Value,
-    /// The version that it speaks, if it says so. The client is not told: it has to find out.
+    /// The version that it speaks, if it says so. The client does not get it: it has to find out.
     pub(super) version: Option<String>,
 }
 

@@ -162,7 +162,7 @@ impl Client {
                 Ok(ToolOutput::Value(value)) => return Ok(value),
                 Ok(ToolOutput::Blob(blob)) => return Err(format!("`{name}` gave {}", blob.uri())),
                 Ok(ToolOutput::Wants(wants)) => {
-                    // Whoever is shown the page of a login logs in, and only then says so.
+                    // A person who is shown the page of a login logs in, and only then says so.
                     let page = self.upstream.login_url();
                     if let Some(page) = page.filter(|page| shows(&wants, page)) {
                         self.log_in(&page).await?;
@@ -196,7 +196,7 @@ impl Client {
         SystemClock.sleep_until(SystemClock.now().plus_ms(ms)).await;
     }
 
-    /// Lets go of the server; gives how it was, for whoever looks for a fault.
+    /// Lets go of the server; gives how it was, for those who look for a fault.
     pub(super) async fn stop(&self) -> String {
         let (status, logins) = (self.upstream.status(), self.logins.load(Ordering::Relaxed));
         self.remote.stop().await;
@@ -245,7 +245,7 @@ impl Client {
         finished.map(drop).map_err(|fault| format!("the login was refused: {fault}"))
     }
 
-    /// The client is not told which version the server speaks: it must have found out.
+    /// The client does not get to know which version the server speaks: it must have found out.
     fn spoken(&self, version: Option<&str>) -> Result<(), String> {
         match (version, self.version.as_deref()) {
             (Some(spoken), Some(expected)) if spoken != expected => {

@@ -12,7 +12,7 @@ use client::Client;
 use engine::clock::SystemClock;
 
 /// The last line of a scenario that went as it should on our side, too. The suite judges only what
-/// it saw; whoever runs it looks for this line.
+/// it saw; the program that runs it looks for this line.
 pub const DONE: &str = "conformance-client: done";
 
 /// How long a scenario may take: less than the suite waits, which cannot end a process that hangs.

@@ -1,4 +1,4 @@
-//! Whoever drives a session, and what they append: events that say little, and the rows beside
+//! The driver of a session, and what it appends: events that say little, and the rows beside
 //! them. What a promise needs more it adds to the append.
 
 use futures::executor::block_on;
@@ -21,7 +21,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Whoever drives a session: knows how far it got.
+/// The driver of a session: knows how far it got.
 #[derive(Debug, Clone)]
 pub struct Driver {
     /// The session after what was appended last.
@@ -357,7 +357,7 @@ pub fn got<T>(read: Read<'_, T>) -> T {
     }
 }
 
-/// What must be there.
+/// What must exist.
 #[track_caller]
 pub fn there<T>(found: Option<T>) -> T {
     match found {

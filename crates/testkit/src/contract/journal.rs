@@ -131,7 +131,7 @@ pub fn one_reply_wins(scene: Scene) {
     let mut first = a.next();
     first.asks = vec![decided(&ask, "ann")];
     done(scene.store().append(first));
-    // Whoever else was about to answer finds the session further on ...
+    // Another one that was about to answer finds the session further on ...
     let mut second = loser.next();
     second.asks = vec![decided(&ask, "bob")];
     let conflict = Err(StoreError::Conflict("r/session/a".into()));

@@ -28,7 +28,7 @@ pub fn due_sessions_are_claimed_and_those_of_a_dead_process_first(scene: Scene) 
     wake(&scene, "timer", Some(600), false);
     assert_eq!(claimed(&scene, 10), ["left", "timer", "moving"]);
     assert_eq!(claimed(&scene, 1), ["left"]);
-    // Whoever writes it now has it in hand.
+    // The one who writes it now has it in hand.
     let taken = Append { owned: true, ..left.next() };
     done(scene.store().append(taken));
     assert_eq!(claimed(&scene, 10), ["timer", "moving", "left"]);

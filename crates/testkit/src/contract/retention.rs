@@ -235,7 +235,7 @@ pub fn a_session_is_removed_once_every_sink_has_passed_it(scene: Scene) {
     assert_eq!((remove(&a), remove(&b).as_deref()), (None, Some("sink/slow")));
     let left = got(store.feed(&realm(), 0, 9));
     assert_eq!(left, feed[1..], "one is gone, the other is there");
-    // Whoever insists removes it all the same, and another time there is nothing to do.
+    // A caller that insists removes it all the same, and another time there is nothing to do.
     got(store.remove(b.key(), b.row.known()));
     assert_eq!(remove(&b), None);
 }

@@ -83,7 +83,7 @@ impl FakeModels {
     }
 }
 
-/// Serves on this port until standard input ends: whoever started it is gone then.
+/// Serves on this port until standard input ends: the process that started it is gone then.
 pub fn run(port: u16) -> io::Result<()> {
     let (address, _) = listen(port)?;
     writeln!(io::stdout(), "{BANNER}http://{address}")?;

@@ -6,7 +6,7 @@ use kernel::contracts::{Clock, Tool};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Between two things that are told, so that a client hears them one by one.
+/// Between two notifications, so that a client hears them one by one.
 const PAUSE_MS: u64 = 50;
 
 /// All of them.
@@ -29,7 +29,7 @@ fn progress(clock: Arc<dyn Clock>) -> Arc<dyn Tool> {
                     total: Some(100.0),
                     message: Some(format!("Completed step {progress} of 100")),
                 });
-                // After the last, too: a client that reads both at once may drop what was told.
+                // After the last, too: a client that reads both at once may drop the notification.
                 pause(clock.as_ref(), PAUSE_MS).await;
             }
             text("Progress was told three times.")

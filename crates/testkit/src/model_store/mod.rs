@@ -1,6 +1,6 @@
 //! A store in memory, after the contracts alone: maps under one lock. Several nodes may have it
 //! open at the same time. A seed says when what is queued is committed and how long answers take:
-//! whoever drives it by one seed sees one history.
+//! a driver with one seed sees one history.
 
 mod tables;
 mod reads;
@@ -26,7 +26,7 @@ const DELAY_POLLS: u64 = 3;
 
 type Answer = Result<(), StoreError>;
 
-/// What all nodes share. It outlives them: whoever opens it again finds what was committed.
+/// What all nodes share. It outlives them: a node that opens it again finds what was committed.
 pub struct ModelState {
     reasons_max: usize,
     shared: Mutex<Shared>,
@@ -58,7 +58,7 @@ struct Job {
     answer: oneshot::Sender<Answer>,
 }
 
-/// What is told once the lock is free: first the answers, then whom the commit wakes.
+/// Who is notified once the lock is free: first the answers, then whom the commit wakes.
 #[derive(Default)]
 struct Told {
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
@@ -221,7 +221,7 @@ impl ModelStore {
         Self { state: state.clone(), node: number }
     }
 
-    /// Queues an append; whoever polls the ticket gives the queue a turn.
+    /// Queues an append; a poll of the ticket gives the queue a turn.
     fn queue(&self, append: Append) -> Ticket {
         let (answer, mut answered) = oneshot::channel();
         let mut shared = self.state.shared();

@@ -1,5 +1,5 @@
 //! The people and programs outside: they start runs, answer asks rightly and wrongly, at the same
-//! time as others, cancel, pause, look; and they write down what they were told.
+//! time as others, cancel, pause, look; and they write down the answers.
 
 use super::executor::Executor;
 use super::oracle::Oracle;
@@ -41,7 +41,7 @@ pub struct Clients {
     pub plans: Arc<Vec<SimPlan>>,
     /// Their whims.
     pub rng: Arc<Mutex<Rng>>,
-    /// Where they write down what they were told.
+    /// Where they write down the answers.
     pub oracle: Arc<Mutex<Oracle>>,
     /// How many are still busy.
     pub busy: AtomicU64,

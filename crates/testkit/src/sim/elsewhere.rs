@@ -10,7 +10,7 @@ use kernel::session::{Phase, Session};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How often it writes in one life of the process: clients that are told to try again do so a few
+/// How often it writes in one life of the process: clients that have to try again do so a few
 /// times only.
 const WRITES_PER_LIFE: u64 = 8;
 
@@ -27,7 +27,7 @@ struct State {
     /// How often it wrote, and how often in this life.
     writes: u64,
     writes_now: u64,
-    /// What the engine was told last of sessions that it knew: they are as it knows them.
+    /// What the engine learned last of sessions that it knew: they are as it knows them.
     told: BTreeMap<SessionKey, Fence>,
     wrong: Vec<String>,
 }
@@ -66,17 +66,17 @@ impl Elsewhere {
         if state.loads.is_multiple_of(2) { Turn::After } else { Turn::Before }
     }
 
-    /// Whoever loaded the session was told that it is as they know it.
+    /// The one who loaded the session learned that it is as they know it.
     pub fn told(&self, key: &SessionKey, fence: Fence) {
         self.state().told.insert(key.clone(), fence);
     }
 
-    /// Someone appends to a session; whether they were told that they know it as it is.
+    /// Someone appends to a session; whether they learned that they know it as it is.
     pub fn was_told(&self, key: &SessionKey, fence: Fence) -> bool {
         self.state().told.remove(key) == Some(fence)
     }
 
-    /// Someone who was told so is refused for not knowing it.
+    /// Someone who learned so is refused for not knowing it.
     pub fn accuse(&self, key: &SessionKey) {
         let what = format!("session {} was driven in a state that it was not in any more", key.id);
         self.state().wrong.push(what);

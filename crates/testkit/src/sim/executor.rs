@@ -137,7 +137,7 @@ impl Executor {
                 self.poll(task);
             } else if let Poll::Ready(value) = main.as_mut().poll(&mut Context::from_waker(&waker))
             {
-                // What was told in the step in which the power went off was told to no one.
+                // What was reported in the step in which the power went off reached no one.
                 return if self.shared.power.is_on() { Ok(value) } else { Err(Stop::Cut) };
             }
         }

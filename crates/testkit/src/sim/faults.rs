@@ -24,7 +24,7 @@ pub enum Planted {
     NoSync,
     /// A blob is durable only some time after the row that names it.
     RowBeforeBlob,
-    /// No one is told which sessions should move.
+    /// No one learns which sessions should move.
     LostWakeUp,
     /// The feed leaves out a row now and then.
     FeedSkips,
@@ -210,14 +210,14 @@ pub(super) struct Beside {
     elsewhere: Arc<Elsewhere>,
     id: SessionId,
     key: SessionKey,
-    /// Whoever appends was told that it knows the session as it is.
+    /// The writer learned that it knows the session as it is.
     was_told: bool,
     /// The broken store says that it is fine, whatever it is based on.
     accepts: bool,
 }
 
 impl Beside {
-    /// What whoever appends is told of it.
+    /// What the writer learns of it.
     pub(super) async fn judged(self, result: Result<(), StoreError>) -> Result<(), StoreError> {
         let stale = StoreError::Conflict(self.key.to_string());
         if result != Err(stale) {

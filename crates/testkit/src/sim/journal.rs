@@ -83,7 +83,7 @@ pub struct CallStory {
     needs_approval: bool,
     /// What policy said when it was judged last.
     verdict: Verdict,
-    /// Its outcome is unknown and no one was told yet.
+    /// Its outcome is unknown and no one has learned of it yet.
     untold: bool,
     /// What it wanted last, and what came of that so far.
     wanted: Option<Wants>,

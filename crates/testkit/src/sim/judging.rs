@@ -14,7 +14,7 @@ const FEED_LOOK_MS: u64 = 700;
 const FEED_ROWS: usize = 7;
 /// How often the last life looks whether all events are out.
 const SENT_LOOKS_MAX: u64 = 600;
-/// How many of its last events are told of a session that does not end.
+/// How many of its last events are shown of a session that does not end.
 const LAST_EVENTS: u64 = 12;
 
 /// Follows the feed for as long as the process lives.

@@ -42,7 +42,7 @@ pub struct Truth<'t> {
     pub deaths: Deaths<'t>,
 }
 
-/// What the world outside was told.
+/// What the world outside learned.
 #[derive(Debug, Default)]
 pub struct Oracle {
     /// Runs that were acknowledged, as they were last shown.

@@ -1,5 +1,5 @@
 //! Panics of a rough seed: tools, models, the policy and an observer panic now and then, each with
-//! a message by which a planned panic is told from a defect.
+//! a message that distinguishes a planned panic from a defect.
 
 use super::power::Power;
 use super::rng::Rng;

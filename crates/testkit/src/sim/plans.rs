@@ -158,7 +158,7 @@ pub enum Kind {
     },
     /// An agent works.
     Agent(AgentStep),
-    /// The world is told something.
+    /// It publishes an event.
     Publish,
     /// Answers from inside a branch or a loop: the plan is over, siblings are cut off.
     Final {
@@ -267,7 +267,7 @@ impl Maker<'_> {
         nodes
     }
 
-    /// An agent, and something that the world is told, now and then.
+    /// An agent, and a published event, now and then.
     fn talk(&mut self, nodes: &mut Vec<Node>) {
         if self.rng.chance(45) {
             let id = self.id();

@@ -46,7 +46,7 @@ impl Point {
         Point::Stretch,
     ];
 
-    /// Those that every process comes to, whether it recovers anything or not.
+    /// Those that every process reaches, whether it recovers anything or not.
     pub fn usual() -> Vec<Point> {
         Point::ALL.into_iter().filter(|point| *point != Point::Stretch).collect()
     }

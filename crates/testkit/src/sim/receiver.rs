@@ -1,4 +1,4 @@
-//! Whoever events are sent to: a sink with a will of its own, and the list of what it took, which
+//! The receiver of events: a sink with a will of its own, and the list of what it took, which
 //! is outside the engine and survives every crash of it. In the end that list is held against the
 //! journals: every event that they tell is there, in order, and nothing else is.
 

@@ -15,13 +15,13 @@ pub fn tally(events: &[Event]) -> Counts {
     tally.counts
 }
 
-/// The blobs that a fact names: whoever can read it must be able to read them.
+/// The blobs that a fact names: a reader of it must be able to read them.
 pub fn blobs_of(fact: &Fact) -> Vec<ContentHash> {
     let mut found = Vec::new();
     if let Fact::FramesJoined { blob: Some(blob), .. } = fact {
         found.push(blob.hash.clone());
     }
-    // The rules know which facts hold data, and say so to whoever may change them.
+    // The rules know which facts hold data, and say so to code that may change them.
     if let Some(datum) = fact.clone().data_mut() {
         gather(datum, &mut found);
     }
@@ -127,7 +127,7 @@ impl Tally {
         }
     }
 
-    /// What agents did, and what the world was told.
+    /// What agents did, and what was published.
     fn talk(&mut self, fact: &Fact) {
         match fact {
             Fact::EventPublished { .. } => self.note(Seen::Published),
@@ -162,7 +162,7 @@ impl Tally {
         }
     }
 
-    /// The kinds are told apart by how plans spell them.
+    /// The kinds are distinguished by how plans spell them.
     fn pointer(&mut self, path: &str) {
         if path.starts_with("$.history[?(") {
             self.note(Seen::StepReference);

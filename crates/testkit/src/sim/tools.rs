@@ -222,7 +222,7 @@ impl SimTool {
     }
 }
 
-/// All that a call was told: its arguments, and what it was given.
+/// All that a call received: its arguments, and what it was given.
 fn told(call: &Call) -> Value {
     let mut told = (*call.arguments).clone();
     if rounds_of(&told) > 0 {

@@ -254,7 +254,7 @@ impl Machine {
         self.troubles.panics.calm_down();
     }
 
-    /// Leaves of the files what a power cut leaves, and looks at what must be there.
+    /// Leaves of the files what a power cut leaves, and checks what must exist.
     fn crash(&mut self) {
         let left = self.disk.crash(&mut self.rng).and_then(|()| self.shelf.crash(&mut self.rng));
         let mut oracle = locked(&self.oracle);

@@ -26,7 +26,7 @@ pub use process::{Upstream, program};
 /// What the program says before its address.
 pub const BANNER: &str = "upstream listening on ";
 
-/// Serves until the process is told to end.
+/// Serves until the process has to end.
 pub fn run(options: Options) -> Result<(), String> {
     let state = Arc::new(State::new(options));
     match state.options.way {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What the server is told.
+/// The server's options.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where it serves.

@@ -11,7 +11,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::thread;
 
-/// Serves until the input ends, and whoever hangs then ends with it.
+/// Serves until the input ends, and a client that hangs then ends with it.
 pub(super) fn serve(state: &Arc<State>) -> Result<(), String> {
     if state.options.is(Bad::DiesAtStart) {
         return Err("it dies at its start, as it was told".to_owned());

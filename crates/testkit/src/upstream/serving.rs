@@ -10,11 +10,12 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-/// Longer than a busy machine takes for anything: who waits for it can be told from who is slow.
+/// Longer than a busy machine takes for anything: one who waits for it can be distinguished from
+/// one who is slow.
 const SLOW: Duration = Duration::from_secs(60);
 /// As long as anybody would look.
 const NEVER: Duration = Duration::from_secs(3_600);
-/// How long a subscriber's line is quiet before it is looked at.
+/// How long a subscriber's line is quiet before it is checked.
 const LISTEN_POLL: Duration = Duration::from_millis(100);
 /// How often a storm says that the list has changed: as often as it can be written.
 const STORM_PAUSE: Duration = Duration::from_micros(200);

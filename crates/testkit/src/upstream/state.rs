@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The server's memory.
 pub(super) struct State {
-    /// What it was told.
+    /// Its options.
     pub(super) options: Options,
     /// How often it was asked for its list.
     lists: AtomicU64,
@@ -28,7 +28,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// A server that was told this.
+    /// A server with these options.
     pub(super) fn new(options: Options) -> Self {
         Self {
             options,
