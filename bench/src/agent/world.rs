@@ -152,7 +152,6 @@ fn noted(name: &str, reach: Reach, called: &Arc<Mutex<Option<Instant>>>) -> Arc<
 
 /// The engine, what it talks to, and its data.
 pub struct World {
-    /// The engine.
     pub engine: Engine,
     /// The model of its only agent.
     pub model: Arc<AtOnce>,

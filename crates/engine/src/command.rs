@@ -64,7 +64,6 @@ pub(crate) type Slices = mpsc::Receiver<Result<Slice, Refusal>>;
 
 /// Some of the events that a session begins with.
 pub(crate) struct Slice {
-    /// The events.
     pub(crate) events: Vec<Event>,
     /// Whether all events have come with it.
     pub(crate) is_last: bool,
@@ -88,7 +87,6 @@ pub(crate) struct StartRun {
     pub(crate) run: RunId,
     /// What it pins.
     pub(crate) closure: Arc<Closure>,
-    /// Its input.
     pub(crate) input: Value,
     /// Who starts it.
     pub(crate) caller: Caller,

@@ -19,7 +19,6 @@ pub(crate) struct Observers {
 /// A trace that something here belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tracing {
-    /// The trace.
     pub(crate) trace: u128,
     /// The caller's span; none where the trace begins here.
     pub(crate) parent: Option<u64>,

@@ -294,7 +294,6 @@ struct Listing<'a, T> {
     resource: fn(&T) -> Resource<'_>,
     /// Grows with every change of it.
     version: &'a dyn Fn() -> u64,
-    /// All of it.
     all: &'a dyn Fn() -> Vec<T>,
 }
 

@@ -23,7 +23,6 @@ const EVENTS_PER_TRIM: u64 = 10_000;
 /// What went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Trimmed {
-    /// Runs.
     pub(crate) runs: u64,
     /// Rows of the store, of all kinds.
     pub(crate) rows: u64,

@@ -24,7 +24,6 @@ pub(crate) trait Dialect: Send + Sync {
 
 /// What is sent.
 pub(crate) struct Request {
-    /// The body.
     pub(crate) body: Value,
     /// Headers beside those that go with every request.
     pub(crate) headers: HeaderMap,

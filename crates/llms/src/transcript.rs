@@ -50,7 +50,6 @@ pub(crate) struct Said<'a> {
 pub(crate) struct Called<'a> {
     /// An id that no other call of the conversation has.
     pub(crate) id: String,
-    /// The tool.
     pub(crate) tool: &'a str,
     /// Its arguments: an object.
     pub(crate) arguments: Value,

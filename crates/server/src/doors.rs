@@ -64,7 +64,6 @@ pub(crate) struct Doors {
 /// What the settings say of a sink; how it is, the engine knows.
 #[derive(Debug, Clone)]
 pub(crate) struct SinkFacts {
-    /// Its name.
     pub(crate) name: String,
     /// What it is, in the word of the settings.
     pub(crate) kind: &'static str,

@@ -3,7 +3,6 @@
 
 /// One line of the file: a name and what it is set to.
 pub(crate) struct Assignment {
-    /// The name.
     pub(crate) name: String,
     /// The value, without quotes.
     pub(crate) value: String,

@@ -35,7 +35,6 @@ const FILE: &str = ".env";
 /// A variable that is set.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Variable {
-    /// Its name.
     pub(crate) name: String,
     /// What it is set to, never empty.
     pub(crate) text: String,

@@ -23,7 +23,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 /// What came of one example.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ExampleResult {
-    /// The plan.
     pub(crate) plan: PlanId,
     /// The example's name.
     pub(crate) name: String,

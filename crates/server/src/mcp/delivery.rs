@@ -43,7 +43,6 @@ const EVENTS: &str = "text/event-stream";
 /// What a client takes for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Accept {
-    /// JSON.
     pub(crate) json: bool,
     /// A stream of events.
     pub(crate) events: bool,

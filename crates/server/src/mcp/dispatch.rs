@@ -23,7 +23,6 @@ type Answering = BoxFuture<'static, Answered>;
 
 /// One line of a table.
 pub(crate) struct Line<H> {
-    /// The method.
     pub(crate) method: &'static str,
     /// Who answers.
     pub(crate) handler: H,

@@ -19,7 +19,6 @@ pub(crate) struct Exchange {
     pub(crate) caller: Arc<Caller>,
     /// The program that sends it.
     pub(crate) client: Client,
-    /// Its id.
     pub(crate) id: Id,
     /// What it asks for, as it came.
     pub(crate) params: Option<Box<RawValue>>,

@@ -32,7 +32,6 @@ pub(crate) enum Message<'a> {
 /// A request.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
-    /// Its id.
     pub(crate) id: Id,
     /// What is to be done, with what.
     pub(crate) what: Noted<'a>,
@@ -41,7 +40,6 @@ pub(crate) struct Asked<'a> {
 /// A method and its parameters.
 #[derive(Debug)]
 pub(crate) struct Noted<'a> {
-    /// The method.
     pub(crate) method: Cow<'a, str>,
     /// Its parameters, as they came.
     pub(crate) params: Option<&'a RawValue>,
@@ -121,7 +119,6 @@ pub(crate) struct Said<'a> {
     /// The URI of a resource.
     #[serde(borrow, default)]
     pub(crate) uri: Option<&'a RawValue>,
-    /// The id of a task.
     #[serde(borrow, default, rename = "taskId")]
     pub(crate) task_id: Option<&'a RawValue>,
     /// The arguments of a call.

@@ -38,14 +38,12 @@ struct Log {
 pub(crate) struct Event {
     /// Its place: the stream and the number in it.
     pub(crate) place: Place,
-    /// The message.
     pub(crate) message: Arc<str>,
 }
 
 /// Where an event stands; its text is the event's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The stream.
     pub(crate) stream: u64,
     /// The number in it; 0 is before the first.
     pub(crate) number: u64,

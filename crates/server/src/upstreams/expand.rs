@@ -15,7 +15,6 @@ const OURS: [&str; 2] = ["WAYPOST_ADMIN_KEY", "WAYPOST_SECRET_KEY"];
 pub(crate) struct Around<'a> {
     /// The project's folder.
     pub(crate) folder: &'a Path,
-    /// The variables.
     pub(crate) variables: &'a Variables<'a>,
 }
 

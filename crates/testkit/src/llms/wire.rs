@@ -8,7 +8,6 @@ use serde_json::Value;
 /// What a request asks for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Asked {
-    /// The model.
     pub(super) model: String,
     /// Whether it is to be streamed.
     pub(super) stream: bool,
@@ -51,7 +50,6 @@ pub(super) enum End {
 pub(super) struct Piece {
     /// Its type, where the wire names it.
     pub(super) name: Option<String>,
-    /// Its data.
     pub(super) data: String,
 }
 

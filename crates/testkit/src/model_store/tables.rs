@@ -26,7 +26,6 @@ pub(super) struct Tables {
     pub(super) rows_made: u64,
     /// The newest row that was removed.
     pub(super) removed_to: u64,
-    /// The runs.
     pub(super) runs: BTreeMap<RunId, RunData>,
     /// The asks, by number.
     pub(super) asks: BTreeMap<u64, AskData>,
@@ -113,7 +112,6 @@ pub(super) struct JournalRow {
 pub(super) struct RunData {
     /// The session's number.
     pub(super) session: u64,
-    /// Its row.
     pub(super) row: RunRow,
     /// The closure that it pins.
     pub(super) pinned: Option<ContentHash>,
@@ -124,7 +122,6 @@ pub(super) struct RunData {
 pub(super) struct AskData {
     /// The session's number.
     pub(super) session: u64,
-    /// Its row.
     pub(super) row: AskRow,
 }
 

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 /// The server's memory.
 pub(super) struct State {
-    /// Its options.
     pub(super) options: Options,
     /// How often it was asked for its list.
     lists: AtomicU64,

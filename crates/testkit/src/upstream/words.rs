@@ -33,11 +33,9 @@ pub(super) enum Era {
 pub(super) struct Request {
     /// Its id, as it came.
     pub(super) id: Value,
-    /// Its method.
     pub(super) method: String,
     /// Its parameters.
     pub(super) params: Value,
-    /// Its era.
     pub(super) era: Era,
     /// The header `traceparent` that came with it.
     pub(super) traceparent: Option<String>,

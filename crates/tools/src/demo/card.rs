@@ -20,13 +20,11 @@ pub(crate) enum Does {
 /// A tool as it is listed.
 #[derive(Debug)]
 pub(crate) struct Card {
-    /// Its name.
     pub(crate) name: &'static str,
     /// A short title for people.
     pub(crate) title: &'static str,
     /// What it does.
     pub(crate) description: &'static str,
-    /// Its family.
     pub(crate) family: &'static str,
     /// What it does to what is there.
     pub(crate) does: Does,

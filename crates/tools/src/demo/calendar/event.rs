@@ -34,7 +34,6 @@ pub(super) struct Event {
 /// was there.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Changes {
-    /// Its name.
     pub(super) name: Option<String>,
     /// When it begins. It takes as long as before, unless that is changed, too.
     pub(super) start: Option<Zoned>,

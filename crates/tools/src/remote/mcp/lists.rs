@@ -11,9 +11,7 @@ use std::ops::BitOr;
 /// Which lists are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Which {
-    /// The tools.
     pub(crate) tools: bool,
-    /// The prompts.
     pub(crate) prompts: bool,
     /// The resources and their templates.
     pub(crate) resources: bool,
@@ -68,11 +66,8 @@ impl BitOr for Which {
 /// What a server lists, each item as it came.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Lists {
-    /// Its tools.
     pub(crate) tools: Vec<Value>,
-    /// Its prompts.
     pub(crate) prompts: Vec<Value>,
-    /// Its resources.
     pub(crate) resources: Vec<Value>,
     /// Its families of resources.
     pub(crate) templates: Vec<Value>,

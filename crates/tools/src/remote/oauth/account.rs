@@ -107,7 +107,6 @@ pub(crate) struct Pass {
 /// They only grow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
-    /// Tokens.
     pub(super) tokens: u64,
     /// Pages where someone logs in, opened and closed.
     pub(super) pages: u64,

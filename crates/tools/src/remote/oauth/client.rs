@@ -20,7 +20,6 @@ use serde_json::{Value, json};
 /// A client of an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Client {
-    /// Its id.
     pub(super) id: String,
     /// Its secret, if it has one.
     #[serde(with = "exposed_maybe")]
@@ -50,7 +49,6 @@ pub(super) struct Registration {
     pub(super) issuer: String,
     /// For which address logins come back to.
     pub(super) callback: String,
-    /// The client.
     pub(super) client: Client,
     /// Until when it is one.
     pub(super) expires_at: Option<Millis>,

@@ -16,7 +16,6 @@ const HOPS_MAX: usize = 16;
 #[derive(Debug)]
 pub(super) struct OpenApi {
     root: Value,
-    /// Its version.
     pub(super) version: Version,
 }
 

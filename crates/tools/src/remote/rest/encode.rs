@@ -23,7 +23,6 @@ pub(super) enum Style {
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Written {
-    /// The style.
     pub(super) style: Style,
     /// Whether each item, or each key, stands for itself.
     pub(super) explode: bool,

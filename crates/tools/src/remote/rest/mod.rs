@@ -44,7 +44,6 @@ use tokio::io::AsyncReadExt;
 
 /// What a REST server has.
 pub(crate) struct Loaded {
-    /// Its tools.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The hash of the document that they were made of.
     pub(crate) document: ContentHash,

@@ -28,7 +28,6 @@ pub(super) struct Place {
 pub(super) struct Request<'a> {
     /// Its id; the answer must have the same.
     pub(super) id: &'a str,
-    /// The method.
     pub(super) method: &'a str,
     /// Its parameters.
     pub(super) params: &'a Value,
@@ -45,7 +44,6 @@ pub(super) struct Request<'a> {
 pub(super) struct Reply {
     /// The HTTP status.
     pub(super) status: u16,
-    /// The body.
     pub(super) body: Vec<u8>,
 }
 

@@ -19,7 +19,6 @@ pub(super) struct Beside<'a> {
     pub(super) folder: &'a Path,
     /// The settings of all files, as they are.
     pub(super) settings: &'a Settings,
-    /// The variables.
     pub(super) variables: &'a Variables<'a>,
 }
 

@@ -112,7 +112,6 @@ pub(crate) struct Server {
 
 /// A request of ours, with the way back.
 pub(crate) struct Asked {
-    /// The request.
     pub(crate) request: Outgoing,
     params: Value,
     /// What comes back for it.

@@ -19,7 +19,6 @@ pub(super) struct Message {
 pub(super) enum Kind {
     /// It wants an answer.
     Request {
-        /// Its id.
         id: Id,
         /// What is wanted.
         method: String,
