@@ -29,6 +29,9 @@ pub use agents::AgentFile;
 pub use files::{Filed, ProjectFiles};
 pub use pipelines::PipelineFile;
 
+/// How many plans one run pins.
+const CLOSURE_PLANS_MAX: usize = 256;
+
 /// A plan's text and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanFile {
@@ -366,7 +369,7 @@ impl Catalog {
                     let message = format!("plan `{}` names plan `{id}`, which is gone", plan.id);
                     Refusal::new(RefusalCode::PlanMissing, message)
                 })?;
-                if plans.len() >= self.limits.closure_plans_max {
+                if plans.len() >= CLOSURE_PLANS_MAX {
                     let message = format!("plan `{}` reaches too many plans", main.id);
                     return Err(Refusal::new(RefusalCode::ClosurePlansMax, message));
                 }

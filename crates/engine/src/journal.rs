@@ -209,7 +209,7 @@ impl Reading {
         }
         let message = format!("session `{id}` has {count} events, more than {max}");
         Err(Refusal::new(RefusalCode::ExportEventsMax, message)
-            .hint("raise `export_events_max` in [limits]"))
+            .hint("read its events instead: as many as there are can be followed"))
     }
 }
 

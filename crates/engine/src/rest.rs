@@ -7,6 +7,11 @@ use kernel::session::Session;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
+/// How many sessions rest at the same time.
+const SESSIONS_MAX: usize = 256;
+/// A larger session does not rest.
+const SESSION_BYTES_MAX: usize = 64 * 1024;
+
 /// A session at rest, with what its driver knew of its size.
 pub(crate) struct Rested {
     pub(crate) session: Session,
@@ -24,9 +29,8 @@ impl Rested {
 }
 
 /// The sessions at rest.
+#[derive(Default)]
 pub(crate) struct Rest {
-    sessions_max: usize,
-    bytes_max: usize,
     held: Mutex<Held>,
 }
 
@@ -38,18 +42,14 @@ struct Held {
 }
 
 impl Rest {
-    pub(crate) fn new(sessions_max: usize, bytes_max: usize) -> Self {
-        Self { sessions_max, bytes_max, held: Mutex::default() }
-    }
-
     /// Lets a session rest, if it is small.
     pub(crate) fn keep(&self, key: &SessionKey, rested: Rested) {
         let bytes = rested.snapshot_bytes.max(rested.tail_bytes);
-        if self.sessions_max == 0 || bytes > self.bytes_max {
+        if bytes > SESSION_BYTES_MAX {
             return;
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        while held.order.len() >= self.sessions_max {
+        while held.order.len() >= SESSIONS_MAX {
             let Some(oldest) = held.order.pop_front() else { break };
             held.sessions.remove(&oldest);
         }

@@ -10,11 +10,13 @@ use kernel::event::{self, Fact};
 use kernel::ids::{ContentHash, SessionKey};
 use kernel::session::{FrameKind, Session};
 use kernel::talk::Talk;
-use kernel::transcript::{Journal, shown};
+use kernel::transcript::{Journal, RESULT_BYTES_MAX, shown};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// How much of its conversations a session keeps at hand while it is driven.
+pub(crate) const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How many events are read at once.
 const EVENTS_PER_READ: u64 = 1_000;
 /// Two facts that are not farther apart than this are read together.
@@ -225,13 +227,12 @@ impl Shared {
         for seq in sequences {
             said.facts.entry(seq).or_insert(None);
         }
-        let result_bytes_max = self.limits.turn_result_bytes_max;
         for (BlobRef { hash, bytes }, how) in blobs {
             if !said.blobs.contains_key(&(hash.clone(), how)) {
                 let value = self.blob_value(&key.realm, &hash).await?;
                 let kept = value.map(|value| match how {
                     Use::Value => Kept::Value(Arc::new(value)),
-                    Use::Result => Kept::Shown(shown(&value, result_bytes_max).into()),
+                    Use::Result => Kept::Shown(shown(&value, RESULT_BYTES_MAX).into()),
                 });
                 said.bytes = said.bytes.saturating_add(kept_bytes(bytes, kept.as_ref()));
                 said.blobs.insert((hash, how), kept);

@@ -128,6 +128,8 @@ pub(crate) struct Shared {
 
 /// How often a stop looks whether all is done.
 const STOP_LOOK_MS: u64 = 20;
+/// How many callers' rates of calls are remembered.
+const CALL_RATES_MAX: usize = 16_384;
 /// How many closures of stored runs are kept.
 pub(crate) const CLOSURES_MAX: usize = 1_024;
 
@@ -147,7 +149,7 @@ impl Engine {
             clock: parts.clock.clone(),
             limits: limits.clone(),
             calls: Arc::new(Semaphore::new(limits.calls_active_max)),
-            rates: Rates::new(limits.call_rates_max),
+            rates: Rates::new(CALL_RATES_MAX),
             arrivals,
             judged: JudgedLists::default(),
         });
@@ -176,7 +178,7 @@ impl Engine {
                 turns: Semaphore::new(limits.turns_active_max.clamp(1, Semaphore::MAX_PERMITS)),
                 counters: Counters::default(),
                 outboxes: Arc::default(),
-                rest: Rest::new(limits.sessions_rested_max, limits.session_rested_bytes_max),
+                rest: Rest::default(),
                 keys: Arc::default(),
                 lines: Arc::default(),
                 pages: Pages::default(),

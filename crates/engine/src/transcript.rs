@@ -11,7 +11,7 @@ use kernel::ids::SessionKey;
 use kernel::llm::Message;
 use kernel::session::Session;
 use kernel::talk::{Line, Talk};
-use kernel::transcript::render;
+use kernel::transcript::{RESULT_BYTES_MAX, render};
 
 /// How many events after a person's words the router's answer stands at the latest.
 const ROUTE_WITHIN: usize = 64;
@@ -40,7 +40,7 @@ impl Sessions<'_> {
         let (talk, route) = newest(&state);
         let missing = Said::default().missing(talk);
         let said = self.shared.gather(&row.key, missing).await?;
-        let messages = render(talk, &said, self.shared.limits.turn_result_bytes_max);
+        let messages = render(talk, &said, RESULT_BYTES_MAX);
         let route = match route {
             Some(route) => Some(route.clone()),
             None => self.last_route(&row.key, talk).await?,

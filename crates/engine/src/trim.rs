@@ -9,7 +9,7 @@ use kernel::datum::{Datum, Origin};
 use kernel::event::{self, Event, Fact};
 use kernel::ids::{Millis, SessionKey};
 use kernel::llm::Message;
-use kernel::transcript::render;
+use kernel::transcript::{RESULT_BYTES_MAX, render};
 use kernel::trim::{Cut, Cutter, Trim};
 use serde_json::json;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ impl Admin<'_> {
             return Ok(cut);
         }
         let said = shared.gather(key, Said::default().missing(&cut.talk)).await?;
-        let mut messages = render(&cut.talk, &said, shared.limits.turn_result_bytes_max);
+        let mut messages = render(&cut.talk, &said, RESULT_BYTES_MAX);
         if key.space.pipeline().is_some() {
             // Each cut adds to what the last one left: without an end that would grow for ever.
             leave_behind(&mut messages, shared.limits.case_requests_read_max);

@@ -1,4 +1,6 @@
-//! Every limit of the runtime, each with its name, its default and the values that it can have.
+//! The limits that an operator can set, each with its name, its default and the values that it can
+//! have; and fixed ones, which are members so that a test can reach them with little data. A limit
+//! that neither operators nor tests change is a constant beside the code that keeps to it.
 //!
 //! The least value is the smallest with which the server still works: 0 only where the limit says
 //! what 0 means. The greatest one keeps queues, buffers and waits at sizes that the process can
@@ -15,26 +17,39 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 const YEAR_MS: u64 = 365 * DAY_MS;
 
 macro_rules! limits {
-    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr, $range:expr;)*) => {
-        /// The named limits; `[limits]` in `waypost.toml` sets them.
+    (
+        settable {
+            $($(#[doc = $about:literal])* $name:ident: $kind:ty = $default:expr, $range:expr;)*
+        }
+        fixed {
+            $($(#[doc = $note:literal])* $fixed:ident: $fixed_kind:ty = $value:expr;)*
+        }
+    ) => {
+        /// The named limits; `[limits]` in `waypost.toml` sets those that are not fixed.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
-        pub struct Limits { $($(#[$doc])* pub $name: $kind,)* }
+        pub struct Limits {
+            $($(#[doc = $about])* pub $name: $kind,)*
+            $($(#[doc = $note])* #[serde(skip)] pub $fixed: $fixed_kind,)*
+        }
 
         impl Default for Limits {
             fn default() -> Self {
-                Self { $($name: $default,)* }
+                Self { $($name: $default,)* $($fixed: $value,)* }
             }
         }
 
         impl Limits {
-            /// The names of all limits, for "did you mean".
+            /// The names of all limits that can be set, for "did you mean".
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// The values that each limit can have, in the order of the names.
+            /// What each of them bounds, in the order of the names.
+            const MEANINGS: &'static [&'static str] = &[$(concat!($($about),*)),*];
+
+            /// The values that each of them can have, in the order of the names.
             const RANGES: &'static [RangeInclusive<u64>] = &[$($range),*];
 
-            /// The value of each limit, in the order of the names.
+            /// The value of each of them, in the order of the names.
             fn values(&self) -> Vec<u64> {
                 vec![$(self.$name.wide()),*]
             }
@@ -67,13 +82,84 @@ impl Wide for usize {
 
 /// Pairs of limits: the first must not be larger than the second.
 const ORDERED: &[(&str, &str)] = &[
-    ("authorize_poll_ms", "authorize_poll_ms_max"),
-    ("turn_backoff_ms", "turn_backoff_ms_max"),
     ("run_wait_ms", "run_wait_ms_max"),
     ("body_bytes_max", "bodies_bytes_max"),
-    ("page_items_default", "page_items_max"),
     ("delivery_backoff_ms", "delivery_backoff_ms_max"),
     ("upstream_backoff_ms", "upstream_backoff_ms_max"),
+];
+
+/// Names that `[limits]` had in 0.1.0 and that set nothing any more: these limits are fixed now, at
+/// what were their defaults. Settings that name them still hold, with a warning.
+pub const FIXED: &[&str] = &[
+    "context_keys_max",
+    "history_query_max",
+    "frames_max",
+    "plan_depth_max",
+    "closure_plans_max",
+    "branches_max",
+    "recover_interval_ms",
+    "recover_batch_max",
+    "event_bytes_max",
+    "call_wants_max",
+    "authorize_poll_ms",
+    "authorize_poll_ms_max",
+    "authorize_polls_max",
+    "turn_backoff_ms",
+    "turn_backoff_ms_max",
+    "turn_retry_after_ms_max",
+    "turn_calls_max",
+    "turn_result_bytes_max",
+    "talk_cached_bytes_max",
+    "call_rates_max",
+    "case_requests_read_max",
+    "tally_reasons_max",
+    "tally_reason_chars_max",
+    "snapshot_floor_bytes",
+    "sessions_rested_max",
+    "session_rested_bytes_max",
+    "schema_bytes_max",
+    "schema_nodes_max",
+    "schema_depth_max",
+    "schema_ways_max",
+    "schema_steps_max",
+    "rpc_batch_max",
+    "page_items_default",
+    "page_items_max",
+    "client_id_chars_max",
+    "export_events_max",
+    "prune_batch_max",
+    "outbox_window_max",
+    "outbox_window_bytes_max",
+    "outbox_ahead_max",
+    "unsent_wait_ms",
+    "metric_names_max",
+    "telemetry_stop_ms",
+    "mcp_list_items_max",
+    "mcp_list_cache_max",
+    "mcp_list_ttl_ms",
+    "mcp_task_after_ms",
+    "mcp_state_ttl_ms",
+    "mcp_task_poll_ms",
+    "mcp_progress_ms",
+    "mcp_rounds_max",
+    "mcp_shown_chars_max",
+    "mcp_session_idle_ms",
+    "mcp_session_requests_max",
+    "mcp_session_streams_max",
+    "mcp_replay_events_max",
+    "mcp_replay_bytes_max",
+    "mcp_subscriptions_max",
+    "mcp_quiet_ms",
+    "upstream_wait_ms",
+    "upstream_tools_max",
+    "upstream_items_max",
+    "upstream_pages_max",
+    "upstream_stop_ms",
+    "upstream_pending_max",
+    "upstream_pending_ms",
+    "upstream_login_ms",
+    "upstream_schema_nodes_max",
+    "upstream_document_parts_max",
 ];
 
 /// A limit whose value it cannot have.
@@ -119,6 +205,12 @@ impl Limits {
         place.and_then(|place| Self::RANGES.get(place).cloned()).unwrap_or(0..=u64::MAX)
     }
 
+    /// What each limit bounds, by its name, in the order of the names.
+    pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
+        let meanings = Self::MEANINGS.iter().map(|about| about.trim());
+        Self::NAMES.iter().copied().zip(meanings)
+    }
+
     /// Whether this limit can have this value; else what is wrong with it.
     pub fn check_one(name: &'static str, value: u64) -> Option<OutOfRange> {
         let range = Self::range(name);
@@ -148,262 +240,192 @@ impl Limits {
 }
 
 limits! {
-    /// A value larger than this goes to a blob; only its reference stays in the journal.
-    context_inline_bytes_max: usize = 16 * 1024, 64..=16 * MIB;
-    /// A larger blob is not read as a value: its URI stands for it everywhere.
-    blob_value_bytes_max: u64 = 128 * MIB, MIB..=16 * GIB;
-    /// How many keys a context may hold.
-    context_keys_max: usize = 1_000, 1..=1_000_000;
-    /// How many entries a history query looks at.
-    history_query_max: usize = 1_000, 1..=100_000;
-    /// How many nodes of JSON the pointers of one step visit, compare and copy, 64 bytes of text
-    /// being one.
-    pointer_nodes_max: usize = 2_000_000, 1_000..=1_000_000_000;
-    /// How often one step may be entered by jumps in one frame.
-    step_visits_max: u32 = 1_000, 1..=1_000_000;
-    /// How many items a loop takes.
-    loop_items_max: usize = 100_000, 1..=1_000_000;
-    /// How many iterations of one loop run at the same time.
-    loop_concurrency_max: u32 = 64, 1..=10_000;
-    /// How many calls one run makes before a person is asked whether it may make as many again.
-    run_calls_max: u64 = 250_000, 1..=100_000_000;
-    /// How many events one run records before a person is asked whether it may record as many
-    /// again.
-    run_events_max: u64 = 2_000_000, 10..=1_000_000_000;
-    /// About how many bytes of journal and blobs one run stores before a person is asked whether it
-    /// may store as many again.
-    run_bytes_max: u64 = 2 * GIB, MIB..=1024 * GIB;
-    /// How many frames of one run live at the same time.
-    frames_max: usize = 1_024, 1..=100_000;
-    /// How deep plans call plans.
-    plan_depth_max: usize = 16, 1..=256;
-    /// How many steps a plan has, inner ones included.
-    plan_steps_max: usize = 2_000, 1..=100_000;
-    /// The size of a plan's text.
-    plan_bytes_max: usize = 1024 * 1024, 1..=64 * MIB;
-    /// How many plans one run pins.
-    closure_plans_max: usize = 256, 1..=10_000;
-    /// How many branches a parallel step has.
-    branches_max: usize = 64, 1..=1_000;
-    /// How many times the recovery of a run may end the process, or panic, before a person is
-    /// asked.
-    recover_attempts_max: u32 = 2, 1..=1_000;
-    /// How often recovery looks for sessions that should move.
-    recover_interval_ms: u64 = 1_000, 10..=HOUR_MS;
-    /// How many sessions one recovery pass claims.
-    recover_batch_max: usize = 256, 1..=10_000;
-    /// How long a cancelled call has to end by itself; 0 gives it no time.
-    cancel_grace_ms: u64 = 2_000, 0..=HOUR_MS;
-    /// How long a stop waits for what is under way; 0 waits for nothing.
-    stop_wait_ms: u64 = 3_000, 0..=HOUR_MS;
-    /// How long one tool call may take.
-    call_timeout_ms: u64 = 30_000, 1..=DAY_MS;
-    /// The size of a tool's output.
-    call_output_bytes_max: usize = 8 * 1024 * 1024, 1..=GIB;
-    /// The size of an output that a tool puts into a blob piece by piece.
-    blob_bytes_max: u64 = GIB, 1..=1024 * GIB;
-    /// The size of an event that a step publishes.
-    event_bytes_max: usize = 64 * 1024, 1..=16 * MIB;
-    /// How often one call in a run may want something before it does what it is called for.
-    call_wants_max: u32 = 16, 1..=1_000;
-    /// The first delay before Waypost checks whether a login for a thread has completed. It doubles
-    /// each time.
-    authorize_poll_ms: u64 = 2_000, 10..=DAY_MS;
-    /// The longest of these waits.
-    authorize_poll_ms_max: u64 = 30_000, 10..=DAY_MS;
-    /// How often Waypost checks; then a person has to say so. 0 never checks.
-    authorize_polls_max: u32 = 60, 0..=100_000;
-    /// How long one turn of a model may take, where the model's entry says nothing.
-    turn_timeout_ms: u64 = 120_000, 1..=DAY_MS;
-    /// How often one turn is tried before a person is asked.
-    turn_attempts_max: u32 = 4, 1..=1_000;
-    /// How long to wait before a failed turn is tried again: twice as long each time.
-    turn_backoff_ms: u64 = 500, 1..=DAY_MS;
-    /// The longest of these waits.
-    turn_backoff_ms_max: u64 = 30_000, 1..=DAY_MS;
-    /// The longest wait that a provider may ask for; with a longer one the turn has failed.
-    turn_retry_after_ms_max: u64 = 120_000, 1..=DAY_MS;
-    /// How many tools one turn may call.
-    turn_calls_max: usize = 64, 1..=10_000;
-    /// How many bytes of one result a model reads; the rest is cut off, and that is said.
-    turn_result_bytes_max: usize = 32 * 1024, 1..=64 * MIB;
-    /// How many turns of models run at the same time.
-    turns_active_max: usize = 256, 1..=100_000;
-    /// How many pieces of a turn wait for a listener; one that is slower loses some.
-    turn_deltas_max: usize = 256, 1..=65_536;
-    /// How much of its conversations a session keeps at hand while it is driven.
-    talk_cached_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
-    /// How many calls run at the same time, over all sessions.
-    calls_active_max: usize = 1_024, 1..=100_000;
-    /// How many callers' rates of calls are remembered.
-    call_rates_max: usize = 16_384, 1..=10_000_000;
-    /// How many sessions move at the same time.
-    runs_active_max: usize = 4_096, 1..=1_000_000;
-    /// How many commands wait for one session.
-    session_queue_max: usize = 64, 1..=65_536;
-    /// How many requests wait for one case of a pipeline.
-    case_queue_max: usize = 256, 1..=65_536;
-    /// How many earlier requests of a case its agent reads.
-    case_requests_read_max: u32 = 20, 1..=10_000;
-    /// How many unknown reasons of one pipeline are counted, each by itself.
-    tally_reasons_max: usize = 1_000, 1..=1_000_000;
-    /// How many characters of a reason are kept where reasons are counted.
-    tally_reason_chars_max: usize = 200, 1..=10_000;
-    /// How many appends wait for the store's writer.
-    append_queue_max: usize = 16_384, 1..=1_000_000;
-    /// A snapshot is written only when the journal's tail is larger than this; 0 sets no floor.
-    snapshot_floor_bytes: usize = 64 * 1024, 0..=GIB;
-    /// How many idle sessions stay in memory for the next request; 0 keeps none.
-    sessions_rested_max: usize = 256, 0..=1_000_000;
-    /// A larger session does not stay.
-    session_rested_bytes_max: usize = 64 * 1024, 1..=64 * MIB;
-    /// How long `/sessions/{id}/execute-plan` and `/resume` wait for the run; 0 does not wait.
-    execute_wait_ms: u64 = 60_000, 0..=DAY_MS;
-    /// How long `/api/v1` waits for a run unless `?wait=` says otherwise; 0 does not wait.
-    run_wait_ms: u64 = 30_000, 0..=DAY_MS;
-    /// The longest `?wait=`.
-    run_wait_ms_max: u64 = 300_000, 1..=DAY_MS;
-    /// The size of a request's body.
-    body_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
-    /// The size of all requests' bodies that are being read or worked on, together.
-    bodies_bytes_max: usize = 64 * 1024 * 1024, 1..=64 * GIB;
-    /// How deep a request's JSON nests.
-    body_depth_max: usize = 64, 1..=127;
-    /// The size of a JSON Schema.
-    schema_bytes_max: usize = 2 * 1024 * 1024, 1_024..=64 * MIB;
-    /// How many parts a JSON Schema has once its references are followed; what repeats in a pattern
-    /// counts as often.
-    schema_nodes_max: usize = 20_000, 100..=1_000_000;
-    /// How deep a JSON Schema nests, and how many references follow each other in it.
-    schema_depth_max: usize = 48, 4..=128;
-    /// How many ways there are to hold one value against a JSON Schema, members and items left
-    /// aside.
-    schema_ways_max: u64 = 10_000, 10..=10_000_000;
-    /// How many steps the check of one value against its JSON Schema may take.
-    schema_steps_max: u64 = 5_000_000, 1_000..=1_000_000_000;
-    /// How many requests one batch at `/rpc` may hold.
-    rpc_batch_max: usize = 64, 1..=10_000;
-    /// The size of a page when the caller names none.
-    page_items_default: usize = 50, 1..=10_000;
-    /// The largest page.
-    page_items_max: usize = 200, 1..=10_000;
-    /// The length of an id that a client chooses.
-    client_id_chars_max: usize = 255, 64..=4_096;
-    /// How many events a session may have to be forked or exported.
-    export_events_max: usize = 5_000_000, 1..=100_000_000;
-    /// Sessions that are over and unused for so long are removed; 0 keeps them.
-    session_ttl_ms: u64 = 0, 0..=100 * YEAR_MS;
-    /// How many sessions one slice of a removal takes, or blobs.
-    prune_batch_max: usize = 64, 1..=10_000;
-    /// How long a blob stays that nothing names any more, or nothing yet.
-    blob_grace_ms: u64 = 24 * 60 * 60 * 1_000, 60_000..=YEAR_MS;
-    /// How many events that one sink has not taken yet are in memory.
-    outbox_window_max: usize = 1_024, 1..=1_000_000;
-    /// The size of the journal's rows that they are made of.
-    outbox_window_bytes_max: usize = 16 * 1024 * 1024, 1..=GIB;
-    /// How many events one sink is read ahead of the oldest that it has not taken yet: so many may
-    /// be sent twice after a crash.
-    outbox_ahead_max: usize = 65_536, 1..=10_000_000;
-    /// How long one delivery to a sink may take, whatever the sink itself allows.
-    delivery_timeout_ms: u64 = 120_000, 1..=DAY_MS;
-    /// How often one event is tried that a sink refuses, or does not take while it takes others.
-    delivery_attempts_max: u32 = 12, 1..=10_000_000;
-    /// How long to wait before a failed delivery is tried again: twice as long each time.
-    delivery_backoff_ms: u64 = 1_000, 1..=DAY_MS;
-    /// The longest of these waits, and the longest that a receiver may ask for.
-    delivery_backoff_ms_max: u64 = 300_000, 1..=DAY_MS;
-    /// How many deliveries the log keeps of each sink; failed ones go last.
-    deliveries_kept_max: usize = 10_000, 1..=10_000_000;
-    /// How long the removal of a session waits for sinks that have not passed its events; 0 does
-    /// not wait.
-    unsent_wait_ms: u64 = 5_000, 0..=HOUR_MS;
-    /// How many event streams are open at the same time.
-    streams_max: usize = 1_024, 1..=100_000;
-    /// How many logins at upstream servers are begun in a minute, and how many people come back
-    /// from one that is not under way.
-    logins_per_minute: u32 = 60, 1..=100_000;
-    /// How many traces of our own begin in a second, where no sampler is named; 0 records none.
-    traces_per_second_max: u32 = 100, 0..=1_000_000;
-    /// How many bytes each content of a span has, where content is wanted; the rest is cut off.
-    span_content_bytes_max: usize = 8 * 1024, 1..=16 * MIB;
-    /// How many tools, models or upstreams the metrics tell apart; more are counted as `other`.
-    metric_names_max: usize = 200, 1..=100_000;
-    /// How long a stop waits until the last spans are exported; 0 does not wait.
-    telemetry_stop_ms: u64 = 3_000, 0..=HOUR_MS;
-    /// How many items one answer to an MCP list has; more are paged, which many clients ignore.
-    mcp_list_items_max: usize = 1_000, 1..=100_000;
-    /// How many written `tools/list` answers are kept, one for each caller and shape of version.
-    mcp_list_cache_max: usize = 64, 1..=100_000;
-    /// How long an MCP client may keep a list of tools, prompts or templates; 0 keeps none.
-    mcp_list_ttl_ms: u64 = 10_000, 0..=DAY_MS;
-    /// How long an MCP call that could be a task is waited for before it becomes one; 0 makes it
-    /// one at once.
-    mcp_task_after_ms: u64 = 1_000, 0..=DAY_MS;
-    /// How long an MCP call is waited for where the client takes no tasks.
-    mcp_call_wait_ms: u64 = 300_000, 1..=DAY_MS;
-    /// How long an MCP client may take to answer what a call asks for.
-    mcp_state_ttl_ms: u64 = 3_600_000, 1..=YEAR_MS;
-    /// How often an MCP client should look at a task.
-    mcp_task_poll_ms: u64 = 1_000, 10..=HOUR_MS;
-    /// The shortest time between two tellings of a run's progress to an MCP client.
-    mcp_progress_ms: u64 = 500, 10..=HOUR_MS;
-    /// How often one MCP call asks its client again: for more, or because an answer did not fit.
-    mcp_rounds_max: u32 = 16, 1..=1_000;
-    /// How many characters of a call's arguments an MCP form shows; a longer call is decided
-    /// elsewhere.
-    mcp_shown_chars_max: usize = 4_000, 1..=MIB;
-    /// How many MCP sessions are open at the same time.
-    mcp_sessions_max: usize = 1_024, 1..=1_000_000;
-    /// An MCP session that is unused for so long is over.
-    mcp_session_idle_ms: u64 = 1_800_000, 1..=YEAR_MS;
-    /// How many requests of one MCP session are under way at the same time, in each direction.
-    mcp_session_requests_max: usize = 64, 1..=10_000;
-    /// How many streams of one MCP session can be taken up again.
-    mcp_session_streams_max: usize = 16, 1..=10_000;
-    /// How many events of one MCP stream are kept for a client that comes back.
-    mcp_replay_events_max: usize = 256, 1..=100_000;
-    /// The size of these events together; the newest is kept, however large it is.
-    mcp_replay_bytes_max: usize = 1024 * 1024, 1..=GIB;
-    /// How many resources one MCP client watches.
-    mcp_subscriptions_max: usize = 64, 1..=100_000;
-    /// How long an MCP client may take to answer what is asked of it.
-    mcp_ask_wait_ms: u64 = 300_000, 1..=DAY_MS;
-    /// An answer that takes longer than this becomes a stream, where the client takes one.
-    mcp_quiet_ms: u64 = 5_000, 1..=HOUR_MS;
-    /// How long an upstream server may take for a connection, a handshake, or a page of a list.
-    upstream_connect_timeout_ms: u64 = 10_000, 1..=HOUR_MS;
-    /// How long a call waits for an upstream that is being connected to; 0 does not wait.
-    upstream_wait_ms: u64 = 2_000, 0..=HOUR_MS;
-    /// The first wait before an upstream is tried again; it doubles with every failure.
-    upstream_backoff_ms: u64 = 500, 1..=DAY_MS;
-    /// The longest of these waits.
-    upstream_backoff_ms_max: u64 = 60_000, 1..=DAY_MS;
-    /// How often an upstream is listed that says neither for how long its lists hold nor when they
-    /// change.
-    upstream_list_interval_ms: u64 = 300_000, 1_000..=YEAR_MS;
-    /// How many tools of one upstream are taken.
-    upstream_tools_max: usize = 2_000, 1..=100_000;
-    /// How many prompts of one upstream are taken, and resources, and families of resources.
-    upstream_items_max: usize = 10_000, 1..=1_000_000;
-    /// How many pages of one list of an upstream are read.
-    upstream_pages_max: usize = 200, 1..=100_000;
-    /// How long an upstream's process has to end by itself once its standard input is closed; 0
-    /// gives it no time.
-    upstream_stop_ms: u64 = 2_000, 0..=HOUR_MS;
-    /// How many calls of one upstream server wait for an answer that it asked us for; of more, the
-    /// oldest is cancelled.
-    upstream_pending_max: usize = 256, 1..=100_000;
-    /// How long such a call is kept.
-    upstream_pending_ms: u64 = 600_000, 1..=DAY_MS;
-    /// How long a user may take for a login at an upstream server.
-    upstream_login_ms: u64 = 3_600_000, 1_000..=YEAR_MS;
-    /// The size of an OpenAPI document.
-    upstream_document_bytes_max: usize = 8 * 1024 * 1024, 1..=GIB;
-    /// How many parts the schema of one operation's arguments has.
-    upstream_schema_nodes_max: usize = 5_000, 1..=1_000_000;
-    /// How many parts the schemas of all operations of an OpenAPI document have together, 64 bytes
-    /// of text being one.
-    upstream_document_parts_max: usize = 2_000_000, 1..=100_000_000;
+    settable {
+        /// A value larger than this goes to a blob; only its reference stays in the journal.
+        context_inline_bytes_max: usize = 16 * 1024, 64..=16 * MIB;
+        /// A larger blob is not read as a value: its URI stands for it everywhere.
+        blob_value_bytes_max: u64 = 128 * MIB, MIB..=16 * GIB;
+        /// How many nodes of JSON the pointers of one step visit, compare and copy, 64 bytes of
+        /// text being one.
+        pointer_nodes_max: usize = 2_000_000, 1_000..=1_000_000_000;
+        /// How often one step may be entered by jumps in one frame.
+        step_visits_max: u32 = 1_000, 1..=1_000_000;
+        /// How many items a loop takes.
+        loop_items_max: usize = 100_000, 1..=1_000_000;
+        /// How many iterations of one loop run at the same time.
+        loop_concurrency_max: u32 = 64, 1..=10_000;
+        /// How many calls one run makes before a person is asked whether it may make as many again.
+        run_calls_max: u64 = 250_000, 1..=100_000_000;
+        /// How many events one run records before a person is asked whether it may record as many
+        /// again.
+        run_events_max: u64 = 2_000_000, 10..=1_000_000_000;
+        /// About how many bytes of journal and blobs one run stores before a person is asked
+        /// whether it may store as many again.
+        run_bytes_max: u64 = 2 * GIB, MIB..=1024 * GIB;
+        /// How many steps a plan has, inner ones included.
+        plan_steps_max: usize = 2_000, 1..=100_000;
+        /// The size of a plan's text.
+        plan_bytes_max: usize = 1024 * 1024, 1..=64 * MIB;
+        /// How many times the recovery of a run may end the process, or panic, before a person is
+        /// asked.
+        recover_attempts_max: u32 = 2, 1..=1_000;
+        /// How long a cancelled call has to end by itself; 0 gives it no time.
+        cancel_grace_ms: u64 = 2_000, 0..=HOUR_MS;
+        /// How long a stop waits for what is under way; 0 waits for nothing.
+        stop_wait_ms: u64 = 3_000, 0..=HOUR_MS;
+        /// How long one tool call may take.
+        call_timeout_ms: u64 = 30_000, 1..=DAY_MS;
+        /// The size of a tool's output.
+        call_output_bytes_max: usize = 8 * 1024 * 1024, 1..=GIB;
+        /// The size of an output that a tool puts into a blob piece by piece.
+        blob_bytes_max: u64 = GIB, 1..=1024 * GIB;
+        /// How long one turn of a model may take, where the model's entry says nothing.
+        turn_timeout_ms: u64 = 120_000, 1..=DAY_MS;
+        /// How often one turn is tried before a person is asked.
+        turn_attempts_max: u32 = 4, 1..=1_000;
+        /// How many turns of models run at the same time.
+        turns_active_max: usize = 256, 1..=100_000;
+        /// How many pieces of a turn wait for a listener; one that is slower loses some.
+        turn_deltas_max: usize = 256, 1..=65_536;
+        /// How many calls run at the same time, over all sessions.
+        calls_active_max: usize = 1_024, 1..=100_000;
+        /// How many sessions move at the same time.
+        runs_active_max: usize = 4_096, 1..=1_000_000;
+        /// How many commands wait for one session.
+        session_queue_max: usize = 64, 1..=65_536;
+        /// How many requests wait for one case of a pipeline.
+        case_queue_max: usize = 256, 1..=65_536;
+        /// How many appends wait for the store's writer.
+        append_queue_max: usize = 16_384, 1..=1_000_000;
+        /// How long `/sessions/{id}/execute-plan` and `/resume` wait for the run; 0 does not wait.
+        execute_wait_ms: u64 = 60_000, 0..=DAY_MS;
+        /// How long `/api/v1` waits for a run unless `?wait=` says otherwise; 0 does not wait.
+        run_wait_ms: u64 = 30_000, 0..=DAY_MS;
+        /// The longest `?wait=`.
+        run_wait_ms_max: u64 = 300_000, 1..=DAY_MS;
+        /// The size of a request's body.
+        body_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
+        /// The size of all requests' bodies that are being read or worked on, together.
+        bodies_bytes_max: usize = 64 * 1024 * 1024, 1..=64 * GIB;
+        /// How deep a request's JSON nests.
+        body_depth_max: usize = 64, 1..=127;
+        /// Sessions that are over and unused for so long are removed; 0 keeps them.
+        session_ttl_ms: u64 = 0, 0..=100 * YEAR_MS;
+        /// How long a blob stays that nothing names any more, or nothing yet.
+        blob_grace_ms: u64 = 24 * 60 * 60 * 1_000, 60_000..=YEAR_MS;
+        /// How long one delivery to a sink may take, whatever the sink itself allows.
+        delivery_timeout_ms: u64 = 120_000, 1..=DAY_MS;
+        /// How often one event is tried that a sink refuses, or does not take while it takes
+        /// others.
+        delivery_attempts_max: u32 = 12, 1..=10_000_000;
+        /// How long to wait before a failed delivery is tried again: twice as long each time.
+        delivery_backoff_ms: u64 = 1_000, 1..=DAY_MS;
+        /// The longest of these waits, and the longest that a receiver may ask for.
+        delivery_backoff_ms_max: u64 = 300_000, 1..=DAY_MS;
+        /// How many deliveries the log keeps of each sink; failed ones go last.
+        deliveries_kept_max: usize = 10_000, 1..=10_000_000;
+        /// How many event streams are open at the same time.
+        streams_max: usize = 1_024, 1..=100_000;
+        /// How many logins at upstream servers are begun in a minute, and how many people come back
+        /// from one that is not under way.
+        logins_per_minute: u32 = 60, 1..=100_000;
+        /// How many traces of our own begin in a second, where no sampler is named; 0 records none.
+        traces_per_second_max: u32 = 100, 0..=1_000_000;
+        /// How many bytes each content of a span has, where content is wanted; the rest is cut off.
+        span_content_bytes_max: usize = 8 * 1024, 1..=16 * MIB;
+        /// How long an MCP call is waited for where the client takes no tasks.
+        mcp_call_wait_ms: u64 = 300_000, 1..=DAY_MS;
+        /// How many MCP sessions are open at the same time.
+        mcp_sessions_max: usize = 1_024, 1..=1_000_000;
+        /// How long an MCP client may take to answer what is asked of it.
+        mcp_ask_wait_ms: u64 = 300_000, 1..=DAY_MS;
+        /// How long an upstream server may take for a connection, a handshake, or a page of a list.
+        upstream_connect_timeout_ms: u64 = 10_000, 1..=HOUR_MS;
+        /// The first wait before an upstream is tried again; it doubles with every failure.
+        upstream_backoff_ms: u64 = 500, 1..=DAY_MS;
+        /// The longest of these waits.
+        upstream_backoff_ms_max: u64 = 60_000, 1..=DAY_MS;
+        /// How often an upstream is listed that says neither for how long its lists hold nor when
+        /// they change.
+        upstream_list_interval_ms: u64 = 300_000, 1_000..=YEAR_MS;
+        /// The size of an OpenAPI document.
+        upstream_document_bytes_max: usize = 8 * 1024 * 1024, 1..=GIB;
+    }
+    fixed {
+        /// How many keys a context may hold.
+        context_keys_max: usize = 1_000;
+        /// How many frames of one run live at the same time.
+        frames_max: usize = 1_024;
+        /// How deep plans call plans.
+        plan_depth_max: usize = 16;
+        /// How many branches a parallel step has.
+        branches_max: usize = 64;
+        /// How often recovery looks for sessions that should move.
+        recover_interval_ms: u64 = 1_000;
+        /// How many sessions one recovery pass claims.
+        recover_batch_max: usize = 256;
+        /// The size of an event that a step publishes.
+        event_bytes_max: usize = 64 * 1024;
+        /// How often one call in a run may want something before it does what it is called for.
+        call_wants_max: u32 = 16;
+        /// The first delay before Waypost checks whether a login for a thread has completed. It
+        /// doubles each time.
+        authorize_poll_ms: u64 = 2_000;
+        /// The longest of these waits.
+        authorize_poll_ms_max: u64 = 30_000;
+        /// How long to wait before a failed turn is tried again: twice as long each time.
+        turn_backoff_ms: u64 = 500;
+        /// How many tools one turn may call.
+        turn_calls_max: usize = 64;
+        /// How many earlier requests of a case its agent reads.
+        case_requests_read_max: u32 = 20;
+        /// How many unknown reasons of one pipeline are counted, each by itself.
+        tally_reasons_max: usize = 1_000;
+        /// How many characters of a reason are kept where reasons are counted.
+        tally_reason_chars_max: usize = 200;
+        /// A snapshot is written only when the journal's tail is larger than this; 0 sets no floor.
+        snapshot_floor_bytes: usize = 64 * 1024;
+        /// The size of a page when the caller names none.
+        page_items_default: usize = 50;
+        /// The largest page.
+        page_items_max: usize = 200;
+        /// The length of an id that a client chooses.
+        client_id_chars_max: usize = 255;
+        /// How many events a session may have to be forked or exported.
+        export_events_max: usize = 5_000_000;
+        /// How many sessions one slice of a removal takes, or blobs.
+        prune_batch_max: usize = 64;
+        /// How many events that one sink has not taken yet are in memory.
+        outbox_window_max: usize = 1_024;
+        /// The size of the journal's rows that they are made of.
+        outbox_window_bytes_max: usize = 16 * 1024 * 1024;
+        /// How many events one sink is read ahead of the oldest that it has not taken yet: so many
+        /// may be sent twice after a crash.
+        outbox_ahead_max: usize = 65_536;
+        /// How long the removal of a session waits for sinks that have not passed its events; 0
+        /// does not wait.
+        unsent_wait_ms: u64 = 5_000;
+        /// How many items one answer to an MCP list has; more are paged, which many clients ignore.
+        mcp_list_items_max: usize = 1_000;
+        /// How long an MCP call that could be a task is waited for before it becomes one; 0 makes
+        /// it one at once.
+        mcp_task_after_ms: u64 = 1_000;
+        /// How long an MCP client may take to answer what a call asks for.
+        mcp_state_ttl_ms: u64 = 3_600_000;
+        /// How many characters of a call's arguments an MCP form shows; a longer call is decided
+        /// elsewhere.
+        mcp_shown_chars_max: usize = 4_000;
+        /// An MCP session that nobody used for so long is over.
+        mcp_session_idle_ms: u64 = 1_800_000;
+        /// An answer that takes longer than this becomes a stream, where the client takes one.
+        mcp_quiet_ms: u64 = 5_000;
+        /// How long an upstream's process has to end by itself once its standard input is closed; 0
+        /// gives it no time.
+        upstream_stop_ms: u64 = 2_000;
+        /// How many calls of one upstream server wait for an answer that it asked us for; of more,
+        /// the oldest is cancelled.
+        upstream_pending_max: usize = 256;
+    }
 }
 
 impl Limits {
@@ -435,6 +457,7 @@ mod tests {
     fn every_default_is_in_its_range() {
         assert_eq!(Limits::default().check(), Vec::<OutOfRange>::new());
         assert_eq!(Limits::RANGES.len(), Limits::NAMES.len());
+        assert_eq!(Limits::MEANINGS.len(), Limits::NAMES.len());
     }
 
     #[test]
@@ -459,13 +482,25 @@ mod tests {
 
     #[test]
     fn zero_is_a_value_only_where_the_limit_says_what_it_means() {
-        let source = include_str!("limits.rs");
-        for name in Limits::NAMES {
-            let before = source.split_once(&format!("\n    {name}: ")).unwrap().0;
-            let about: Vec<&str> =
-                before.lines().rev().take_while(|line| line.starts_with("    ///")).collect();
-            let says = about.iter().any(|line| line.contains(" 0 ") || line.ends_with(" 0"));
-            assert_eq!(*Limits::range(name).start() == 0, says, "{name}: {about:?}");
+        for (name, about) in Limits::meanings() {
+            let says = about.contains(" 0 ");
+            assert_eq!(*Limits::range(name).start() == 0, says, "{name}: {about}");
+        }
+    }
+
+    #[test]
+    fn a_fixed_limit_is_neither_written_nor_read() {
+        let limits = Limits { frames_max: 3, ..Limits::default() };
+        let written = json!(limits);
+        let keys: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys.len(), Limits::NAMES.len());
+        assert!(Limits::NAMES.iter().all(|name| keys.contains(name)));
+        let back: Limits = serde_json::from_value(written).unwrap();
+        assert_eq!(back, Limits::default());
+        for name in FIXED {
+            assert!(!Limits::NAMES.contains(name), "{name} can be set");
+            let refused = serde_json::from_value::<Limits>(json!({(*name): 1})).unwrap_err();
+            assert!(refused.to_string().contains("unknown field"), "{name}: {refused}");
         }
     }
 
@@ -479,12 +514,12 @@ mod tests {
             assert_eq!(with(name, max).check(), Vec::<OutOfRange>::new());
             assert_eq!(with(name, value).check(), [found]);
         }
-        let told = with("page_items_default", 201).check();
+        let told = with("run_wait_ms", 300_001).check();
         assert_eq!(
             told[0].to_string(),
-            "`page_items_default` = 201 is more than `page_items_max` = 200"
+            "`run_wait_ms` = 300001 is more than `run_wait_ms_max` = 300000"
         );
-        assert_eq!(told[0].hint(), "lower `page_items_default`, or raise `page_items_max`");
+        assert_eq!(told[0].hint(), "lower `run_wait_ms`, or raise `run_wait_ms_max`");
         let told = with("session_queue_max", 0).check();
         assert_eq!(
             told[0].to_string(),

@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// The version of this module's rendering: a turn records by which one its prompt was made.
 pub const RENDERER: u16 = 1;
 
+/// How many bytes of one result a model reads; the rest is cut off, and that is said.
+pub const RESULT_BYTES_MAX: usize = 32 * 1024;
+
 /// The name of the router's form.
 pub const ROUTE: &str = "route";
 

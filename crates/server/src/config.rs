@@ -1,6 +1,6 @@
 //! `waypost.toml`, and the layers around it: what an operator can set. An unknown key is an error
 //! with its line and the key that was most likely meant: a setting that is silently ignored is
-//! worse than none.
+//! worse than none. A limit that earlier releases let an operator set is a warning.
 
 use crate::event_sinks::{SinkEntry, SinkKeys};
 use crate::layer::Layer;
@@ -8,7 +8,7 @@ use crate::models::{ModelEntry, ModelKeys};
 use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
 use crate::upstreams::{Entry, ProviderKeys, ServerKeys};
 use kernel::ids::{AgentName, RealmId};
-use kernel::limits::{Limits, OutOfRange};
+use kernel::limits::{FIXED, Limits, OutOfRange};
 use kernel::plan::mistake::Mistake;
 use kernel::rules::{Pattern, ToolLimits, ToolRules};
 use serde::{Deserialize, Deserializer};
@@ -47,6 +47,8 @@ pub struct Config {
     pub sinks: Vec<SinkEntry>,
     /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
     pub session_ttls: BTreeMap<RealmId, u64>,
+    /// What is written and has no effect any more.
+    pub warnings: Vec<Mistake>,
 }
 
 /// `[server]`.
@@ -127,9 +129,9 @@ impl Config {
     /// What these layers say together, key by key; a later one overrides those ahead of it. The
     /// mistakes of all layers are reported, also in what a later one sets again.
     pub fn layered(layers: &[Layer]) -> Result<Self, Vec<Mistake>> {
-        let (mut trees, mut mistakes) = (Vec::new(), Vec::new());
+        let (mut trees, mut mistakes, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         for layer in layers {
-            match tree(layer) {
+            match tree(layer, &mut warnings) {
                 Ok(tree) => trees.push(tree),
                 Err(found) => mistakes.extend(found),
             }
@@ -144,7 +146,7 @@ impl Config {
         let written: Settings = read(&merged, &[], Owner::Ours, &mut mistakes);
         mistakes.extend(crossed(&trees, &written.limits.0));
         let config = written.config(&mut mistakes);
-        if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
+        if mistakes.is_empty() { Ok(Config { warnings, ..config }) } else { Err(mistakes) }
     }
 }
 
@@ -153,20 +155,28 @@ const SETTINGS_BYTES_MAX: usize = 128 * 1024;
 
 /// What a layer says, if all of it is right. Whether an entry is whole is known only with all
 /// layers.
-fn tree(layer: &Layer) -> Result<Written, Vec<Mistake>> {
+fn tree(layer: &Layer, warnings: &mut Vec<Mistake>) -> Result<Written, Vec<Mistake>> {
     let bytes = layer.text.len();
     if bytes > SETTINGS_BYTES_MAX {
         let message = format!("the settings have {bytes} bytes, more than {SETTINGS_BYTES_MAX}");
         let mistake = Mistake::error(message).hint("remove what is not needed");
         return Err(vec![layer.spots().of(None).mistake(mistake)]);
     }
-    let tree = Written::of_toml(layer).map_err(|mistake| vec![mistake])?;
+    let mut tree = Written::of_toml(layer).map_err(|mistake| vec![mistake])?;
+    warnings.extend(tree.take_out("limits", FIXED).iter().map(fixed));
     let mut mistakes = Vec::new();
     let written: Settings = read(&tree, &[], Owner::Ours, &mut mistakes);
     mistakes.extend(written.wrong_patterns());
     mistakes.extend(written.wrong_limits(&tree));
     mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
     if mistakes.is_empty() { Ok(tree) } else { Err(mistakes) }
+}
+
+/// The warning that a limit cannot be set any more.
+fn fixed(name: &Text) -> Mistake {
+    let what =
+        format!("`{}` has no effect: this limit is fixed now, at what was its default", name.text);
+    name.mistake(Mistake::warning(what).hint("remove it"))
 }
 
 /// The settings as they are written.
@@ -291,6 +301,7 @@ impl Settings {
             agents: self.agents.0,
             sinks,
             session_ttls: self.realms.0.0.into_iter().filter_map(ttl).collect(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -528,24 +539,52 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_is_fixed_now_is_a_warning() {
+        let below = "[limits]\nhistory_query_max = 5\nbody_depth_max = 8\nframes_max = \"x\"\n";
+        let above = "[limits]\nrpc_batch_max = 1\n";
+        let layers = [Layer::file("below.toml", below), Layer::file("above.toml", above)];
+        let config = Config::layered(&layers).unwrap();
+        let told: Vec<String> = config.warnings.iter().map(Mistake::to_string).collect();
+        let why =
+            "has no effect: this limit is fixed now, at what was its default; hint: remove it";
+        assert_eq!(
+            told,
+            [
+                format!("below.toml:2:1: warning: `history_query_max` {why}"),
+                format!("below.toml:4:1: warning: `frames_max` {why}"),
+                format!("above.toml:2:1: warning: `rpc_batch_max` {why}"),
+            ]
+        );
+        assert_eq!(config.limits, Limits { body_depth_max: 8, ..Limits::default() });
+        for name in FIXED {
+            let text = format!("[limits]\n{name} = 1\n");
+            assert!(Config::parse("waypost.toml", &text).is_ok(), "{name}");
+        }
+        // One that never was is a mistake, and is not taken for a fixed one.
+        let told = mistakes("[limits]\nhistory_querry_max = 5\nrun_calls_mox = 5\n");
+        assert!(told[0].starts_with("waypost.toml:2:1: error: unknown key `history_querry_max`"));
+        assert!(told[1].ends_with("hint: did you mean `run_calls_max`?"), "{told:?}");
+    }
+
+    #[test]
     fn limits_that_contradict_each_other_are_told_where_the_last_was_set() {
-        let below = Layer::file("below.toml", "[limits]\npage_items_max = 20\n");
-        let above = Layer::file("above.toml", "\n[limits]\npage_items_default = 30\n");
+        let below = Layer::file("below.toml", "[limits]\nrun_wait_ms_max = 20\n");
+        let above = Layer::file("above.toml", "\n[limits]\nrun_wait_ms = 30\n");
         let told = |layers: &[Layer]| -> Vec<String> {
             let found = Config::layered(layers).err().unwrap_or_default();
             found.iter().map(Mistake::to_string).collect()
         };
-        let what = "is more than `page_items_max` = 20; \
-                    hint: lower `page_items_default`, or raise `page_items_max`";
+        let what = "is more than `run_wait_ms_max` = 20; \
+                    hint: lower `run_wait_ms`, or raise `run_wait_ms_max`";
         assert_eq!(
             told(&[below.clone(), above]),
-            [format!("above.toml:3:22: error: `page_items_default` = 30 {what}")]
+            [format!("above.toml:3:15: error: `run_wait_ms` = 30 {what}")]
         );
         assert_eq!(
             told(std::slice::from_ref(&below)),
-            [format!("below.toml:2:18: error: `page_items_default` = 50 {what}")]
+            [format!("below.toml:2:19: error: `run_wait_ms` = 30000 {what}")]
         );
-        let fits = Layer::file("above.toml", "[limits]\npage_items_default = 20\n");
+        let fits = Layer::file("above.toml", "[limits]\nrun_wait_ms = 20\n");
         assert_eq!(told(&[below, fits]), Vec::<String>::new());
     }
 

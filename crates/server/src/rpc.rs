@@ -39,6 +39,9 @@ use wire::jsonrpc::{
 /// The server cannot do it now, or not any more.
 const SERVER_ERROR: i64 = -32000;
 
+/// How many requests one batch may hold.
+const BATCH_MAX: usize = 64;
+
 /// One request as it came; what else it has is left alone.
 #[derive(Deserialize)]
 struct Sent<'a> {
@@ -147,9 +150,9 @@ async fn batch(doors: &Doors, aside: &Aside, body: &[u8]) -> Response {
         Ok(requests) => requests,
         Err(why) => return refused(unreadable(&why)),
     };
-    let (count, max) = (requests.len(), doors.limits().rpc_batch_max);
-    if count == 0 || count > max {
-        let message = format!("a batch has 1 to {max} requests, not {count}");
+    let count = requests.len();
+    if count == 0 || count > BATCH_MAX {
+        let message = format!("a batch has 1 to {BATCH_MAX} requests, not {count}");
         return refused(invalid(message));
     }
     let doing: Vec<_> = requests

@@ -30,11 +30,15 @@ use tracer::Tracer;
 
 pub use tracer::Parts;
 
+/// How many tools, models or upstreams the metrics tell apart; more are counted as `other`.
+const METRIC_NAMES_MAX: usize = 200;
+/// How long a stop waits until the last spans are exported.
+const STOP_MS: u64 = 3_000;
+
 /// Metrics, and traces where they are exported.
 pub struct Telemetry {
     metrics: Arc<Metrics>,
     tracer: Option<Arc<Tracer>>,
-    stop_ms: u64,
 }
 
 impl Telemetry {
@@ -47,8 +51,8 @@ impl Telemetry {
             tracing::info!("telemetry: {}", config.told());
         }
         let tracer = config.is_on().then(|| Arc::new(Tracer::start(config, parts)));
-        let metrics = Arc::new(Metrics::new(parts.limits.metric_names_max));
-        Self { metrics, tracer, stop_ms: parts.limits.telemetry_stop_ms }
+        let metrics = Arc::new(Metrics::new(METRIC_NAMES_MAX));
+        Self { metrics, tracer }
     }
 
     /// Those who have to see what the engine does.
@@ -70,7 +74,7 @@ impl Telemetry {
     /// Sends the last spans, as long as a stop may wait for them.
     pub async fn stop(&self) {
         if let Some(tracer) = &self.tracer {
-            tracer.stop(self.stop_ms).await;
+            tracer.stop(STOP_MS).await;
         }
     }
 }

@@ -139,7 +139,7 @@ impl Selection {
             .partition(|(name, _)| rules.allows(name.as_str()));
         let agents = self.agents();
         let ids = ids_of(&self.project);
-        let schemas = JsonSchemas::new(Arc::new(config.limits.clone()));
+        let schemas = JsonSchemas::default();
         let around = Surroundings {
             tools: &|name: &ToolName| tools.get(name).cloned(),
             withheld: &|name: &ToolName| withheld.contains_key(name),

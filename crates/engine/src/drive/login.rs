@@ -14,6 +14,9 @@ use kernel::limits::Limits;
 use kernel::session::{CallState, OpenCall, RunStatus, login_timer};
 use std::sync::Arc;
 
+/// How often it is looked whether a login is done; then somebody has to say so.
+const LOOKS_MAX: u32 = 60;
+
 /// What a run waits for.
 enum Wait {
     /// For logins, and for nothing else.
@@ -29,9 +32,8 @@ impl Driver {
     /// someone is asked: then there is nothing to see yet.
     pub(super) async fn look_at_login(&mut self, ask: AskId, look: u32) -> Result<(), Refusal> {
         let Some((call, wants)) = self.awaited(ask) else { return Ok(()) };
-        let limits = self.shared.limits.clone();
-        if look < limits.authorize_polls_max {
-            let at = self.shared.clock.now().plus_ms(wait_ms(&limits, look));
+        if look < LOOKS_MAX {
+            let at = self.shared.clock.now().plus_ms(wait_ms(&self.shared.limits, look));
             let timer = login_timer(ask, look + 1);
             self.record(Fact::TimerSet { timer, at }).await?;
         }

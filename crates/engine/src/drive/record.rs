@@ -3,7 +3,7 @@
 use super::state::{Driver, Effect};
 use crate::counts::count;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::said::is_said;
+use crate::said::{KEPT_BYTES_MAX, is_said};
 use futures::FutureExt;
 use futures::future::ready;
 use kernel::contracts::StoreError;
@@ -30,7 +30,7 @@ impl Driver {
         let said = is_said(session, &event.fact).then(|| event.fact.clone());
         self.history.extend(session.apply(&event));
         if let Some(fact) = said {
-            self.said.note(event.seq, fact, self.shared.limits.talk_cached_bytes_max);
+            self.said.note(event.seq, fact, KEPT_BYTES_MAX);
         }
         self.note(&event.fact);
         seen.iter().for_each(|seen| self.shared.observers.see(seen));

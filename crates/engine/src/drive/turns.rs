@@ -6,7 +6,7 @@ use crate::clock::timeout;
 use crate::counts::{add, count};
 use crate::deltas::{Ear, TurnPlace};
 use crate::refusal::Refusal;
-use crate::said::{Missing, Said};
+use crate::said::{KEPT_BYTES_MAX, Missing, Said};
 use crate::shared::Shared;
 use crate::zones::here;
 use futures::FutureExt;
@@ -20,7 +20,7 @@ use kernel::ids::{FrameId, Millis, RunId, ToolName};
 use kernel::llm::{Delta, DeltaSink, LlmError, LlmErrorKind, Prompt};
 use kernel::next::{Turned, turn_failed, turn_to_start, turned};
 use kernel::session::AgentPhase;
-use kernel::transcript::{Around, RENDERER, prompt};
+use kernel::transcript::{Around, RENDERER, RESULT_BYTES_MAX, prompt};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -76,9 +76,8 @@ impl Driver {
     /// Takes in what was fetched for a frame's turn.
     pub(super) fn gathered(&mut self, frame: FrameId, said: Said) {
         self.fetching.remove(&frame);
-        let bytes_max = self.shared.limits.talk_cached_bytes_max;
         if let Some(agent) = self.session.as_ref().and_then(|session| session.agent(frame)) {
-            self.said.take_in(said, &agent.talk, bytes_max);
+            self.said.take_in(said, &agent.talk, KEPT_BYTES_MAX);
         }
     }
 
@@ -105,7 +104,7 @@ impl Driver {
             now,
             zone: &zone,
             local: &local,
-            result_bytes_max: self.shared.limits.turn_result_bytes_max,
+            result_bytes_max: RESULT_BYTES_MAX,
             lines: state.talk.compactable(agent.limits.keep_turns),
         };
         let (turn, attempt) = turn_to_start(state);

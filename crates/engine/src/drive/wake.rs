@@ -20,6 +20,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// How many entries a history query looks at.
+const HISTORY_QUERY_MAX: usize = 1_000;
+
 impl Driver {
     /// Loads the session if it is not in memory; whether it is there.
     pub(super) async fn load(&mut self) -> Result<bool, Refusal> {
@@ -340,19 +343,20 @@ impl Shared {
         if let Some(ticket) = sight.ticket {
             ticket.await?;
         }
-        let max = self.limits.history_query_max;
         let mut entries = Vec::new();
         let mut page = Page { cursor: None, limit: self.limits.page_items_max };
         loop {
             let only = HistoryFilter { run: Some(sight.run), step: step.cloned() };
             let paged = self.store.history(key, only, &page).await?;
             for item in paged.items {
-                if entries.len() < max && sight.path.sees(sight.run_no, &item.position) {
+                if entries.len() < HISTORY_QUERY_MAX
+                    && sight.path.sees(sight.run_no, &item.position)
+                {
                     entries.push(item.entry.datum().to_value());
                 }
             }
             match paged.next_cursor {
-                Some(cursor) if entries.len() < max => page.cursor = Some(cursor),
+                Some(cursor) if entries.len() < HISTORY_QUERY_MAX => page.cursor = Some(cursor),
                 _ => return Ok(Value::Array(entries)),
             }
         }

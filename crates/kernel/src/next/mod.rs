@@ -272,7 +272,7 @@ impl<'e> At<'e> {
         let max = self.env.limits.context_keys_max;
         if keys > max {
             let message = format!("the context holds {keys} keys, more than {max}");
-            return Some(self.limit("context_keys_max", message));
+            return Some(self.fixed_limit(message));
         }
         None
     }
@@ -281,6 +281,11 @@ impl<'e> At<'e> {
     fn limit(&self, limit: &str, message: String) -> Fact {
         let hint = format!("raise `{limit}` in [limits], or change the plan");
         self.close_failed(Fault::new("LimitReached", message).hint(hint))
+    }
+
+    /// The same for a limit that nobody can raise.
+    fn fixed_limit(&self, message: String) -> Fact {
+        self.close_failed(Fault::new("LimitReached", message).hint("change the plan"))
     }
 
     fn close_failed(&self, fault: Fault) -> Fact {
@@ -308,7 +313,7 @@ impl<'e> At<'e> {
             return None;
         }
         let message = format!("the run would have {frames} frames at once, more than {max}");
-        Some(self.limit("frames_max", message))
+        Some(self.fixed_limit(message))
     }
 
     /// Where the frame goes after a step.

@@ -41,8 +41,7 @@ impl At<'_> {
         let bytes = event.to_string().len();
         if bytes > max {
             let message = format!("the event has {bytes} bytes, more than {max}");
-            let hint = "raise `event_bytes_max` in [limits], or publish less";
-            return Err(Fault::new("EventTooLarge", message).hint(hint));
+            return Err(Fault::new("EventTooLarge", message).hint("publish less"));
         }
         Ok(())
     }

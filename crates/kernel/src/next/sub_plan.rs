@@ -23,9 +23,10 @@ impl At<'_> {
             return Err(Stop::Fault(Fault::new("PlanError", message)));
         };
         let depth = self.session.plan_depth(self.frame.id) as usize + 1;
-        if depth > self.env.limits.plan_depth_max {
-            let message = format!("plans call plans {depth} deep");
-            return Ok(Some(self.limit("plan_depth_max", message)));
+        let max = self.env.limits.plan_depth_max;
+        if depth > max {
+            let message = format!("plans call plans {depth} deep, more than {max}");
+            return Ok(Some(self.fixed_limit(message)));
         }
         if let Some(limit) = self.too_many_frames(1) {
             return Ok(Some(limit));

@@ -14,6 +14,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The longest wait before a failed turn is tried again.
+const BACKOFF_MS_MAX: u64 = 30_000;
+/// The longest wait that a provider may ask for; with a longer one the turn has failed.
+const RETRY_AFTER_MS_MAX: u64 = 120_000;
+
 /// What a model answered, and what it was shown.
 pub struct Turned<'a> {
     /// The answer.
@@ -276,8 +281,8 @@ impl At<'_> {
         let limits = self.env.limits;
         let doublings = attempt.saturating_sub(1).min(20);
         let wait = limits.turn_backoff_ms.saturating_mul(1 << doublings);
-        let wait = wait.min(limits.turn_backoff_ms_max);
-        let too_long = retry_after_ms.is_some_and(|ms| ms > limits.turn_retry_after_ms_max);
+        let wait = wait.min(BACKOFF_MS_MAX);
+        let too_long = retry_after_ms.is_some_and(|ms| ms > RETRY_AFTER_MS_MAX);
         let again = may_pass && !too_long && attempt < limits.turn_attempts_max;
         let wait = wait.max(retry_after_ms.unwrap_or(0));
         Fact::TurnFailed {

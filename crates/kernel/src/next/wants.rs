@@ -38,8 +38,7 @@ impl At<'_> {
         let (tool, max) = (&open.request.tool, self.env.limits.call_wants_max);
         if open.rounds > max {
             let message = format!("`{tool}` wanted something more than {max} times");
-            let hint = "raise `call_wants_max` in [limits], or look at the tool";
-            return Some(Fault::new("WantsTooMuch", message).hint(hint));
+            return Some(Fault::new("WantsTooMuch", message).hint("look at the tool"));
         }
         let nobodys = wanting.wants.inputs.iter().filter(|(_, want)| asked(want).is_none());
         let keys: Vec<&str> = nobodys.map(|(key, _)| key.as_str()).collect();

@@ -342,7 +342,7 @@ impl Steps<'_> {
         let list = self.reader.filled(&field)?;
         let most = self.reader.limits.branches_max;
         if list.len() > most {
-            let message = format!("{} branches are more than `branches_max` = {most}", list.len());
+            let message = format!("{} branches are more than {most}", list.len());
             let mistake = Mistake::error(message).hint("use a `loop_over_items` step");
             self.reader.note(&field, mistake);
         }

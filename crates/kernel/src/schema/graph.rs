@@ -5,8 +5,7 @@
 use super::index::{How, Index, address, children};
 use super::pattern::{PATTERN_BYTES_MAX, backtracks, states};
 use super::size::{Size, TEXT_UNIT};
-use super::{Misfit, refused};
-use crate::limits::Limits;
+use super::{Misfit, SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SCHEMA_PARTS_MAX, refused};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -127,37 +126,41 @@ pub(super) struct Graph {
 }
 
 /// Takes a schema apart.
-pub(super) fn read(schema: &Value, limits: &Limits) -> Result<Graph, Misfit> {
+pub(super) fn read(schema: &Value) -> Result<Graph, Misfit> {
     let size = Size::of(schema);
     if size.is_too_deep() {
-        return Err(refused("schema_depth_max", limits.schema_depth_max, "it nests deeper"));
+        return Err(refused("it nests deeper", SCHEMA_DEPTH_MAX));
     }
     let bytes = usize::try_from(size.bytes + 4 * size.nodes).unwrap_or(usize::MAX);
-    if bytes > limits.schema_bytes_max {
-        return Err(refused("schema_bytes_max", limits.schema_bytes_max, "it is larger"));
+    if bytes > SCHEMA_BYTES_MAX {
+        return Err(refused("it has more bytes", SCHEMA_BYTES_MAX));
     }
-    let index = Index::read(schema, limits)?;
+    let index = Index::read(schema)?;
     let mut reader = Reader {
         parts: vec![0; index.homes()],
         backtracks: any_backtracks(schema),
         index,
-        limits,
         nodes: Vec::new(),
         known: HashMap::new(),
         targets: HashSet::new(),
         waiting: vec![(schema, 0)],
         moves: BTreeSet::new(),
-        left: limits.schema_nodes_max,
+        left: SCHEMA_PARTS_MAX,
         outside: None,
     };
     while let Some((schema, home)) = reader.waiting.pop() {
         reader.add(schema, home, 0)?;
     }
-    let mut left = limits.schema_nodes_max;
+    let mut left = SCHEMA_PARTS_MAX;
     let mut on_path = vec![false; reader.parts.len()];
-    reader.build(0, &mut on_path, &mut left).ok_or_else(|| reader.too_many())?;
-    let parts = limits.schema_nodes_max - left;
+    reader.build(0, &mut on_path, &mut left).ok_or_else(too_many)?;
+    let parts = SCHEMA_PARTS_MAX - left;
     Ok(Graph { nodes: reader.nodes, parts, backtracks: reader.backtracks })
+}
+
+/// A schema that has too many parts.
+pub(super) fn too_many() -> Misfit {
+    refused("it has more parts, once its references are followed,", SCHEMA_PARTS_MAX)
 }
 
 /// Whether any pattern of a schema backtracks, wherever it stands.
@@ -179,7 +182,6 @@ fn any_backtracks(schema: &Value) -> bool {
 
 struct Reader<'a> {
     index: Index<'a>,
-    limits: &'a Limits,
     nodes: Vec<Node>,
     /// The nodes, by the places of their schemas in memory.
     known: HashMap<usize, u32>,
@@ -197,9 +199,8 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn add(&mut self, schema: &'a Value, around: usize, depth: usize) -> Result<u32, Misfit> {
-        if depth > self.limits.schema_depth_max {
-            let max = self.limits.schema_depth_max;
-            return Err(refused("schema_depth_max", max, "it nests deeper"));
+        if depth > SCHEMA_DEPTH_MAX {
+            return Err(refused("it nests deeper", SCHEMA_DEPTH_MAX));
         }
         let home = self.index.home_of(schema, around);
         self.moved(around, home);
@@ -288,17 +289,12 @@ impl<'a> Reader<'a> {
     }
 
     fn count(&mut self, home: usize, parts: usize) -> Result<(), Misfit> {
-        self.left = self.left.checked_sub(parts).ok_or_else(|| self.too_many())?;
+        self.left = self.left.checked_sub(parts).ok_or_else(too_many)?;
         self.parts[home] += parts;
         Ok(())
     }
 
-    fn too_many(&self) -> Misfit {
-        let what = "it has more parts, once its references are followed,";
-        refused("schema_nodes_max", self.limits.schema_nodes_max, what)
-    }
-
-    /// A validator builds a resource again for each way that leads there, because a dynamic
+    /// A validator builds a resource anew for each way that leads there, because a dynamic
     /// reference may mean something else each time. Nothing if that is too much.
     fn build(&self, home: usize, on_path: &mut [bool], left: &mut usize) -> Option<()> {
         *left = left.checked_sub(self.parts[home].max(1))?;

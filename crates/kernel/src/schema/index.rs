@@ -2,8 +2,7 @@
 //! JSON Pointer finds. Where two places could be meant, both are found: what is measured may be too
 //! much and never too little. So URIs are not resolved here, only compared.
 
-use super::{Misfit, refused};
-use crate::limits::Limits;
+use super::{Misfit, SCHEMA_DEPTH_MAX, refused};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -103,12 +102,11 @@ pub(super) struct Index<'a> {
     pub(super) is_extensible: bool,
     /// A short reference may lead to a metaschema.
     is_metaschema: bool,
-    depth_max: usize,
 }
 
 impl<'a> Index<'a> {
     /// Reads a whole schema.
-    pub(super) fn read(schema: &'a Value, limits: &Limits) -> Result<Self, Misfit> {
+    pub(super) fn read(schema: &'a Value) -> Result<Self, Misfit> {
         let id = schema.get("$id").and_then(Value::as_str).unwrap_or_default();
         let mut index = Self {
             homes: vec![Home { id: without_fragment(id), root: schema }],
@@ -117,7 +115,6 @@ impl<'a> Index<'a> {
             is_draft_7: draft(schema).is_some_and(|uri| uri.contains("draft-07")),
             is_extensible: false,
             is_metaschema: false,
-            depth_max: limits.schema_depth_max,
         };
         index.scan(schema, 0, 0)?;
         index.is_metaschema = index.homes.iter().any(|home| may_be_metaschema(home.id));
@@ -165,8 +162,8 @@ impl<'a> Index<'a> {
     }
 
     fn scan(&mut self, schema: &'a Value, around: usize, depth: usize) -> Result<(), Misfit> {
-        if depth > self.depth_max {
-            return Err(refused("schema_depth_max", self.depth_max, "it nests deeper"));
+        if depth > SCHEMA_DEPTH_MAX {
+            return Err(refused("it nests deeper", SCHEMA_DEPTH_MAX));
         }
         let Value::Object(map) = schema else { return Ok(()) };
         let own = if self.is_draft_7 { DRAFT_7 } else { DRAFT_2020_12 };

@@ -14,6 +14,15 @@ use serde_json::Value;
 use std::fmt::Display;
 use std::sync::Arc;
 
+/// The size of a schema, in bytes.
+const SCHEMA_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// How many parts a schema has once its references are followed; what repeats in a pattern counts
+/// as often.
+const SCHEMA_PARTS_MAX: usize = 20_000;
+/// How deep a schema nests, and how many references follow each other in it.
+const SCHEMA_DEPTH_MAX: usize = 48;
+/// How many ways there are to hold one value against a schema, members and items left aside.
+const SCHEMA_WAYS_MAX: u64 = 10_000;
 /// How many parts the schemas that come together may have, such as all forms of one plan.
 pub const PARTS_AT_ONCE_MAX: usize = 50_000;
 /// How many steps the checks that are made together may take, such as those of one plan's examples.
@@ -55,9 +64,9 @@ pub fn sentence(misfits: &[Misfit]) -> String {
     told.join("; ")
 }
 
-/// A schema that one of the limits keeps out: it does more than that allows.
-fn refused(limit: &str, max: impl Display, does_more: &str) -> Misfit {
-    let message = format!("the schema is too complex: {does_more} than `{limit}` allows ({max})");
+/// A schema that is kept out: it does more than this.
+fn refused(does_more: &str, max: impl Display) -> Misfit {
+    let message = format!("the schema is too complex: {does_more} than {max}");
     Misfit { pointer: String::new(), message }
 }
 

@@ -1,13 +1,12 @@
 //! Schemas that would never end are refused at once, and those that people write are not.
 
 use super::*;
-use crate::limits::Limits;
 use serde_json::json;
 
 const STEPS_MAX: u64 = 5_000_000;
 
 fn weighed(schema: &Value) -> Result<Weight, String> {
-    weigh(schema, &Limits::default()).map_err(|misfit| misfit.message)
+    weigh(schema).map_err(|misfit| misfit.message)
 }
 
 fn told(schema: &Value) -> String {
@@ -41,7 +40,7 @@ fn too_many_ways_for_one_value_are_refused() {
     ];
     for level in towers {
         let schema = levels(16, level);
-        assert!(told(&schema).contains("`schema_ways_max` allows (10000)"), "{schema}");
+        assert!(told(&schema).contains("against it than 10000"), "{schema}");
         assert!(weighed(&levels(3, level)).is_ok(), "{schema}");
     }
     // By their anchors.
@@ -52,7 +51,7 @@ fn too_many_ways_for_one_value_are_refused() {
     }
     anchored["x20"] = json!({"$anchor": "n20"});
     let schema = json!({"$ref": "#n0", "$defs": anchored});
-    assert!(told(&schema).contains("`schema_ways_max`"));
+    assert!(told(&schema).contains("against it than 10000"));
 }
 
 #[test]
@@ -76,19 +75,19 @@ fn circles_that_stay_at_one_value_are_refused() {
 fn what_is_too_large_is_refused() {
     let around = |inner| Value::Object([("not".to_owned(), inner)].into_iter().collect());
     let deep = (0..100_000).fold(json!({}), |inner, _| around(inner));
-    assert!(told(&deep).contains("`schema_depth_max` allows (48)"));
+    assert!(told(&deep).contains("it nests deeper than 48"));
     // To drop it would need as much of the stack as to walk through it.
     std::mem::forget(deep);
     let nested = (0..50).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}));
-    assert!(told(&nested).contains("`schema_depth_max`"));
+    assert!(told(&nested).contains("it nests deeper than 48"));
     let chain = levels(60, |next| next);
-    assert!(told(&chain).contains("`schema_depth_max`"));
+    assert!(told(&chain).contains("deeper than 48"));
     let words: Vec<String> = (0..200_000).map(|number| format!("word {number}")).collect();
-    assert!(told(&json!({"enum": words})).contains("`schema_bytes_max` allows (2097152)"));
+    assert!(told(&json!({"enum": words})).contains("it has more bytes than 2097152"));
     let many: Vec<Value> = (0..20_001).map(|_| json!({})).collect();
-    assert!(told(&json!({"prefixItems": many})).contains("`schema_nodes_max` allows (20000)"));
+    assert!(told(&json!({"prefixItems": many})).contains("followed, than 20000"));
     let pattern = json!({"pattern": "((((a{99}){99}){99}){99}){99}"});
-    assert!(told(&pattern).contains("`schema_nodes_max`"));
+    assert!(told(&pattern).contains("followed, than 20000"));
     let long = json!({"pattern": "a".repeat(9_000)});
     assert_eq!(told(&long), "a pattern is longer than 8192 bytes");
     assert_eq!(told(&json!({"$ref": "#/none"})), "the reference `#/none` leads nowhere");
@@ -103,7 +102,7 @@ fn resources_that_are_built_on_every_way_are_counted_so() {
     };
     let all: Vec<Value> = (0..16).map(resource).collect();
     let schema = json!({"$ref": "r0", "$defs": {"all": {"prefixItems": all}}});
-    assert!(told(&schema).contains("`schema_nodes_max`"));
+    assert!(told(&schema).contains("followed, than 20000"));
     let one = json!({"properties": {"tree": {"$id": "T0", "items": {"$ref": "T0"}}}});
     assert!(weighed(&one).is_ok());
 }

@@ -3,10 +3,9 @@
 //! the value is there: a schema of trees is harmless and may still double its work with every
 //! level of a value that is made for it.
 
-use super::graph::{Graph, Node, read};
+use super::graph::{Graph, Node, read, too_many};
 use super::size::Size;
-use super::{Misfit, refused};
-use crate::limits::Limits;
+use super::{Misfit, SCHEMA_DEPTH_MAX, SCHEMA_PARTS_MAX, SCHEMA_WAYS_MAX, refused};
 use serde_json::Value;
 
 /// How deep values are looked at before it is said that their depth decides.
@@ -35,11 +34,10 @@ pub struct Weight {
 }
 
 /// Measures a schema; refuses one that is too complex to be used.
-pub fn weigh(schema: &Value, limits: &Limits) -> Result<Weight, Misfit> {
-    let graph = read(schema, limits)?;
+pub fn weigh(schema: &Value) -> Result<Weight, Misfit> {
+    let graph = read(schema)?;
     let mut census = Census {
         graph: &graph,
-        limits,
         counts: vec![Count::Unknown; graph.nodes.len()],
         order: Vec::new(),
     };
@@ -58,9 +56,8 @@ pub fn weigh(schema: &Value, limits: &Limits) -> Result<Weight, Misfit> {
     }
     let more = usize::try_from(looks / LOOKS_PER_PART).unwrap_or(usize::MAX);
     let parts = graph.parts.saturating_add(more);
-    if parts > limits.schema_nodes_max {
-        let what = "it has more parts, once its references are followed,";
-        return Err(refused("schema_nodes_max", limits.schema_nodes_max, what));
+    if parts > SCHEMA_PARTS_MAX {
+        return Err(too_many());
     }
     let order = census.order;
     let steady = steady(&graph, &order);
@@ -141,7 +138,6 @@ enum Count {
 
 struct Census<'a> {
     graph: &'a Graph,
-    limits: &'a Limits,
     counts: Vec<Count>,
     /// The nodes, each after those beside it.
     order: Vec<u32>,
@@ -162,9 +158,8 @@ impl Census<'_> {
         let node = &graph.nodes[id as usize];
         let built = 1 + node.members.len() as u64 / 4;
         let mut sum = Ways { applied: 1, again: 0, built, height: 1 };
-        let depth_max = self.limits.schema_depth_max;
-        if depth > depth_max {
-            return Err(refused("schema_depth_max", depth_max, "its references nest deeper"));
+        if depth > SCHEMA_DEPTH_MAX {
+            return Err(refused("its references nest deeper", SCHEMA_DEPTH_MAX));
         }
         for next in &node.beside {
             let ways = self.ways(*next, depth + 1)?;
@@ -176,12 +171,11 @@ impl Census<'_> {
         if node.looks_again {
             sum.applied = sum.applied.saturating_add(sum.again);
         }
-        if sum.height > depth_max + 1 {
-            return Err(refused("schema_depth_max", depth_max, "its references nest deeper"));
+        if sum.height > SCHEMA_DEPTH_MAX + 1 {
+            return Err(refused("its references nest deeper", SCHEMA_DEPTH_MAX));
         }
-        if sum.applied > self.limits.schema_ways_max {
-            let what = "it has more ways to hold one value against it";
-            return Err(refused("schema_ways_max", self.limits.schema_ways_max, what));
+        if sum.applied > SCHEMA_WAYS_MAX {
+            return Err(refused("it has more ways to hold one value against it", SCHEMA_WAYS_MAX));
         }
         self.counts[id as usize] = Count::Done(sum);
         self.order.push(id);

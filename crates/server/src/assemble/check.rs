@@ -61,7 +61,8 @@ pub fn check_project(setup: &ToCheck<'_>, config: Config) -> Checked {
     if let Some(upstreams) = &upstreams {
         checked.keep(upstreams.configs(variables));
     }
-    checked.mistakes.extend(project.clients.warnings.iter().cloned());
+    let warnings = project.config.warnings.iter().chain(&project.clients.warnings);
+    checked.mistakes.extend(warnings.cloned());
     let models = models(&project, variables, &mut checked);
     let sinks = checked.keep(project.sinks(data, variables));
     checked.counts = vec![

@@ -157,7 +157,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let is_configured = |name: &str| upstreams.entries().iter().any(|entry| entry.name == name);
     let found = stored_entries(definitions.as_ref(), &realm, is_configured).await;
     let (providers, mut warnings) = found.map_err(stored)?;
-    warnings.extend(project.clients.warnings);
+    warnings.extend(project.config.warnings.into_iter().chain(project.clients.warnings));
     // After the store too: files of sinks are in its folder.
     warnings.extend(sinks.iter().flat_map(Wanted::warnings));
     let outlets = opened_sinks(sinks, &clock, &spawn)?;
@@ -184,7 +184,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
         policy: extra.policy.unwrap_or_else(|| Arc::new(AllowAll)),
-        schemas: Arc::new(JsonSchemas::new(limits.clone())),
+        schemas: Arc::new(JsonSchemas::default()),
         marks,
         clock,
         zones: Arc::new(SystemZones),

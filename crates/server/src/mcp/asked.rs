@@ -6,7 +6,7 @@ use super::answer::{Answered, Outcome};
 use super::calling::Calling;
 use super::elicit::{self, Said, Unfit};
 use super::result::trouble;
-use super::wanting::{Retry, asking, responses, tell_when_opened};
+use super::wanting::{ROUNDS_MAX, Retry, asking, responses, tell_when_opened};
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use engine::{Once, RunReport};
 use futures::future::{Either, join_all, select};
@@ -142,7 +142,7 @@ async fn ask(
 ) -> Result<Option<Outcome>, RpcError> {
     let (client, limits) = (&calling.exchange.client, calling.limits());
     let left = report.asks.iter().any(|asked| notes.left.contains(&asked.row.ask.id));
-    if left || notes.misfits > limits.mcp_rounds_max {
+    if left || notes.misfits > ROUNDS_MAX {
         return Ok(Some(calling.unfinished(report)));
     }
     let shown = |asked: &SessionAsk| {

@@ -14,6 +14,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// How many written lists are kept, one for each caller and shape of version.
+const LISTS_MAX: usize = 64;
 /// How many tools that cannot be shown are logged; a server may have new names for ever.
 const UNLISTED_MAX: usize = 1_024;
 
@@ -52,8 +54,7 @@ impl Lists {
             return rendered;
         }
         let rendered = Arc::new(self.render(&engine.tools().callables(caller), shape));
-        let max = engine.limits().mcp_list_cache_max;
-        lock(&self.kept).keep(reader, now, rendered.clone(), max);
+        lock(&self.kept).keep(reader, now, rendered.clone(), LISTS_MAX);
         rendered
     }
 

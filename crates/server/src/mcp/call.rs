@@ -7,7 +7,7 @@ use super::calling::{Calling, Guard, Params, takes_tasks, tasks_needed};
 use super::exchange::Exchange;
 use super::lists;
 use super::result::{refused, words};
-use super::wanting::{Retry, Wanted, gathered, opened, want};
+use super::wanting::{ROUNDS_MAX, Retry, Wanted, gathered, opened, want};
 use engine::{CallReport, Refusal, RefusalCode};
 use kernel::call::{Given, Pace};
 use kernel::ids::RunId;
@@ -57,7 +57,7 @@ fn before(calling: &Calling<'_>, retry: &Retry) -> Result<(Option<Waiting>, Give
 async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given) -> Answered {
     let (engine, caller) = (calling.engine(), calling.caller());
     let (mut arguments, mut given) = (arguments, given);
-    for _ in 0..=calling.limits().mcp_rounds_max {
+    for _ in 0..=ROUNDS_MAX {
         let request = calling.request(run, arguments, given.clone());
         let wants = match engine.tools().call_with(caller, request).await {
             Ok(CallReport::Done(output) | CallReport::Repeated(output)) => {
@@ -88,8 +88,8 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
         }
         arguments = calling.arguments();
     }
-    let (tool, rounds) = (&calling.spec.name, calling.limits().mcp_rounds_max);
-    Ok(words(&format!("`{tool}` still wanted more after {rounds} rounds (`mcp_rounds_max`)"), true))
+    let tool = &calling.spec.name;
+    Ok(words(&format!("`{tool}` still wanted more after {ROUNDS_MAX} rounds"), true))
 }
 
 /// A tool that is not visible is exactly like one that does not exist.

@@ -29,7 +29,9 @@ use wire::mcp::{META_IDEMPOTENCY_KEY, TASKS};
 
 /// How long a call is waited for before its run's steps are reported as progress.
 const FIRST_LOOK_MS: u64 = 100;
-/// How often, and how long after each other, we look for a left run before it can be cancelled.
+/// The shortest time between two tellings of a run's progress.
+const PROGRESS_MS: u64 = 500;
+/// How often, and how long after each other, a left run is looked for before it can be cancelled.
 const CANCEL_TRIES: u32 = 10;
 const CANCEL_PAUSE_MS: u64 = 100;
 
@@ -276,7 +278,7 @@ impl<'a> Calling<'a> {
         self.tell(&mut step, report);
         loop {
             let moved = async {
-                self.pause(self.limits().mcp_progress_ms).await;
+                self.pause(PROGRESS_MS).await;
                 stream.skip().await
             };
             match select(settled.as_mut(), pin!(moved)).await {

@@ -7,7 +7,7 @@ use super::door::Door;
 use super::exchange::Exchange;
 use super::outbox::Outbox;
 use super::resources;
-use super::sessions::{Session, Wish};
+use super::sessions::{Session, WATCHED_MAX, Wish};
 use futures::future::{BoxFuture, Either, join_all, select};
 use kernel::shelf::Changes;
 use serde::{Deserialize, Serialize};
@@ -76,9 +76,8 @@ pub(crate) async fn listen(exchange: Exchange) -> Answered {
     }
     let Listen { notifications: mut filter } = exchange.params()?;
     let door = &exchange.door;
-    let max = door.doors.limits().mcp_subscriptions_max;
-    if filter.resource_subscriptions.len() > max {
-        let message = format!("at most {max} resources can be watched on one stream");
+    if filter.resource_subscriptions.len() > WATCHED_MAX {
+        let message = format!("at most {WATCHED_MAX} resources can be watched on one stream");
         return Err(RpcError::invalid_params(message));
     }
     let mut closing = door.doors.closing();

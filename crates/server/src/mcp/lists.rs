@@ -16,6 +16,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 use wire::jsonrpc::{INTERNAL_ERROR, RpcError};
 
+/// How long a client may keep a list of tools, prompts or templates.
+pub(crate) const LIST_TTL_MS: u64 = 10_000;
+
 /// The name of this list in its cursors.
 const TOOLS: &str = "tools";
 
@@ -29,7 +32,7 @@ pub(crate) async fn tools(exchange: Exchange) -> Answered {
     let next = last.map(|last| cursor(&exchange, TOOLS, last));
     // Not copied: a thousand tools are some hundred kilobytes.
     let begin = format!("\"{TOOLS}\":[");
-    let end = list_end(version, next.as_deref(), limits.mcp_list_ttl_ms);
+    let end = list_end(version, next.as_deref(), LIST_TTL_MS);
     Ok(Outcome::written(Kind::Complete, begin).shared(tools, end))
 }
 

@@ -11,6 +11,7 @@ use super::headers::{self, header};
 use super::listen::{self, LISTEN};
 use super::message::{self, Asked, Message, Meta, Noted, Said};
 use super::outbox::Outbox;
+use super::requests::REQUESTS_MAX;
 use super::sessions::Session;
 use super::{hello, lists};
 use crate::body::{self, is_deeper};
@@ -299,8 +300,7 @@ impl Arrival<'_> {
     /// Several messages at once, which only the oldest version has.
     async fn batch(&self, bytes: &[u8]) -> Result<Response, Refused> {
         let invalid = |why: &str| Refused::invalid(StatusCode::BAD_REQUEST, why);
-        let limits = self.door.doors.limits();
-        let (depth_max, count_max) = (limits.body_depth_max, limits.mcp_session_requests_max);
+        let depth_max = self.door.doors.limits().body_depth_max;
         if is_deeper(bytes, depth_max) {
             return Err(invalid(&format!("the messages nest deeper than {depth_max} levels")));
         }
@@ -310,8 +310,8 @@ impl Arrival<'_> {
             .ok()
             .filter(|session| session.version == Version::March2025)
             .ok_or_else(|| invalid("send one message at a time; only 2025-03-26 has batches"))?;
-        if items.is_empty() || items.len() > count_max {
-            return Err(invalid(&format!("a batch has 1 to {count_max} messages")));
+        if items.is_empty() || items.len() > REQUESTS_MAX {
+            return Err(invalid(&format!("a batch has 1 to {REQUESTS_MAX} messages")));
         }
         let mut answers: Vec<BoxFuture<'static, String>> = Vec::new();
         for item in items {

@@ -4,9 +4,9 @@
 use super::answer::{Answered, Outcome};
 use super::client::Version;
 use super::exchange::Exchange;
-use super::lists::{after, cursor, failed, has_titles, joined, listed, more, page_of};
+use super::lists::{LIST_TTL_MS, after, cursor, failed, has_titles, joined, listed, more, page_of};
 use super::seal::Bound;
-use super::wanting::{Retry, Wanted, abilities, given, want, what};
+use super::wanting::{ROUNDS_MAX, Retry, Wanted, abilities, given, want, what};
 use crate::params::short;
 use kernel::call::{Given, ToolOutput};
 use kernel::plan::mistake::meant;
@@ -23,13 +23,13 @@ const PROMPTS: &str = "prompts";
 /// `prompts/list`, by name.
 pub(crate) async fn list(exchange: Exchange) -> Answered {
     let after = after(&exchange, PROMPTS)?;
-    let (limits, version) = (exchange.door.doors.limits(), exchange.client.version);
+    let version = exchange.client.version;
     let prompts = all(&exchange);
-    let max = limits.mcp_list_items_max;
+    let max = exchange.door.doors.limits().mcp_list_items_max;
     let (page, last) = page_of(&prompts, |spec| spec.name.as_str(), after.as_deref(), max);
     let next = last.map(|last| cursor(&exchange, PROMPTS, last));
     let items = joined(page.iter().map(|spec| Prompt::of(spec, version)));
-    Ok(listed(version, PROMPTS, &items, next.as_deref(), limits.mcp_list_ttl_ms))
+    Ok(listed(version, PROMPTS, &items, next.as_deref(), LIST_TTL_MS))
 }
 
 /// `prompts/get`.
@@ -80,8 +80,7 @@ async fn filled(
     asked: &Asked,
 ) -> Result<Option<Outcome>, RpcError> {
     let mut given = asked.given.clone();
-    let rounds_max = exchange.door.doors.limits().mcp_rounds_max;
-    for _ in 0..rounds_max {
+    for _ in 0..ROUNDS_MAX {
         let (name, arguments) = (asked.name.as_str(), &asked.arguments);
         let prompting = Prompting { name, arguments, given: &given, can: abilities(exchange) };
         let prompt = shelf.prompt(&exchange.caller, &prompting).await;
@@ -98,7 +97,7 @@ async fn filled(
             Wanted::Again(more) => given = more,
         }
     }
-    let message = format!("prompt `{}` asked {rounds_max} times and wants more", asked.name);
+    let message = format!("prompt `{}` asked {ROUNDS_MAX} times and wants more", asked.name);
     Err(RpcError::new(INTERNAL_ERROR, message))
 }
 

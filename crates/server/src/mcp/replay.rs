@@ -2,13 +2,16 @@
 //! client that lost its connection gets what it missed, and nothing twice. Who comes back takes
 //! the stream over; a reader that is still there is dropped.
 
-use kernel::limits::Limits;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// The stream of what belongs to no request.
 pub(crate) const STANDALONE: u64 = 0;
+/// How many events of one stream are kept for a client that comes back.
+const EVENTS_MAX: usize = 256;
+/// The size of these events together; the newest is kept, however large it is.
+const BYTES_MAX: usize = 1024 * 1024;
 
 /// One stream with what is kept of it.
 pub(crate) struct Replay {
@@ -65,11 +68,11 @@ impl std::fmt::Display for Place {
 
 impl Replay {
     /// An empty stream of this number.
-    pub(crate) fn new(number: u64, limits: &Limits) -> Self {
+    pub(crate) fn new(number: u64) -> Self {
         Self {
             number,
-            events_max: limits.mcp_replay_events_max.max(1),
-            bytes_max: limits.mcp_replay_bytes_max,
+            events_max: EVENTS_MAX,
+            bytes_max: BYTES_MAX,
             log: Mutex::default(),
             woken: watch::Sender::new(()),
         }
@@ -209,8 +212,8 @@ mod tests {
     use futures::FutureExt;
     use futures::executor::block_on;
 
-    fn replay(limits: Limits) -> Arc<Replay> {
-        Arc::new(Replay::new(3, &limits))
+    fn replay() -> Arc<Replay> {
+        Arc::new(Replay::new(3))
     }
 
     fn all(reader: &mut Reader) -> Vec<String> {
@@ -223,7 +226,7 @@ mod tests {
 
     #[test]
     fn who_comes_back_misses_nothing_and_gets_nothing_twice() {
-        let replay = replay(Limits::default());
+        let replay = replay();
         for message in ["a", "b", "c"] {
             replay.push(message.to_owned());
         }
@@ -248,14 +251,12 @@ mod tests {
 
     #[test]
     fn only_so_much_is_kept_and_the_newest_always() {
-        let few = Limits { mcp_replay_events_max: 2, ..Limits::default() };
-        let replay = Arc::new(Replay::new(0, &few));
+        let replay = Arc::new(Replay { events_max: 2, ..Replay::new(0) });
         for message in ["a", "b", "c"] {
             replay.push(message.to_owned());
         }
         assert_eq!(all(&mut replay.reader(None)), ["0-2 b", "0-3 c"]);
-        let small = Limits { mcp_replay_bytes_max: 3, ..Limits::default() };
-        let replay = Arc::new(Replay::new(0, &small));
+        let replay = Arc::new(Replay { bytes_max: 3, ..Replay::new(0) });
         replay.push("ab".to_owned());
         replay.push("larger than all".to_owned());
         assert_eq!(all(&mut replay.reader(None)), ["0-2 larger than all"]);
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_waits_already_is_not_sent_twice() {
-        let replay = replay(Limits::default());
+        let replay = replay();
         replay.push_once("a".to_owned());
         replay.push_once("a".to_owned());
         let mut reader = replay.reader(None);
@@ -279,7 +280,7 @@ mod tests {
             assert_eq!(Place::read(id), None, "{id}");
         }
         // A number that never was is simply after everything.
-        let replay = replay(Limits::default());
+        let replay = replay();
         replay.push("a".to_owned());
         assert!(all(&mut replay.reader(Some(u64::MAX))).is_empty());
     }

@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST, Id, RpcError};
 use wire::mcp::CANCELLED;
 
+/// How many requests of one client are under way at the same time, in each direction.
+pub(crate) const REQUESTS_MAX: usize = 64;
+
 /// The requests of one client.
 pub(crate) struct Requests {
     max: usize,

@@ -5,7 +5,9 @@ use super::answer::{Answered, Outcome};
 use super::client::Version;
 use super::door::Door;
 use super::exchange::Exchange;
-use super::lists::{after, bad_cursor, cursor, failed, has_titles, joined, listed, more, page_of};
+use super::lists::{
+    LIST_TTL_MS, after, bad_cursor, cursor, failed, has_titles, joined, listed, more, page_of,
+};
 use crate::params::short;
 use kernel::call::Caller;
 use kernel::contracts::{Page, Paged};
@@ -64,15 +66,15 @@ fn begin(place: &str) -> Option<(usize, Option<String>)> {
 /// `resources/templates/list`, by template.
 pub(crate) async fn templates(exchange: Exchange) -> Answered {
     let after = after(&exchange, TEMPLATES)?;
-    let (limits, version) = (exchange.door.doors.limits(), exchange.client.version);
+    let version = exchange.client.version;
     let mut all = all_templates(&exchange.door, &exchange.caller);
     all.sort_by(|left, right| left.uri_template.cmp(&right.uri_template));
     all.dedup_by(|left, right| left.uri_template == right.uri_template);
-    let max = limits.mcp_list_items_max;
+    let max = exchange.door.doors.limits().mcp_list_items_max;
     let (page, last) = page_of(&all, |spec| spec.uri_template.as_str(), after.as_deref(), max);
     let next = last.map(|last| cursor(&exchange, TEMPLATES, last));
     let items = joined(page.iter().map(|spec| Template::of(spec, version)));
-    Ok(listed(version, TEMPLATES, &items, next.as_deref(), limits.mcp_list_ttl_ms))
+    Ok(listed(version, TEMPLATES, &items, next.as_deref(), LIST_TTL_MS))
 }
 
 /// The templates of all shelves.

@@ -20,6 +20,8 @@ use wire::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 const META_RUN: &str = "waypost/run";
 /// In `_meta` of a result: the open asks of that run.
 const META_ASKS: &str = "waypost/asks";
+/// How often a client should look at a task.
+const TASK_POLL_MS: u64 = 1_000;
 
 /// Faults that are the runtime's: neither a tool nor a person said so.
 const RUNTIME_FAULTS: [&str; 11] = [
@@ -328,7 +330,7 @@ pub(crate) fn task(
         "createdAt": run.started_at.rfc3339(),
         "lastUpdatedAt": updated_at.rfc3339(),
         "ttlMs": engine.sessions().ttl_ms(caller),
-        "pollIntervalMs": engine.limits().mcp_task_poll_ms.max(1),
+        "pollIntervalMs": TASK_POLL_MS,
     });
     let message = match status {
         TaskStatus::Working | TaskStatus::InputRequired => Some(standing(report)),

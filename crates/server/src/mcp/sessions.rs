@@ -5,7 +5,7 @@
 use super::client::{Can, Client, Version};
 use super::outbox::{Outbox, Way};
 use super::replay::{Replay, STANDALONE};
-use super::requests::Requests;
+use super::requests::{REQUESTS_MAX, Requests};
 use crate::doors::Doors;
 use futures::future::{BoxFuture, ready};
 use kernel::call::{Caller, LogLevel};
@@ -21,6 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use wire::jsonrpc::{INTERNAL_ERROR, Id, RpcError, notification, request};
 
+/// How many streams of one session can be taken up again.
+const STREAMS_MAX: usize = 16;
+/// How many resources one client watches.
+pub(crate) const WATCHED_MAX: usize = 64;
 /// How many wishes of one client wait until they are looked at.
 const WISHES_MAX: usize = 16;
 
@@ -135,7 +139,7 @@ impl Session {
         news: Option<Outbox>,
     ) -> (Arc<Self>, mpsc::Receiver<Wish>) {
         let (engine, limits) = (&doors.engine, doors.engine.limits().clone());
-        let standalone = Arc::new(Replay::new(STANDALONE, &limits));
+        let standalone = Arc::new(Replay::new(STANDALONE));
         let to_stream = || Outbox::new(Arc::new(Standalone(standalone.clone())));
         let (wishes, wished) = mpsc::channel(WISHES_MAX);
         let session = Self {
@@ -143,7 +147,7 @@ impl Session {
             caller: caller.clone(),
             version: client.version,
             can: client.can,
-            requests: Requests::new(limits.mcp_session_requests_max),
+            requests: Requests::new(REQUESTS_MAX),
             news: news.unwrap_or_else(to_stream),
             standalone,
             wishes,
@@ -178,10 +182,10 @@ impl Session {
 
     /// A stream for the answer to a request, which can be taken up again.
     pub(crate) fn new_stream(&self) -> Arc<Replay> {
-        let stream = Arc::new(Replay::new(self.next_number(), &self.limits));
+        let stream = Arc::new(Replay::new(self.next_number()));
         let mut state = self.lock();
         state.streams.push_back(stream.clone());
-        while state.streams.len() > self.limits.mcp_session_streams_max.max(1) {
+        while state.streams.len() > STREAMS_MAX {
             // Those that are over first: their clients most likely got everything.
             let over = state.streams.iter().position(|stream| stream.is_ended());
             state.streams.remove(over.unwrap_or(0));
@@ -205,9 +209,9 @@ impl Session {
     ) -> Result<(), RpcError> {
         {
             let mut state = self.lock();
-            let max = self.limits.mcp_subscriptions_max;
-            if state.watched.len() >= max && !state.watched.contains(&uri) {
-                let message = format!("{max} resources are watched, and no more are allowed");
+            if state.watched.len() >= WATCHED_MAX && !state.watched.contains(&uri) {
+                let message =
+                    format!("{WATCHED_MAX} resources are watched, and no more are allowed");
                 return Err(RpcError::invalid_params(message)
                     .data(json!({"hint": "unsubscribe from one first"})));
             }
@@ -306,9 +310,9 @@ pub(crate) async fn ask(
     let (sender, mut answer) = oneshot::channel();
     {
         let mut state = session.lock();
-        let max = session.limits.mcp_session_requests_max;
-        if state.asks.len() >= max {
-            let message = format!("{max} requests to the client wait for an answer already");
+        if state.asks.len() >= REQUESTS_MAX {
+            let message =
+                format!("{REQUESTS_MAX} requests to the client wait for an answer already");
             return Err(RpcError::new(INTERNAL_ERROR, message));
         }
         state.asks.insert(number, sender);

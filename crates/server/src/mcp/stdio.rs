@@ -10,7 +10,7 @@ use super::door::Door;
 use super::exchange::Exchange;
 use super::message::{self, Asked, Message, Meta, Said};
 use super::outbox::Outbox;
-use super::requests::{Requests, is_cancelled};
+use super::requests::{REQUESTS_MAX, Requests, is_cancelled};
 use super::sessions::Session;
 use super::{hello, listen};
 use crate::realm::local_caller;
@@ -46,7 +46,7 @@ where
         let _ = done.send(());
     };
     door.spawn.task("mcp output", Box::pin(writing));
-    let requests = Requests::new(door.doors.limits().mcp_session_requests_max);
+    let requests = Requests::new(REQUESTS_MAX);
     // The process that started us has this machine's rights.
     let caller = Arc::new(local_caller());
     let mut pipe = Pipe { door: door.clone(), caller, sender, requests, session: None };

@@ -18,6 +18,8 @@ use std::sync::Arc;
 use wire::jsonrpc::RpcError;
 use wire::mcp::{MISSING_CAPABILITY, PAGES_FIRST, TASKS};
 
+/// How often one call asks its client again: for more, or because an answer did not fit.
+pub(crate) const ROUNDS_MAX: u32 = 16;
 /// How a client learns that a page was opened that it was given.
 const PAGE_OPENED: &str = "notifications/elicitation/complete";
 

@@ -6,6 +6,7 @@ use crate::house::House;
 use axum::body::{Body, BodyDataStream};
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response};
 use futures::StreamExt;
+use kernel::limits::Limits;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,9 +26,18 @@ const GOOD_EVERY: u64 = 100;
 /// No answer of these tests takes so long.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Nothing waits for long, and there is not much room: the edges are what is looked for.
-const LIMITS: &str = "run_wait_ms = 100\nmcp_call_wait_ms = 100\nmcp_ask_wait_ms = 100\n\
-                      mcp_task_after_ms = 20\nmcp_quiet_ms = 20\nmcp_sessions_max = 8\n\
-                      mcp_subscriptions_max = 4\nrpc_batch_max = 8\nbody_bytes_max = 60000";
+fn limits() -> Limits {
+    Limits {
+        run_wait_ms: 100,
+        mcp_call_wait_ms: 100,
+        mcp_ask_wait_ms: 100,
+        mcp_task_after_ms: 20,
+        mcp_quiet_ms: 20,
+        mcp_sessions_max: 8,
+        body_bytes_max: 60_000,
+        ..Limits::default()
+    }
+}
 
 /// What came of one message.
 struct Heard {
@@ -48,7 +58,7 @@ struct Target<'a> {
 
 impl<'a> Target<'a> {
     fn new(runtime: &'a Runtime, path: &'static str) -> Self {
-        let house = runtime.block_on(House::limited(LIMITS));
+        let house = runtime.block_on(House::within(limits()));
         let (session, tally) = (String::new(), BTreeMap::new());
         Self { runtime, house, path, session, looked: 0, tally }
     }

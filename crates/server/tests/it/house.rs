@@ -5,7 +5,9 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
 use engine::{AgentFile, Engine, PlanFile};
+use kernel::limits::Limits;
 use serde_json::{Value, json};
+use server::config::Config;
 use server::project::Project;
 use server::{Assembled, Extra, Setup, Stopper, assemble};
 use std::net::SocketAddr;
@@ -46,10 +48,15 @@ impl House {
 
     /// The demo with these lines in `[limits]`.
     pub async fn limited(limits: &str) -> Self {
-        let mut project = Project::demo();
         let text = format!("[limits]\n{limits}\n");
-        project.config = server::config::Config::parse("waypost.toml", &text).unwrap();
-        Self::build(project, None).await
+        let config = Config::parse("waypost.toml", &text).unwrap();
+        Self::build(Project { config, ..Project::demo() }, None).await
+    }
+
+    /// The demo within these limits, which may be fixed ones.
+    pub async fn within(limits: Limits) -> Self {
+        let config = Config { limits, ..Config::default() };
+        Self::build(Project { config, ..Project::demo() }, None).await
     }
 
     pub async fn build(project: Project, admin_key: Option<&str>) -> Self {

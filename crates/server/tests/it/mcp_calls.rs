@@ -4,6 +4,7 @@ use crate::house::{request, text};
 use crate::mcp_place::{LOOKS_MAX, Place, accept, forms, key, message, modern, retry, said, tasks};
 use axum::body::Body;
 use axum::http::Method;
+use kernel::limits::Limits;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ async fn a_state_is_good_for_its_request_only() {
 
 #[tokio::test]
 async fn an_old_state_is_refused() {
-    let place = Place::new("mcp_state_ttl_ms = 1").await;
+    let place = Place::within(Limits { mcp_state_ttl_ms: 1, ..Limits::default() }).await;
     let asked = greeting(&place).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     let late = retry(GREETING, &asked, accept(json!({"name": "Ann"})));
@@ -172,7 +173,7 @@ async fn an_approval_shows_the_call_and_decides_it() {
 
 #[tokio::test]
 async fn an_approval_that_cannot_be_shown_whole_has_no_tick() {
-    let place = Place::new("mcp_shown_chars_max = 10").await;
+    let place = Place::within(Limits { mcp_shown_chars_max: 10, ..Limits::default() }).await;
     let name = "it--approval";
     let asked = place.call(&forms(), json!({"name": name, "arguments": {}})).await;
     let ask = key(&asked);
@@ -223,7 +224,8 @@ async fn a_tool_may_want_something_first() {
 
 #[tokio::test]
 async fn what_takes_longer_than_a_client_waits_goes_on_without_it() {
-    let place = Place::new("mcp_task_after_ms = 50\nmcp_call_wait_ms = 50").await;
+    let limits = Limits { mcp_task_after_ms: 50, mcp_call_wait_ms: 50, ..Limits::default() };
+    let place = Place::within(limits).await;
     let created = place.call(&tasks(), json!({"name": "it--long_plan"})).await;
     assert_eq!((&created["resultType"], &created["status"]), (&json!("task"), &json!("working")));
     let told = place.call(&json!({}), json!({"name": "it--long_plan"})).await;

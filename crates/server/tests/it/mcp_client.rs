@@ -10,9 +10,11 @@ use kernel::call::{
 };
 use kernel::contracts::{Page, Paged, Tool};
 use kernel::fault::Fault;
+use kernel::limits::Limits;
 use kernel::shelf::{Changes, Find, ResourceSpec, Shelf};
 use serde_json::{Value, json};
 use server::Extra;
+use server::config::Config;
 use server::project::Project;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -219,9 +221,17 @@ impl Strings {
 
 /// The demo with the tools of this file; `settings` is a `waypost.toml`.
 pub async fn furnished(settings: &str) -> (House, Arc<Strings>) {
+    furnished_by(Config::parse("waypost.toml", settings).unwrap()).await
+}
+
+/// The same within these limits, which may be fixed ones.
+pub async fn furnished_within(limits: Limits) -> (House, Arc<Strings>) {
+    furnished_by(Config { limits, ..Config::default() }).await
+}
+
+async fn furnished_by(config: Config) -> (House, Arc<Strings>) {
     let strings = Arc::new(Strings::default());
-    let mut project = Project::demo();
-    project.config = server::config::Config::parse("waypost.toml", settings).unwrap();
+    let project = Project { config, ..Project::demo() };
     let tool = |kind: Kind| -> Arc<dyn Tool> {
         Arc::new(TestTool { spec: Arc::new(kind.spec()), kind, strings: strings.clone() })
     };

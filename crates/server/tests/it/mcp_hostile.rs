@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request};
 use futures::StreamExt;
 use futures::stream;
+use kernel::limits::Limits;
 use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
@@ -383,7 +384,7 @@ async fn a_state_is_good_for_its_own_call_and_counts_once() {
 
 #[tokio::test]
 async fn an_old_state_is_no_state() {
-    let house = House::limited("mcp_state_ttl_ms = 1").await;
+    let house = House::within(Limits { mcp_state_ttl_ms: 1, ..Limits::default() }).await;
     let (state, key) = waiting(&house).await;
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     let answer =

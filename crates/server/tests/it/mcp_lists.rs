@@ -3,6 +3,7 @@
 use crate::house::{House, demo_with, encoded, question, read, request, text};
 use axum::body::Body;
 use axum::http::Method;
+use kernel::limits::Limits;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -123,8 +124,8 @@ async fn a_new_plan_is_listed_at_once() {
 
 #[tokio::test]
 async fn long_lists_come_in_pages() {
-    let house =
-        House::limited("mcp_list_items_max = 3\npage_items_default = 2\npage_items_max = 2").await;
+    let short = Limits { page_items_default: 2, page_items_max: 2, ..Limits::default() };
+    let house = House::within(Limits { mcp_list_items_max: 3, ..short }).await;
     let tools = pages(&house, "tools/list", "tools", "name").await;
     assert_eq!(tools.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 3, 1]);
     assert!(tools.concat().is_sorted(), "{tools:?}");
@@ -153,7 +154,7 @@ async fn cursors_of_the_release_before_are_taken() {
 
 #[tokio::test]
 async fn a_history_goes_on_where_it_is_listed() {
-    let house = House::limited("page_items_default = 1").await;
+    let house = House::within(Limits { page_items_default: 1, ..Limits::default() }).await;
     let input = json!({"a": 1, "b": 1});
     let run = house.run(json!({"planId": "math::conditional_add", "input": input})).await;
     let id = text(&run["session"]["id"]);
@@ -166,7 +167,7 @@ async fn a_history_goes_on_where_it_is_listed() {
 
 #[tokio::test]
 async fn a_cursor_that_is_none_is_refused() {
-    let house = House::limited("mcp_list_items_max = 3").await;
+    let house = House::within(Limits { mcp_list_items_max: 3, ..Limits::default() }).await;
     let first = result(&house, "tools/list", json!({})).await;
     for (method, cursor) in [
         ("tools/list", json!("nope")),

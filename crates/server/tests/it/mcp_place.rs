@@ -11,6 +11,7 @@ use kernel::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
 use kernel::contracts::Tool;
+use kernel::limits::Limits;
 use serde_json::{Value, json};
 use server::config::Config;
 use server::project::Project;
@@ -151,8 +152,19 @@ pub struct Place {
 }
 
 impl Place {
+    /// With these lines in `[limits]`.
     pub async fn new(limits: &str) -> Self {
-        let mut project = Project::demo();
+        let text = format!("[limits]\n{limits}\n");
+        Self::of(Config::parse("waypost.toml", &text).unwrap()).await
+    }
+
+    /// Within these limits, which may be fixed ones.
+    pub async fn within(limits: Limits) -> Self {
+        Self::of(Config { limits, ..Config::default() }).await
+    }
+
+    async fn of(config: Config) -> Self {
+        let mut project = Project { config, ..Project::demo() };
         let approval = approval().to_string();
         for (id, plan) in
             [("two", TWO), ("around", AROUND), ("long", LONG), ("yes", approval.as_str())]
@@ -161,7 +173,6 @@ impl Place {
             let plan = PlanFile { file, text: plan.to_owned(), default_id: id.into() };
             project.plans.push(plan);
         }
-        project.config = Config::parse("waypost.toml", &format!("[limits]\n{limits}\n")).unwrap();
         let data = tempfile::tempdir().unwrap();
         let fatal = Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}"));
         let address = ADDRESS.parse().unwrap();

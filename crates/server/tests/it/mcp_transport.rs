@@ -3,10 +3,11 @@
 use crate::house::{House, approval, request};
 use crate::mcp_client::{
     CLAIMED, Client, Events, FAILING, LIMIT, LISTED, MODERN, NO_PLAN, OUR_PLAN, PAGE, WATCHED, ask,
-    asked, begin, furnished, methods, modern, posted, sent, stateless, whole,
+    asked, begin, furnished, furnished_within, methods, modern, posted, sent, stateless, whole,
 };
 use axum::body::Body;
 use axum::http::{Method, Request};
+use kernel::limits::Limits;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -17,6 +18,11 @@ fn without(key: &str) -> Value {
     let mut params = stateless(json!({}));
     params["_meta"].as_object_mut().unwrap().remove(key);
     params
+}
+
+/// An answer becomes a stream after so long.
+fn quiet(ms: u64) -> Limits {
+    Limits { mcp_quiet_ms: ms, ..Limits::default() }
 }
 
 /// Status and error number of an answer to a stateless request, which carries its id.
@@ -141,7 +147,7 @@ async fn an_answer_is_a_stream_once_something_is_told() {
 
 #[tokio::test]
 async fn who_closes_a_stateless_stream_cancels_the_call() {
-    let (house, strings) = furnished("[limits]\nmcp_quiet_ms = 10\n").await;
+    let (house, strings) = furnished_within(quiet(10)).await;
     let slow = || modern("tools/call", json!({"name": "it_slow", "arguments": {}}));
     // A long silence makes a stream, too, so that the connection is seen to live.
     let response = timeout(LIMIT, house.open(slow())).await.unwrap();
@@ -195,7 +201,7 @@ async fn a_session_begins_with_hello_and_ends_for_good() {
 
 #[tokio::test]
 async fn a_lost_stream_is_taken_up_where_it_was_left() {
-    let (house, strings) = furnished("[limits]\nmcp_quiet_ms = 10\n").await;
+    let (house, strings) = furnished_within(quiet(10)).await;
     let client = Client::hello(&house, "2025-11-25", json!({})).await;
     let params = json!({"name": "it_tells", "arguments": {}, "_meta": {"progressToken": 5}});
     let call = client.request(&asked("a", "tools/call", params));
@@ -228,7 +234,7 @@ async fn a_lost_stream_is_taken_up_where_it_was_left() {
 #[tokio::test]
 async fn a_session_cancels_by_saying_so() {
     // However long the cancelling takes, the answer does not become a stream.
-    let (house, strings) = furnished("[limits]\nmcp_quiet_ms = 600000\n").await;
+    let (house, strings) = furnished_within(quiet(600_000)).await;
     let client = Client::hello(&house, "2025-06-18", json!({})).await;
     let call =
         whole(&house, client.request(&asked("slow", "tools/call", json!({"name": "it_slow"}))));
@@ -408,7 +414,8 @@ async fn there_are_only_so_many_sessions_and_streams() {
 
 #[tokio::test]
 async fn an_idle_session_is_over() {
-    let (house, _) = furnished("[limits]\nmcp_session_idle_ms = 1\n").await;
+    let limits = Limits { mcp_session_idle_ms: 1, ..Limits::default() };
+    let (house, _) = furnished_within(limits).await;
     let client = Client::hello(&house, "2025-06-18", json!({})).await;
     let over = async {
         while client.ask("ping", json!({})).await.status != 404 {

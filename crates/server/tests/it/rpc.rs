@@ -3,6 +3,7 @@
 use crate::house::{Answer, House, read, request, text};
 use axum::body::Body;
 use axum::http::Method;
+use kernel::limits::Limits;
 use serde_json::{Value, json};
 use server::config::Config;
 use server::project::Project;
@@ -111,7 +112,7 @@ async fn a_notification_is_done_and_not_answered() {
 
 #[tokio::test]
 async fn a_batch_is_answered_in_its_order() {
-    let house = House::limited("rpc_batch_max = 4").await;
+    let house = House::demo().await;
     let add = |id: i64| {
         let params = json!({"a": id, "b": 1});
         json!({"jsonrpc": "2.0", "id": id, "method": "math::add", "params": params})
@@ -131,7 +132,10 @@ async fn a_batch_is_answered_in_its_order() {
         (&json!(3), &json!(4))
     );
     assert_eq!(post(&house, &json!([quiet, quiet]).to_string(), None).await.status, 204);
-    let many = json!([add(1), add(2), add(3), add(4), add(5)]);
+    let many: Vec<Value> = (1..=65).map(add).collect();
+    let all = post(&house, &json!(many[..64]).to_string(), None).await.body;
+    assert_eq!(all.as_array().map(Vec::len), Some(64), "{all}");
+    let many = json!(many);
     assert_eq!(code(&house, &many.to_string()).await, (-32600, Value::Null));
 }
 
@@ -175,7 +179,8 @@ async fn a_key_stands_for_a_request_whatever_its_id() {
 
 #[tokio::test]
 async fn tools_are_listed_and_called_as_in_mcp() {
-    let house = House::limited("page_items_default = 5\npage_items_max = 5").await;
+    let short = Limits { page_items_default: 5, page_items_max: 5, ..Limits::default() };
+    let house = House::within(short).await;
     let first = ask(&house, "tools/list", json!({})).await["result"].clone();
     let cursor = first["nextCursor"].clone();
     let rest = ask(&house, "tools/list", json!({"cursor": cursor})).await["result"].clone();

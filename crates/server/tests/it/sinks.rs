@@ -15,7 +15,6 @@ use std::time::Duration;
 
 /// Whoever listens at `PORT` wants nothing, and nothing is tried again.
 const SETTINGS: &str = "[limits]\ndelivery_attempts_max = 1\ndelivery_backoff_ms = 1\n\
-     unsent_wait_ms = 100\n\
      [events.sinks.lines]\ntype = \"file\"\npath = \"events.jsonl\"\n\
      [events.sinks.hook]\ntype = \"webhook\"\n\
      url = \"http://u:hunter2@127.0.0.1:PORT/in?k=hunter2\"\n\
@@ -69,7 +68,8 @@ fn project(port: u16) -> Project {
 }
 
 fn project_of(settings: &str) -> Project {
-    let config = Config::parse("waypost.toml", settings).unwrap();
+    let mut config = Config::parse("waypost.toml", settings).unwrap();
+    config.limits.unsent_wait_ms = 100;
     Project { config, ..Project::demo() }
 }
 

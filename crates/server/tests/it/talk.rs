@@ -7,9 +7,11 @@ use kernel::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
 use kernel::contracts::Tool;
+use kernel::limits::Limits;
 use kernel::llm::{Delta, DeltaSink, Llm, LlmError, ModelCall, Prompt, Turn, Usage};
 use serde_json::{Value, json};
 use server::Extra;
+use server::config::Config;
 use server::project::Project;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -211,10 +213,15 @@ pub async fn office_of(agent: Value, says: impl IntoIterator<Item = Says>) -> (H
     let llm = Arc::new(Scripted { says: Mutex::new(says.into_iter().collect()) });
     let price = |usage: &Usage| Some(usage.input + usage.output);
     let model = Model { price: Some(Arc::new(price)), ..Model::new(llm) };
-    let mut project = Project::demo();
-    let limits = "[limits]\nauthorize_poll_ms = 20\nauthorize_poll_ms_max = 20\n\
-        recover_interval_ms = 20\nturn_attempts_max = 1\n";
-    project.config = server::config::Config::parse("waypost.toml", limits).unwrap();
+    let limits = Limits {
+        authorize_poll_ms: 20,
+        authorize_poll_ms_max: 20,
+        recover_interval_ms: 20,
+        turn_attempts_max: 1,
+        ..Limits::default()
+    };
+    let config = Config { limits, ..Config::default() };
+    let project = Project { config, ..Project::demo() };
     let extra = Extra {
         tools: TOOLS.iter().map(|name| fake(name, &office)).collect(),
         models: vec![("scripted".to_owned(), model)],

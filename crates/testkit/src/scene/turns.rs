@@ -13,7 +13,7 @@ use kernel::llm::{LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn, Usag
 use kernel::next::{Turned, turn_failed, turn_to_start, turned};
 use kernel::session::{AgentPhase, AgentState, Run, Session};
 use kernel::talk::Talk;
-use kernel::transcript::{Around, Journal, RENDERER, prompt, render};
+use kernel::transcript::{Around, Journal, RENDERER, RESULT_BYTES_MAX, prompt, render};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Stage {
             now: self.now(),
             zone: "UTC",
             local: "Sunday, 2026-11-15 08:42",
-            result_bytes_max: self.limits.turn_result_bytes_max,
+            result_bytes_max: RESULT_BYTES_MAX,
             lines: state.talk.compactable(agent.limits.keep_turns),
         };
         match prompt(around, &state.talk, &Played(&self.events)) {
@@ -156,7 +156,7 @@ impl Stage {
 
     /// A conversation as a model reads it.
     pub(super) fn said(&self, talk: &Talk) -> Vec<Message> {
-        render(talk, &Played(&self.events), self.limits.turn_result_bytes_max)
+        render(talk, &Played(&self.events), RESULT_BYTES_MAX)
     }
 
     /// What a run's models took, and what the last acting one was shown of its conversation.

@@ -1,4 +1,5 @@
-//! The limits of a seed, and those that its operator sets at a restart.
+//! The limits of a seed, and those after a restart: what its operator sets, and fixed ones as
+//! another release may have them.
 
 use super::rng::Rng;
 use kernel::limits::Limits;
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_after_a_restart_are_values_that_an_operator_can_set() {
+    fn limits_after_a_restart_are_in_their_ranges() {
         let usual = of_seed(&mut Rng::new(1));
         let drawn: Vec<Limits> = (0..50).map(|seed| redrawn(&usual, &mut Rng::new(seed))).collect();
         for limits in &drawn {

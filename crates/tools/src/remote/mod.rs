@@ -29,6 +29,11 @@ pub use config::{
 pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
 pub use upstream::Upstream;
 
+/// How many tools of one upstream are taken.
+const TOOLS_MAX: usize = 2_000;
+/// How many pages of one list of an upstream are read.
+const PAGES_MAX: usize = 200;
+
 /// What upstreams are built from.
 #[derive(Clone)]
 pub struct RemoteParts {

@@ -6,7 +6,7 @@ use super::board::{Board, Check, UpstreamState, UpstreamStatus};
 use super::config::{UpstreamConfig, UpstreamKind};
 use super::mcp::{LOGIN_PAGE, Link, RemoteShelf, dial, keep};
 use super::oauth::{Account, Pending, Returned};
-use super::{rest, rpc};
+use super::{TOOLS_MAX, rest, rpc};
 use futures::future::select;
 use kernel::contracts::Tool;
 use kernel::fault::Fault;
@@ -243,16 +243,15 @@ impl Loader {
     ) -> Result<UpstreamStatus, Fault> {
         let upstream = self.config.name.as_str();
         let now = self.parts.clock.now();
-        let tools_max = self.parts.limits.upstream_tools_max;
         match loaded {
             Ok(loaded) => {
                 self.failures = 0;
                 let changed = loaded.is_some();
                 if let Some(mut tools) = loaded {
-                    if tools.len() > tools_max {
+                    if tools.len() > TOOLS_MAX {
                         let told = "an upstream has more tools than we take";
-                        tracing::warn!(upstream, tools_max, "{told}");
-                        tools.truncate(tools_max);
+                        tracing::warn!(upstream, tools_max = TOOLS_MAX, "{told}");
+                        tools.truncate(TOOLS_MAX);
                     }
                     self.board.replace_tools(tools);
                 }

@@ -7,7 +7,7 @@ mod variables;
 use crate::environment::{ADMIN_KEY, Environment, LOG_LEVEL, SECRET_KEY};
 use crate::exit::Failure;
 use crate::place::{Roots, shown};
-use kernel::limits::Limits;
+use kernel::limits::{FIXED, Limits};
 use kernel::plan::mistake::Mistake;
 use serde_json::{Map, Value, json};
 use server::config::{AdminRule, Config};
@@ -215,6 +215,10 @@ fn written(layer: &Layer) -> Vec<Setting> {
     if let Ok(table) = DeTable::parse(&layer.text) {
         collect(layer, (table.get_ref(), &Value::Object(values)), &[], &mut all);
     }
+    let is_fixed = |setting: &Setting| {
+        setting.key.strip_prefix("limits.").is_some_and(|name| FIXED.contains(&name))
+    };
+    all.retain(|setting| !is_fixed(setting));
     all
 }
 

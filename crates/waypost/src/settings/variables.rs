@@ -2,7 +2,7 @@
 //! `WAYPOST_PORT`. Each becomes a layer of one line, read as the same line of a file would be.
 
 use crate::environment::{Environment, Variable};
-use kernel::limits::Limits;
+use kernel::limits::{FIXED, Limits};
 use kernel::plan::mistake::{Mistake, did_you_mean};
 use serde_json::{Value, json};
 use server::config::SERVER_KEYS;
@@ -14,11 +14,13 @@ struct Section {
     /// How its variables begin. The client's own `WAYPOST_SERVER` does not: it ends before the `_`.
     prefix: &'static str,
     keys: &'static [&'static str],
+    /// Keys that set nothing any more; their variables get the warning of the same line in a file.
+    fixed: &'static [&'static str],
 }
 
 const SECTIONS: [Section; 2] = [
-    Section { name: "server", prefix: "WAYPOST_SERVER_", keys: SERVER_KEYS },
-    Section { name: "limits", prefix: "WAYPOST_LIMITS_", keys: Limits::NAMES },
+    Section { name: "server", prefix: "WAYPOST_SERVER_", keys: SERVER_KEYS, fixed: &[] },
+    Section { name: "limits", prefix: "WAYPOST_LIMITS_", keys: Limits::NAMES, fixed: FIXED },
 ];
 
 /// The short names of two settings; they go before the long ones.
@@ -46,11 +48,12 @@ pub(super) fn layers(environment: &Environment) -> (Vec<Layer>, Vec<Mistake>) {
 impl Section {
     fn key_of(&self, variable: &str) -> Option<&'static str> {
         let word = variable.strip_prefix(self.prefix)?;
-        self.keys.iter().copied().find(|key| key.to_uppercase() == word)
+        let mut known = self.keys.iter().chain(self.fixed).copied();
+        known.find(|key| key.to_uppercase() == word)
     }
 
     fn unknown(&self, variable: &Variable) -> Mistake {
-        let Section { name: section, prefix, keys } = self;
+        let Section { name: section, prefix, keys, .. } = self;
         let word = variable.name.strip_prefix(prefix).unwrap_or_default();
         let hint = match did_you_mean(word, keys.iter().copied()) {
             Some(key) => format!("did you mean `{prefix}{}`?", key.to_uppercase()),
@@ -150,6 +153,20 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_of_a_limit_that_is_fixed_now_is_a_warning() {
+        let process = [("WAYPOST_LIMITS_RPC_BATCH_MAX", "1")];
+        let file = "WAYPOST_LIMITS_FRAMES_MAX=soon\n";
+        let (layers, mistakes) = layers(&Environment::of_test(&process, file));
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let warnings = Config::layered(&layers).unwrap().warnings;
+        let told: Vec<String> = warnings.iter().map(Mistake::to_string).collect();
+        assert!(told[0].starts_with(".env:1:1: warning: `frames_max` has no effect"), "{told:?}");
+        let variable = "environment WAYPOST_LIMITS_RPC_BATCH_MAX: warning: `rpc_batch_max` has no";
+        assert!(told[1].starts_with(variable), "{told:?}");
+        assert_eq!(told.len(), 2);
+    }
+
+    #[test]
     fn a_wrong_value_is_told_with_its_variable() {
         let told = told(&[("WAYPOST_PORT", "soon")], "WAYPOST_LIMITS_BODY_DEPTH_MAX=-1\n");
         assert_eq!(
@@ -164,13 +181,13 @@ mod tests {
         assert!(told[0].contains("environment WAYPOST_HOST: error: `0.0.0.0` can be"), "{told:?}");
         let told = self::told(
             &[("WAYPOST_LIMITS_CALLS_ACTIVE_MAX", "0")],
-            "WAYPOST_LIMITS_RECOVER_INTERVAL_MS=0\n",
+            "WAYPOST_LIMITS_RUN_EVENTS_MAX=0\n",
         );
         assert_eq!(
             told,
             [
-                ".env:1:1: error: `recover_interval_ms` = 0 is out of range: it can be 10 to \
-                 3600000; hint: write a whole number from 10 to 3600000",
+                ".env:1:1: error: `run_events_max` = 0 is out of range: it can be 10 to \
+                 1000000000; hint: write a whole number from 10 to 1000000000",
                 "environment WAYPOST_LIMITS_CALLS_ACTIVE_MAX: error: `calls_active_max` = 0 is out \
                  of range: it can be 1 to 100000; hint: write a whole number from 1 to 100000",
             ]

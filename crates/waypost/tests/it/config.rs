@@ -152,7 +152,7 @@ fn the_file_of_variables_lies_below_the_environment() {
 #[test]
 fn a_server_takes_its_settings_from_variables_too() {
     let folder = tempfile::tempdir().unwrap();
-    let file = "WAYPOST_LIMITS_PAGE_ITEMS_DEFAULT=1\nWAYPOST_ADMIN_KEY=secret\n";
+    let file = "WAYPOST_LIMITS_RUN_WAIT_MS=1\nWAYPOST_ADMIN_KEY=secret\n";
     write(folder.path(), &[("waypost.toml", ""), (".env", file)]);
     let server = Server::of_project(folder.path());
     server.run(&["session", "prune", "--older-than", "1h"]).code(4).says("admin key");
@@ -206,6 +206,33 @@ fn a_check_counts_what_is_right_also_while_a_server_runs() {
     let _server = Server::of_project(folder.path());
     let found = waypost(folder.path(), &["--json", "config", "check"]).code(0).json();
     assert_eq!(json!([found["ok"], found["plans"], found["warnings"]]), json!([true, 1, []]));
+}
+
+#[test]
+fn a_limit_that_is_fixed_now_is_a_warning_and_the_server_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("waypost.toml", "[limits]\nhistory_query_max = 5\n")]);
+    let why = "warning: `history_query_max` has no effect: this limit is fixed now, at what was \
+               its default; hint: remove it";
+    let told = format!("waypost.toml:2:1: {why}");
+    let ended = waypost(folder.path(), &["config", "check"]).code(0).says(&told);
+    assert!(ended.stdout.starts_with("ok: "), "{ended:#?}");
+    let found = waypost(folder.path(), &["--json", "config", "check"]).code(0).json();
+    assert_eq!(found["warnings"].as_array().map(Vec::len), Some(1), "{found}");
+    assert_eq!(found["warnings"][0]["severity"], "warning", "{found}");
+    let shown = waypost(folder.path(), &["config", "show"]).code(0).stdout;
+    assert!(!shown.contains("history_query_max"), "{shown}");
+    let server = Server::of_project(folder.path());
+    assert!(server.log().contains(why), "{}", server.log());
+    drop(server);
+
+    write(folder.path(), &[("waypost.toml", "[limits]\nrun_calls_mox = 5\n")]);
+    for command in [&["config", "check"][..], &["up", "--port", "0"]] {
+        waypost(folder.path(), command)
+            .code(2)
+            .says("waypost.toml:2:1: error: unknown key `run_calls_mox` in `[limits]`")
+            .says("did you mean `run_calls_max`?");
+    }
 }
 
 /// The names of all that a folder holds, hidden files included.

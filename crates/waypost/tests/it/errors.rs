@@ -16,7 +16,7 @@ const NO_ASK: &str = "ask_00000000000000000000000000000000";
 
 const MISSPELT: &str = "[server]\nprot = 1\n\n[limits]\nbody_byte_max = 1\n";
 /// Limits with values that they cannot have.
-const RANGES: &str = "[limits]\nsession_queue_max = 0\nrecover_batch_max = 0\n\
+const RANGES: &str = "[limits]\nsession_queue_max = 0\nrun_calls_max = 0\n\
                       calls_active_max = 9000000000000000000\n";
 const MISTAKEN: &str = r#"description: a tool and a step that are not there
 startStepId: a

@@ -8,7 +8,7 @@ use super::lists::Lists;
 use super::peer::{AskError, Era, Peer};
 use super::stdio::ChildLine;
 use super::tool::{RemoteTool, told};
-use super::{Connection, Link};
+use super::{CONNECTING_MS, Connection, Link};
 use crate::remote::board::{Board, Check, UpstreamState};
 use crate::remote::config::UpstreamKind;
 use futures::future::{BoxFuture, select};
@@ -253,9 +253,9 @@ impl Keeper {
         }
         let now = self.link.parts.clock.now();
         let lasted_ms = ready_since.map_or(0, |since| now.0.saturating_sub(since.0).max(0));
-        let limits = &self.link.parts.limits;
+        let steady_ms = self.link.parts.limits.upstream_backoff_ms_max;
         // One that never lasts is not tried again and again without a pause.
-        let was_steady = lasted_ms.unsigned_abs() >= limits.upstream_backoff_ms_max;
+        let was_steady = lasted_ms.unsigned_abs() >= steady_ms;
         let was_ready = ready_since.is_some();
         self.failures = if was_ready && was_steady { 0 } else { self.failures.saturating_add(1) };
         let wait_ms = self.link.parts.backoff_ms(self.failures);
@@ -266,7 +266,7 @@ impl Keeper {
             tracing::debug!(upstream, %error, wait_ms, "an upstream still cannot be reached");
         }
         let fault = error.fault(upstream);
-        if was_ready && wait_ms < limits.upstream_wait_ms {
+        if was_ready && wait_ms < CONNECTING_MS {
             // Soon enough for calls to wait for it.
             self.link.set(Connection::Connecting);
             self.board.reconnecting(now, fault.clone());

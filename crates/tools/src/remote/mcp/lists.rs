@@ -3,10 +3,14 @@
 
 use super::line::{PeerError, PeerErrorKind};
 use super::peer::{AskError, Era, Peer};
+use crate::remote::{PAGES_MAX, TOOLS_MAX};
 use kernel::call::HowFar;
 use kernel::limits::Limits;
 use serde_json::{Map, Value, json};
 use std::ops::BitOr;
+
+/// How many prompts of one server are taken, and resources, and families of resources.
+const ITEMS_MAX: usize = 10_000;
 
 /// Which lists are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,7 +120,7 @@ impl Listing<'_> {
     /// The tools. A server that has some but does not say so is asked as well; then an error only
     /// means that it has none.
     async fn tools(&mut self, declared: bool) -> Result<Vec<Value>, AskError> {
-        match self.pages("tools/list", "tools", self.limits.upstream_tools_max).await {
+        match self.pages("tools/list", "tools", TOOLS_MAX).await {
             Err(AskError::Rpc(_)) if !declared => Ok(Vec::new()),
             listed => listed,
         }
@@ -129,7 +133,7 @@ impl Listing<'_> {
         key: &'static str,
         known: &mut Vec<Value>,
     ) -> Result<(), AskError> {
-        match self.pages(method, key, self.limits.upstream_items_max).await {
+        match self.pages(method, key, ITEMS_MAX).await {
             Ok(listed) => *known = listed,
             Err(AskError::Peer(error)) if error.kind.loses_connection() => return Err(error.into()),
             Err(error) => {
@@ -149,7 +153,7 @@ impl Listing<'_> {
         let mut items = Vec::new();
         let mut cursor: Option<String> = None;
         let mut bytes_left = self.limits.call_output_bytes_max;
-        for _ in 0..self.limits.upstream_pages_max {
+        for _ in 0..PAGES_MAX {
             let page = self.page(method, key, cursor.as_deref()).await?;
             let bytes = page.bytes;
             items.extend(page.items);
@@ -165,8 +169,7 @@ impl Listing<'_> {
                 _ => return Ok(items),
             }
         }
-        let pages_max = self.limits.upstream_pages_max;
-        tracing::warn!(method, pages_max, "an upstream has more pages than we take");
+        tracing::warn!(method, pages_max = PAGES_MAX, "an upstream has more pages than we take");
         Ok(items)
     }
 
@@ -251,13 +254,13 @@ mod tests {
             let name = format!("t{page}");
             Scripted::result(json!({"tools": [tool(&name)], "nextCursor": name}))
         });
-        assert_eq!(listed.unwrap().lists.tools.len(), Limits::default().upstream_pages_max);
-        assert_eq!(server.methods().len(), Limits::default().upstream_pages_max + 1);
+        assert_eq!(listed.unwrap().lists.tools.len(), PAGES_MAX);
+        assert_eq!(server.methods().len(), PAGES_MAX + 1);
         let many: Vec<Value> = (0..2_500).map(|number| tool(&format!("t{number}"))).collect();
         let (_, listed) = self::listed(json!({"tools": {}}), move |_| {
             Scripted::result(json!({"tools": many, "nextCursor": "more"}))
         });
-        assert_eq!(listed.unwrap().lists.tools.len(), Limits::default().upstream_tools_max);
+        assert_eq!(listed.unwrap().lists.tools.len(), TOOLS_MAX);
     }
 
     #[test]

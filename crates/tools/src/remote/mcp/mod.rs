@@ -35,7 +35,13 @@ pub(crate) use keeper::{dial, keep};
 pub(crate) use shelf::RemoteShelf;
 pub(crate) use tool::LOGIN_PAGE;
 
-/// How many updates of resources wait for a watcher; one that is slower misses the oldest.
+/// How long a call waits for a server that is being connected to.
+const CONNECTING_MS: u64 = 2_000;
+
+/// How often one call asks again because its server wants more.
+const ROUNDS_MAX: u32 = 16;
+
+/// How many updates of resources wait for whoever watches them; who is slower misses the oldest.
 const UPDATES_MAX: usize = 64;
 
 /// How many opened pages wait for those interested; those that are missed are checked later.
@@ -95,12 +101,11 @@ impl Link {
         {
             return Ok(peer.clone());
         }
-        let wait_ms = self.parts.limits.upstream_wait_ms;
-        match self.parts.within(wait_ms, self.settled()).await {
+        match self.parts.within(CONNECTING_MS, self.settled()).await {
             Some(Connection::Ready(peer)) => Ok(peer),
             Some(Connection::Failing(error)) => Err(self.away(error)),
             Some(Connection::Connecting) | None => {
-                let message = format!("not connected yet after {wait_ms} ms");
+                let message = format!("not connected yet after {CONNECTING_MS} ms");
                 let error = PeerError::new(HowFar::NotSent, PeerErrorKind::Timeout, message);
                 Err(self.away(error))
             }

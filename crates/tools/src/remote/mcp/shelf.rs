@@ -6,10 +6,10 @@ mod changes;
 #[cfg(test)]
 mod tests;
 
-use super::Link;
 use super::peer::{AskError, Request};
 use super::tool::{broken, for_the_next_hop, refused};
 use super::wants::{Carried, Round};
+use super::{Link, ROUNDS_MAX};
 use futures::future::BoxFuture;
 use kernel::call::{Caller, ToolOutput};
 use kernel::contracts::{Page, Paged};
@@ -60,7 +60,7 @@ impl RemoteShelf {
         let carried = Carried::read(&given.state);
         let mut answers = carried.answers(given);
         let mut state = carried.request_state;
-        for _ in 0..=self.link.parts.limits.mcp_rounds_max {
+        for _ in 0..=ROUNDS_MAX {
             let mut params = json!({"name": name});
             if !arguments.is_empty() {
                 params["arguments"] = Value::Object(arguments.clone());

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 pub(crate) use asked::{Requests, missing, nobody, pages, read};
 pub(crate) use left_out::{defaults, filled};
-pub(crate) use pending::{Kept, Pending, Question, Running, Talk, Whose};
+pub(crate) use pending::{KEPT_MS, Kept, Pending, Question, Running, Talk, Whose};
 
 /// What a call hands out with what it wants, and gets back with it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

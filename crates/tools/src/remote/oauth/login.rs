@@ -21,6 +21,8 @@ use kernel::ids::Millis;
 use reqwest::Url;
 use std::sync::Arc;
 
+/// How long somebody may take for a login.
+const LOGIN_MS: u64 = 3_600_000;
 /// How many logins at one server are under way; of more, the oldest cannot be finished.
 const LOGINS_MAX: usize = 8;
 /// The address of a page: more than any browser opens.
@@ -76,9 +78,8 @@ impl Account {
     ) -> Result<Page, Trouble> {
         let places = self.places()?;
         let now = self.parts.clock.now();
-        let lasts_ms = self.parts.limits.upstream_login_ms;
         // One that ends soon is not shown to anybody any more.
-        let long_enough = |page: &Page| now.plus_ms(lasts_ms / 2) <= page.expires_at;
+        let long_enough = |page: &Page| now.plus_ms(LOGIN_MS / 2) <= page.expires_at;
         if let Some(page) = open.filter(|page| page.asks(&found, &asked) && long_enough(page)) {
             return Ok(page);
         }
@@ -93,7 +94,7 @@ impl Account {
             verifier: pkce::secret(&*self.parts.entropy).into(),
             asked,
             ground: found.ground,
-            expires_at: now.plus_ms(lasts_ms),
+            expires_at: now.plus_ms(LOGIN_MS),
             issuer: found.issuer,
         };
         let page = Page {

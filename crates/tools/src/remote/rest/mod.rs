@@ -28,8 +28,8 @@ use self::place::Places;
 use self::request::Request;
 use self::send::Sender;
 use self::tool::RestTool;
-use super::RemoteParts;
 use super::config::{Document, RestConfig, UpstreamConfig};
+use super::{RemoteParts, TOOLS_MAX};
 use crate::http::answer::{Effect, Place};
 use kernel::call::ToolError;
 use kernel::contracts::Tool;
@@ -41,6 +41,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
+
+/// How many parts the schema of one operation's arguments has.
+const SCHEMA_PARTS_MAX: usize = 5_000;
+/// How many parts the schemas of all operations of a document have together, 64 bytes of text being
+/// one.
+const DOCUMENT_PARTS_MAX: usize = 2_000_000;
 
 /// What a REST server has.
 pub(crate) struct Loaded {
@@ -141,9 +147,9 @@ impl<'a> Loader<'a> {
         let reading = Reading {
             supplied: &supplied,
             trusted: self.upstream.trusted,
-            nodes_max: limits.upstream_schema_nodes_max,
-            parts_max: limits.upstream_document_parts_max,
-            operations_max: limits.upstream_tools_max,
+            nodes_max: SCHEMA_PARTS_MAX,
+            parts_max: DOCUMENT_PARTS_MAX,
+            operations_max: TOOLS_MAX,
         };
         let wanted = |name: &str| {
             let patterns = self.include.as_deref();

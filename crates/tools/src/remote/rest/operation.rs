@@ -102,7 +102,8 @@ pub(super) fn all(
                 continue;
             }
             if operations.len() >= reading.operations_max {
-                let why = "it and all after it are more than `upstream_tools_max`".to_owned();
+                let most = reading.operations_max;
+                let why = format!("it and all after it are more than {most} operations");
                 warnings.push(Warning { operation, why });
                 return (operations, warnings);
             }

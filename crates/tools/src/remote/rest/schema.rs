@@ -115,7 +115,7 @@ pub(super) fn translate<T>(
                 return Err(format!("its schemas have more than {nodes_max} parts"));
             }
             Err(Hitch::Spent) => {
-                let why = "with it the schemas have more parts than `upstream_document_parts_max`";
+                let why = "with it the schemas of the document have too many parts";
                 return Err(why.to_owned());
             }
             Err(Hitch::Foreign(why)) => return Err(why),

@@ -1,7 +1,7 @@
 //! Which tools a server has, where it says so.
 
-use super::super::RemoteParts;
 use super::super::config::UpstreamConfig;
+use super::super::{PAGES_MAX, RemoteParts, TOOLS_MAX};
 use super::answer::{Said, Unread, read, short};
 use super::place::{NoReply, Place, Request};
 use kernel::call::{Pace, Reach, ToolSpec, Yields};
@@ -40,11 +40,11 @@ pub(super) async fn ask(place: &Place, parts: &RemoteParts) -> Result<Lists, Fau
 }
 
 async fn pages(place: &Place, parts: &RemoteParts) -> Result<Lists, Fault> {
-    let limits = &parts.limits;
+    let bytes_max = parts.limits.call_output_bytes_max;
     let mut tools: Vec<Listed> = Vec::new();
     let mut cursor: Option<String> = None;
-    for number in 0..limits.upstream_pages_max {
-        let asked = page(place, number, cursor.as_deref(), limits.call_output_bytes_max).await?;
+    for number in 0..PAGES_MAX {
+        let asked = page(place, number, cursor.as_deref(), bytes_max).await?;
         let page = match asked {
             Ok(page) => page,
             Err(why) if number == 0 => return Ok(Lists::Not(why)),
@@ -56,11 +56,11 @@ async fn pages(place: &Place, parts: &RemoteParts) -> Result<Lists, Fault> {
             Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
             _ => break,
         }
-        if tools.len() >= limits.upstream_tools_max {
+        if tools.len() >= TOOLS_MAX {
             break;
         }
     }
-    tools.truncate(limits.upstream_tools_max);
+    tools.truncate(TOOLS_MAX);
     Ok(Lists::Tools(tools))
 }
 

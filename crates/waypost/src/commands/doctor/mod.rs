@@ -78,7 +78,13 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Fai
 fn project(folder: &Path, environment: &Environment) -> (Vec<Finding>, Config) {
     let (config, finding) = match Settings::load(Some(folder), environment) {
         Ok(settings) => {
-            let finding = Finding::ok("config", files_told(folder, &settings));
+            let finding = match settings.config.warnings.len() {
+                0 => Finding::ok("config", files_told(folder, &settings)),
+                count => {
+                    let what = format!("settings that have no effect: {count}");
+                    Finding::warn("config", what, "`waypost config check` names them")
+                }
+            };
             (settings.config, finding)
         }
         Err(failure) => (Config::default(), Finding::failed("config", &failure)),

@@ -5,7 +5,7 @@ use super::super::Link;
 use super::super::line::{Incoming, PeerError};
 use super::super::params::Params;
 use super::super::peer::{Era, Peer, Request};
-use super::super::wants::{Carried, Talk, Whose, missing, pages};
+use super::super::wants::{Carried, KEPT_MS, Talk, Whose, missing, pages};
 use super::{RemoteTool, broken, for_the_next_hop, refused, told};
 use kernel::call::{Abilities, Call, Caller, HowFar, LogLevel, Told, ToolError, ToolOutput};
 use kernel::fault::Fault;
@@ -80,9 +80,8 @@ impl<'a> Calling<'a> {
         if modern {
             param_headers = self.tool.mirrored.headers(&self.call.arguments);
         } else {
-            // It may be kept until someone answers what the server asks.
-            let kept_ms = self.link().parts.limits.upstream_pending_ms;
-            timeout_ms = timeout_ms.saturating_add(kept_ms);
+            // It may be kept until somebody answers what the server asks.
+            timeout_ms = timeout_ms.saturating_add(KEPT_MS);
         }
         let request = Request {
             name: Some(&self.tool.name),

@@ -1,6 +1,7 @@
 //! The course of a call: made, or taken up again where its server had asked for something; called
 //! in rounds where the server is stateless, listened to where it asks on the way.
 
+use super::super::ROUNDS_MAX;
 use super::super::peer::{Era, Peer};
 use super::super::requests::{ELICIT, SAMPLE};
 use super::super::wants::{
@@ -84,8 +85,7 @@ impl Calling<'_> {
     async fn in_rounds(self, peer: Arc<Peer>, carried: Carried) -> Result<ToolOutput, ToolError> {
         let mut answers = carried.answers(&self.call.given);
         let mut state = carried.request_state;
-        let rounds_max = self.link().parts.limits.mcp_rounds_max;
-        for _ in 0..=rounds_max {
+        for _ in 0..=ROUNDS_MAX {
             let talk = self.open(&peer, std::mem::take(&mut answers), state.take()).await?;
             let result = match self.answer(talk).await? {
                 Ok(result) => result,
@@ -102,7 +102,7 @@ impl Calling<'_> {
                 Some(kind) => return Err(self.not_understood(&format!("an answer `{kind}`"))),
             }
         }
-        let message = format!("it still wanted more after {rounds_max} rounds (`mcp_rounds_max`)");
+        let message = format!("it still wanted more after {ROUNDS_MAX} rounds");
         Err(ToolError::failed("UpstreamError", self.named(&message)))
     }
 

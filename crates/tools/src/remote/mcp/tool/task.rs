@@ -12,6 +12,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{INTERNAL_ERROR, RpcError};
 
+/// How often a task is looked at where its server does not say.
+const POLL_MS: u64 = 1_000;
 /// How often a server may want its task to be looked at.
 const POLL_MS_MIN: u64 = 50;
 /// How seldom.
@@ -195,8 +197,7 @@ impl Following<'_> {
     }
 
     async fn pause(&self, task: &Value) {
-        let usual = self.calling.link().parts.limits.mcp_task_poll_ms;
-        let ms = task["pollIntervalMs"].as_u64().unwrap_or(usual);
+        let ms = task["pollIntervalMs"].as_u64().unwrap_or(POLL_MS);
         sleep(self.calling, ms.clamp(POLL_MS_MIN, POLL_MS_MAX)).await;
     }
 }

@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use wire::jsonrpc::Id;
 
+/// How long a call is kept for an answer.
+pub(crate) const KEPT_MS: u64 = 600_000;
 /// How long the other side may take to hear that a task is cancelled.
 const CANCEL_MS: u64 = 10_000;
 
@@ -136,8 +138,7 @@ impl Pending {
         };
         // Outside of the lock: what is dropped may start a task.
         crowded.into_iter().for_each(let_go);
-        let ms = parts.limits.upstream_pending_ms;
-        let over = parts.clock.sleep_until(parts.clock.now().plus_ms(ms));
+        let over = parts.clock.sleep_until(parts.clock.now().plus_ms(KEPT_MS));
         let (all, late) = (Arc::downgrade(&self.kept), token.clone());
         let timer = async move {
             if let Either::Left(_) = select(over, taken).await

@@ -2,6 +2,7 @@
 //! the names of pages.
 
 use super::super::super::peer::Era;
+use super::super::super::wants::KEPT_MS;
 use super::super::scene::{Ear, Scene, call, called, caller, given, text, wants};
 use futures::future::{join, join3};
 use kernel::call::{Abilities, Call, Given, HowFar, LogLevel, Teller, ToolOutput, Want};
@@ -279,7 +280,7 @@ fn a_task_that_asks_goes_on_until_a_person_answers_or_nobody_will() {
         let server = async { other.asked("tasks/get").await.answer(asking.clone()).await };
         let looking = able(Abilities::RUN, given(&begun, &Value::Null));
         let wanted = wants(join(tool.call(&caller, &looking), server).await.0);
-        stage.pass(2 * link.parts.limits.upstream_pending_ms).await;
+        stage.pass(2 * KEPT_MS).await;
         assert_eq!(link.pending.count(), 0, "it is not kept for ever");
         assert!(other.is_idle(), "but it goes on there");
 
