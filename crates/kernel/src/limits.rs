@@ -415,7 +415,7 @@ limits! {
         /// How many characters of a call's arguments an MCP form shows; a longer call is decided
         /// elsewhere.
         mcp_shown_chars_max: usize = 4_000;
-        /// An MCP session that nobody used for so long is over.
+        /// An MCP session that is unused for so long is over.
         mcp_session_idle_ms: u64 = 1_800_000;
         /// An answer that takes longer than this becomes a stream, where the client takes one.
         mcp_quiet_ms: u64 = 5_000;

@@ -29,6 +29,8 @@ pub enum Rule {
     Realm,
     /// Texts for users are standard English.
     Phrases,
+    /// Limits that can be set have ranges.
+    Ranges,
     /// Invariants name tests that exist.
     Invariants,
     /// An exception must still be needed.
@@ -50,6 +52,7 @@ impl fmt::Display for Rule {
             Rule::MachinePath => "machine-path",
             Rule::Realm => "realm",
             Rule::Phrases => "phrases",
+            Rule::Ranges => "ranges",
             Rule::Invariants => "invariants",
             Rule::Exception => "exception",
         })

@@ -12,6 +12,7 @@ mod tokens;
 mod shape;
 mod realm;
 mod phrases;
+mod ranges;
 mod machine_paths;
 mod invariants;
 mod exceptions;
@@ -35,6 +36,7 @@ const SOURCE_RULES: &[fn(&Source) -> Vec<Finding>] = &[
     shape::width,
     realm::named,
     phrases::standard,
+    ranges::given,
 ];
 
 /// Checks the whole tree and prints every finding; any finding is a failure.
