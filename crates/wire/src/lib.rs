@@ -1,5 +1,6 @@
-//! Bodies that cross the wire, as serde types only: the server writes them, clients read them, and
-//! neither side has a second opinion about their shape. Nothing here knows the kernel.
+//! Bodies that cross the wire, as serde types with JSON Schemas: the server writes them, clients
+//! read them, `/openapi.json` describes them, and nobody has a second opinion about their shape.
+//! Their doc comments are the descriptions in that document. Nothing here knows the kernel.
 
 pub mod jsonrpc;
 pub mod mcp;

@@ -1,6 +1,7 @@
 //! Bodies of seed 001's doors: `/run` and `/resume`.
 
 use crate::rest::FaultyValue;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -9,8 +10,8 @@ pub use crate::thread::{
     ToolCallInfo,
 };
 
-/// `POST /run`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What is said to an agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunThread {
     /// The conversation: any text of the client's.
@@ -22,8 +23,9 @@ pub struct RunThread {
     pub agent: Option<String>,
 }
 
-/// `POST /resume`: one of the three lists, which covers one or more whole asks.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Answers to what a thread waits for: one of the three lists, which covers one or more whole asks.
+/// All of them count, or none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeThread {
     /// The conversation.
@@ -40,7 +42,7 @@ pub struct ResumeThread {
 }
 
 /// The answer to one question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClarificationResponse {
     /// As in `pending_action.clarifications`.
@@ -50,7 +52,7 @@ pub struct ClarificationResponse {
 }
 
 /// The decision about one call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
     /// As in `pending_action.tool_calls`.
@@ -66,7 +68,7 @@ pub struct Approval {
 }
 
 /// What came of one form or page.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ElicitationResponse {
     /// As in `pending_action`.
@@ -79,8 +81,9 @@ pub struct ElicitationResponse {
 }
 
 /// What a person does with a form or a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum ElicitationAction {
     /// Fills it in; opens it and does what it asks.
     Accept,
@@ -91,7 +94,7 @@ pub enum ElicitationAction {
 }
 
 /// Where a request stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadStatus {
     /// It is done.
@@ -124,7 +127,7 @@ impl ThreadStatus {
 }
 
 /// What `/run` and `/resume` answer: always all keys, null where one means nothing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadAnswer {
     /// Where it stands.
     pub status: ThreadStatus,
@@ -159,22 +162,27 @@ impl ThreadAnswer {
     }
 }
 
-/// An error at these doors: the keys of an answer, and more.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// An error of `/run` and `/resume`: the keys of an answer, and more; a conflict carries more
+/// members.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadError {
     /// `error`.
     pub status: ThreadStatus,
     /// Null.
     #[serde(default)]
+    #[schemars(with = "()")]
     pub response: Option<String>,
     /// Null.
     #[serde(default)]
+    #[schemars(with = "()")]
     pub thread_id: Option<String>,
     /// Null.
     #[serde(default)]
+    #[schemars(with = "()")]
     pub pending_action: Option<PendingAction>,
     /// Null.
     #[serde(default)]
+    #[schemars(with = "()")]
     pub url: Option<String>,
     /// Who failed and why.
     pub message: String,
@@ -194,27 +202,31 @@ pub struct ThreadError {
 }
 
 /// The data of a `delta` event: more text of a turn that is being made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadDelta {
     /// Which turn.
+    #[schemars(range(min = 1))]
     pub turn: u32,
     /// Which attempt at it.
+    #[schemars(range(min = 1))]
     pub attempt: u32,
     /// The text.
     pub text: String,
 }
 
 /// The data of a `restarted` event: what was heard of this turn is void.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadRestart {
     /// Which turn.
+    #[schemars(range(min = 1))]
     pub turn: u32,
     /// Which attempt begins now.
+    #[schemars(range(min = 2))]
     pub attempt: u32,
 }
 
-/// The data of a `tool_result` event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The data of a `tool_result` event; that of `tool_call` is a `ToolCallInfo`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
     /// The call.
     pub call_id: String,

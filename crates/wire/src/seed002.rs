@@ -1,10 +1,11 @@
 //! Bodies of seed 002's doors: `/api/agent/config`. An agent crosses as it is kept, with whatever
 //! its sender keeps beside it, so only the answer to a removal has a type.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was removed, by the name that the path gave.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDeleted {
     /// Always true: what is not there is an error.

@@ -1,11 +1,12 @@
 //! Bodies of seed 004's doors: `/sessions`, `/capabilities` and `/admin/capabilities`.
 
 use crate::rest::{Fault, FaultyValue};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// `POST /sessions`; the body may be absent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A session to make.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateSession {
     /// The client's own id; the server makes one if absent.
@@ -14,16 +15,21 @@ pub struct CreateSession {
 }
 
 /// What is always at hand of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionCore {
     /// The client's own id, or the server's.
     pub session_id: String,
-    /// `running`, `paused`, `completed`, `failed`, `paused_on_error` or `paused_on_human`.
+    /// Where its latest run is.
+    #[schemars(extend("enum" = [
+        "running", "paused", "completed", "failed", "paused_on_error", "paused_on_human"
+    ]))]
     pub status: String,
     /// When it began.
+    #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
     /// When its last event was recorded.
+    #[schemars(extend("format" = "date-time"))]
     pub updated_at: String,
     /// Its latest run's plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,15 +42,16 @@ pub struct SessionCore {
     pub last_error: Option<Fault>,
 }
 
-/// `GET /sessions/{id}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A session with its context and its history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionView {
     /// Where it stands.
     pub core: SessionCore,
     /// Key to value; large values as blob URIs.
     pub context: Map<String, Value>,
-    /// Finished tool calls, newest first: [`HistoryEntry`].
+    /// Finished tool calls, newest first.
+    #[schemars(with = "Vec<HistoryEntry>")]
     pub history: Vec<Value>,
     /// Where the next page of the history begins, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,8 +59,9 @@ pub struct SessionView {
 }
 
 /// One finished tool call, as clients read it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "SeedHistoryEntry")]
 pub struct HistoryEntry {
     /// When it finished.
     pub timestamp: String,
@@ -68,14 +76,15 @@ pub struct HistoryEntry {
     pub result: Value,
 }
 
-/// `POST /sessions/{id}/execute-plan`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// A run to start: either `planId` or `plan`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecutePlan {
     /// A plan that comes with the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub plan: Option<Value>,
-    /// A plan of the catalog; either this or `plan`.
+    /// A plan of the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
     /// The run's input, `{}` if absent.
@@ -83,8 +92,8 @@ pub struct ExecutePlan {
     pub initial_args: Option<Value>,
 }
 
-/// `POST /sessions/{id}/resume`; an absent body retries a failed step.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// A reply; an absent body retries a failed step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResumeBody {
     /// The input, or `{action, arguments?, output?}` for a failed step.
@@ -98,18 +107,21 @@ pub struct ResumeBody {
     pub step_id: Option<String>,
 }
 
-/// What `execute-plan` and `resume` answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Where a session is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStatus {
     /// The client's own id, or the server's.
     pub session_id: String,
-    /// As in [`SessionCore`].
+    /// Where its latest run is.
+    #[schemars(extend("enum" = [
+        "running", "paused", "completed", "failed", "paused_on_error", "paused_on_human"
+    ]))]
     pub status: String,
 }
 
-/// `GET /capabilities` and `POST /capabilities/discover`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Tools and plans.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Capabilities {
     /// The tools.
     pub tools: Vec<Capability>,
@@ -118,7 +130,7 @@ pub struct Capabilities {
 }
 
 /// A tool or a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Capability {
     /// Its name.
@@ -131,8 +143,8 @@ pub struct Capability {
     pub output_schema: Value,
 }
 
-/// `POST /capabilities/discover`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What is looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Discover {
     /// Part of an id or a description, in any case.
@@ -143,8 +155,9 @@ pub struct Discover {
 }
 
 /// What `POST /admin/capabilities` registers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum CapabilityType {
     /// A tool; it would have no implementation, so it is refused.
     Tool,
@@ -152,11 +165,11 @@ pub enum CapabilityType {
     Plan,
 }
 
-/// `POST /admin/capabilities`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What is registered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Register {
-    /// What it is.
+    /// What it is. A tool would have no implementation, so it is refused.
     #[serde(rename = "type")]
     pub kind: CapabilityType,
     /// The plan.
@@ -164,16 +177,17 @@ pub struct Register {
 }
 
 /// What is registered now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Registered {
     /// Its id.
     pub id: String,
-    /// `registered`.
+    /// What came of it.
+    #[schemars(extend("enum" = ["registered"]))]
     pub status: String,
 }
 
-/// An error at the seed's doors.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// An error at the session doors; a conflict carries more members.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeedError {
     /// Who failed and why.
     pub error: String,

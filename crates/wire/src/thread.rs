@@ -1,10 +1,11 @@
 //! Conversations as seed 001 shows them: what someone has to do, and what was said.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// What someone has to do before a request continues.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What somebody has to do before a request goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PendingAction {
     /// Answer these questions.
@@ -38,9 +39,9 @@ pub enum PendingAction {
 }
 
 /// One question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClarificationInfo {
-    /// By what it is answered.
+    /// The call that asks; for a question of a plan the ask.
     pub call_id: String,
     /// The question.
     pub question: String,
@@ -50,7 +51,7 @@ pub struct ClarificationInfo {
 }
 
 /// One call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCallInfo {
     /// By what it is decided.
     pub call_id: String,
@@ -60,10 +61,11 @@ pub struct ToolCallInfo {
     pub arguments: Value,
 }
 
-/// The outcome of a conversation, to be shown.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What a conversation comes to, to be looked at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestState {
     /// What was said, as a model reads it: `{type: human|ai|tool|system, content, ..}`.
+    #[schemars(with = "Vec<Map<String, Value>>")]
     pub messages: Vec<Value>,
     /// The types of tools that the router allowed last.
     pub allowed_tool_types: Vec<String>,
@@ -82,7 +84,7 @@ pub struct RequestState {
 }
 
 /// What came of an approval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalOutcome {
     /// Whether all calls may run.
     pub all_approved: bool,
@@ -93,7 +95,7 @@ pub struct ApprovalOutcome {
 }
 
 /// A call that may not run, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RejectedToolFeedback {
     /// The call.
     pub call_id: String,

@@ -1,10 +1,13 @@
 //! The tables of `/api/v1/agents` and of `/api/agent/config`.
 
 use super::operation::{Answer, BODY, Body, Content, Operation, WRITE, json_answer};
+use super::schemas::of;
+use wire::rest::{Agent, AgentAnswer, AgentSummary, Page};
+use wire::seed002::AgentDeleted;
 
 /// One agent with its version.
 const fn agent(status: u16, about: &'static str) -> Answer {
-    Answer { status, about, content: Content::Json("AgentAnswer"), headers: &["ETag"] }
+    Answer { status, about, content: Content::Json(of::<AgentAnswer>), headers: &["ETag"] }
 }
 
 /// `/api/v1/agents`.
@@ -16,7 +19,7 @@ pub(super) const AGENTS: &[Operation] = &[
         summary: "The agents of the project's files and the stored ones, by name",
         parameters: &["limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "AgentPage", "a page of agents")],
+        answers: &[json_answer(200, of::<Page<AgentSummary>>, "a page of agents")],
         refusals: &[&[400]],
     },
     Operation {
@@ -35,7 +38,7 @@ pub(super) const AGENTS: &[Operation] = &[
         id: "storeAgent",
         summary: "Stores an agent, or its next version; for administrators",
         parameters: &["agentName", "ifMatch", "ifNoneMatch"],
-        body: Body::Json("Agent"),
+        body: Body::Json(of::<Agent>),
         answers: &[
             agent(200, "the next version is stored"),
             agent(201, "the agent is stored for the first time"),
@@ -68,7 +71,7 @@ pub(super) const ENTITIES: &[Operation] = &[
         summary: "All agents as entities, by name",
         parameters: &["realm"],
         body: Body::None,
-        answers: &[json_answer(200, "AgentList", "the agents")],
+        answers: &[json_answer(200, of::<Vec<Agent>>, "the agents")],
         refusals: &[&[400, 404]],
     },
     Operation {
@@ -78,7 +81,7 @@ pub(super) const ENTITIES: &[Operation] = &[
         summary: "One agent as an entity, by its name",
         parameters: &["agentName", "realm"],
         body: Body::None,
-        answers: &[json_answer(200, "Agent", "the agent")],
+        answers: &[json_answer(200, of::<Agent>, "the agent")],
         refusals: &[&[400, 404]],
     },
     Operation {
@@ -88,7 +91,7 @@ pub(super) const ENTITIES: &[Operation] = &[
         summary: "One agent as an entity, by its id",
         parameters: &["agentId", "realm"],
         body: Body::None,
-        answers: &[json_answer(200, "Agent", "the agent")],
+        answers: &[json_answer(200, of::<Agent>, "the agent")],
         refusals: &[&[400, 404]],
     },
     Operation {
@@ -97,8 +100,8 @@ pub(super) const ENTITIES: &[Operation] = &[
         id: "saveAgentEntity",
         summary: "Stores an agent under its `refName`, or its next version; for administrators",
         parameters: &["realm"],
-        body: Body::Json("Agent"),
-        answers: &[json_answer(200, "Agent", "the agent as it is stored, with its id")],
+        body: Body::Json(of::<Agent>),
+        answers: &[json_answer(200, of::<Agent>, "the agent as it is stored, with its id")],
         refusals: &[&[401, 404, 409], BODY, WRITE],
     },
     Operation {
@@ -108,7 +111,7 @@ pub(super) const ENTITIES: &[Operation] = &[
         summary: "Removes a stored agent by its name; for administrators",
         parameters: &["agentName", "realm"],
         body: Body::None,
-        answers: &[json_answer(200, "AgentDeleted", "it is gone")],
+        answers: &[json_answer(200, of::<AgentDeleted>, "it is gone")],
         refusals: &[&[400, 401, 404, 409], WRITE],
     },
     Operation {
@@ -118,7 +121,7 @@ pub(super) const ENTITIES: &[Operation] = &[
         summary: "Removes a stored agent by its id; for administrators",
         parameters: &["agentId", "realm"],
         body: Body::None,
-        answers: &[json_answer(200, "AgentDeleted", "it is gone")],
+        answers: &[json_answer(200, of::<AgentDeleted>, "it is gone")],
         refusals: &[&[400, 401, 404, 409], WRITE],
     },
 ];

@@ -1,7 +1,10 @@
 //! What the table says of one route, and how that reads in OpenAPI.
 
+use super::schemas::{Shape, Shapes, of};
 use serde_json::{Map, Value, json};
-use wire::rest::PROBLEM_TYPE;
+use wire::rest::{PROBLEM_TYPE, Problem};
+use wire::seed001::ThreadError;
+use wire::seed004::SeedError;
 
 /// One route: what it takes and what it answers.
 #[derive(Debug)]
@@ -25,10 +28,10 @@ pub(super) struct Operation {
 pub(super) enum Body {
     /// Nothing.
     None,
-    /// JSON of this schema.
-    Json(&'static str),
+    /// JSON of this shape.
+    Json(Shape),
     /// The same, or nothing.
-    Maybe(&'static str),
+    Maybe(Shape),
 }
 
 /// A route's answer when all went well.
@@ -46,12 +49,12 @@ pub(super) struct Answer {
 pub(super) enum Content {
     /// Nothing.
     None,
-    /// JSON of this schema.
-    Json(&'static str),
+    /// JSON of this shape.
+    Json(Shape),
     /// JSON of any shape.
     AnyJson,
-    /// JSON of this schema, or server-sent events where the client wants them.
-    JsonOrEvents(&'static str),
+    /// JSON of this shape, or server-sent events where the client wants them.
+    JsonOrEvents(Shape),
     /// Server-sent events.
     Events,
     /// Text of this type.
@@ -59,8 +62,8 @@ pub(super) enum Content {
 }
 
 /// An answer of JSON without headers of its own.
-pub(super) const fn json_answer(status: u16, schema: &'static str, about: &'static str) -> Answer {
-    Answer { status, about, content: Content::Json(schema), headers: &[] }
+pub(super) const fn json_answer(status: u16, shape: Shape, about: &'static str) -> Answer {
+    Answer { status, about, content: Content::Json(shape), headers: &[] }
 }
 
 const JSON: &str = "application/json";
@@ -75,32 +78,33 @@ pub(super) const READ: &[u16] = &[429, 500, 503];
 /// What can go wrong when something is written.
 pub(super) const WRITE: &[u16] = &[429, 500, 503, 507];
 
-/// How a door tells its errors: the name of the schema, and the content type.
+/// How a door tells its errors: their shape and the content type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Refusals {
     pub(super) prefix: &'static str,
-    pub(super) schema: &'static str,
+    pub(super) shape: Shape,
     pub(super) content_type: &'static str,
 }
 
 /// RFC 9457.
 pub(super) const PROBLEM: Refusals =
-    Refusals { prefix: "problem", schema: "Problem", content_type: PROBLEM_TYPE };
+    Refusals { prefix: "problem", shape: of::<Problem>, content_type: PROBLEM_TYPE };
 /// The session doors' own object.
 pub(super) const SEED: Refusals =
-    Refusals { prefix: "error", schema: "SeedError", content_type: "application/json" };
+    Refusals { prefix: "error", shape: of::<SeedError>, content_type: "application/json" };
 
 /// The object of `/run` and `/resume`.
 pub(super) const THREAD: Refusals =
-    Refusals { prefix: "thread", schema: "ThreadError", content_type: "application/json" };
+    Refusals { prefix: "thread", shape: of::<ThreadError>, content_type: "application/json" };
 
 impl Refusals {
     /// The named answers of this shape, for all statuses there are.
-    pub(super) fn responses(self) -> impl Iterator<Item = (String, Value)> {
+    pub(super) fn responses(self, shapes: &mut Shapes) -> impl Iterator<Item = (String, Value)> {
+        let schema = shapes.answered(self.shape);
         STATUSES.iter().map(move |(status, about)| {
             let mut response = json!({
                 "description": about,
-                "content": {(self.content_type): {"schema": schema(self.schema)}}
+                "content": {(self.content_type): {"schema": schema}}
             });
             if let Some(header) = header_of(*status) {
                 response["headers"] = references("headers", &[header]);
@@ -149,34 +153,34 @@ fn header_of(status: u16) -> Option<&'static str> {
 
 impl Operation {
     /// The operation as OpenAPI writes it.
-    pub(super) fn shown(&self, refusals: Refusals) -> Value {
+    pub(super) fn shown(&self, refusals: Refusals, shapes: &mut Shapes) -> Value {
         let parameters: Vec<Value> =
             self.parameters.iter().map(|name| reference("parameters", name)).collect();
         let mut shown = json!({
             "operationId": self.id,
             "summary": self.summary,
             "parameters": parameters,
-            "responses": self.responses(refusals),
+            "responses": self.responses(refusals, shapes),
         });
         let body = match self.body {
             Body::None => None,
-            Body::Json(name) => Some((name, true)),
-            Body::Maybe(name) => Some((name, false)),
+            Body::Json(shape) => Some((shape, true)),
+            Body::Maybe(shape) => Some((shape, false)),
         };
-        if let Some((name, required)) = body {
+        if let Some((shape, required)) = body {
             shown["requestBody"] = json!({
                 "required": required,
-                "content": {"application/json": {"schema": schema(name)}}
+                "content": {"application/json": {"schema": shapes.taken(shape)}}
             });
         }
         shown
     }
 
-    fn responses(&self, refusals: Refusals) -> Map<String, Value> {
+    fn responses(&self, refusals: Refusals, shapes: &mut Shapes) -> Map<String, Value> {
         let named = |status: u16| reference("responses", &refusals.name(status));
         let mut responses = Map::new();
         for answer in self.answers {
-            responses.insert(answer.status.to_string(), answer.shown());
+            responses.insert(answer.status.to_string(), answer.shown(shapes));
         }
         for status in self.refusals.iter().copied().chain([FRAME]).flatten() {
             responses.insert(status.to_string(), named(*status));
@@ -187,14 +191,14 @@ impl Operation {
 }
 
 impl Answer {
-    fn shown(&self) -> Value {
+    fn shown(&self, shapes: &mut Shapes) -> Value {
         let mut shown = json!({"description": self.about});
         let text = || json!({"type": "string"});
         let content = match self.content {
             Content::None => Vec::new(),
-            Content::Json(name) => vec![(JSON, schema(name))],
+            Content::Json(shape) => vec![(JSON, shapes.answered(shape))],
             Content::AnyJson => vec![(JSON, json!({}))],
-            Content::JsonOrEvents(name) => vec![(JSON, schema(name)), (EVENTS, text())],
+            Content::JsonOrEvents(shape) => vec![(JSON, shapes.answered(shape)), (EVENTS, text())],
             Content::Events => vec![(EVENTS, text())],
             Content::Text(content_type) => vec![(content_type, text())],
         };
@@ -206,10 +210,6 @@ impl Answer {
         }
         shown
     }
-}
-
-fn schema(name: &str) -> Value {
-    reference("schemas", name)
 }
 
 fn reference(group: &str, name: &str) -> Value {

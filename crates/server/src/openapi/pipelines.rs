@@ -1,9 +1,11 @@
 //! The table of `/api/v1/pipelines`, and the routes of the pipelines that a server has.
 
 use super::operation::{Answer, BODY, Body, Content, Operation, READ, WRITE, json_answer};
+use super::schemas::{case_answer, of, pending_case};
 use kernel::pipeline::Pipeline;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use wire::rest::{CaseBody, Page, PipelineAnswer, PipelineStats, PipelineSummary};
 
 /// Where cases come in under a pipeline's name.
 const CASES: &str = "/api/v1/pipelines/{name}/cases";
@@ -17,7 +19,7 @@ pub(super) const PIPELINES: &[Operation] = &[
         summary: "The pipelines, by name",
         parameters: &["limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "PipelinePage", "a page of pipelines")],
+        answers: &[json_answer(200, of::<Page<PipelineSummary>>, "a page of pipelines")],
         refusals: &[&[400]],
     },
     Operation {
@@ -27,7 +29,7 @@ pub(super) const PIPELINES: &[Operation] = &[
         summary: "One pipeline",
         parameters: &["pipelineName"],
         body: Body::None,
-        answers: &[json_answer(200, "PipelineAnswer", "the pipeline")],
+        answers: &[json_answer(200, of::<PipelineAnswer>, "the pipeline")],
         refusals: &[&[400, 404]],
     },
     Operation {
@@ -37,7 +39,7 @@ pub(super) const PIPELINES: &[Operation] = &[
         summary: "Which roads its cases took: by handler, and by unknown reason",
         parameters: &["pipelineName"],
         body: Body::None,
-        answers: &[json_answer(200, "PipelineStats", "the counts")],
+        answers: &[json_answer(200, of::<PipelineStats>, "the counts")],
         refusals: &[&[400, 404], READ],
     },
 ];
@@ -49,18 +51,18 @@ pub(super) const CASE_DOORS: &[Operation] = &[Operation {
     id: "submitCase",
     summary: "Takes a case in, as the pipeline's own route does, and answers with the outcome",
     parameters: &["pipelineName", "idempotencyKey"],
-    body: Body::Json("CaseBody"),
+    body: Body::Json(of::<CaseBody>),
     answers: &[
         Answer {
             status: 200,
             about: "it is done; `status` is `error` where a limit stopped the agent",
-            content: Content::Json("CaseAnswer"),
+            content: Content::Json(case_answer),
             headers: &["Idempotency-Replayed"],
         },
         Answer {
             status: 202,
-            about: "a person has to answer `ask` first",
-            content: Content::Json("PendingCase"),
+            about: "somebody has to answer `ask` first",
+            content: Content::Json(pending_case),
             headers: &["Location", "Idempotency-Replayed"],
         },
     ],

@@ -1,19 +1,25 @@
 //! The table of `/api/v1` and of operations.
 
 use super::operation::{Answer, BODY, Body, Content, Operation, READ, WRITE, json_answer};
+use super::schemas::of;
+use wire::rest::{
+    Ask, AskReply, BackupAnswer, BackupBody, CallAnswer, CallBody, ContextAnswer, ForkBody, Health,
+    HistoryEntry, Page, PendingCall, Plan, PlanAnswer, PlanCheck, PlanSummary, PruneAnswer,
+    PruneBody, ReplyAnswer, RunAnswer, RunBody, Session, Tool,
+};
 
 /// A run that is over, or that waits, is stuck or continues.
 const RUN_ANSWERS: &[Answer] = &[
     Answer {
         status: 200,
         about: "the run is over",
-        content: Content::Json("RunAnswer"),
+        content: Content::Json(of::<RunAnswer>),
         headers: &["Idempotency-Replayed"],
     },
     Answer {
         status: 202,
-        about: "the run waits, is stuck or continues",
-        content: Content::Json("RunAnswer"),
+        about: "the run waits, is stuck or goes on",
+        content: Content::Json(of::<RunAnswer>),
         headers: &["Location", "Idempotency-Replayed"],
     },
 ];
@@ -26,7 +32,7 @@ pub(super) const RUNS: &[Operation] = &[
         id: "startRun",
         summary: "Starts a run of a plan or an agent and waits until it ends or pauses",
         parameters: &["wait", "idempotencyKey"],
-        body: Body::Json("RunBody"),
+        body: Body::Json(of::<RunBody>),
         answers: RUN_ANSWERS,
         refusals: &[BODY, &[404, 409, 410], WRITE],
     },
@@ -37,7 +43,7 @@ pub(super) const RUNS: &[Operation] = &[
         summary: "One run",
         parameters: &["runId"],
         body: Body::None,
-        answers: &[json_answer(200, "RunAnswer", "the run")],
+        answers: &[json_answer(200, of::<RunAnswer>, "the run")],
         refusals: &[&[400, 404], READ],
     },
     Operation {
@@ -48,11 +54,11 @@ pub(super) const RUNS: &[Operation] = &[
         parameters: &["runId"],
         body: Body::None,
         answers: &[
-            json_answer(200, "RunAnswer", "the run is over"),
+            json_answer(200, of::<RunAnswer>, "the run is over"),
             Answer {
                 status: 202,
                 about: "the run ends once its calls did",
-                content: Content::Json("RunAnswer"),
+                content: Content::Json(of::<RunAnswer>),
                 headers: &["Location"],
             },
         ],
@@ -65,7 +71,7 @@ pub(super) const RUNS: &[Operation] = &[
         summary: "Stops a run at its next step",
         parameters: &["runId"],
         body: Body::None,
-        answers: &[json_answer(200, "RunAnswer", "the run")],
+        answers: &[json_answer(200, of::<RunAnswer>, "the run")],
         refusals: &[&[400, 404, 409], WRITE],
     },
     Operation {
@@ -75,7 +81,7 @@ pub(super) const RUNS: &[Operation] = &[
         summary: "Lets a paused run go on",
         parameters: &["runId"],
         body: Body::None,
-        answers: &[json_answer(200, "RunAnswer", "the run")],
+        answers: &[json_answer(200, of::<RunAnswer>, "the run")],
         refusals: &[&[400, 404, 409], WRITE],
     },
     Operation {
@@ -86,11 +92,11 @@ pub(super) const RUNS: &[Operation] = &[
         parameters: &["runId", "wait"],
         body: Body::None,
         answers: &[
-            json_answer(200, "RunAnswer", "the run is over"),
+            json_answer(200, of::<RunAnswer>, "the run is over"),
             Answer {
                 status: 202,
-                about: "the run waits, is stuck again or continues",
-                content: Content::Json("RunAnswer"),
+                about: "the run waits, is stuck again or goes on",
+                content: Content::Json(of::<RunAnswer>),
                 headers: &["Location"],
             },
         ],
@@ -112,7 +118,7 @@ pub(super) const RUNS: &[Operation] = &[
             "cursor",
         ],
         body: Body::None,
-        answers: &[json_answer(200, "AskPage", "a page of asks")],
+        answers: &[json_answer(200, of::<Page<Ask>>, "a page of asks")],
         refusals: &[&[400, 404], READ],
     },
     Operation {
@@ -122,7 +128,7 @@ pub(super) const RUNS: &[Operation] = &[
         summary: "One ask",
         parameters: &["askId"],
         body: Body::None,
-        answers: &[json_answer(200, "Ask", "the ask")],
+        answers: &[json_answer(200, of::<Ask>, "the ask")],
         refusals: &[&[400, 404], READ],
     },
     Operation {
@@ -131,11 +137,11 @@ pub(super) const RUNS: &[Operation] = &[
         id: "replyToAsk",
         summary: "Answers an ask and waits until its run ends or pauses again",
         parameters: &["askId", "wait", "idempotencyKey"],
-        body: Body::Json("AskReply"),
+        body: Body::Json(of::<AskReply>),
         answers: &[Answer {
             status: 200,
             about: "the reply won, whatever the run does then",
-            content: Content::Json("ReplyAnswer"),
+            content: Content::Json(of::<ReplyAnswer>),
             headers: &["Idempotency-Replayed"],
         }],
         refusals: &[BODY, &[404, 409, 410], WRITE],
@@ -151,7 +157,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         summary: "Sessions, newest first",
         parameters: &["ofStatus", "ofPlan", "ofAgent", "ofSpace", "limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "SessionPage", "a page of sessions")],
+        answers: &[json_answer(200, of::<Page<Session>>, "a page of sessions")],
         refusals: &[&[400], READ],
     },
     Operation {
@@ -160,8 +166,8 @@ pub(super) const SESSIONS: &[Operation] = &[
         id: "pruneSessions",
         summary: "Removes old sessions that are over and old runs of others; for administrators",
         parameters: &[],
-        body: Body::Json("PruneBody"),
-        answers: &[json_answer(200, "PruneAnswer", "what was removed")],
+        body: Body::Json(of::<PruneBody>),
+        answers: &[json_answer(200, of::<PruneAnswer>, "what was removed")],
         refusals: &[&[401], BODY, WRITE],
     },
     Operation {
@@ -171,7 +177,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         summary: "One session; with its conversation, if it is a thread",
         parameters: &["sessionId", "space"],
         body: Body::None,
-        answers: &[json_answer(200, "Session", "the session")],
+        answers: &[json_answer(200, of::<Session>, "the session")],
         refusals: &[&[400, 404], READ],
     },
     Operation {
@@ -196,7 +202,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         summary: "A session's finished tool calls, newest first",
         parameters: &["sessionId", "space", "limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "HistoryPage", "a page of finished calls")],
+        answers: &[json_answer(200, of::<Page<HistoryEntry>>, "a page of finished calls")],
         refusals: &[&[400, 404], READ],
     },
     Operation {
@@ -206,7 +212,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         summary: "A session's context",
         parameters: &["sessionId", "space"],
         body: Body::None,
-        answers: &[json_answer(200, "ContextAnswer", "the context")],
+        answers: &[json_answer(200, of::<ContextAnswer>, "the context")],
         refusals: &[&[400, 404], READ],
     },
     Operation {
@@ -230,11 +236,11 @@ pub(super) const SESSIONS: &[Operation] = &[
         id: "forkSession",
         summary: "Makes a session that begins as a copy of this one, up to one of its events",
         parameters: &["sessionId", "space"],
-        body: Body::Maybe("ForkBody"),
+        body: Body::Maybe(of::<ForkBody>),
         answers: &[Answer {
             status: 201,
             about: "the new session",
-            content: Content::Json("Session"),
+            content: Content::Json(of::<Session>),
             headers: &["Location"],
         }],
         refusals: &[BODY, &[404, 409, 410], WRITE],
@@ -280,7 +286,7 @@ pub(super) const CATALOG: &[Operation] = &[
         summary: "The plans, by id",
         parameters: &["limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "PlanPage", "a page of plans")],
+        answers: &[json_answer(200, of::<Page<PlanSummary>>, "a page of plans")],
         refusals: &[&[400]],
     },
     Operation {
@@ -293,7 +299,7 @@ pub(super) const CATALOG: &[Operation] = &[
         answers: &[Answer {
             status: 200,
             about: "the plan; with an `ETag` if it is a stored one",
-            content: Content::Json("PlanAnswer"),
+            content: Content::Json(of::<PlanAnswer>),
             headers: &["ETag"],
         }],
         refusals: &[&[400, 404], READ],
@@ -304,18 +310,18 @@ pub(super) const CATALOG: &[Operation] = &[
         id: "storePlan",
         summary: "Stores a plan, or its next version",
         parameters: &["planId", "ifMatch", "ifNoneMatch"],
-        body: Body::Json("Plan"),
+        body: Body::Json(of::<Plan>),
         answers: &[
             Answer {
                 status: 200,
                 about: "the next version is stored",
-                content: Content::Json("PlanAnswer"),
+                content: Content::Json(of::<PlanAnswer>),
                 headers: &["ETag"],
             },
             Answer {
                 status: 201,
                 about: "the plan is stored for the first time",
-                content: Content::Json("PlanAnswer"),
+                content: Content::Json(of::<PlanAnswer>),
                 headers: &["ETag"],
             },
         ],
@@ -327,8 +333,8 @@ pub(super) const CATALOG: &[Operation] = &[
         id: "validatePlan",
         summary: "Whether a plan would be taken: 200 either way",
         parameters: &[],
-        body: Body::Json("Plan"),
-        answers: &[json_answer(200, "PlanCheck", "what is wrong with it, if anything")],
+        body: Body::Json(of::<Plan>),
+        answers: &[json_answer(200, of::<PlanCheck>, "what is wrong with it, if anything")],
         refusals: &[BODY],
     },
     Operation {
@@ -338,7 +344,7 @@ pub(super) const CATALOG: &[Operation] = &[
         summary: "The tools that the caller sees, and the plans as tools, by name",
         parameters: &["limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "ToolPage", "a page of tools")],
+        answers: &[json_answer(200, of::<Page<Tool>>, "a page of tools")],
         refusals: &[&[400]],
     },
     Operation {
@@ -348,7 +354,7 @@ pub(super) const CATALOG: &[Operation] = &[
         summary: "One tool",
         parameters: &["toolName"],
         body: Body::None,
-        answers: &[json_answer(200, "Tool", "the tool")],
+        answers: &[json_answer(200, of::<Tool>, "the tool")],
         refusals: &[&[400, 404]],
     },
     Operation {
@@ -357,13 +363,13 @@ pub(super) const CATALOG: &[Operation] = &[
         id: "callTool",
         summary: "Calls a tool or a plan; what writes is recorded as a run",
         parameters: &["toolName", "wait", "idempotencyKey"],
-        body: Body::Maybe("CallBody"),
+        body: Body::Maybe(of::<CallBody>),
         answers: &[
-            json_answer(200, "CallAnswer", "the call is done"),
+            json_answer(200, of::<CallAnswer>, "the call is done"),
             Answer {
                 status: 202,
-                about: "a person is asked, or the call continues",
-                content: Content::Json("PendingCall"),
+                about: "a person is asked, or the call goes on",
+                content: Content::Json(of::<PendingCall>),
                 headers: &["Location", "Idempotency-Replayed"],
             },
         ],
@@ -396,8 +402,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         id: "writeBackup",
         summary: "Writes a backup into a folder of the server's machine; for administrators",
         parameters: &[],
-        body: Body::Json("BackupBody"),
-        answers: &[json_answer(200, "BackupAnswer", "what is in the backup")],
+        body: Body::Json(of::<BackupBody>),
+        answers: &[json_answer(200, of::<BackupAnswer>, "what is in the backup")],
         refusals: &[&[401, 409], BODY, WRITE],
     },
     Operation {
@@ -407,7 +413,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "Whether the process answers",
         parameters: &["challenge"],
         body: Body::None,
-        answers: &[json_answer(200, "Health", "it does")],
+        answers: &[json_answer(200, of::<Health>, "it does")],
         refusals: &[],
     },
     Operation {
@@ -417,7 +423,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "Whether work can be taken",
         parameters: &[],
         body: Body::None,
-        answers: &[json_answer(200, "Health", "it can")],
+        answers: &[json_answer(200, of::<Health>, "it can")],
         refusals: &[&[503]],
     },
     Operation {
@@ -427,7 +433,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "Whether the process answers, as clients of pipelines ask it",
         parameters: &[],
         body: Body::None,
-        answers: &[json_answer(200, "Health", "`UP`")],
+        answers: &[json_answer(200, of::<Health>, "`UP`")],
         refusals: &[],
     },
     Operation {

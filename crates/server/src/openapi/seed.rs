@@ -2,11 +2,17 @@
 //! the doors of conversations, `/run`, `/resume`, `/health-check`.
 
 use super::operation::{Answer, BODY, Body, Content, Operation, READ, WRITE, json_answer};
+use super::schemas::of;
+use wire::seed001::{ResumeThread, RunThread, ThreadAnswer};
+use wire::seed004::{
+    Capabilities, CreateSession, Discover, ExecutePlan, Register, Registered, ResumeBody,
+    SessionCore, SessionStatus, SessionView,
+};
 
 const ACCEPTED: &[Answer] = &[Answer {
     status: 202,
     about: "where the session stands, once the run ended, paused or took too long",
-    content: Content::Json("SessionStatus"),
+    content: Content::Json(of::<SessionStatus>),
     headers: &["Idempotency-Replayed"],
 }];
 
@@ -18,8 +24,8 @@ pub(super) const SESSIONS: &[Operation] = &[
         id: "createSession",
         summary: "Makes a session, under the client's id if it gives one",
         parameters: &[],
-        body: Body::Maybe("CreateSession"),
-        answers: &[json_answer(201, "SessionCore", "the session")],
+        body: Body::Maybe(of::<CreateSession>),
+        answers: &[json_answer(201, of::<SessionCore>, "the session")],
         refusals: &[BODY, &[409], WRITE],
     },
     Operation {
@@ -29,7 +35,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         summary: "A session with its context and its history, newest first",
         parameters: &["sessionId", "limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "SessionView", "the session")],
+        answers: &[json_answer(200, of::<SessionView>, "the session")],
         refusals: &[&[400, 404], READ],
     },
     Operation {
@@ -38,7 +44,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         id: "executePlan",
         summary: "Starts a run in a session that is there",
         parameters: &["sessionId", "idempotencyKey"],
-        body: Body::Json("ExecutePlan"),
+        body: Body::Json(of::<ExecutePlan>),
         answers: ACCEPTED,
         refusals: &[BODY, &[404, 409, 410], WRITE],
     },
@@ -48,7 +54,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         id: "resumeSession",
         summary: "Answers the open ask of a session",
         parameters: &["sessionId", "idempotencyKey"],
-        body: Body::Maybe("ResumeBody"),
+        body: Body::Maybe(of::<ResumeBody>),
         answers: ACCEPTED,
         refusals: &[BODY, &[404, 409, 410], WRITE],
     },
@@ -59,7 +65,7 @@ pub(super) const SESSIONS: &[Operation] = &[
         summary: "All tools and plans",
         parameters: &[],
         body: Body::None,
-        answers: &[json_answer(200, "Capabilities", "tools and plans")],
+        answers: &[json_answer(200, of::<Capabilities>, "tools and plans")],
         refusals: &[],
     },
     Operation {
@@ -68,8 +74,8 @@ pub(super) const SESSIONS: &[Operation] = &[
         id: "discoverCapabilities",
         summary: "Tools and plans whose id or description has these words",
         parameters: &[],
-        body: Body::Json("Discover"),
-        answers: &[json_answer(200, "Capabilities", "what was found")],
+        body: Body::Json(of::<Discover>),
+        answers: &[json_answer(200, of::<Capabilities>, "what was found")],
         refusals: &[BODY],
     },
     Operation {
@@ -78,8 +84,8 @@ pub(super) const SESSIONS: &[Operation] = &[
         id: "registerCapability",
         summary: "Stores a plan; for who may administer",
         parameters: &[],
-        body: Body::Json("Register"),
-        answers: &[json_answer(201, "Registered", "it is stored")],
+        body: Body::Json(of::<Register>),
+        answers: &[json_answer(201, of::<Registered>, "it is stored")],
         refusals: &[&[401], BODY, WRITE],
     },
 ];
@@ -89,13 +95,13 @@ const THREAD_ANSWERS: &[Answer] = &[
     Answer {
         status: 200,
         about: "it is done; as a stream its events, the last of them `result`",
-        content: Content::JsonOrEvents("ThreadAnswer"),
+        content: Content::JsonOrEvents(of::<ThreadAnswer>),
         headers: &["Idempotency-Replayed"],
     },
     Answer {
         status: 202,
-        about: "a person has to do something first, or it takes longer",
-        content: Content::Json("ThreadAnswer"),
+        about: "somebody has to do something first, or it takes longer",
+        content: Content::Json(of::<ThreadAnswer>),
         headers: &["Location", "Idempotency-Replayed"],
     },
 ];
@@ -108,7 +114,7 @@ pub(super) const THREADS: &[Operation] = &[
         id: "runThread",
         summary: "Says something to an agent in a thread, which is made if there is none",
         parameters: &["wait", "idempotencyKey"],
-        body: Body::Json("RunThread"),
+        body: Body::Json(of::<RunThread>),
         answers: THREAD_ANSWERS,
         refusals: &[BODY, &[404, 409, 410], WRITE],
     },
@@ -118,7 +124,7 @@ pub(super) const THREADS: &[Operation] = &[
         id: "resumeThread",
         summary: "Answers what a thread waits for: whole asks, all of them or none",
         parameters: &["wait", "idempotencyKey"],
-        body: Body::Json("ResumeThread"),
+        body: Body::Json(of::<ResumeThread>),
         answers: THREAD_ANSWERS,
         refusals: &[BODY, &[404, 409, 410], WRITE],
     },

@@ -1,6 +1,8 @@
 //! The table of `/api/v1/sinks`.
 
 use super::operation::{Answer, Body, Content, Operation, READ, WRITE, json_answer};
+use super::schemas::of;
+use wire::rest::{Delivery, Page, Sink};
 
 /// Where events go.
 pub(super) const SINKS: &[Operation] = &[
@@ -11,7 +13,7 @@ pub(super) const SINKS: &[Operation] = &[
         summary: "Where events go, by name, and how far each sink came",
         parameters: &["limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "SinkPage", "a page of sinks")],
+        answers: &[json_answer(200, of::<Page<Sink>>, "a page of sinks")],
         refusals: &[&[400], READ],
     },
     Operation {
@@ -36,7 +38,7 @@ pub(super) const SINKS: &[Operation] = &[
         summary: "A sink's log of deliveries, newest first",
         parameters: &["sinkName", "deliveryStatus", "limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "DeliveryPage", "a page of deliveries")],
+        answers: &[json_answer(200, of::<Page<Delivery>>, "a page of deliveries")],
         refusals: &[&[400, 404], READ],
     },
     Operation {
@@ -46,7 +48,7 @@ pub(super) const SINKS: &[Operation] = &[
         summary: "Sends an event of the log to its sink once more; for administrators",
         parameters: &["sinkName", "eventId"],
         body: Body::None,
-        answers: &[json_answer(200, "Delivery", "how it went, also if it failed again")],
+        answers: &[json_answer(200, of::<Delivery>, "how it went, also if it failed again")],
         refusals: &[&[400, 401, 404, 409, 410], WRITE],
     },
     Operation {
@@ -56,7 +58,7 @@ pub(super) const SINKS: &[Operation] = &[
         summary: "Lets a sink go on whose receiver said that it is gone; for administrators",
         parameters: &["sinkName"],
         body: Body::None,
-        answers: &[json_answer(200, "Sink", "how it stands")],
+        answers: &[json_answer(200, of::<Sink>, "how it stands")],
         refusals: &[&[400, 401, 404, 409], WRITE],
     },
 ];

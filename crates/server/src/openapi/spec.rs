@@ -1,18 +1,22 @@
 //! The whole document.
 
 use super::operation::{Operation, PROBLEM, Refusals, SEED, THREAD};
-use super::{agents, parameters, pipelines, rest, schemas, seed, sinks, upstreams};
+use super::schemas::Shapes;
+use super::{agents, parameters, pipelines, rest, seed, sinks, upstreams};
 use serde_json::{Map, Value, json};
 
 /// What the doors are, as OpenAPI 3.1.
 pub fn document() -> Value {
+    let mut shapes = Shapes::default();
     let mut paths: Map<String, Value> = Map::new();
     for (operation, refusals) in table() {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
-        path[operation.method.to_lowercase()] = operation.shown(refusals);
+        path[operation.method.to_lowercase()] = operation.shown(refusals, &mut shapes);
     }
-    let responses = PROBLEM.responses().chain(SEED.responses()).chain(THREAD.responses());
-    let responses: Map<String, Value> = responses.collect();
+    let mut responses: Map<String, Value> = Map::new();
+    for refusals in [PROBLEM, SEED, THREAD] {
+        responses.extend(refusals.responses(&mut shapes));
+    }
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -24,7 +28,7 @@ pub fn document() -> Value {
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": schemas::all(),
+            "schemas": shapes.into_schemas(),
             "parameters": parameters::all(),
             "responses": responses,
             "headers": headers(),

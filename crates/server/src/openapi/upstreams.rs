@@ -1,6 +1,8 @@
 //! The table of `/api/v1/upstreams` and `/api/v1/providers`.
 
 use super::operation::{Answer, BODY, Body, Content, Operation, READ, WRITE, json_answer};
+use super::schemas::of;
+use wire::rest::{Page, Provider, Upstream, UpstreamLogin};
 
 /// A page for people.
 const fn html_answer(status: u16, about: &'static str, headers: &'static [&'static str]) -> Answer {
@@ -16,7 +18,7 @@ pub(super) const UPSTREAMS: &[Operation] = &[
         summary: "The servers whose tools are ours too, by name, and how they are",
         parameters: &["limit", "cursor"],
         body: Body::None,
-        answers: &[json_answer(200, "UpstreamPage", "a page of upstreams")],
+        answers: &[json_answer(200, of::<Page<Upstream>>, "a page of upstreams")],
         refusals: &[&[400]],
     },
     Operation {
@@ -26,7 +28,7 @@ pub(super) const UPSTREAMS: &[Operation] = &[
         summary: "One upstream",
         parameters: &["upstreamName"],
         body: Body::None,
-        answers: &[json_answer(200, "Upstream", "the upstream")],
+        answers: &[json_answer(200, of::<Upstream>, "the upstream")],
         refusals: &[&[400, 404]],
     },
     Operation {
@@ -36,7 +38,7 @@ pub(super) const UPSTREAMS: &[Operation] = &[
         summary: "Connects to an upstream now and lists what it has; for administrators",
         parameters: &["upstreamName"],
         body: Body::None,
-        answers: &[json_answer(200, "Upstream", "how it is now, also if it cannot be reached")],
+        answers: &[json_answer(200, of::<Upstream>, "how it is now, also if it cannot be reached")],
         refusals: &[&[400, 401, 404, 409]],
     },
     Operation {
@@ -46,7 +48,7 @@ pub(super) const UPSTREAMS: &[Operation] = &[
         summary: "Begins a login at an upstream, on a page for a person; for administrators",
         parameters: &["upstreamName"],
         body: Body::None,
-        answers: &[json_answer(200, "UpstreamLogin", "the page where a user logs in")],
+        answers: &[json_answer(200, of::<UpstreamLogin>, "the page where somebody logs in")],
         refusals: &[&[400, 401, 404, 409, 429, 502]],
     },
     Operation {
@@ -109,7 +111,7 @@ pub(super) const UPSTREAMS: &[Operation] = &[
         answers: &[Answer {
             status: 200,
             about: "the provider",
-            content: Content::Json("Provider"),
+            content: Content::Json(of::<Provider>),
             headers: &["ETag"],
         }],
         refusals: &[&[400, 404], READ],
@@ -120,18 +122,18 @@ pub(super) const UPSTREAMS: &[Operation] = &[
         id: "storeProvider",
         summary: "Stores a provider, or its next version, and starts it; for administrators",
         parameters: &["refName", "ifMatch", "ifNoneMatch"],
-        body: Body::Json("Provider"),
+        body: Body::Json(of::<Provider>),
         answers: &[
             Answer {
                 status: 200,
                 about: "the next version is stored",
-                content: Content::Json("Provider"),
+                content: Content::Json(of::<Provider>),
                 headers: &["ETag"],
             },
             Answer {
                 status: 201,
                 about: "the provider is stored for the first time",
-                content: Content::Json("Provider"),
+                content: Content::Json(of::<Provider>),
                 headers: &["ETag"],
             },
         ],

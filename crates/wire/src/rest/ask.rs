@@ -1,11 +1,12 @@
 //! Asks and the replies to them, by kind.
 
 use super::problem::Fault;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The five kinds of ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AskKind {
     /// A question.
@@ -38,7 +39,7 @@ impl AskKind {
 }
 
 /// Where an ask stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AskStatus {
     /// Waits for a reply.
@@ -52,7 +53,7 @@ pub enum AskStatus {
 }
 
 /// One question to a person.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {
     /// `ask_..`.
@@ -73,8 +74,8 @@ pub struct Ask {
     /// where it is a tool that asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<AskedCall>,
-    /// Clarify: the questions of an agent, each answered by its call. Empty where `body` is the one
-    /// question.
+    /// Clarify: the questions of an agent, each answered by its call. Absent where `body` is the
+    /// one question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<AskedQuestion>,
     /// Fill: JSON Schema of the answer.
@@ -86,8 +87,9 @@ pub struct Ask {
     /// Fix: what went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
-    /// Fix: how far the call got: `not_sent`, `failed` or `unknown`.
+    /// Fix: how far the call got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["not_sent", "failed", "unknown"]))]
     pub how: Option<String>,
     /// Fix: what can be done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -96,16 +98,19 @@ pub struct Ask {
     pub digest: String,
     /// Who may answer; `*` is everyone who sees it.
     pub may_answer: Vec<String>,
-    /// Whether it must be another person than who started the run or changed what it does.
+    /// Whether it must be somebody else than who started the run or changed what it does. Absent
+    /// for no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other: bool,
-    /// For whom the run acts.
+    /// For whom the run acts. Absent in local mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// When it was raised.
+    #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
     /// When it expires; null for never.
     #[serde(default)]
+    #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
     /// Where it stands.
     pub status: AskStatus,
@@ -115,7 +120,7 @@ pub struct Ask {
 }
 
 /// The session of an ask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskSession {
     /// `ses_..`.
     pub id: String,
@@ -126,7 +131,7 @@ pub struct AskSession {
 }
 
 /// One question of an agent inside an ask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedQuestion {
     /// `call_..`: the answer's key, where there are several.
@@ -139,7 +144,7 @@ pub struct AskedQuestion {
 }
 
 /// A call inside an ask.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedCall {
     /// `call_..`.
@@ -151,18 +156,19 @@ pub struct AskedCall {
 }
 
 /// A reply that won: who, when, what.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     /// Who answered.
     pub by: String,
     /// When.
+    #[schemars(extend("format" = "date-time"))]
     pub at: String,
     /// What, with its `kind`.
     pub reply: Value,
 }
 
 /// What can be done about a failed step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FixAction {
     /// Once more, as it was.
@@ -177,8 +183,8 @@ pub enum FixAction {
     Settle,
 }
 
-/// `POST /asks/{id}` to a question.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// To a question; `decline` gives no answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClarifyReply {
     /// `decline` to give no answer; `accept` is understood.
@@ -189,8 +195,8 @@ pub struct ClarifyReply {
     pub answer: Option<Value>,
 }
 
-/// `POST /asks/{id}` to an approval: one decision for each call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// To an approval: one decision for each call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApproveReply {
     /// The decisions.
@@ -198,7 +204,7 @@ pub struct ApproveReply {
 }
 
 /// One call's decision inside an approval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallDecision {
     /// `call_..`.
@@ -214,8 +220,9 @@ pub struct CallDecision {
 }
 
 /// What a person does with a form or a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum FillAction {
     /// Answers it.
     Accept,
@@ -223,8 +230,8 @@ pub enum FillAction {
     Decline,
 }
 
-/// `POST /asks/{id}` to a form.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// To a form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FillReply {
     /// Whether it is answered.
@@ -235,8 +242,9 @@ pub struct FillReply {
 }
 
 /// What a person does with a URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum AuthorizeAction {
     /// It is done.
     Done,
@@ -244,16 +252,16 @@ pub enum AuthorizeAction {
     Decline,
 }
 
-/// `POST /asks/{id}` to a URL to open.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// To a URL to open.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuthorizeReply {
     /// Whether it was done.
     pub action: AuthorizeAction,
 }
 
-/// `POST /asks/{id}` to a failed step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// To a failed step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FixReply {
     /// What to do.
@@ -264,4 +272,20 @@ pub struct FixReply {
     /// The output, for `skip` and `settle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
+}
+
+/// `POST /asks/{id}`: the reply, by kind of ask.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum AskReply {
+    /// To a question.
+    Clarify(ClarifyReply),
+    /// To an approval.
+    Approve(ApproveReply),
+    /// To a form.
+    Fill(FillReply),
+    /// To a URL to open.
+    Authorize(AuthorizeReply),
+    /// To a failed step.
+    Fix(FixReply),
 }

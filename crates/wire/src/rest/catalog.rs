@@ -2,11 +2,12 @@
 
 use super::ask::Ask;
 use super::run::{Run, Session};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// A tool of the catalog.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A tool of the catalog, or a plan that is called like one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
     /// Its stable name.
@@ -20,7 +21,8 @@ pub struct Tool {
     /// JSON Schema of its output, if it promises one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What it does to the world: `reads`, `writes` or `runs`.
+    /// What it does to the world.
+    #[schemars(extend("enum" = ["reads", "writes", "runs"]))]
     pub reach: String,
     /// Whether a repeat with the same key has no further effect.
     pub idempotent: bool,
@@ -29,13 +31,15 @@ pub struct Tool {
     pub tags: Vec<String>,
     /// What it is: `tool`, or `plan` where it is a plan that is called like a tool.
     #[serde(default = "tool_kind")]
+    #[schemars(extend("enum" = ["tool", "plan"]))]
     pub kind: String,
     /// How long it takes: `quick`, `slow`, or `task` where only callers that come back can call it.
     #[serde(default = "quick")]
+    #[schemars(extend("enum" = ["quick", "slow", "task"]))]
     pub pace: String,
-    /// Whether direct calls that change something are kept as runs; written only where they are
-    /// not.
+    /// Whether direct calls that change something are kept as runs; absent where they are.
     #[serde(default = "kept", skip_serializing_if = "is_kept")]
+    #[schemars(extend("default" = true))]
     pub journal: bool,
 }
 
@@ -57,8 +61,8 @@ fn is_kept(journal: &bool) -> bool {
     *journal
 }
 
-/// `POST /tools/{name}/call`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// What a tool is called with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallBody {
     /// The arguments, `{}` if absent.
@@ -67,14 +71,14 @@ pub struct CallBody {
 }
 
 /// A call that is done.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallAnswer {
     /// The tool's output.
     pub result: Value,
 }
 
-/// A call that waits for a person or continues.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A call that waits for a person or goes on, as a run of one step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingCall {
     /// The one-step run that carries the call.
     pub run: Run,
@@ -85,8 +89,12 @@ pub struct PendingCall {
     pub ask: Option<Ask>,
 }
 
+/// A plan as JSON.
+#[derive(JsonSchema)]
+pub struct Plan(pub Map<String, Value>);
+
 /// A plan in a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanSummary {
     /// Its id.
@@ -103,18 +111,19 @@ pub struct PlanSummary {
     pub hash: String,
 }
 
-/// `GET /plans/{id}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A plan with its JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanAnswer {
     /// What a list shows of it.
     #[serde(flatten)]
     pub summary: PlanSummary,
     /// The plan as JSON.
+    #[schemars(with = "Plan")]
     pub plan: Value,
 }
 
-/// `POST /plans/validate`: 200 either way, for the question was answered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Whether a plan would be taken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanCheck {
     /// Whether it can be run.
     pub valid: bool,
@@ -125,7 +134,7 @@ pub struct PlanCheck {
 }
 
 /// One mistake in a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanMistake {
     /// JSON Pointer to the faulty value; empty for the whole.
     pub pointer: String,

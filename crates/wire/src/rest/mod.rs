@@ -12,18 +12,18 @@ mod sink;
 mod stream;
 mod backup;
 
-pub use agent::{AgentAnswer, AgentSummary};
+pub use agent::{Agent, AgentAnswer, AgentSummary};
 pub use ask::{
-    ApproveReply, Ask, AskKind, AskSession, AskStatus, AskedCall, AskedQuestion, AuthorizeAction,
-    AuthorizeReply, CallDecision, ClarifyReply, Decision, FillAction, FillReply, FixAction,
-    FixReply,
+    ApproveReply, Ask, AskKind, AskReply, AskSession, AskStatus, AskedCall, AskedQuestion,
+    AuthorizeAction, AuthorizeReply, CallDecision, ClarifyReply, Decision, FillAction, FillReply,
+    FixAction, FixReply,
 };
 pub use backup::{BackupAnswer, BackupBody};
 pub use catalog::{
-    CallAnswer, CallBody, PendingCall, PlanAnswer, PlanCheck, PlanMistake, PlanSummary, Tool,
+    CallAnswer, CallBody, PendingCall, Plan, PlanAnswer, PlanCheck, PlanMistake, PlanSummary, Tool,
 };
 pub use pipeline::{
-    HandlerCount, PipelineAddresses, PipelineAnswer, PipelineHandler, PipelineStats,
+    CaseBody, HandlerCount, PipelineAddresses, PipelineAnswer, PipelineHandler, PipelineStats,
     PipelineSummary, ReasonCount,
 };
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
@@ -32,7 +32,7 @@ pub use run::{
     PruneBody, ReplyAnswer, Run, RunAnswer, RunBody, Session, Status,
 };
 pub use sink::{Delivery, DeliveryStatus, Sink, SinkStatus};
-pub use stream::{FeedEvent, FeedSnapshot, StreamEnd};
+pub use stream::{FeedEvent, FeedSnapshot, JournalEvent, StreamEnd};
 pub use upstream::{Provider, ProviderOauth, Upstream, UpstreamLogin, UpstreamServer};
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Pipelines: known reasons go to handlers, all others to an agent.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// A pipeline in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineSummary {
     /// Its stable name.
@@ -23,17 +25,18 @@ pub struct PipelineSummary {
 }
 
 /// A known reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PipelineHandler {
     /// The reason, exactly.
     pub reason: String,
-    /// What is done: `lookup-enrich`, `escalate` or `plan`.
+    /// What is done.
     #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["lookup-enrich", "escalate", "plan"]))]
     pub kind: String,
 }
 
-/// `GET /pipelines/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A pipeline with all that its file says, secrets left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineAnswer {
     /// What a list shows of it.
@@ -57,7 +60,7 @@ pub struct PipelineAnswer {
 }
 
 /// The names under which a pipeline's parts are known to others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PipelineAddresses {
     /// Where cases come in.
     pub inbound: String,
@@ -67,8 +70,8 @@ pub struct PipelineAddresses {
     pub events: String,
 }
 
-/// `GET /pipelines/{name}/stats`: which paths cases took.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Which roads a pipeline's cases took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineStats {
     /// The pipeline.
@@ -89,7 +92,7 @@ pub struct PipelineStats {
 }
 
 /// How often a handler was needed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HandlerCount {
     /// Its reason.
@@ -101,17 +104,23 @@ pub struct HandlerCount {
     pub count: u64,
     /// When last; absent where it was never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub last_at: Option<String>,
 }
 
 /// How often a reason came that no handler takes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReasonCount {
-    /// The reason.
+    /// The reason; `(others)`: those that are too many.
     pub reason: String,
     /// How many cases.
     pub count: u64,
     /// When last.
+    #[schemars(extend("format" = "date-time"))]
     pub last_at: String,
 }
+
+/// A case. Which fields are kept, and which must be there, the pipeline says.
+#[derive(JsonSchema)]
+pub struct CaseBody(pub Map<String, Value>);

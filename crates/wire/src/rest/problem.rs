@@ -1,13 +1,14 @@
 //! What went wrong, as doors tell it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The content type of a [`Problem`].
 pub const PROBLEM_TYPE: &str = "application/problem+json";
 
-/// An error as RFC 9457 says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// An error as RFC 9457 says; a conflict carries more members, such as `state` and `decision`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// What kind of problem, as a URI.
@@ -35,7 +36,7 @@ pub struct Problem {
 }
 
 /// One faulty value of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultyValue {
     /// JSON Pointer to it; empty for the whole.
     pub pointer: String,
@@ -44,7 +45,7 @@ pub struct FaultyValue {
 }
 
 /// What went wrong: who failed, why, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fault {
     /// A stable word for programs.
     pub name: String,

@@ -3,17 +3,19 @@
 use super::ask::Ask;
 use super::problem::Fault;
 use crate::thread::RequestState;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// `POST /runs`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// A run to start: one of `planId`, `plan` and `agent`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunBody {
     /// A plan that comes with the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub plan: Option<Value>,
-    /// A plan of the catalog; one of `plan`, `planId` and `agent`.
+    /// A plan of the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
     /// An agent to talk to.
@@ -29,7 +31,7 @@ pub struct RunBody {
 }
 
 /// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Something moves.
@@ -69,7 +71,7 @@ impl Status {
 }
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// `run_..`.
@@ -92,11 +94,13 @@ pub struct Run {
     /// Its open asks.
     pub asks: Vec<Ask>,
     /// When it began.
+    #[schemars(extend("format" = "date-time"))]
     pub started_at: String,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub ended_at: Option<String>,
-    /// What stopped its agent before that was done: a limit.
+    /// The limit that stopped its agent, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
     /// What it cost.
@@ -104,11 +108,12 @@ pub struct Run {
 }
 
 /// What a run cost; empty where no model was asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
     /// Turns of models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub turns: Option<u32>,
     /// Tokens that they read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,11 +126,12 @@ pub struct Cost {
     pub dollars: Option<f64>,
     /// Turns whose price no one knows, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub unpriced_turns: Option<u32>,
 }
 
 /// One session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
     /// `ses_..`.
@@ -153,8 +159,10 @@ pub struct Session {
     /// The ids of its open asks.
     pub asks: Vec<String>,
     /// When it began.
+    #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
     /// When its last event was recorded.
+    #[schemars(extend("format" = "date-time"))]
     pub updated_at: String,
     /// Why it is not driven for now, if it is parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,17 +172,19 @@ pub struct Session {
     pub request_state: Option<RequestState>,
 }
 
-/// Why a session is not driven for now: what was recorded of it cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a session is not driven for now: what was recorded of it cannot be read. Only a parked
+/// session has it; `status` is the one that was recorded last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parked {
     /// What cannot be read, and why.
     pub reason: String,
     /// When the server tries to read it again.
+    #[schemars(extend("format" = "date-time"))]
     pub until: String,
 }
 
-/// A run with its session: what `POST /runs` and the routes of one run answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A run with its session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunAnswer {
     /// The run.
     pub run: Run,
@@ -182,8 +192,8 @@ pub struct RunAnswer {
     pub session: Session,
 }
 
-/// What a reply answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The ask with the decision, and its run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplyAnswer {
     /// The ask with the decision.
     pub ask: Ask,
@@ -192,8 +202,9 @@ pub struct ReplyAnswer {
 }
 
 /// A page of a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
@@ -203,7 +214,7 @@ pub struct Page<T> {
 }
 
 /// A finished tool call in a session's history.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
     /// `call_..`.
@@ -223,35 +234,38 @@ pub struct HistoryEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
     /// When it finished.
+    #[schemars(extend("format" = "date-time"))]
     pub finished_at: String,
 }
 
-/// `GET /sessions/{id}/context`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A session's context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextAnswer {
     /// Key to value; large values as blob URIs.
     pub context: Map<String, Value>,
 }
 
-/// `POST /sessions/{id}/fork`; the body may be absent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Up to where a session is copied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForkBody {
     /// The sequence of the last event to copy; the newest if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub at: Option<u64>,
 }
 
-/// `POST /sessions/prune`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What goes: sessions that are over, or never had a run; of other sessions runs that are over, the
+/// newest excepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PruneBody {
     /// How long no one must have touched a session, or how long a run must be over.
     pub older_than_ms: u64,
 }
 
-/// What a removal of what is old removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PruneAnswer {
     /// Whole sessions.
     pub sessions: u64,
@@ -261,20 +275,22 @@ pub struct PruneAnswer {
     pub rows: u64,
 }
 
-/// What `/livez` and `/readyz` answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// How the server is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
-    /// `live` or `ready`.
+    /// Which question it answers, and yes.
+    #[schemars(extend("enum" = ["live", "ready", "UP"]))]
     pub status: String,
     /// Which server it is; `/livez` says so to a client that sends a challenge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
 }
 
-/// Which server answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Which server answers, for a client that sends a challenge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Instance {
-    /// sha256 over the server's token and the challenge.
+    /// sha256 over the server's token, a space and the challenge; the token is in the file
+    /// `address` of the data folder.
     pub proof: String,
     /// Its process, for administrators.
     #[serde(default, skip_serializing_if = "Option::is_none")]

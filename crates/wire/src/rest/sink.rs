@@ -1,17 +1,21 @@
 //! Where events go, and how each of them got there.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A place that events go to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sink {
     /// Its name.
     pub name: String,
-    /// What it is: `stdout`, `file` or `webhook`; `unknown` where it is not configured.
+    /// What it is; `unknown` where it is not configured.
     #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["stdout", "file", "webhook", "unknown"]))]
     pub kind: String,
-    /// Whether events are sent there.
+    /// Whether events are sent there. `gone`: its receiver said so, and events wait until it is
+    /// resumed. `unconfigured`: the settings do not have it any more, and retention keeps what it
+    /// has not passed until it is forgotten.
     pub status: SinkStatus,
     /// Where it leads: a file, or an address without query and password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,7 +23,7 @@ pub struct Sink {
     /// Patterns of the types that go there; absent where all do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub types: Option<Vec<String>>,
-    /// How far it came: everything in the feed before this place is dealt with.
+    /// How far it came in the feed, opaque: `after` for what is ahead of it.
     pub place: String,
     /// How many rows of the feed are still ahead of it.
     pub lag: u64,
@@ -35,8 +39,9 @@ pub struct Sink {
 }
 
 /// Whether events are sent to a sink.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 pub enum SinkStatus {
     /// They are, as they come.
     Sending,
@@ -58,7 +63,7 @@ impl SinkStatus {
 }
 
 /// One event's way to one sink.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
     /// The event's id.
@@ -72,16 +77,19 @@ pub struct Delivery {
     pub session: String,
     /// Its place in that journal.
     pub seq: u64,
-    /// Where it stands: `retrying`, `delivered` or `failed`.
+    /// Where it stands.
     pub status: DeliveryStatus,
     /// How often it was tried.
     pub attempts: u32,
     /// When first.
+    #[schemars(extend("format" = "date-time"))]
     pub first_at: String,
     /// When last.
+    #[schemars(extend("format" = "date-time"))]
     pub last_at: String,
     /// When next, while it is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub next_at: Option<String>,
     /// The HTTP status that the receiver answered with last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,8 +99,8 @@ pub struct Delivery {
     pub error: Option<String>,
 }
 
-/// Where a delivery stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Where a delivery stands. `failed`: nobody tries any more; it can be sent again by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DeliveryStatus {
     /// It is tried again.

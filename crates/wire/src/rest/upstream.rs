@@ -1,18 +1,20 @@
 //! Servers behind this one, and providers that are stored.
 
 use super::problem::Fault;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A server whose tools, prompts and resources are ours too.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Upstream {
     /// Its stable name.
     pub name: String,
     /// What stands before the names of its tools and prompts.
     pub prefix: String,
-    /// What it is: `http`, `stdio`, `rest` or `rpc`.
+    /// What it is.
+    #[schemars(extend("enum" = ["http", "stdio", "rest", "rpc"]))]
     pub kind: String,
     /// Where it is: its program, or its address without query and password.
     pub target: String,
@@ -24,6 +26,7 @@ pub struct Upstream {
     pub journal: bool,
     /// How long one call of it may take, where it has a limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
     /// The names of the headers that go with every request.
     #[serde(default)]
@@ -31,20 +34,22 @@ pub struct Upstream {
     /// The names of the variables that it is given.
     #[serde(default)]
     pub env: Vec<String>,
-    /// How it is: `connecting`, `ready`, `failing`, `login` where someone must log in at it first,
-    /// or `disabled` where it is left alone.
+    /// How it is. `login`: somebody must log in at it first; `disabled`: it is left alone.
+    #[schemars(extend("enum" = ["connecting", "ready", "failing", "login", "disabled"]))]
     pub state: String,
     /// The page where someone logs in, while a login is under way; for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login_url: Option<String>,
     /// Since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub since: Option<String>,
     /// The version of MCP that is spoken with it, once it was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Whether that version has a handshake (`legacy`) or not (`modern`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["modern", "legacy"]))]
     pub era: Option<String>,
     /// What it says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,7 +68,7 @@ pub struct Upstream {
 }
 
 /// What a server says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UpstreamServer {
     /// Its name.
     pub name: String,
@@ -73,7 +78,7 @@ pub struct UpstreamServer {
 }
 
 /// A login at an upstream that was begun.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpstreamLogin {
     /// The page where someone logs in.
@@ -81,7 +86,7 @@ pub struct UpstreamLogin {
 }
 
 /// A provider that is stored: an address whose tools are ours.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Provider {
     /// Its name, that of its path.
@@ -90,8 +95,9 @@ pub struct Provider {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    /// What it is: `REST`, `MCP` or `RPC`.
+    /// What it is; REST if absent.
     #[serde(default = "rest")]
+    #[schemars(extend("enum" = ["REST", "MCP", "RPC"]))]
     pub provider_type: String,
     /// Where it is.
     pub base_url: String,
@@ -121,6 +127,7 @@ pub struct Provider {
     pub journal: bool,
     /// How long one call of it may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
     /// Whether a REST server may be at an address that is not public.
     #[serde(default)]
@@ -131,7 +138,7 @@ pub struct Provider {
 }
 
 /// How a login at a stored provider goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderOauth {
     /// The client that the server's operator registered for us.
@@ -143,8 +150,9 @@ pub struct ProviderOauth {
     /// What is asked for, whatever the server says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Vec<String>>,
-    /// Who logs in: `person`, or `ourselves` with the client's secret.
+    /// Who logs in: a person, if absent, or we with the client's secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["person", "ourselves"]))]
     pub grant: Option<String>,
 }
 

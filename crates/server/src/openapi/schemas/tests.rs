@@ -5,7 +5,6 @@ use engine::schema::JsonSchemas;
 use kernel::schema::Schemas;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::{rest, seed001, seed002, seed004};
@@ -30,7 +29,7 @@ const TYPES: &[(&str, Again)] = &[
     ("Parked", again::<rest::Parked>),
     ("SessionPage", again::<rest::Page<rest::Session>>),
     ("HistoryEntry", again::<rest::HistoryEntry>),
-    ("HistoryPage", again::<rest::Page<rest::HistoryEntry>>),
+    ("HistoryEntryPage", again::<rest::Page<rest::HistoryEntry>>),
     ("ContextAnswer", again::<rest::ContextAnswer>),
     ("ForkBody", again::<rest::ForkBody>),
     ("PruneBody", again::<rest::PruneBody>),
@@ -59,17 +58,17 @@ const TYPES: &[(&str, Again)] = &[
     ("CallBody", again::<rest::CallBody>),
     ("CallAnswer", again::<rest::CallAnswer>),
     ("PlanSummary", again::<rest::PlanSummary>),
-    ("PlanPage", again::<rest::Page<rest::PlanSummary>>),
+    ("PlanSummaryPage", again::<rest::Page<rest::PlanSummary>>),
     ("PlanAnswer", again::<rest::PlanAnswer>),
     ("PlanCheck", again::<rest::PlanCheck>),
     ("PlanMistake", again::<rest::PlanMistake>),
     ("AgentSummary", again::<rest::AgentSummary>),
-    ("AgentPage", again::<rest::Page<rest::AgentSummary>>),
+    ("AgentSummaryPage", again::<rest::Page<rest::AgentSummary>>),
     ("AgentAnswer", again::<rest::AgentAnswer>),
     ("AgentDeleted", again::<seed002::AgentDeleted>),
     ("PipelineSummary", again::<rest::PipelineSummary>),
     ("PipelineHandler", again::<rest::PipelineHandler>),
-    ("PipelinePage", again::<rest::Page<rest::PipelineSummary>>),
+    ("PipelineSummaryPage", again::<rest::Page<rest::PipelineSummary>>),
     ("PipelineAnswer", again::<rest::PipelineAnswer>),
     ("PipelineAddresses", again::<rest::PipelineAddresses>),
     ("PipelineStats", again::<rest::PipelineStats>),
@@ -89,6 +88,7 @@ const TYPES: &[(&str, Again)] = &[
     ("StreamEnd", again::<rest::StreamEnd>),
     ("FeedSnapshot", again::<rest::FeedSnapshot>),
     ("FeedEvent", again::<rest::FeedEvent>),
+    ("JournalEvent", again::<rest::JournalEvent>),
     ("RunThread", again::<seed001::RunThread>),
     ("ResumeThread", again::<seed001::ResumeThread>),
     ("ClarificationResponse", again::<seed001::ClarificationResponse>),
@@ -96,10 +96,7 @@ const TYPES: &[(&str, Again)] = &[
     ("ElicitationResponse", again::<seed001::ElicitationResponse>),
     ("ThreadAnswer", again::<seed001::ThreadAnswer>),
     ("ThreadStatus", again::<seed001::ThreadStatus>),
-    ("PendingClarification", again::<seed001::PendingAction>),
-    ("PendingConfirmation", again::<seed001::PendingAction>),
-    ("PendingForm", again::<seed001::PendingAction>),
-    ("PendingPage", again::<seed001::PendingAction>),
+    ("PendingAction", again::<seed001::PendingAction>),
     ("ClarificationInfo", again::<seed001::ClarificationInfo>),
     ("ToolCallInfo", again::<seed001::ToolCallInfo>),
     ("ThreadError", again::<seed001::ThreadError>),
@@ -124,37 +121,45 @@ const TYPES: &[(&str, Again)] = &[
     ("Registered", again::<seed004::Registered>),
 ];
 
-/// Made of others that have examples, or of no type of ours.
-const UNTYPED: &[&str] = &[
+/// Made of others that have examples, or of a type that is only described.
+const UNREAD: &[&str] = &[
     "RunAnswer",
     "ReplyAnswer",
     "PendingCall",
     "AskReply",
     "Plan",
     "Agent",
-    "AgentList",
     "CaseBody",
     "CaseAnswer",
     "PendingCase",
-    "PendingAction",
-    "SeedStatus",
-    "JournalEvent",
 ];
+
+fn all() -> Map<String, Value> {
+    let document = crate::openapi::document();
+    document["components"]["schemas"].as_object().unwrap().clone()
+}
 
 fn examples(schema: &Value) -> Vec<Value> {
     schema["examples"].as_array().cloned().unwrap_or_default()
 }
 
+/// The names of a schema's members, those of all its variants.
+fn members(schema: &Value) -> BTreeSet<String> {
+    let variants = schema["oneOf"].as_array().into_iter().flatten();
+    let objects = variants.chain([schema]).filter_map(|each| each["properties"].as_object());
+    objects.flat_map(Map::keys).cloned().collect()
+}
+
 #[test]
 fn every_example_fits_its_schema() {
-    let schemas = JsonSchemas::default();
-    for (name, schema) in all() {
+    let (schemas, all) = (JsonSchemas::default(), all());
+    for (name, schema) in &all {
         let whole = Arc::new(json!({
             "$ref": format!("#/components/schemas/{name}"),
-            "components": {"schemas": all()}
+            "components": {"schemas": all}
         }));
         schemas.compile(&whole).unwrap();
-        for example in examples(&schema) {
+        for example in examples(schema) {
             let misfits = schemas.check(&whole, &example).err();
             assert_eq!(misfits, None, "{name}: {example}");
         }
@@ -175,14 +180,45 @@ fn every_example_is_a_value_of_its_type() {
             value.as_object().into_iter().flat_map(|map| map.keys().cloned()).collect()
         };
         let shown: BTreeSet<String> = examples.iter().flat_map(keys).collect();
-        assert_eq!(keys(&schemas[*name]["properties"]), shown, "{name}");
+        assert_eq!(members(&schemas[*name]), shown, "{name}");
     }
 }
 
 #[test]
-fn every_schema_has_a_type() {
-    let typed = TYPES.iter().map(|(name, _)| *name).chain(UNTYPED.iter().copied());
+fn every_schema_is_held_against_its_type() {
+    let typed = TYPES.iter().map(|(name, _)| *name).chain(UNREAD.iter().copied());
     let typed: BTreeSet<String> = typed.map(str::to_owned).collect();
     let known: BTreeSet<String> = all().keys().cloned().collect();
     assert_eq!(known, typed);
+    let examples: Map<String, Value> = serde_json::from_str(EXAMPLES).unwrap();
+    let shown: BTreeSet<String> = examples.keys().cloned().collect();
+    assert_eq!(shown.difference(&known).next(), None, "an example of nothing");
+}
+
+#[test]
+fn a_schema_has_nothing_of_rust() {
+    let schemas = all();
+    let text = |about: &str| json!({"type": "string", "description": about});
+    // Optional members refuse null, and an enum is one list whose variants have no descriptions.
+    assert_eq!(
+        schemas["ClarifyReply"]["properties"]["action"],
+        json!({"type": "string", "enum": ["accept", "decline"],
+            "description": "`decline` to give no answer; `accept` is understood."})
+    );
+    assert_eq!(
+        schemas["Ask"]["properties"]["fault"],
+        json!({"$ref": "#/components/schemas/Fault", "description": "Fix: what went wrong."})
+    );
+    assert_eq!(schemas["Ask"]["properties"]["url"], text("Authorize: the URL to open."));
+    assert_eq!(schemas["AskKind"]["enum"][4], "fix");
+    // What is always written is required, and null where it means nothing.
+    let page = &schemas["AskPage"];
+    assert_eq!(page["required"], json!(["items", "nextCursor"]));
+    assert_eq!(page["properties"]["nextCursor"]["type"], json!(["string", "null"]));
+    assert_eq!(page["properties"]["nextCursor"].get("default"), None);
+    // Of a body that is taken only what has no default is required.
+    assert_eq!(schemas["Provider"]["required"], json!(["baseUrl"]));
+    assert_eq!(schemas["Provider"]["additionalProperties"], false);
+    let count = json!({"type": "integer", "minimum": 1, "description": "Turns of models."});
+    assert_eq!(schemas["Cost"]["properties"]["turns"], count);
 }
