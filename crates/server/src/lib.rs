@@ -50,16 +50,15 @@ mod watch;
 mod socket;
 mod serve;
 
-pub use acts::{DOORS, METHODS, Of, Right};
+pub use acts::{METHODS, Of, Right};
 pub use assemble::{
     AssembleError, Assembled, Checked, Extra, HeldVault, Setup, Stopper, ToCheck, assemble,
     check_project,
 };
 pub use backup::{HeldBackup, restore};
 pub use gateway::Lookup;
-pub use openapi::document as openapi;
 pub use pipelines::check_pipeline;
 pub use ports::{OwnPort, PortError};
-pub use routes::routes;
+pub use routes::{document as openapi, rights, routes};
 pub use serve::{serve, serve_stdio};
 pub use watch::{Watch, Watching};

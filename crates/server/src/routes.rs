@@ -1,122 +1,77 @@
-//! The one table of routes. A transport adds its lines here; everything else about it lives in its
-//! own file. Doors that speak a protocol of their own stand beside the table: OpenAPI cannot
-//! describe them.
+//! The one table of routes: path, method, handler, act and description of each. A transport adds
+//! its lines in a file below; everything else about it lives in its own module. The router, the
+//! list of acts and `/openapi.json` follow from the table. Doors that speak a protocol of their own
+//! stand beside it: OpenAPI cannot describe them.
 
-use crate::acts::guarded;
+mod route;
+mod runs;
+mod sessions;
+mod sinks;
+mod catalog;
+mod agents;
+mod pipelines;
+mod upstreams;
+mod threads;
+mod plan_sessions;
+mod operations;
+
+use crate::acts::{Right, guarded};
 use crate::doors::{Shared, Who};
 use crate::error::Failure;
 use crate::frame::frame;
-use crate::http::{
-    agents, asks, backup, blobs, events, feed, logins, ops, pipelines, plans, providers, runs,
-    seed001, seed002, seed004, sessions, sinks, tools, upstreams,
-};
+use crate::http;
 use crate::mcp;
 use crate::mcp::door::Door;
+use crate::openapi::{Described, PROBLEM, Refusals, SEED, THREAD, with_pipelines};
 use crate::params::short;
 use crate::rpc;
-use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
-use axum::routing::{MethodRouter, any, delete, get, post, put};
+use axum::routing::{any, post};
+use axum::{Json, Router};
 use engine::refusal::Refusal;
 use kernel::call::Caller;
+use kernel::caller::Act;
 use kernel::plan::mistake::meant;
+use route::Route;
+use serde_json::Value;
 use std::sync::Arc;
 
-/// One line of the table.
-struct Route {
-    method: &'static str,
-    path: &'static str,
-    handler: fn() -> MethodRouter<Shared>,
+/// Routes that tell their errors in one way.
+struct Group {
+    routes: &'static [Route],
+    errors: Refusals,
 }
 
-const fn route(
-    method: &'static str,
-    path: &'static str,
-    handler: fn() -> MethodRouter<Shared>,
-) -> Route {
-    Route { method, path, handler }
+const fn group(routes: &'static [Route], errors: Refusals) -> Group {
+    Group { routes, errors }
 }
 
-const TABLE: &[Route] = &[
-    route("POST", "/api/v1/runs", || post(runs::start)),
-    route("GET", "/api/v1/runs/{id}", || get(runs::show)),
-    route("POST", "/api/v1/runs/{id}/cancel", || post(runs::cancel)),
-    route("POST", "/api/v1/runs/{id}/pause", || post(runs::pause)),
-    route("POST", "/api/v1/runs/{id}/continue", || post(runs::go_on)),
-    route("POST", "/api/v1/runs/{id}/retry", || post(runs::retry)),
-    route("GET", "/api/v1/sessions", || get(sessions::list)),
-    route("POST", "/api/v1/sessions/prune", || post(sessions::prune)),
-    route("GET", "/api/v1/sessions/{id}", || get(sessions::show)),
-    route("DELETE", "/api/v1/sessions/{id}", || delete(sessions::remove)),
-    route("GET", "/api/v1/sessions/{id}/history", || get(sessions::history)),
-    route("GET", "/api/v1/sessions/{id}/context", || get(sessions::context)),
-    route("GET", "/api/v1/sessions/{id}/events", || get(events::follow)),
-    route("POST", "/api/v1/sessions/{id}/fork", || post(sessions::fork)),
-    route("GET", "/api/v1/sessions/{id}/export", || get(sessions::export)),
-    route("GET", "/api/v1/events", || get(feed::follow)),
-    route("GET", "/api/v1/sinks", || get(sinks::list)),
-    route("DELETE", "/api/v1/sinks/{name}", || delete(sinks::forget)),
-    route("GET", "/api/v1/sinks/{name}/deliveries", || get(sinks::deliveries)),
-    route("POST", "/api/v1/sinks/{name}/deliveries/{event}/resend", || post(sinks::resend)),
-    route("POST", "/api/v1/sinks/{name}/resume", || post(sinks::resume)),
-    route("GET", "/api/v1/asks", || get(asks::list)),
-    route("GET", "/api/v1/asks/{id}", || get(asks::show)),
-    route("POST", "/api/v1/asks/{id}", || post(asks::reply)),
-    route("GET", "/api/v1/plans", || get(plans::list)),
-    route("GET", "/api/v1/plans/{id}", || get(plans::show)),
-    route("PUT", "/api/v1/plans/{id}", || put(plans::store)),
-    route("POST", "/api/v1/plans/validate", || post(plans::validate)),
-    route("GET", "/api/v1/agents", || get(agents::list)),
-    route("GET", "/api/v1/agents/{refName}", || get(agents::show)),
-    route("PUT", "/api/v1/agents/{refName}", || put(agents::store)),
-    route("DELETE", "/api/v1/agents/{refName}", || delete(agents::remove)),
-    route("GET", "/api/v1/pipelines", || get(pipelines::list)),
-    route("GET", "/api/v1/pipelines/{name}", || get(pipelines::show)),
-    route("GET", "/api/v1/pipelines/{name}/stats", || get(pipelines::stats)),
-    route("POST", "/api/v1/pipelines/{name}/cases", || post(pipelines::submit)),
-    route("GET", "/api/v1/tools", || get(tools::list)),
-    route("GET", "/api/v1/tools/{name}", || get(tools::show)),
-    route("POST", "/api/v1/tools/{name}/call", || post(tools::call)),
-    route("GET", "/api/v1/upstreams", || get(upstreams::list)),
-    route("GET", "/api/v1/upstreams/{name}", || get(upstreams::show)),
-    route("POST", "/api/v1/upstreams/{name}/check", || post(upstreams::check)),
-    route("POST", "/api/v1/upstreams/{name}/login", || post(logins::begin)),
-    route("DELETE", "/api/v1/upstreams/{name}/login", || delete(logins::end)),
-    route("GET", "/oauth/callback", || get(logins::callback)),
-    route("GET", "/oauth/client.json", || get(logins::client)),
-    route("GET", "/api/v1/providers/{refName}", || get(providers::show)),
-    route("PUT", "/api/v1/providers/{refName}", || put(providers::store)),
-    route("DELETE", "/api/v1/providers/{refName}", || delete(providers::remove)),
-    route("GET", "/api/v1/blobs/{hash}", || get(blobs::show)),
-    route("POST", "/api/v1/backup", || post(backup::write)),
-    route("GET", "/api/agent/config/list", || get(seed002::list)),
-    route("GET", "/api/agent/config/{refName}", || get(seed002::show)),
-    route("GET", "/api/agent/config/id/{id}", || get(seed002::show_by_id)),
-    route("POST", "/api/agent/config", || post(seed002::save)),
-    route("DELETE", "/api/agent/config/{refName}", || delete(seed002::remove)),
-    route("DELETE", "/api/agent/config/id/{id}", || delete(seed002::remove_by_id)),
-    route("POST", "/run", || post(seed001::run)),
-    route("POST", "/resume", || post(seed001::resume)),
-    route("GET", "/health-check", || get(seed001::health)),
-    route("POST", "/sessions", || post(seed004::create)),
-    route("GET", "/sessions/{id}", || get(seed004::show)),
-    route("POST", "/sessions/{id}/execute-plan", || post(seed004::execute)),
-    route("POST", "/sessions/{id}/resume", || post(seed004::resume)),
-    route("GET", "/capabilities", || get(seed004::capabilities)),
-    route("POST", "/capabilities/discover", || post(seed004::discover)),
-    route("POST", "/admin/capabilities", || post(seed004::register)),
-    route("GET", "/livez", || get(ops::livez)),
-    route("GET", "/readyz", || get(ops::readyz)),
-    route("GET", "/health", || get(ops::health)),
-    route("GET", "/metrics", || get(ops::metrics)),
-    route("GET", "/openapi.json", || get(ops::openapi)),
+const TABLE: &[Group] = &[
+    group(runs::RUNS, PROBLEM),
+    group(sessions::SESSIONS, PROBLEM),
+    group(sinks::SINKS, PROBLEM),
+    group(runs::ASKS, PROBLEM),
+    group(catalog::PLANS, PROBLEM),
+    group(agents::AGENTS, PROBLEM),
+    group(pipelines::PIPELINES, PROBLEM),
+    group(pipelines::CASES, SEED),
+    group(catalog::TOOLS, PROBLEM),
+    group(upstreams::UPSTREAMS, PROBLEM),
+    group(operations::STORED, PROBLEM),
+    group(agents::ENTITIES, SEED),
+    group(threads::THREADS, THREAD),
+    group(plan_sessions::PLAN_SESSIONS, SEED),
+    group(operations::OPERATIONS, PROBLEM),
 ];
 
-/// The doors beside the table, for hints. `/mcp` says itself what it takes.
-const PROTOCOLS: &[(&str, &str)] = &[("POST", "/mcp"), ("POST", "/rpc")];
+/// The doors beside the table, and who asks about them. `/mcp` says itself what it takes.
+const PROTOCOLS: &[(&str, &str, Right)] = &[
+    ("POST", "/mcp", Right::Open("each of its methods is an act of its own")),
+    ("POST", "/rpc", Right::Engine(Act::Call)),
+];
 
 /// Doors that are open with a slash at the end as well, as their clients write them.
 const WITH_SLASH: &str = "/api/agent/";
@@ -124,16 +79,44 @@ const WITH_SLASH: &str = "/api/agent/";
 /// Where everything is ours, also what is not there yet.
 const OURS: [&str; 5] = ["/api/", "/.well-known/", "/a2a", "/ui", "/docs"];
 
+fn table() -> impl Iterator<Item = &'static Route> {
+    TABLE.iter().flat_map(|group| group.routes)
+}
+
 /// Method and path of every route, as the table lists them.
 pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
-    TABLE.iter().map(|route| (route.method, route.path))
+    table().map(|route| (route.method, route.path))
+}
+
+/// Method and path of every door and who asks about it. Pipelines' own routes are not among them:
+/// the engine asks about each case.
+pub fn rights() -> impl Iterator<Item = (&'static str, &'static str, Right)> {
+    let routes = table().map(|route| (route.method, route.path, route.right));
+    routes.chain(PROTOCOLS.iter().copied())
+}
+
+/// What the doors are, as OpenAPI 3.1.
+pub fn document() -> Value {
+    crate::openapi::document(TABLE.iter().flat_map(|group| {
+        group.routes.iter().map(move |route| Described {
+            method: route.method,
+            path: route.path,
+            operation: route.operation,
+            errors: group.errors,
+        })
+    }))
+}
+
+/// `GET /openapi.json`, with the routes of the pipelines that there are now.
+async fn described(State(doors): State<Shared>, Who(caller): Who) -> Json<Value> {
+    Json(with_pipelines(document(), &doors.engine.catalog().pipelines(&caller)))
 }
 
 /// All doors in their frame, with those that code brings.
 pub(crate) fn router(doors: Shared, door: Arc<Door>, more: Router) -> Router {
     let mut router = more.with_state::<Shared>(()).route("/rpc", post(rpc::serve));
-    for route in TABLE {
-        let handler = || guarded(&doors, route.method, route.path, (route.handler)());
+    for route in table() {
+        let handler = || guarded(&doors, route.right, (route.handler)());
         router = router.route(route.path, handler());
         if route.path.starts_with(WITH_SLASH) {
             router = router.route(&format!("{}/", route.path), handler());
@@ -151,9 +134,7 @@ pub(crate) fn router(doors: Shared, door: Arc<Door>, more: Router) -> Router {
 /// Why a pipeline cannot have this path, if so: a door of ours is there, or would hide it.
 pub(crate) fn taken_by(path: &str) -> Option<String> {
     let bare = if path.len() > 1 { path.trim_end_matches('/') } else { path };
-    let doors = TABLE.iter().map(|route| (route.method, route.path));
-    let is_there = |(_, door): &(&str, &str)| is_like(door, bare);
-    if let Some((method, door)) = doors.chain(PROTOCOLS.iter().copied()).find(is_there) {
+    if let Some((method, door, _)) = rights().find(|(_, door, _)| is_like(door, bare)) {
         return Some(format!("it is `{method} {door}`"));
     }
     let under = |ours: &&&str| {
@@ -178,15 +159,14 @@ async fn beside_the_table(
     request: Request,
 ) -> Result<Response, Failure> {
     match doors.pipeline_at(&caller, request.uri().path()) {
-        Some(pipeline) => pipelines::serve(&doors, &caller, &pipeline, request).await,
+        Some(pipeline) => http::pipelines::serve(&doors, &caller, &pipeline, request).await,
         None => Err(unknown_path(&doors, &caller, request.uri())),
     }
 }
 
 fn unknown_path(doors: &Shared, caller: &Caller, uri: &Uri) -> Failure {
     let path = short(uri.path());
-    let beside = PROTOCOLS.iter().map(|(_, path)| *path);
-    let known = TABLE.iter().map(|route| route.path).chain(beside);
+    let known = rights().map(|(_, known, _)| known);
     let mut candidates: Vec<String> = known.filter_map(|known| like(known, &path)).collect();
     let pipelines = doors.engine.catalog().pipelines(caller);
     candidates.extend(pipelines.iter().map(|pipeline| pipeline.route.clone()));
@@ -203,13 +183,8 @@ fn unknown_path(doors: &Shared, caller: &Caller, uri: &Uri) -> Failure {
 pub(crate) async fn wrong_method(request: Request) -> Failure {
     let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let matched = matched.map(|path| path.trim_end_matches('/'));
-    let known: Vec<&str> = TABLE
-        .iter()
-        .map(|route| (route.method, route.path))
-        .chain(PROTOCOLS.iter().copied())
-        .filter(|(_, path)| Some(*path) == matched)
-        .map(|(method, _)| method)
-        .collect();
+    let known = rights().filter(|(_, path, _)| Some(*path) == matched);
+    let known: Vec<&str> = known.map(|(method, _, _)| method).collect();
     let (method, path) = (request.method(), short(request.uri().path()));
     let message = format!("`{method}` is not understood at `{path}`");
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
@@ -232,12 +207,12 @@ fn like(known: &str, given: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_mistyped_path_is_recognised() {
         let given = "/api/v1/seesions/a/history";
-        let candidates: Vec<String> =
-            TABLE.iter().filter_map(|route| like(route.path, given)).collect();
+        let candidates: Vec<String> = routes().filter_map(|(_, path)| like(path, given)).collect();
         let hint = meant(given, candidates.iter().map(String::as_str));
         assert_eq!(hint.unwrap(), "did you mean `/api/v1/sessions/a/history`?");
     }
@@ -262,22 +237,74 @@ mod tests {
     }
 
     #[test]
-    fn every_route_is_described_and_nothing_else() {
-        let mut served: Vec<_> = routes().collect();
-        let mut described: Vec<_> = crate::openapi::operations().collect();
-        served.sort_unstable();
-        described.sort_unstable();
-        assert_eq!(served, described);
-    }
-
-    #[test]
     fn every_route_says_which_act_it_is_and_nothing_else_does() {
-        let mut served: Vec<_> = routes().chain(PROTOCOLS.iter().copied()).collect();
-        let mut named: Vec<_> =
-            crate::acts::DOORS.iter().map(|(method, path, _)| (*method, *path)).collect();
+        let mut served: Vec<_> = routes().chain([("POST", "/mcp"), ("POST", "/rpc")]).collect();
+        let mut named: Vec<_> = rights().map(|(method, path, _)| (method, path)).collect();
         served.sort_unstable();
         named.sort_unstable();
         assert_eq!(served, named);
+    }
+
+    #[test]
+    fn every_route_is_described_once_with_its_parameters() {
+        let parameters = crate::openapi::parameters();
+        let mut ids = BTreeSet::new();
+        for Route { path, operation, .. } in table() {
+            assert!(ids.insert(operation.id), "`{}` is there twice", operation.id);
+            let words = [operation.id, operation.summary];
+            assert!(words.iter().all(|word| !word.is_empty()), "{path} says nothing");
+            assert!(!operation.answers.is_empty(), "{path} answers nothing");
+            let of_path = |name: &&&str| parameters[**name]["in"] == "path";
+            let told: Vec<&str> = operation
+                .parameters
+                .iter()
+                .filter(of_path)
+                .map(|name| parameters[*name]["name"].as_str().unwrap())
+                .collect();
+            let parts = path.split('/').filter_map(|part| part.strip_prefix('{'));
+            let written: Vec<&str> = parts.filter_map(|part| part.strip_suffix('}')).collect();
+            assert_eq!(told, written, "{path}");
+        }
+    }
+
+    fn references(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(map) => {
+                if let Some(Value::String(reference)) = map.get("$ref") {
+                    found.insert(reference.clone());
+                }
+                map.values().for_each(|value| references(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere_and_nothing_is_left_over() {
+        let document = document();
+        let mut found = BTreeSet::new();
+        references(&document, &mut found);
+        for reference in &found {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "`{reference}` leads nowhere");
+        }
+        // Schemas of events stand for themselves: they are the data inside of streams.
+        let alone = [
+            "StreamEnd",
+            "FeedSnapshot",
+            "FeedEvent",
+            "ThreadDelta",
+            "ThreadRestart",
+            "ToolResult",
+        ];
+        for group in ["schemas", "parameters", "headers"] {
+            for name in document["components"][group].as_object().unwrap().keys() {
+                let reference = format!("#/components/{group}/{name}");
+                let used = found.contains(&reference) || alone.contains(&name.as_str());
+                assert!(used, "nobody refers to `{reference}`");
+            }
+        }
     }
 
     #[test]

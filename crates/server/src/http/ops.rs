@@ -1,11 +1,10 @@
-//! Operations: `/livez`, `/readyz`, `/health`, `/metrics`, `/openapi.json`.
+//! Operations: `/livez`, `/readyz`, `/health`, `/metrics`.
 
 use super::readings::Reading;
 use crate::auth::Visitor;
 use crate::doors::{Shared, Who};
 use crate::error::Failure;
 use crate::instance::{CHALLENGE, CHALLENGE_CHARS_MAX, proof};
-use crate::openapi::{document, with_pipelines};
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -14,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use serde_json::Value;
 use wire::rest::{Health, Instance};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -52,11 +50,6 @@ pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>, 
 /// `GET /health`: the same as `/livez`, in the words that clients of pipelines know.
 pub(crate) async fn health() -> Json<Health> {
     Json(Health { status: "UP".to_owned(), instance: None })
-}
-
-/// `GET /openapi.json`, with the routes of the pipelines that there are now.
-pub(crate) async fn openapi(State(doors): State<Shared>, Who(caller): Who) -> Json<Value> {
-    Json(with_pipelines(document(), &doors.engine.catalog().pipelines(&caller)))
 }
 
 /// `GET /metrics`.

@@ -1,19 +1,19 @@
-//! `/openapi.json`: the doors as OpenAPI 3.1. A table says for each route what it takes and what it
-//! answers; schemas and parameters are written once and referred to by name. A test in `routes.rs`
-//! holds the table against the routes that are served.
+//! `/openapi.json`: the doors as OpenAPI 3.1. The table of routes says what each of them takes and
+//! answers; here is how that is written. Schemas follow from the types of `wire`; parameters are
+//! written once and referred to by name.
 
 mod schemas;
 mod parameters;
 mod operation;
-mod rest;
-mod upstreams;
-mod agents;
 mod pipelines;
-mod sinks;
-mod seed;
 mod spec;
 
-pub(crate) use pipelines::with_pipelines;
-pub use spec::document;
+pub(crate) use operation::{
+    Answer, BODY, Body, Content, Operation, PROBLEM, READ, Refusals, SEED, THREAD, WRITE, answer,
+    json_answer,
+};
 #[cfg(test)]
-pub(crate) use spec::operations;
+pub(crate) use parameters::all as parameters;
+pub(crate) use pipelines::with_pipelines;
+pub(crate) use schemas::{case_answer, of, pending_case};
+pub(crate) use spec::{Described, document};

@@ -7,25 +7,23 @@ use wire::seed001::ThreadError;
 use wire::seed004::SeedError;
 
 /// One route: what it takes and what it answers.
-#[derive(Debug)]
-pub(super) struct Operation {
-    pub(super) method: &'static str,
-    pub(super) path: &'static str,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operation {
     /// Its name in generated clients.
-    pub(super) id: &'static str,
+    pub(crate) id: &'static str,
     /// What it does, in one line.
-    pub(super) summary: &'static str,
+    pub(crate) summary: &'static str,
     /// Names of `parameters`.
-    pub(super) parameters: &'static [&'static str],
-    pub(super) body: Body,
-    pub(super) answers: &'static [Answer],
+    pub(crate) parameters: &'static [&'static str],
+    pub(crate) body: Body,
+    pub(crate) answers: &'static [Answer],
     /// The statuses of its refusals, in groups.
-    pub(super) refusals: &'static [&'static [u16]],
+    pub(crate) refusals: &'static [&'static [u16]],
 }
 
 /// What a route takes as its body.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Body {
+pub(crate) enum Body {
     /// Nothing.
     None,
     /// JSON of this shape.
@@ -35,18 +33,18 @@ pub(super) enum Body {
 }
 
 /// A route's answer when all went well.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) about: &'static str,
-    pub(super) content: Content,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answer {
+    status: u16,
+    about: &'static str,
+    content: Content,
     /// Names of `headers`.
-    pub(super) headers: &'static [&'static str],
+    headers: &'static [&'static str],
 }
 
 /// What an answer carries.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// Nothing.
     None,
     /// JSON of this shape.
@@ -61,9 +59,14 @@ pub(super) enum Content {
     Text(&'static str),
 }
 
-/// An answer of JSON without headers of its own.
-pub(super) const fn json_answer(status: u16, shape: Shape, about: &'static str) -> Answer {
-    Answer { status, about, content: Content::Json(shape), headers: &[] }
+/// An answer without headers of its own.
+pub(crate) const fn answer(status: u16, content: Content, about: &'static str) -> Answer {
+    Answer { status, about, content, headers: &[] }
+}
+
+/// The same, of JSON.
+pub(crate) const fn json_answer(status: u16, shape: Shape, about: &'static str) -> Answer {
+    answer(status, Content::Json(shape), about)
 }
 
 const JSON: &str = "application/json";
@@ -72,29 +75,29 @@ const EVENTS: &str = "text/event-stream";
 /// What can go wrong at any door before its handler is asked.
 const FRAME: &[u16] = &[403];
 /// What can go wrong with a body.
-pub(super) const BODY: &[u16] = &[400, 408, 413, 422];
+pub(crate) const BODY: &[u16] = &[400, 408, 413, 422];
 /// What can go wrong when the store is read.
-pub(super) const READ: &[u16] = &[429, 500, 503];
+pub(crate) const READ: &[u16] = &[429, 500, 503];
 /// What can go wrong when something is written.
-pub(super) const WRITE: &[u16] = &[429, 500, 503, 507];
+pub(crate) const WRITE: &[u16] = &[429, 500, 503, 507];
 
 /// How a door tells its errors: their shape and the content type.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Refusals {
-    pub(super) prefix: &'static str,
-    pub(super) shape: Shape,
-    pub(super) content_type: &'static str,
+pub(crate) struct Refusals {
+    prefix: &'static str,
+    shape: Shape,
+    content_type: &'static str,
 }
 
 /// RFC 9457.
-pub(super) const PROBLEM: Refusals =
+pub(crate) const PROBLEM: Refusals =
     Refusals { prefix: "problem", shape: of::<Problem>, content_type: PROBLEM_TYPE };
 /// The session doors' own object.
-pub(super) const SEED: Refusals =
+pub(crate) const SEED: Refusals =
     Refusals { prefix: "error", shape: of::<SeedError>, content_type: "application/json" };
 
 /// The object of `/run` and `/resume`.
-pub(super) const THREAD: Refusals =
+pub(crate) const THREAD: Refusals =
     Refusals { prefix: "thread", shape: of::<ThreadError>, content_type: "application/json" };
 
 impl Refusals {
@@ -152,6 +155,16 @@ fn header_of(status: u16) -> Option<&'static str> {
 }
 
 impl Operation {
+    /// Nothing is said yet.
+    pub(crate) const NONE: Self = Self {
+        id: "",
+        summary: "",
+        parameters: &[],
+        body: Body::None,
+        answers: &[],
+        refusals: &[],
+    };
+
     /// The operation as OpenAPI writes it.
     pub(super) fn shown(&self, refusals: Refusals, shapes: &mut Shapes) -> Value {
         let parameters: Vec<Value> =
@@ -191,6 +204,11 @@ impl Operation {
 }
 
 impl Answer {
+    /// The same answer with these headers.
+    pub(crate) const fn headers(self, headers: &'static [&'static str]) -> Self {
+        Self { headers, ..self }
+    }
+
     fn shown(&self, shapes: &mut Shapes) -> Value {
         let mut shown = json!({"description": self.about});
         let text = || json!({"type": "string"});

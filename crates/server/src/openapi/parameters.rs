@@ -4,7 +4,7 @@ use crate::realm::DEFAULT_REALM;
 use serde_json::{Map, Value, json};
 
 /// All of them, by the name that the table calls them by.
-pub(super) fn all() -> Map<String, Value> {
+pub(crate) fn all() -> Map<String, Value> {
     let groups = [paths(), pages(), filters(), streams(), logins(), headers()];
     groups.into_iter().flatten().map(|(name, body)| (name.to_owned(), body)).collect()
 }

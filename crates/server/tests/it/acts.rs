@@ -16,7 +16,7 @@ use kernel::policy::{Context, Decision, Request as Asked, Resource};
 use serde_json::{Value, json};
 use server::config::Config;
 use server::project::Project;
-use server::{DOORS, Extra, Of, Right};
+use server::{Extra, Of, Right, rights};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -57,11 +57,11 @@ fn at(method: &str, path: &str) -> Request<Body> {
 #[tokio::test]
 async fn what_a_door_keeps_itself_is_asked_about_there() {
     let (house, policy) = house().await;
-    for (method, path, right) in DOORS {
+    for (method, path, right) in rights() {
         let Right::Door(act, of) = right else { continue };
         let answer = read(house.open(at(method, path)).await).await;
         assert_ne!(answer.body["code"], "forbidden", "{method} {path}: {answer:?}");
-        policy.deny(&[*act]);
+        policy.deny(&[act]);
         let answer = read(house.open(at(method, path)).await).await;
         let denied = match (act, of) {
             (Act::Read, Of::Provider | Of::Upstream) => (404, Some("not_found")),
@@ -141,10 +141,10 @@ async fn who_may_do_nothing_changes_nothing_at_any_door() {
     let but_read: Vec<Act> = Act::ALL.iter().copied().filter(|act| *act != Act::Read).collect();
     for denied in [Act::ALL, but_read.as_slice()] {
         policy.deny(denied);
-        for (method, path, right) in DOORS {
+        for (method, path, right) in rights() {
             let (Right::Engine(act) | Right::Door(act, _)) = right else { continue };
             let status = house.open(at(method, path)).await.status();
-            let is_change = *method != "GET" && *act != Act::Read && *path != "/rpc";
+            let is_change = method != "GET" && act != Act::Read && path != "/rpc";
             assert!(!is_change || status.is_client_error(), "{method} {path}: {status}");
         }
         for change in &changes {

@@ -16,7 +16,7 @@ const PLACE: &str = "/components/schemas";
 const EXAMPLES: &str = include_str!("examples.json");
 
 /// Adds the schema of a body to the generator's, and gives the reference to it.
-pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+pub(crate) type Shape = fn(&mut SchemaGenerator) -> Schema;
 
 /// The data inside of streams: no operation names them.
 const STREAMED: &[Shape] = &[
@@ -29,12 +29,12 @@ const STREAMED: &[Shape] = &[
 ];
 
 /// The shape of a type.
-pub(super) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
 /// A case that is done. Its id stands beside these, under the name that the pipeline gives it.
-pub(super) fn case_answer(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn case_answer(generator: &mut SchemaGenerator) -> Schema {
     let schema = json!({
         "type": "object",
         "description": "What came of a case; the agent's answers have the case's id too, under \
@@ -51,7 +51,7 @@ pub(super) fn case_answer(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// A case that waits for a person.
-pub(super) fn pending_case(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn pending_case(generator: &mut SchemaGenerator) -> Schema {
     let schema = json!({
         "type": "object",
         "description": "A case that somebody has to answer for, with its id under the name of \

@@ -135,7 +135,7 @@ const UNREAD: &[&str] = &[
 ];
 
 fn all() -> Map<String, Value> {
-    let document = crate::openapi::document();
+    let document = crate::routes::document();
     document["components"]["schemas"].as_object().unwrap().clone()
 }
 

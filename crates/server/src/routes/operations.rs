@@ -1,0 +1,58 @@
+//! Blobs, backups, health, metrics and `/openapi.json`.
+
+use super::described;
+use super::route::Route;
+use crate::acts::{
+    HEALTH, Of,
+    Right::{Door, Engine, Open},
+};
+use crate::http::{backup, blobs, ops};
+use crate::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
+use axum::routing::{get, post};
+use kernel::caller::Act;
+use wire::rest::{BackupAnswer, BackupBody, Health};
+
+const METRICS_TYPE: &str = "application/openmetrics-text";
+
+/// What is kept, as a whole or piece by piece.
+pub(super) const STORED: &[Route] = &[
+    Route::get("/api/v1/blobs/{hash}", || get(blobs::show), Engine(Act::Read))
+        .says("showBlob", "A large value")
+        .parameters(&["blobHash"])
+        .answers(&[answer(200, Content::AnyJson, "the value")])
+        .refusals(&[&[400, 404], READ]),
+    Route::post("/api/v1/backup", || post(backup::write), Door(Act::Administer, Of::Server))
+        .says(
+            "writeBackup",
+            "Writes a backup into a folder of the server's machine; for administrators",
+        )
+        .body(Body::Json(of::<BackupBody>))
+        .answers(&[json_answer(200, of::<BackupAnswer>, "what is in the backup")])
+        .refusals(&[&[401, 409], BODY, WRITE]),
+];
+
+/// Health, metrics, and this document.
+pub(super) const OPERATIONS: &[Route] = &[
+    Route::get("/livez", || get(ops::livez), HEALTH)
+        .says("live", "Whether the process answers")
+        .parameters(&["challenge"])
+        .answers(&[json_answer(200, of::<Health>, "it does")]),
+    Route::get("/readyz", || get(ops::readyz), HEALTH)
+        .says("ready", "Whether work can be taken")
+        .answers(&[json_answer(200, of::<Health>, "it can")])
+        .refusals(&[&[503]]),
+    Route::get("/health", || get(ops::health), HEALTH)
+        .says("health", "Whether the process answers, as clients of pipelines ask it")
+        .answers(&[json_answer(200, of::<Health>, "`UP`")]),
+    Route::get("/metrics", || get(ops::metrics), Door(Act::Read, Of::Server))
+        .says("metrics", "Counters and gauges as OpenMetrics")
+        .answers(&[answer(200, Content::Text(METRICS_TYPE), "the metrics")])
+        .refusals(&[&[500]]),
+    Route::get(
+        "/openapi.json",
+        || get(described),
+        Open("the doors, and the pipelines that its caller may read"),
+    )
+    .says("openapi", "This document")
+    .answers(&[answer(200, Content::AnyJson, "the doors as OpenAPI 3.1")]),
+];

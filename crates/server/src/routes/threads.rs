@@ -1,0 +1,40 @@
+//! The doors of conversations: `/run`, `/resume` and `/health-check`.
+
+use super::route::Route;
+use crate::acts::{HEALTH, Right::Engine};
+use crate::http::seed001;
+use crate::openapi::{Answer, BODY, Body, Content, WRITE, answer, json_answer, of};
+use axum::routing::{get, post};
+use kernel::caller::Act;
+use wire::seed001::{ResumeThread, RunThread, ThreadAnswer};
+
+/// What a request in a thread comes to.
+const THREAD_ANSWERS: &[Answer] = &[
+    answer(
+        200,
+        Content::JsonOrEvents(of::<ThreadAnswer>),
+        "it is done; as a stream its events, the last of them `result`",
+    )
+    .headers(&["Idempotency-Replayed"]),
+    json_answer(202, of::<ThreadAnswer>, "somebody has to do something first, or it takes longer")
+        .headers(&["Location", "Idempotency-Replayed"]),
+];
+
+/// All of them.
+pub(super) const THREADS: &[Route] = &[
+    Route::post("/run", || post(seed001::run), Engine(Act::Talk))
+        .says("runThread", "Says something to an agent in a thread, which is made if there is none")
+        .parameters(&["wait", "idempotencyKey"])
+        .body(Body::Json(of::<RunThread>))
+        .answers(THREAD_ANSWERS)
+        .refusals(&[BODY, &[404, 409, 410], WRITE]),
+    Route::post("/resume", || post(seed001::resume), Engine(Act::Answer))
+        .says("resumeThread", "Answers what a thread waits for: whole asks, all of them or none")
+        .parameters(&["wait", "idempotencyKey"])
+        .body(Body::Json(of::<ResumeThread>))
+        .answers(THREAD_ANSWERS)
+        .refusals(&[BODY, &[404, 409, 410], WRITE]),
+    Route::get("/health-check", || get(seed001::health), HEALTH)
+        .says("healthCheck", "Whether the server answers")
+        .answers(&[answer(200, Content::AnyJson, "a sentence that says so")]),
+];
