@@ -19,8 +19,12 @@ const STEPS_MAX: u64 = 5_000_000;
 const MISFITS_MAX: usize = 8;
 /// How many compiled schemas are kept.
 const COMPILED_MAX: usize = 4_096;
-/// How many parts they have together: memory goes with it.
-const PARTS_MAX: usize = 1_000_000;
+/// How many parts they have together: a part of a compiled schema takes up to 2 KB.
+const PARTS_MAX: usize = 100_000;
+/// After so many more parts, schemas that no one else holds any more are dropped: each plan that a
+/// request brings along has schemas of its own, and they would otherwise stay until there is no
+/// room.
+const SWEPT_PARTS: usize = 10_000;
 /// How much of a faulty value a message repeats.
 const MESSAGE_CHARS_MAX: usize = 300;
 /// Up to so many steps all misfits are looked for: to describe one takes much longer than to find
@@ -39,6 +43,8 @@ pub struct JsonSchemas {
 struct Kept {
     entries: HashMap<usize, Entry>,
     parts: usize,
+    /// How many parts were left after the last sweep.
+    swept: usize,
     /// How many were ever kept.
     count: u64,
 }
@@ -67,10 +73,11 @@ impl Kept {
     fn put(&mut self, schema: &Arc<Value>, compiled: Arc<Compiled>) -> Vec<Entry> {
         let parts = compiled.weight.parts();
         let mut gone = Vec::new();
-        if !self.has_room(parts) {
+        if !self.has_room(parts) || self.parts + parts > self.swept + SWEPT_PARTS {
             let unused = self.entries.iter().filter(|(_, it)| Arc::strong_count(&it.schema) == 1);
             let unused: Vec<usize> = unused.map(|(address, _)| *address).collect();
             gone.extend(unused.into_iter().filter_map(|address| self.remove(address)));
+            self.swept = self.parts;
         }
         while !self.has_room(parts) {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.number);
@@ -282,6 +289,18 @@ mod tests {
         assert!(kept.entries.len() <= COMPILED_MAX);
         let parts = kept.entries.values().map(|entry| entry.compiled.weight.parts());
         assert_eq!(kept.parts, parts.sum::<usize>());
+    }
+
+    #[test]
+    fn what_no_one_uses_goes_long_before_there_is_no_room() {
+        let schemas = JsonSchemas::default();
+        let members: serde_json::Map<String, Value> =
+            (0..500).map(|n| (format!("m{n}"), json!({"type": "string"}))).collect();
+        for _ in 0..100 {
+            schemas.compile(&Arc::new(json!({"properties": members}))).unwrap();
+            let parts = schemas.kept.lock().unwrap().parts;
+            assert!(parts <= SWEPT_PARTS + 1_000, "{parts} parts of schemas that no one holds");
+        }
     }
 
     #[test]

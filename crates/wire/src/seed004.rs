@@ -143,7 +143,7 @@ pub struct Capability {
     pub output_schema: Value,
 }
 
-/// What is looked for.
+/// The text to search for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Discover {
@@ -181,7 +181,7 @@ pub struct Register {
 pub struct Registered {
     /// Its id.
     pub id: String,
-    /// What came of it.
+    /// The outcome.
     #[schemars(extend("enum" = ["registered"]))]
     pub status: String,
 }

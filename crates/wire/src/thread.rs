@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What somebody has to do before a request goes on.
+/// What a user has to do before a request continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PendingAction {
@@ -61,7 +61,7 @@ pub struct ToolCallInfo {
     pub arguments: Value,
 }
 
-/// What a conversation comes to, to be looked at.
+/// The state of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestState {
     /// What was said, as a model reads it: `{type: human|ai|tool|system, content, ..}`.

@@ -66,7 +66,7 @@ pub(super) const TOOLS: &[Route] = &[
         .body(Body::Maybe(of::<CallBody>))
         .answers(&[
             json_answer(200, of::<CallAnswer>, "the call is done"),
-            json_answer(202, of::<PendingCall>, "a person is asked, or the call goes on")
+            json_answer(202, of::<PendingCall>, "a person is asked, or the call continues")
                 .headers(&["Location", "Idempotency-Replayed"]),
         ])
         .refusals(&[BODY, &[404, 409, 410, 502], WRITE]),

@@ -33,10 +33,7 @@ pub(super) const CASES: &[Route] = &[Route::post(
     || post(pipelines::submit),
     Engine(Act::Submit),
 )
-.says(
-    "submitCase",
-    "Takes a case in, as the pipeline's own route does, and answers with what came of it",
-)
+.says("submitCase", "Takes a case in, as the pipeline's own route does, and returns the outcome")
 .parameters(&["pipelineName", "idempotencyKey"])
 .body(Body::Json(of::<CaseBody>))
 .answers(&[
@@ -46,7 +43,7 @@ pub(super) const CASES: &[Route] = &[Route::post(
         "it is done; `status` is `error` where a limit stopped the agent",
     )
     .headers(&["Idempotency-Replayed"]),
-    json_answer(202, pending_case, "somebody has to answer `ask` first")
+    json_answer(202, pending_case, "a user has to answer `ask` first")
         .headers(&["Location", "Idempotency-Replayed"]),
 ])
 .refusals(&[BODY, &[404, 409, 410, 504], WRITE])];

@@ -8,10 +8,10 @@ use axum::routing::{get, post};
 use kernel::caller::Act;
 use wire::rest::{Ask, AskReply, Page, ReplyAnswer, RunAnswer, RunBody};
 
-/// A run that is over, or that waits, is stuck or goes on.
+/// A run that is over, or that waits, is stuck or continues.
 const RUN_ANSWERS: &[Answer] = &[
     json_answer(200, of::<RunAnswer>, "the run is over").headers(&["Idempotency-Replayed"]),
-    json_answer(202, of::<RunAnswer>, "the run waits, is stuck or goes on")
+    json_answer(202, of::<RunAnswer>, "the run waits, is stuck or continues")
         .headers(&["Location", "Idempotency-Replayed"]),
 ];
 
@@ -52,7 +52,7 @@ pub(super) const RUNS: &[Route] = &[
         .parameters(&["runId", "wait"])
         .answers(&[
             json_answer(200, of::<RunAnswer>, "the run is over"),
-            json_answer(202, of::<RunAnswer>, "the run waits, is stuck again or goes on")
+            json_answer(202, of::<RunAnswer>, "the run waits, is stuck again or continues")
                 .headers(&["Location"]),
         ])
         .refusals(&[&[400, 404, 409], WRITE]),

@@ -16,7 +16,7 @@ const THREAD_ANSWERS: &[Answer] = &[
         "it is done; as a stream its events, the last of them `result`",
     )
     .headers(&["Idempotency-Replayed"]),
-    json_answer(202, of::<ThreadAnswer>, "somebody has to do something first, or it takes longer")
+    json_answer(202, of::<ThreadAnswer>, "a user has to act first, or it takes longer")
         .headers(&["Location", "Idempotency-Replayed"]),
 ];
 

@@ -44,7 +44,7 @@ pub(super) const UPSTREAMS: &[Route] = &[
     )
     .says("beginLogin", "Begins a login at an upstream, on a page for a person; for administrators")
     .parameters(&["upstreamName"])
-    .answers(&[json_answer(200, of::<UpstreamLogin>, "the page where somebody logs in")])
+    .answers(&[json_answer(200, of::<UpstreamLogin>, "the page where a user logs in")])
     .refusals(&[&[400, 401, 404, 409, 429, 502]]),
     Route::delete(
         "/api/v1/upstreams/{name}/login",
@@ -58,12 +58,12 @@ pub(super) const UPSTREAMS: &[Route] = &[
     Route::get(
         "/oauth/callback",
         || get(logins::callback),
-        Open("whoever comes back from a login has a proof of it"),
+        Open("a browser returns from a login with a proof of it"),
     )
     .says("finishLogin", "Where a person comes back from a login, with their browser")
     .parameters(&["loginState", "loginCode", "loginIssuer", "loginError", "loginErrorDescription"])
     .answers(&[
-        html_answer(200, "somebody is logged in"),
+        html_answer(200, "the user is logged in"),
         html_answer(400, "the login could not be finished; the page says why"),
         html_answer(429, "too many at once").headers(&["Retry-After"]),
     ]),

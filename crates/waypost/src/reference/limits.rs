@@ -6,7 +6,7 @@ use serde_json::json;
 
 const ABOUT: &str = "\
 Every limit below can be set in `[limits]` of `waypost.toml`, or by a variable such as
-`WAYPOST_LIMITS_BODY_BYTES_MAX`; [configuration](../guides/configuration.md) tells what goes before
+`WAYPOST_LIMITS_BODY_BYTES_MAX`; [configuration](../guides/configuration.md) says what takes precedence over
 what, and `waypost config show --origin` which value holds and why. Names end in their unit: `_ms`
 milliseconds, `_bytes` bytes.
 

@@ -23,7 +23,7 @@ pub struct Agent {
     pub router_llm_config_ref: Option<Value>,
     /// Whether requests are routed first; if it has types.
     pub router: Option<Value>,
-    /// What the model is told: `[{order?, role?, content}]`, where a text may use {{ now }},
+    /// The model's instructions: `[{order?, role?, content}]`, where a text may use {{ now }},
     /// {{ zone }}, {{ agent }} and {{ tools }}.
     pub prompt_steps: Option<Value>,
     /// Another word for `promptSteps`.
@@ -38,7 +38,7 @@ pub struct Agent {
     pub approve: Option<Value>,
     /// What one run may take: steps, tokens, money, time, repeats, compact_tokens, keep_turns.
     pub limits: Option<Value>,
-    /// The time zone of whoever talks to it, an IANA name.
+    /// The time zone of the users who talk to it, an IANA name.
     pub zone: Option<Value>,
 }
 

@@ -98,8 +98,8 @@ pub struct Ask {
     pub digest: String,
     /// Who may answer; `*` is everyone who sees it.
     pub may_answer: Vec<String>,
-    /// Whether it must be somebody else than who started the run or changed what it does. Absent
-    /// for no.
+    /// Whether it must be another user than the one who started the run or changed what it does.
+    /// Absent for no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other: bool,
     /// For whom the run acts. Absent in local mode.

@@ -77,7 +77,7 @@ pub struct CallAnswer {
     pub result: Value,
 }
 
-/// A call that waits for a person or goes on, as a run of one step.
+/// A call that waits for a person or continues, as a run of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingCall {
     /// The one-step run that carries the call.

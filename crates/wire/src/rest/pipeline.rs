@@ -121,6 +121,6 @@ pub struct ReasonCount {
     pub last_at: String,
 }
 
-/// A case. Which fields are kept, and which must be there, the pipeline says.
+/// A case. The pipeline says which fields are kept and which are required.
 #[derive(JsonSchema)]
 pub struct CaseBody(pub Map<String, Value>);

@@ -99,7 +99,7 @@ pub struct Delivery {
     pub error: Option<String>,
 }
 
-/// Where a delivery stands. `failed`: nobody tries any more; it can be sent again by hand.
+/// Where a delivery stands. `failed`: there are no more attempts; it can be sent again by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DeliveryStatus {

@@ -34,7 +34,7 @@ pub struct Upstream {
     /// The names of the variables that it is given.
     #[serde(default)]
     pub env: Vec<String>,
-    /// How it is. `login`: somebody must log in at it first; `disabled`: it is left alone.
+    /// How it is. `login`: a user must log in at it first; `disabled`: it is not used.
     #[schemars(extend("enum" = ["connecting", "ready", "failing", "login", "disabled"]))]
     pub state: String,
     /// The page where someone logs in, while a login is under way; for administrators only.

@@ -54,7 +54,7 @@ pub(crate) fn case_answer(generator: &mut SchemaGenerator) -> Schema {
 pub(crate) fn pending_case(generator: &mut SchemaGenerator) -> Schema {
     let schema = json!({
         "type": "object",
-        "description": "A case that somebody has to answer for, with its id under the name of \
+        "description": "A case that waits for a user's answer, with its id under the name of \
                         `caseIdField`.",
         "required": ["status", "path"],
         "properties": {
