@@ -120,7 +120,7 @@ fn crates(sources: &[Source]) -> Vec<CrateSize> {
     sizes.into_values().collect()
 }
 
-/// `kernel` of `crates/kernel/src/plan.rs`.
+/// `kernel` of `crates/kernel/src/definition/plan.rs`.
 fn shipped_crate(path: &str) -> Option<&str> {
     let (name, inside) = path.strip_prefix("crates/")?.split_once('/')?;
     (name != NEVER_SHIPPED && inside.starts_with("src/")).then_some(name)

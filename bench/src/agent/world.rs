@@ -12,13 +12,13 @@ use engine::{
     AgentFile, AllowAll, Engine, Model, Models, Parts, Refusal, RunReport, Saying, ToolSource, Utc,
 };
 use futures::future::{BoxFuture, ready};
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::Tool;
-use kernel::ids::RealmId;
+use kernel::conversation::llm::{DeltaSink, Llm, LlmError, ModelCall, Prompt, Turn};
 use kernel::limits::Limits;
-use kernel::llm::{DeltaSink, Llm, LlmError, ModelCall, Prompt, Turn};
-use kernel::names::for_models;
-use kernel::rules::ToolRules;
+use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::rules::ToolRules;
+use kernel::values::ids::RealmId;
+use kernel::values::names::for_models;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 use tempfile::TempDir;

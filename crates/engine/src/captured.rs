@@ -1,8 +1,8 @@
 //! What was said, called and answered, as observers get it who want content: JSON texts in the
 //! shape of the GenAI conventions, cut where they are long.
 
+use kernel::conversation::llm::{Message, ModelCall, Prompt, Stop};
 use kernel::event::{CallMade, TurnEnd};
-use kernel::llm::{Message, ModelCall, Prompt, Stop};
 use serde_json::{Value, json};
 
 /// Contents by attribute name.
@@ -134,7 +134,7 @@ mod tests {
             tools: Vec::new(),
             choice: Default::default(),
             answer: None,
-            now: kernel::ids::Millis(0),
+            now: kernel::values::ids::Millis(0),
             zone: "UTC".into(),
             trace: None,
         };

@@ -11,12 +11,12 @@ use crate::request::{
     CaseReport, RunAbout, RunReport, RunRequest, RunSession, RunTarget, SubmitOptions,
 };
 use crate::shared::Shared;
-use kernel::call::Caller;
-use kernel::caller::Act;
-use kernel::ids::{Millis, PipelineName, RunId, SessionKey, Space};
-use kernel::pipeline::{Case, Pipeline, Tally, TallyRow};
-use kernel::policy::Resource;
+use kernel::contracts::policy::Resource;
+use kernel::definition::pipeline::{Case, Pipeline, Tally, TallyRow};
 use kernel::session::RunStatus;
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{Millis, PipelineName, RunId, SessionKey, Space};
 use std::sync::Arc;
 
 impl Cases<'_> {

@@ -4,10 +4,10 @@
 use crate::catalog::{Catalog, ProjectFiles};
 use crate::registry::{Registry, ToolSource};
 use crate::schema::JsonSchemas;
-use kernel::ids::RealmId;
+use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
-use kernel::plan::mistake::Mistake;
-use kernel::rules::ToolRules;
+use kernel::tool::rules::ToolRules;
+use kernel::values::ids::RealmId;
 use std::sync::Arc;
 
 /// What a project's files are checked against.

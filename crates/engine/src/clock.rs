@@ -5,7 +5,7 @@
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use kernel::contracts::{Clock, Entropy, Spawn};
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::cell::RefCell;

@@ -1,8 +1,8 @@
 //! Turns as they are made, for listeners. Nothing is kept and no one is waited for: the outcome of
 //! a turn is in the journal, and what is heard before that may be void.
 
-use kernel::ids::{FrameId, RunId, SessionKey};
-use kernel::llm::{Delta, DeltaSink};
+use kernel::conversation::llm::{Delta, DeltaSink};
+use kernel::values::ids::{FrameId, RunId, SessionKey};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -127,7 +127,7 @@ impl DeltaSink for Ear {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::ids::Space;
+    use kernel::values::ids::Space;
 
     fn ear(listeners: &Arc<Listeners>, attempt: u32) -> Ear {
         let key = SessionKey::new("r", Space::thread(), "t");

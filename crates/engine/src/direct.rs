@@ -11,16 +11,16 @@ use crate::request::{
     CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
 };
 use crate::watched::Came;
-use kernel::call::{
+use kernel::contracts::policy::Trigger;
+use kernel::definition::plan::Closure;
+use kernel::definition::plan::flow::read_made;
+use kernel::session::RunStatus;
+use kernel::tool::call::{
     Abilities, CallPlace, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
 };
-use kernel::caller::Act;
-use kernel::fault::Fault;
-use kernel::ids::{CallId, PlanId, SessionId, Space, ToolName};
-use kernel::plan::Closure;
-use kernel::plan::flow::read_made;
-use kernel::policy::Trigger;
-use kernel::session::RunStatus;
+use kernel::values::caller::Act;
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, PlanId, SessionId, Space, ToolName};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Who wants to know when a session changes. The feed only wakes; truth is in the lists.
 
-use kernel::ids::SessionKey;
+use kernel::values::ids::SessionKey;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -14,19 +14,19 @@ use crate::rates::Rates;
 use crate::registry::Listed;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
-use kernel::call::{
+use kernel::contracts::policy::{Context, Resource, Trigger};
+use kernel::contracts::{Clock, Policy};
+use kernel::definition::plan::Plan;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::limits::Limits;
+use kernel::planted::{Switch, is_on};
+use kernel::tool::call::{
     Abilities, Call, CallPlace, Caller, Given, Judgement, Pins, Reach, Teller, ToolError,
     ToolOutput, Verdict,
 };
-use kernel::contracts::{Clock, Policy};
-use kernel::fault::Fault;
-use kernel::ids::{CallId, ToolName};
-use kernel::limits::Limits;
-use kernel::plan::Plan;
-use kernel::plan::mistake::Mistake;
-use kernel::planted::{Switch, is_on};
-use kernel::policy::{Context, Resource, Trigger};
-use kernel::schema::{Misfit, Schemas, sentence};
+use kernel::tool::schema::{Misfit, Schemas, sentence};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, ToolName};
 use outputs::{narrowed, not_as_promised};
 use serde_json::Value;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};

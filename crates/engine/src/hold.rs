@@ -3,7 +3,7 @@
 use crate::command::Command;
 use crate::drive::drive;
 use crate::shared::{Shared, lock};
-use kernel::ids::SessionKey;
+use kernel::values::ids::SessionKey;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 

@@ -5,9 +5,9 @@
 
 use crate::locks::lock;
 use crate::roster::KnownAgent;
-use kernel::call::{Caller, ToolSpec};
-use kernel::pipeline::Pipeline;
-use kernel::plan::Plan;
+use kernel::definition::pipeline::Pipeline;
+use kernel::definition::plan::Plan;
+use kernel::tool::call::{Caller, ToolSpec};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -79,7 +79,7 @@ impl<T: Clone> Judged<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::caller::{Scope, Scopes};
+    use kernel::values::caller::{Scope, Scopes};
 
     fn version(catalog: u64, policy: &str) -> ListVersion {
         ListVersion { catalog, policy: Some(policy.into()) }

@@ -4,11 +4,11 @@ use crate::counts::add;
 use crate::handles::Admin;
 use crate::refusal::Refusal;
 use crate::shared::{Shared, lock};
-use kernel::call::Caller;
-use kernel::caller::Act;
+use kernel::contracts::policy::Resource;
 use kernel::contracts::{Realms, Slice};
-use kernel::ids::{Millis, RealmId, SessionKey};
-use kernel::policy::Resource;
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{Millis, RealmId, SessionKey};
 
 /// What a removal of what is old removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

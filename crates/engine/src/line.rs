@@ -1,7 +1,7 @@
 //! Who waits for a case: in the order in which they came, so many and no more. A line is there only
 //! while someone stands in it.
 
-use kernel::ids::SessionKey;
+use kernel::values::ids::SessionKey;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use futures::FutureExt;
     use futures::future::BoxFuture;
-    use kernel::ids::Space;
+    use kernel::values::ids::Space;
 
     fn key(id: &str) -> SessionKey {
         SessionKey::new("r", Space::case(&"p".into()), id)

@@ -6,17 +6,17 @@ use crate::refusal::{Refusal, RefusalCode, no_session};
 use crate::request::{Inspection, RunReport};
 use crate::rest::Rested;
 use crate::rights::{ask_of, run_of, session, session_of};
+use kernel::ask::reply::BadReply;
 use kernel::ask::{Ask, Reply};
-use kernel::call::Caller;
-use kernel::caller::Act;
+use kernel::contracts::policy::Resource;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
     SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, StoreFigures, WHOLE,
 };
-use kernel::ids::{AskId, ContentHash, RunId, SessionKey};
-use kernel::policy::Resource;
-use kernel::projection::{HistoryItem, SessionRow};
-use kernel::reply::BadReply;
+use kernel::journal::projection::{HistoryItem, SessionRow};
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{AskId, ContentHash, RunId, SessionKey};
 use std::slice;
 
 impl Sessions<'_> {
@@ -66,7 +66,10 @@ impl Sessions<'_> {
         let context = state.shown_context();
         let context =
             context.iter().map(|(key, datum)| (key.to_string(), datum.to_value())).collect();
-        Ok(Inspection { row: kernel::projection::session_row(&state, state.updated_at), context })
+        Ok(Inspection {
+            row: kernel::journal::projection::session_row(&state, state.updated_at),
+            context,
+        })
     }
 
     /// How many sessions of the caller's realm are not over, by status.
@@ -249,7 +252,7 @@ impl Asks<'_> {
     /// Whether a reply fits an ask, as far as one can tell without giving it: edited arguments are
     /// the gate's to check.
     pub fn check(self, ask: &Ask, reply: &Reply) -> Result<(), BadReply> {
-        kernel::reply::check(ask, reply, self.shared.schemas.as_ref())
+        kernel::ask::reply::check(ask, reply, self.shared.schemas.as_ref())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The models of this project, by the names that agents know them by. They can be replaced while
 //! turns are under way: those end with the model that they began with.
 
-use kernel::llm::{Llm, Usage};
+use kernel::conversation::llm::{Llm, Usage};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

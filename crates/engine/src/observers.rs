@@ -1,12 +1,12 @@
 //! Who sees what the engine does, and the ids of the spans that they record. An id is made of
 //! what its span is about, so that a process that takes a run over continues with the same trace.
 
-use kernel::call::{HowFar, Reach};
+use kernel::contracts::observe::{Observer, Seen};
 use kernel::event::TurnKind;
-use kernel::ids::{AskId, CallId, RunId};
-use kernel::observe::{Observer, Seen};
 use kernel::session::Frame;
-use kernel::trace::{TraceParent, span_id};
+use kernel::tool::call::{HowFar, Reach};
+use kernel::values::ids::{AskId, CallId, RunId};
+use kernel::values::trace::{TraceParent, span_id};
 use std::sync::Arc;
 
 /// All who see what the engine does.

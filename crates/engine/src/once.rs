@@ -4,8 +4,8 @@
 use crate::refusal::{Refusal, RefusalCode};
 use crate::request::Once;
 use kernel::contracts::Store;
-use kernel::ids::{AskId, Millis, RealmId, RunId};
-use kernel::projection::OnceRow;
+use kernel::journal::projection::OnceRow;
+use kernel::values::ids::{AskId, Millis, RealmId, RunId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;

@@ -1,9 +1,9 @@
 //! The sinks that events go to: what is said of each, how it stands, and how all of them end.
 
 use kernel::contracts::SINKS;
-use kernel::ids::RealmId;
-use kernel::rules::Pattern;
-use kernel::sink::{DeliveryRow, EventSink};
+use kernel::contracts::sink::{DeliveryRow, EventSink};
+use kernel::tool::rules::Pattern;
+use kernel::values::ids::RealmId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

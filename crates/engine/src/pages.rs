@@ -3,7 +3,7 @@
 //! whom to wake. It is kept in memory alone: a thread that is not found looks when its time comes,
 //! and a client that hears nothing calls again when its person says so.
 
-use kernel::ids::{AskId, SessionKey};
+use kernel::values::ids::{AskId, SessionKey};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -100,7 +100,7 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::ids::Space;
+    use kernel::values::ids::Space;
 
     fn session(id: &str) -> SessionKey {
         SessionKey::new("r", Space::thread(), id)

@@ -2,10 +2,10 @@
 //! no more than the call or the session that it happened in.
 
 use futures::future::poll_fn;
-use kernel::call::{HowFar, Reach, ToolError};
-use kernel::fault::Fault;
-use kernel::ids::ToolName;
 use kernel::planted::{Switch, is_on};
+use kernel::tool::call::{HowFar, Reach, ToolError};
+use kernel::values::fault::Fault;
+use kernel::values::ids::ToolName;
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

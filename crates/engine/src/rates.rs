@@ -2,9 +2,9 @@
 //! A bucket holds a minute's calls. A full one is as good as none, so only those in use are
 //! remembered.
 
-use kernel::call::Caller;
-use kernel::ids::{Millis, RealmId, ToolName};
-use kernel::rate::{Bucket, Rate};
+use kernel::tool::call::Caller;
+use kernel::values::ids::{Millis, RealmId, ToolName};
+use kernel::values::rate::{Bucket, Rate};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

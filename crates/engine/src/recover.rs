@@ -3,7 +3,7 @@
 use crate::command::Command;
 use crate::handles::Admin;
 use crate::shared::lock;
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use std::sync::atomic::Ordering;
 
 /// How often old sessions are looked for.

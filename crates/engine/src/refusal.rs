@@ -5,8 +5,8 @@ mod code;
 
 pub use code::{ActiveRun, ClosedAsk, RefusalCode, RefusalKind, TryLater};
 use kernel::contracts::{SessionRef, StoreError};
-use kernel::ids::RunId;
-use kernel::schema::Misfit;
+use kernel::tool::schema::Misfit;
+use kernel::values::ids::RunId;
 
 /// A refused request.
 #[derive(Debug, Clone, PartialEq)]

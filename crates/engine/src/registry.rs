@@ -2,13 +2,13 @@
 //! Each has a name of its own that every door can say, schemas that compile, and what the
 //! operator's rules say of it. What the rules keep out is not there.
 
-use kernel::call::ToolSpec;
 use kernel::contracts::Tool;
-use kernel::ids::{ContentHash, ToolName};
-use kernel::names::{Alphabet, MCP_NAME_CHARS_MAX, may_come, outward};
-use kernel::plan::mistake::{Mistake, meant};
-use kernel::rules::{ToolLimits, ToolRules};
-use kernel::schema::{Schemas, sentence};
+use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::tool::call::ToolSpec;
+use kernel::tool::rules::{ToolLimits, ToolRules};
+use kernel::tool::schema::{Schemas, sentence};
+use kernel::values::ids::{ContentHash, ToolName};
+use kernel::values::names::{Alphabet, MCP_NAME_CHARS_MAX, may_come, outward};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -198,13 +198,14 @@ impl Registry {
         let tools = book.tools.keys().chain(&book.withheld).map(ToolName::as_str);
         let names: Vec<&str> = tools.chain(plans.iter().copied()).collect();
         let idle = self.rules.idle(&names);
-        let warning = |(list, pattern): (&str, &kernel::rules::Pattern)| {
+        let warning = |(list, pattern): (&str, &kernel::tool::rules::Pattern)| {
             let message = format!("`{pattern}` in `{list}` of `[tools]` fits no tool and no plan");
             let hint = meant(pattern.as_str(), names.iter().copied())
                 .unwrap_or_else(|| "`waypost tool ls` lists the tools".to_owned());
             Mistake::warning(message).hint(hint)
         };
-        let known = |(_, pattern): &(&str, &kernel::rules::Pattern)| !self.awaits(pattern.as_str());
+        let known =
+            |(_, pattern): &(&str, &kernel::tool::rules::Pattern)| !self.awaits(pattern.as_str());
         idle.into_iter().filter(known).map(warning).collect()
     }
 }

@@ -7,10 +7,10 @@ use crate::once::{Turn, mismatch, removed};
 use crate::refusal::{Refusal, RefusalCode, RefusalKind};
 use crate::request::{Once, ReplyReport, RunReport};
 use crate::shared::Shared;
-use kernel::call::Caller;
-use kernel::ids::{AskId, RunId, SessionKey};
-use kernel::projection::OnceRow;
+use kernel::journal::projection::OnceRow;
 use kernel::session::RunStatus;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{AskId, RunId, SessionKey};
 
 impl Shared {
     /// Takes the request's key, or finds the outcome; nothing for a request without one.

@@ -1,16 +1,16 @@
 //! What doors ask of the engine and what they get back.
 
-use kernel::agent::Agent;
-use kernel::call::{Abilities, Given, Teller, Wants};
 use kernel::contracts::SessionAsk;
+use kernel::definition::agent::Agent;
+use kernel::definition::pipeline::Tally;
+use kernel::definition::plan::Closure;
 use kernel::event::Occasion;
-use kernel::ids::{
+use kernel::journal::projection::{RunRow, SessionRow};
+use kernel::tool::call::{Abilities, Given, Teller, Wants};
+use kernel::values::ids::{
     AgentName, AskId, ContentHash, Millis, PipelineName, PlanId, RunId, StepId, ToolName,
 };
-use kernel::pipeline::Tally;
-use kernel::plan::Closure;
-use kernel::projection::{RunRow, SessionRow};
-use kernel::trace::TraceParent;
+use kernel::values::trace::TraceParent;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //! that the next request need not read them again. What rests here was durable, and is good as long
 //! as the session in the store has the fence that it rested with.
 
-use kernel::ids::{Fence, Known, SessionKey};
 use kernel::session::Session;
+use kernel::values::ids::{Fence, Known, SessionKey};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 

@@ -4,8 +4,8 @@ use crate::handles::Runs;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::request::RunReport;
 use kernel::ask::{Ask, AskBody, FixAction, Reply};
-use kernel::call::Caller;
-use kernel::ids::RunId;
+use kernel::tool::call::Caller;
+use kernel::values::ids::RunId;
 
 impl Runs<'_> {
     /// Answers the one open `Fix` of a run with `retry`, and waits like `Asks::reply`.

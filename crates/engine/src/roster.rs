@@ -1,15 +1,15 @@
 //! The agents of a realm: those of the project's files, which go first, and stored ones. For each
 //! there is a plan by which it is talked to.
 
-use kernel::agent::Agent;
-use kernel::caller::Act;
-use kernel::ids::{AgentName, PlanId};
+use kernel::contracts::policy::Resource;
+use kernel::definition::agent::Agent;
+use kernel::definition::pipeline::PIPELINES;
+use kernel::definition::plan::Plan;
+use kernel::definition::plan::flow::read_made;
+use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
-use kernel::pipeline::PIPELINES;
-use kernel::plan::Plan;
-use kernel::plan::flow::read_made;
-use kernel::plan::mistake::Mistake;
-use kernel::policy::Resource;
+use kernel::values::caller::Act;
+use kernel::values::ids::{AgentName, PlanId};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -137,8 +137,8 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::agent::AgentLimits;
-    use kernel::ids::ContentHash;
+    use kernel::definition::agent::AgentLimits;
+    use kernel::values::ids::ContentHash;
     use serde_json::Value;
 
     fn talked(name: &str, title: &str) -> Talked {

@@ -5,12 +5,12 @@
 use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::Shared;
 use kernel::contracts::StoreError;
-use kernel::datum::{BlobRef, Datum, Held};
+use kernel::conversation::talk::Talk;
 use kernel::event::{self, Fact};
-use kernel::ids::{ContentHash, SessionKey};
+use kernel::prompt::transcript::{Journal, RESULT_BYTES_MAX, shown};
 use kernel::session::{FrameKind, Session};
-use kernel::talk::Talk;
-use kernel::transcript::{Journal, RESULT_BYTES_MAX, shown};
+use kernel::values::datum::{BlobRef, Datum, Held};
+use kernel::values::ids::{ContentHash, SessionKey};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -275,10 +275,10 @@ fn read_fact(text: &str) -> Result<Fact, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::datum::Origin;
+    use kernel::conversation::talk::Line;
     use kernel::event::AgentEntry;
-    use kernel::ids::{CallId, FrameId};
-    use kernel::talk::Line;
+    use kernel::values::datum::Origin;
+    use kernel::values::ids::{CallId, FrameId};
     use serde_json::json;
 
     fn entered(input: Datum) -> Fact {

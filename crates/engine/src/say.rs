@@ -7,10 +7,10 @@ use crate::handles::Threads;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::request::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying};
 use crate::roster::talk_id;
-use kernel::call::Caller;
 use kernel::contracts::SessionRef;
-use kernel::ids::{AgentName, SessionKey, Space};
 use kernel::session::RunStatus;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{AgentName, SessionKey, Space};
 use serde_json::json;
 
 impl Threads<'_> {

@@ -1,6 +1,6 @@
 //! JSON Schema by the `jsonschema` crate: draft 7 and 2020-12, nothing fetched from the network.
 //!
-//! Schemas come from callers and from other servers, so each is measured (`kernel::schema::weigh`)
+//! Schemas come from callers and from other servers, so each is measured (`kernel::tool::schema::weigh`)
 //! before a validator is made of it, and each value before it is held against one. What is let
 //! through takes a bounded number of steps, and the limits are set so that neither takes more than
 //! a fraction of a second, whatever the schema and the value. So both happen where they are asked
@@ -8,7 +8,7 @@
 //! while the lock is held.
 
 use jsonschema::{Draft, PatternOptions, Validator};
-use kernel::schema::{BACKTRACKS_MAX, Misfit, Schemas, Weight, weigh};
+use kernel::tool::schema::{BACKTRACKS_MAX, Misfit, Schemas, Weight, weigh};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -20,17 +20,17 @@ use crate::refusal::{Refusal, RefusalCode};
 use crate::registry::{Registry, ToolSource};
 use crate::rest::Rest;
 use crate::suspects::Suspects;
+use kernel::contracts::observe::Observer;
+use kernel::contracts::sink::Deliveries;
 use kernel::contracts::{
     Blobs, Clock, CrashMarks, Definitions, Entropy, Policy, Spawn, Store, Zones,
 };
-use kernel::ids::{ContentHash, RealmId, SessionKey, time_ordered_bits};
+use kernel::definition::plan::Closure;
+use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
-use kernel::observe::Observer;
-use kernel::plan::Closure;
-use kernel::plan::mistake::Mistake;
-use kernel::rules::ToolRules;
-use kernel::schema::Schemas;
-use kernel::sink::Deliveries;
+use kernel::tool::rules::ToolRules;
+use kernel::tool::schema::Schemas;
+use kernel::values::ids::{ContentHash, RealmId, SessionKey, time_ordered_bits};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

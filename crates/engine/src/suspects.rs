@@ -5,8 +5,8 @@
 
 use crate::locks::lock;
 use kernel::contracts::CrashMarks;
-use kernel::ids::SessionId;
 use kernel::session::Session;
+use kernel::values::ids::SessionId;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

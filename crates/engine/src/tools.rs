@@ -5,9 +5,9 @@ use crate::handles::Tools;
 use crate::judged::ListVersion;
 use crate::pages::Hearer;
 use crate::registry::ToolSource;
-use kernel::call::{Caller, ToolSpec, Wants};
-use kernel::plan::mistake::Mistake;
-use kernel::schema::Misfit;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::call::{Caller, ToolSpec, Wants};
+use kernel::tool::schema::Misfit;
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -4,14 +4,14 @@ use crate::handles::Sessions;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::rest::Rested;
 use crate::said::Said;
-use kernel::call::Caller;
 use kernel::contracts::{SessionRef, StoreError};
+use kernel::conversation::llm::Message;
+use kernel::conversation::talk::{Line, Talk};
 use kernel::event::{self, Fact, Route};
-use kernel::ids::SessionKey;
-use kernel::llm::Message;
+use kernel::prompt::transcript::{RESULT_BYTES_MAX, render};
 use kernel::session::Session;
-use kernel::talk::{Line, Talk};
-use kernel::transcript::{RESULT_BYTES_MAX, render};
+use kernel::tool::call::Caller;
+use kernel::values::ids::SessionKey;
 
 /// How many events after a person's words the router's answer stands at the latest.
 const ROUTE_WITHIN: usize = 64;

@@ -5,12 +5,12 @@ use crate::handles::Admin;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::said::Said;
 use kernel::contracts::{Realms, Slice, StoreError, Trimmable};
-use kernel::datum::{Datum, Origin};
+use kernel::conversation::llm::Message;
 use kernel::event::{self, Event, Fact};
-use kernel::ids::{Millis, SessionKey};
-use kernel::llm::Message;
-use kernel::transcript::{RESULT_BYTES_MAX, render};
-use kernel::trim::{Cut, Cutter, Trim};
+use kernel::journal::trim::{Cut, Cutter, Trim};
+use kernel::prompt::transcript::{RESULT_BYTES_MAX, render};
+use kernel::values::datum::{Datum, Origin};
+use kernel::values::ids::{Millis, SessionKey};
 use serde_json::json;
 use std::sync::Arc;
 

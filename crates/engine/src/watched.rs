@@ -4,10 +4,10 @@
 use crate::captured::called;
 use crate::observers::{Tracing, outcome_word, reach_word};
 use crate::shared::Shared;
-use kernel::call::{Reach, ToolError, ToolOutput, Upstream};
-use kernel::ids::{CallId, Millis, RealmId, ToolName};
-use kernel::observe::{Seen, What};
-use kernel::trace::TraceParent;
+use kernel::contracts::observe::{Seen, What};
+use kernel::tool::call::{Reach, ToolError, ToolOutput, Upstream};
+use kernel::values::ids::{CallId, Millis, RealmId, ToolName};
+use kernel::values::trace::TraceParent;
 use serde_json::Value;
 
 /// A call that is under way.

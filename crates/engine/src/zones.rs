@@ -1,7 +1,7 @@
 //! Local time where no one brings a table of time zones: UTC only.
 
 use kernel::contracts::Zones;
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 
 /// Knows one time zone.
 #[derive(Debug, Clone, Copy, Default)]

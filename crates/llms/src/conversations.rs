@@ -1,7 +1,9 @@
 //! For tests only: conversations, written in a word each or drawn from a seed.
 
-use kernel::ids::Millis;
-use kernel::llm::{AnswerForm, Message, ModelCall, Native, Prompt, ToolCard, ToolChoice};
+use kernel::conversation::llm::{
+    AnswerForm, Message, ModelCall, Native, Prompt, ToolCard, ToolChoice,
+};
+use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The models that are there because a key is.
 
 use crate::config::{ModelConfig, ModelKind, Remote};
-use kernel::secret::Secret;
+use kernel::values::secret::Secret;
 
 /// It has a `none` for its thoughts, and without them chat completions lets it call tools.
 const OPENAI_MODEL: &str = "gpt-6.1-terra";

@@ -2,7 +2,7 @@
 //! or as a whole. How bytes travel is not its business.
 
 use crate::refusal::Refusal;
-use kernel::llm::{DeltaSink, Prompt, Turn};
+use kernel::conversation::llm::{DeltaSink, Prompt, Turn};
 use outbound::sse::Event;
 use reqwest::header::HeaderMap;
 use serde_json::Value;

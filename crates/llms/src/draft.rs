@@ -2,7 +2,7 @@
 
 use crate::dialect::Fault;
 use crate::shape;
-use kernel::llm::{Delta, DeltaSink, ModelCall, Native, Stop, Turn, Usage};
+use kernel::conversation::llm::{Delta, DeltaSink, ModelCall, Native, Stop, Turn, Usage};
 use std::sync::Arc;
 
 /// More calls than this in one turn are no answer to anything.
@@ -102,7 +102,7 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::llm::Unheard;
+    use kernel::conversation::llm::Unheard;
     use serde_json::json;
 
     #[test]

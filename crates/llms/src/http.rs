@@ -3,10 +3,10 @@
 
 use crate::config::{ModelConfig, Remote};
 use crate::refusal::{self, Refusal};
-use kernel::llm::{LlmError, LlmErrorKind};
-use kernel::plan::mistake::Mistake;
-use kernel::secret::Secret;
-use kernel::trace::TraceParent;
+use kernel::conversation::llm::{LlmError, LlmErrorKind};
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::secret::Secret;
+use kernel::values::trace::TraceParent;
 use outbound::client::{ClientOptions, LazyClient};
 use outbound::redaction::Hidden;
 use outbound::words::{place, reasons};

@@ -19,8 +19,8 @@ pub mod rules;
 mod conversations;
 
 use config::{ModelConfig, ModelKind};
-use kernel::llm::{Llm, Prompt};
-use kernel::plan::mistake::Mistake;
+use kernel::conversation::llm::{Llm, Prompt};
+use kernel::definition::plan::mistake::Mistake;
 use rules::Rules;
 use serde_json::Value;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub fn request_body(config: &ModelConfig, prompt: &Prompt) -> Option<Value> {
 mod tests {
     use super::*;
     use config::Remote;
-    use kernel::secret::Secret;
+    use kernel::values::secret::Secret;
 
     fn config(kind: ModelKind) -> ModelConfig {
         ModelConfig {

@@ -3,7 +3,7 @@
 //! not in it, nor is what was agreed with a provider.
 
 use crate::config::{ModelConfig, ModelKind, Price};
-use kernel::llm::Usage;
+use kernel::conversation::llm::Usage;
 
 /// The day on which the table was taken from the providers' lists.
 pub const LISTED_ON: &str = "2026-11-15";

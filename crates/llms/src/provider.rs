@@ -6,7 +6,7 @@ use crate::http::{self, Endpoint};
 use crate::refusal;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kernel::llm::{DeltaSink, Llm, LlmError, LlmErrorKind, Prompt, Turn};
+use kernel::conversation::llm::{DeltaSink, Llm, LlmError, LlmErrorKind, Prompt, Turn};
 use outbound::sse::SseReader;
 use reqwest::Response;
 use serde_json::Value;

@@ -2,8 +2,8 @@
 //! how long it wants us to wait. What all of them have in common is here; what each says in its own
 //! way stands in its folder.
 
-use kernel::ids::Millis;
-use kernel::llm::LlmErrorKind;
+use kernel::conversation::llm::LlmErrorKind;
+use kernel::values::ids::Millis;
 use outbound::retry_after;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Shapes that models and providers want, or do not keep to: schemas of tools, arguments of calls,
 //! and JSON in a text.
 
-use kernel::llm::ToolCard;
+use kernel::conversation::llm::ToolCard;
 use serde_json::{Map, Value, json};
 
 /// The keys that providers do not take at the top of a tool's schema. What they say is checked when

@@ -3,7 +3,7 @@
 //! is each dialect's business; that every call has exactly one result is settled here.
 
 use crate::shape;
-use kernel::llm::{Message, ModelCall, Native};
+use kernel::conversation::llm::{Message, ModelCall, Native};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 

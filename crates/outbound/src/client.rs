@@ -4,7 +4,7 @@
 use crate::addresses::HttpSettings;
 use crate::redirects::within_origin;
 use hyper_util::client::legacy::connect::HttpConnector;
-use kernel::call::ToolError;
+use kernel::tool::call::ToolError;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, Url};

@@ -9,7 +9,7 @@
 use crate::percent::{decoded, encoded};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kernel::secret::Secret;
+use kernel::values::secret::Secret;
 use reqwest::Url;
 use serde_json::Value;
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! How long an answer wants us to wait before we come back.
 
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use std::time::{Duration, SystemTime};
 

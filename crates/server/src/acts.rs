@@ -12,8 +12,8 @@ use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::MethodRouter;
-use kernel::caller::{Act, Caller};
-use kernel::policy::Resource;
+use kernel::contracts::policy::Resource;
+use kernel::values::caller::{Act, Caller};
 
 /// Who asks policy, and about which act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,13 +4,13 @@
 
 use crate::models::instead;
 use engine::AgentFile;
-use kernel::agent::Agent;
-use kernel::agent_read::{read_text, read_value};
 use kernel::contracts::Definition;
-use kernel::ids::AgentName;
+use kernel::definition::agent::Agent;
+use kernel::definition::agent_reader::{read_text, read_value};
+use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::source::Node;
 use kernel::limits::Limits;
-use kernel::plan::mistake::{Mistake, meant};
-use kernel::plan::source::Node;
+use kernel::values::ids::AgentName;
 use std::sync::Arc;
 
 /// The kind of stored agents among the definitions.
@@ -94,7 +94,7 @@ fn missing(agent: &Agent, models: &[String]) -> Vec<(&'static [&'static str], Mi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::ids::Millis;
+    use kernel::values::ids::Millis;
     use serde_json::json;
 
     fn file(name: &str, text: &str) -> AgentFile {

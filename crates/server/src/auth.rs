@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::realm::local_caller;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode, Uri};
-use kernel::call::Caller;
+use kernel::tool::call::Caller;
 use ring::digest::{Digest, SHA256, digest};
 use std::hint::black_box;
 use std::net::SocketAddr;

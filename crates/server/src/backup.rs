@@ -4,7 +4,7 @@
 use crate::secret::SECRET_FILE;
 use crate::vault;
 use engine::clock::{SystemClock, TokioSpawn};
-use kernel::backup::{Backup, BackupError, Manifest};
+use kernel::contracts::backup::{Backup, BackupError, Manifest};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stores::OpenError;

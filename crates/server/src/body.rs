@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use http_body_util::BodyExt;
-use kernel::schema::Misfit;
+use kernel::tool::schema::Misfit;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment};

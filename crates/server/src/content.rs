@@ -3,8 +3,8 @@
 //! braces, so that a door adds its own and nothing is built twice. And what a run gave, as a whole.
 
 use engine::Engine;
-use kernel::call::{Caller, ToolSpec, Yields};
-use kernel::ids::ContentHash;
+use kernel::tool::call::{Caller, ToolSpec, Yields};
+use kernel::values::ids::ContentHash;
 use serde_json::Value;
 
 /// Which structured outputs a client takes.
@@ -130,7 +130,7 @@ fn inside(mut object: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::call::{Pace, Reach};
+    use kernel::tool::call::{Pace, Reach};
     use serde_json::json;
     use std::sync::Arc;
 

@@ -10,8 +10,8 @@ use crate::error::Failure;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::refusal::{Refusal, RefusalCode};
-use kernel::call::Caller;
 use kernel::contracts::SessionRef;
+use kernel::tool::call::Caller;
 use outbound::seal::{Keyring, StableEnvelopes, Unopened};
 use std::fmt::Debug;
 use wire::jsonrpc::RpcError;
@@ -158,7 +158,7 @@ fn bad_cursor() -> Failure {
 mod tests {
     use super::*;
     use kernel::contracts::{AskFilter, SessionFilter};
-    use kernel::ids::SessionId;
+    use kernel::values::ids::SessionId;
 
     fn cursors() -> Cursors {
         Cursors::new([7; 32])

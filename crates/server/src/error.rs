@@ -6,7 +6,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
-use kernel::schema::Misfit;
+use kernel::tool::schema::Misfit;
 use serde_json::{Map, Value, json};
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};

@@ -12,7 +12,7 @@ use axum::http::HeaderValue;
 use axum::http::header::X_CONTENT_TYPE_OPTIONS;
 use axum::middleware::Next;
 use axum::response::Response;
-use kernel::trace::TraceParent;
+use kernel::values::trace::TraceParent;
 use std::sync::Arc;
 
 /// Doors that tell errors in the seed's own object.

@@ -2,7 +2,7 @@
 //! file asks the server for a proof that it knows the token, so that no other server which listens
 //! at the same address is taken for it.
 
-use kernel::ids::ContentHash;
+use kernel::values::ids::ContentHash;
 
 /// The header in which a client sends its challenge: a short text, a new one each time.
 pub const CHALLENGE: &str = "waypost-challenge";

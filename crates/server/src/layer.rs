@@ -2,7 +2,7 @@
 //! is a layer too, written as the one line that it stands for: so one reader finds the mistakes in
 //! all of them, and every setting can say whose it is.
 
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;

@@ -8,8 +8,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use engine::{Once, Refusal, RefusalCode};
-use kernel::canonical;
-use kernel::ids::ContentHash;
+use kernel::values::canonical;
+use kernel::values::ids::ContentHash;
 use serde_json::Value;
 
 const KEY: &str = "idempotency-key";

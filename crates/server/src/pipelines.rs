@@ -5,8 +5,8 @@ use crate::models::instead;
 use crate::project::Project;
 use crate::routes::taken_by;
 use crate::upstreams::Variables;
-use kernel::pipeline::{Pipeline, PipelineLlm};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::pipeline::{Pipeline, PipelineLlm};
+use kernel::definition::plan::mistake::Mistake;
 
 /// All that a start would find wrong with the place of one of a project's pipelines, by its file:
 /// its name, its route, its port and its model. What the file itself says is read elsewhere.
@@ -108,8 +108,8 @@ fn missing(pipeline: &Pipeline, models: &[String]) -> Option<Mistake> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernel::definition::pipeline_reader::read_text;
     use kernel::limits::Limits;
-    use kernel::pipeline_read::read_text;
     use serde_json::{Value, json};
 
     fn pipeline(name: &str, http: Value, llm: Value) -> (String, Pipeline) {

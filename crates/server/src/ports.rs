@@ -14,7 +14,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::get;
 use engine::refusal::Refusal;
-use kernel::ids::PipelineName;
+use kernel::values::ids::PipelineName;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -7,10 +7,10 @@ use crate::event_sinks::{self, Sending};
 use crate::models::{self, ModelEntry};
 use crate::upstreams::{Upstreams, Variables, absolute, foreign};
 use engine::{AgentFile, PipelineFile, PlanFile};
-use kernel::ids::{PipelineName, PlanId};
-use kernel::pipeline::Pipeline;
-use kernel::pipeline_read;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::pipeline::Pipeline;
+use kernel::definition::pipeline_reader;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::ids::{PipelineName, PlanId};
 use llms::config::ModelConfig;
 use std::collections::BTreeMap;
 use std::fs;
@@ -222,7 +222,7 @@ impl Project {
     pub(crate) fn readable_pipelines(&self) -> Vec<(String, Pipeline)> {
         let read = |file: &PipelineFile| {
             let (name, limits) = (file.default_name.as_str(), &self.config.limits);
-            let read = pipeline_read::read_text(&file.text, &file.file, name, limits);
+            let read = pipeline_reader::read_text(&file.text, &file.file, name, limits);
             read.ok().map(|(pipeline, _)| (file.file.clone(), pipeline))
         };
         self.pipelines.iter().filter_map(read).collect()

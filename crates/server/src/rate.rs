@@ -1,7 +1,7 @@
 //! How often something may be done by everybody together.
 
-use kernel::ids::Millis;
-use kernel::rate::{Bucket, Rate};
+use kernel::values::ids::Millis;
+use kernel::values::rate::{Bucket, Rate};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 

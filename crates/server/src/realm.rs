@@ -1,8 +1,8 @@
 //! The realm of a server, and who acts in it where no request does: the project is loaded, files
 //! are read again, ports are opened. This is the one file that names the realm.
 
-use kernel::call::Caller;
-use kernel::ids::RealmId;
+use kernel::tool::call::Caller;
+use kernel::values::ids::RealmId;
 
 /// The name of the realm that every server has.
 pub const DEFAULT_REALM: &str = "default";

@@ -9,11 +9,11 @@ use crate::project::Project;
 use crate::realm::local_caller;
 use crate::upstreams::Variables;
 use engine::{Engine, Models, ProjectFiles};
-use kernel::agent::Agent;
-use kernel::call::Caller;
-use kernel::ids::{AgentName, PipelineName};
-use kernel::pipeline::Pipeline;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::agent::Agent;
+use kernel::definition::pipeline::Pipeline;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{AgentName, PipelineName};
 use llms::config::{ModelConfig, ModelKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -200,8 +200,8 @@ fn ports(pipelines: &[(String, Pipeline)]) -> BTreeSet<Port> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernel::definition::pipeline_reader::read_text;
     use kernel::limits::Limits;
-    use kernel::pipeline_read::read_text;
 
     fn desk(port: &str) -> Vec<(String, Pipeline)> {
         let text = format!(

@@ -5,10 +5,10 @@ use crate::doors::SinkFacts;
 use crate::event_sinks::Sending;
 use engine::refusal::Refusal;
 use engine::{Engine, SinkRules, SinkState};
+use kernel::contracts::sink::EventSink;
 use kernel::contracts::{Clock, Spawn};
-use kernel::ids::RealmId;
-use kernel::plan::mistake::Mistake;
-use kernel::sink::EventSink;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::ids::RealmId;
 use sinks::config::SinkKind;
 use std::sync::Arc;
 

@@ -3,15 +3,15 @@
 
 use engine::{KnownAgent, ReplyReport, RunReport};
 use kernel::ask::{Answerers, AskBody, AskStatus, AskedCall, Decision, FixAction, Question};
-use kernel::call::{HowFar, Pace, Reach, ToolSpec};
 use kernel::contracts::SessionAsk;
-use kernel::entry::EntryResult;
-use kernel::fault::Fault;
-use kernel::pipeline::{Handler, Pipeline, TallyRow};
-use kernel::plan::Plan;
-use kernel::plan::mistake::Mistake;
-use kernel::projection::{HistoryItem, Parked, RunRow, SessionRow};
+use kernel::definition::pipeline::{Handler, Pipeline, TallyRow};
+use kernel::definition::plan::Plan;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::journal::projection::{HistoryItem, Parked, RunRow, SessionRow};
 use kernel::session::{RunSpent, RunStatus};
+use kernel::tool::call::{HowFar, Pace, Reach, ToolSpec};
+use kernel::values::entry::EntryResult;
+use kernel::values::fault::Fault;
 use serde_json::Value;
 use std::sync::Arc;
 use wire::rest;
@@ -432,8 +432,8 @@ fn unshared(value: Arc<Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::ids::{SessionId, SessionKey, Space};
-    use kernel::projection::AskRow;
+    use kernel::journal::projection::AskRow;
+    use kernel::values::ids::{SessionId, SessionKey, Space};
     use serde_json::json;
 
     fn shown_with(members: Value) -> Value {

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use engine::{RunReport, Transcript};
 use kernel::ask::{Ask, AskBody, AskedCall, Question, Reply};
 use kernel::contracts::SessionAsk;
-use kernel::llm::{Message, ModelCall};
+use kernel::conversation::llm::{Message, ModelCall};
 use kernel::session::RunStatus;
 use serde_json::{Value, json};
 use wire::seed001::{
@@ -240,10 +240,10 @@ fn outcome(asked: &SessionAsk) -> Option<ApprovalOutcome> {
 mod tests {
     use super::*;
     use kernel::ask::AskStatus;
-    use kernel::ids::{
+    use kernel::journal::projection::AskRow;
+    use kernel::values::ids::{
         AskId, CallId, ContentHash, FrameId, Millis, RunId, SessionId, SessionKey, Space,
     };
-    use kernel::projection::AskRow;
     use std::sync::Arc;
 
     fn asked(number: u128, body: AskBody) -> SessionAsk {

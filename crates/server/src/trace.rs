@@ -4,7 +4,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use kernel::trace::TraceParent;
+use kernel::values::trace::TraceParent;
 use std::convert::Infallible;
 use wire::mcp::TRACEPARENT;
 

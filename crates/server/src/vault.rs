@@ -7,9 +7,9 @@
 use crate::secret::private_file;
 use futures::future::ready;
 use kernel::contracts::{Clock, Entropy, Expected, Hold, Kept, Spawn, Vault, VaultError, Vaulted};
-use kernel::fault::Fault;
-use kernel::ids::ContentHash;
-use kernel::secret::Secret;
+use kernel::values::fault::Fault;
+use kernel::values::ids::ContentHash;
+use kernel::values::secret::Secret;
 use outbound::seal::{ENVELOPE_BYTES, Envelopes, Keyring, Unopened};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use kernel::contracts::Zones;
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 
 /// Knows all time zones.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,7 +1,7 @@
 //! What an operator says of a sink, as plain data. Who reads it from which file is the server's
 //! business.
 
-use kernel::secret::Secret;
+use kernel::values::secret::Secret;
 use std::path::PathBuf;
 
 /// One sink, by its name in its realm.

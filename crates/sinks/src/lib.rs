@@ -13,9 +13,9 @@ mod webhook;
 
 use config::{SinkConfig, SinkKind};
 use file::FileLines;
+use kernel::contracts::sink::EventSink;
 use kernel::contracts::{Clock, Spawn};
-use kernel::plan::mistake::Mistake;
-use kernel::sink::EventSink;
+use kernel::definition::plan::mistake::Mistake;
 use lines::LineSink;
 use std::sync::Arc;
 use stdout::StdoutLines;

@@ -2,9 +2,9 @@
 //! slow disk holds up no one else.
 
 use futures::future::BoxFuture;
-use kernel::cloud::CloudEvent;
 use kernel::contracts::Spawn;
-use kernel::sink::{EventSink, Handed, SinkError};
+use kernel::contracts::cloud::CloudEvent;
+use kernel::contracts::sink::{EventSink, Handed, SinkError};
 use std::io;
 use tokio::sync::{mpsc, oneshot};
 

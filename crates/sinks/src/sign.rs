@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kernel::secret::Secret;
+use kernel::values::secret::Secret;
 use ring::hmac;
 
 /// What a secret begins with.

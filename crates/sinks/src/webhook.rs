@@ -3,11 +3,11 @@
 
 use crate::sign::Signer;
 use futures::future::{BoxFuture, select};
-use kernel::cloud::CloudEvent;
 use kernel::contracts::Clock;
-use kernel::plan::mistake::Mistake;
-use kernel::secret::Secret;
-use kernel::sink::{EventSink, Handed, SinkError};
+use kernel::contracts::cloud::CloudEvent;
+use kernel::contracts::sink::{EventSink, Handed, SinkError};
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::secret::Secret;
 use outbound::client::{ClientOptions, LazyClient};
 use outbound::retry_after::wait_ms;
 use outbound::words::{place, reasons};

@@ -17,10 +17,10 @@ mod backup;
 pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
 use backup::FolderBackup;
-use kernel::backup::{Backup, BackupError, Manifest};
+use kernel::contracts::backup::{Backup, BackupError, Manifest};
+use kernel::contracts::sink::Deliveries;
 use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store};
-use kernel::ids::Millis;
-use kernel::sink::Deliveries;
+use kernel::values::ids::Millis;
 use sqlite::{DATABASE, FolderLock};
 use std::path::Path;
 use std::sync::Arc;

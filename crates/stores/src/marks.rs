@@ -2,7 +2,7 @@
 //! synced: what they are for is the death of a process, which leaves the system's cache alone.
 
 use kernel::contracts::CrashMarks;
-use kernel::ids::SessionId;
+use kernel::values::ids::SessionId;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,7 +1,7 @@
 //! After a failed append of a session, the later ones of its driver must fail too: they were
 //! decided on events that are not there. A load ends this, for what is appended after the load.
 
-use kernel::ids::SessionKey;
+use kernel::values::ids::SessionKey;
 use std::collections::HashMap;
 
 /// Appends are numbered in the order of the queue. This knows which numbers of which sessions are

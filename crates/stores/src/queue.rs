@@ -3,8 +3,8 @@
 
 use crate::poison::Poison;
 use kernel::contracts::{CommitTimes, OnCommit, StoreError, StoreFigures, Ticket};
-use kernel::ids::SessionKey;
-use kernel::projection::Append;
+use kernel::journal::projection::Append;
+use kernel::values::ids::SessionKey;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};

@@ -3,7 +3,7 @@
 
 use crate::queue::{Chore, Job, Shared};
 use kernel::contracts::{Clock, StoreError};
-use kernel::projection::Append;
+use kernel::journal::projection::Append;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -145,8 +145,8 @@ mod tests {
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use kernel::event::{Event, Fact, VERSION};
-    use kernel::ids::{Fence, Millis, SessionId, SessionKey, Space};
     use kernel::session::Session;
+    use kernel::values::ids::{Fence, Millis, SessionId, SessionKey, Space};
     use std::collections::VecDeque;
     use std::sync::Mutex;
 

@@ -16,13 +16,13 @@ use kernel::contracts::{
     Definition, Holder, Incoming, Loaded, Realms, SessionRef, Slice, Spawn, Store, StoreError,
     Stored, WHOLE,
 };
-use kernel::datum::BlobRef;
 use kernel::event::{Event, VERSION};
-use kernel::ids::{CallId, ContentHash, Fence, Millis, SessionKey};
+use kernel::journal::projection::{Append, RunRow};
+use kernel::journal::trim::Trim;
 use kernel::limits::Limits;
-use kernel::projection::{Append, RunRow};
 use kernel::session::RunSpent;
-use kernel::trim::Trim;
+use kernel::values::datum::BlobRef;
+use kernel::values::ids::{CallId, ContentHash, Fence, Millis, SessionKey};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

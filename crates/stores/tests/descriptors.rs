@@ -8,8 +8,8 @@
 use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Spawn, StoreError};
-use kernel::ids::{Millis, RealmId};
 use kernel::limits::Limits;
+use kernel::values::ids::{Millis, RealmId};
 use std::fs::File;
 use std::process::Command;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 use crate::names::key::SERVICE_NAME;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kernel::secret::Secret;
+use kernel::values::secret::Secret;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use std::fmt;

@@ -7,7 +7,7 @@ use crate::otlp::{Request, Resource, ResourceSpans, Scope, ScopeSpans, Span};
 use crate::wire::Wire;
 use futures::future::{BoxFuture, Either, poll_fn, select};
 use kernel::contracts::Clock;
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use prost::Message;
 use std::future::Future;
 use std::pin::{Pin, pin};

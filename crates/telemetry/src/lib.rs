@@ -16,7 +16,7 @@ mod tracer;
 
 use config::Config;
 use exporter::Counts;
-use kernel::observe::Observer;
+use kernel::contracts::observe::Observer;
 use metrics::Metrics;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};

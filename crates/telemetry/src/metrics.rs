@@ -1,8 +1,8 @@
 //! Durations and counts of what ended, for Prometheus. Labels come from lists that are short: names
 //! are bounded, ids are never labels.
 
-use kernel::ids::Space;
-use kernel::observe::{Observer, Seen, What};
+use kernel::contracts::observe::{Observer, Seen, What};
+use kernel::values::ids::Space;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -212,9 +212,9 @@ fn wait() -> Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::call::{Speaks, Upstream};
-    use kernel::ids::{AskId, CallId, Millis, SessionKey};
-    use kernel::llm::Usage;
+    use kernel::conversation::llm::Usage;
+    use kernel::tool::call::{Speaks, Upstream};
+    use kernel::values::ids::{AskId, CallId, Millis, SessionKey};
     use prometheus_client::encoding::text;
 
     fn seen(space: Space, what: What) -> Seen {

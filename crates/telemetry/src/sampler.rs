@@ -3,8 +3,8 @@
 //! load, and a quiet server loses none.
 
 use crate::config::{Rule, Sampling};
-use kernel::ids::Millis;
-use kernel::rate::{Bucket, Rate};
+use kernel::values::ids::Millis;
+use kernel::values::rate::{Bucket, Rate};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 

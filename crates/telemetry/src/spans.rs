@@ -6,9 +6,9 @@ use crate::otlp::{
     CLIENT, ERROR, INTERNAL, KeyValue, REMOTE, REMOTE_KNOWN, SAMPLED, Span, Status, count, list,
     number, text,
 };
-use kernel::call::{Speaks, Upstream};
-use kernel::ids::Millis;
-use kernel::observe::{Seen, StepPlace, What};
+use kernel::contracts::observe::{Seen, StepPlace, What};
+use kernel::tool::call::{Speaks, Upstream};
+use kernel::values::ids::Millis;
 
 /// The span that this is; none where its trace is not recorded.
 pub(crate) fn span(seen: &Seen) -> Option<Span> {

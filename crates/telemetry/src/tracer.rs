@@ -8,9 +8,9 @@ use crate::sampler::Sampler;
 use crate::spans::{is_first, span};
 use crate::wire::Http;
 use futures::future::join_all;
+use kernel::contracts::observe::{Observer, Seen};
 use kernel::contracts::{Clock, Spawn};
 use kernel::limits::Limits;
-use kernel::observe::{Observer, Seen};
 use std::sync::Arc;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

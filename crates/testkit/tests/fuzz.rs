@@ -2,7 +2,7 @@
 //! to other systems. The doors behind them are hunted through in `crates/server/tests/it`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
-use kernel::names::{Alphabet, inward, outward};
+use kernel::values::names::{Alphabet, inward, outward};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use testkit::fuzz::answers::{Said, check_message};

@@ -9,18 +9,19 @@
 )]
 
 use engine::schema::JsonSchemas;
-use kernel::budget::Budget;
-use kernel::datum::{BlobRef, Datum, Origin as Source};
-use kernel::entry::Entry;
-use kernel::ids::{AgentName, PlanId, StepId, ToolName};
+use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::flow::load_text;
+use kernel::definition::plan::read::Origin;
+use kernel::definition::{agent_reader, pipeline_reader};
+use kernel::event;
+use kernel::expression::budget::Budget;
+use kernel::expression::pointer::{Pointer, Recent, View};
+use kernel::expression::template::{self, Template};
 use kernel::limits::Limits;
-use kernel::plan::check::Surroundings;
-use kernel::plan::flow::load_text;
-use kernel::plan::read::Origin;
-use kernel::pointer::{Pointer, Recent, View};
-use kernel::schema::Schemas;
-use kernel::template::{self, Template};
-use kernel::{agent_read, event, pipeline_read};
+use kernel::tool::schema::Schemas;
+use kernel::values::datum::{BlobRef, Datum, Origin as Source};
+use kernel::values::entry::Entry;
+use kernel::values::ids::{AgentName, PlanId, StepId, ToolName};
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -319,6 +320,6 @@ fn loaded(bytes: &[u8]) {
         schemas: &JsonSchemas::default(),
     };
     let _ = load_text(&text, &Origin::of_file("plans/fuzz/file.yaml"), &limits, &around);
-    let _ = agent_read::read_text(&text, "agents/file.yaml", &limits);
-    let _ = pipeline_read::read_text(&text, "pipelines/file.yaml", "file", &limits);
+    let _ = agent_reader::read_text(&text, "agents/file.yaml", &limits);
+    let _ = pipeline_reader::read_text(&text, "pipelines/file.yaml", "file", &limits);
 }

@@ -3,10 +3,10 @@
 //! and why, is printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-use kernel::ids::Millis;
-use kernel::llm::{
+use kernel::conversation::llm::{
     AnswerForm, Llm, Message, Prompt, Stop, ToolCard, ToolChoice, Turn, Unheard, Usage,
 };
+use kernel::values::ids::Millis;
 use llms::config::ModelConfig;
 use llms::price;
 use serde_json::{Value, json};

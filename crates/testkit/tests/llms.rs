@@ -2,12 +2,12 @@
 //! can go wrong on the way.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-use kernel::ids::Millis;
-use kernel::llm::{
+use kernel::conversation::llm::{
     AnswerForm, Delta, DeltaSink, Llm, LlmError, LlmErrorKind, Message, Prompt, Stop, ToolCard,
     ToolChoice, Turn, Unheard, Usage,
 };
-use kernel::secret::Secret;
+use kernel::values::ids::Millis;
+use kernel::values::secret::Secret;
 use llms::config::{ModelConfig, ModelKind, Remote};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -4,8 +4,8 @@
 
 use futures::executor::block_on;
 use kernel::contracts::{Feed, Journal, Loaded, Ownership, Retention, Store, StoreError};
-use kernel::ids::{Fence, Millis, SessionKey};
-use kernel::projection::Append;
+use kernel::journal::projection::Append;
+use kernel::values::ids::{Fence, Millis, SessionKey};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use testkit::contract::arms::{ModelArm, SqliteArm};

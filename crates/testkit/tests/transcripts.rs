@@ -6,9 +6,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 use kernel::ask::{Ask, AskBody, AskedCall, FixAction};
+use kernel::conversation::llm::{Message, Prompt, ToolChoice};
 use kernel::event::TurnKind;
-use kernel::ids::Millis;
-use kernel::llm::{Message, Prompt, ToolChoice};
+use kernel::values::ids::Millis;
 use llms::config::{ModelConfig, ModelKind, Remote};
 use llms::request_body;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Reading arguments. The gate has checked them against the schema already; what still does not
 //! fit is reported the same way, for a tool must not depend on who calls it.
 
-use kernel::call::ToolError;
+use kernel::tool::call::ToolError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -2,10 +2,10 @@
 
 use crate::typed::{TypedTool, typed};
 use futures::executor::block_on;
-use kernel::call::{
+use kernel::tool::call::{
     Abilities, Call, CallBlobs, CallPlace, Caller, Given, Publisher, Teller, ToolError, ToolOutput,
 };
-use kernel::ids::{CallId, RunId, SessionKey, Space};
+use kernel::values::ids::{CallId, RunId, SessionKey, Space};
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -37,7 +37,7 @@ pub fn builtin(http: HttpSettings) -> Vec<Arc<dyn Tool>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::call::Reach;
+    use kernel::tool::call::Reach;
     use serde_json::{Value, json};
 
     #[test]

@@ -1,7 +1,7 @@
 //! What tools that publish have in common: which case and which run an event belongs to, and ids
 //! that are the same when a call is repeated.
 
-use kernel::call::{Call, ToolError};
+use kernel::tool::call::{Call, ToolError};
 use serde_json::{Map, Value};
 
 /// Puts the run and the case into an event, in the place of whatever stands there: who calls does

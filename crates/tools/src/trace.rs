@@ -1,7 +1,7 @@
 //! The trace that goes out with a request: what the other server does becomes a part of the call's
 //! own span.
 
-use kernel::trace::TraceParent;
+use kernel::values::trace::TraceParent;
 use reqwest::header::{HeaderMap, HeaderValue};
 use wire::mcp::TRACEPARENT;
 

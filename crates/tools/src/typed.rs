@@ -3,9 +3,9 @@
 
 use crate::arguments::read;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::Tool;
-use kernel::datum::BlobRef;
+use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::values::datum::BlobRef;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -181,7 +181,7 @@ fn refuse_null(property: &mut Value) {
 mod tests {
     use super::*;
     use crate::calls::{answer, call_of};
-    use kernel::call::HowFar;
+    use kernel::tool::call::HowFar;
     use serde::Deserialize;
     use serde_json::json;
     use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use crate::environment::{ADMIN_KEY, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use server::project::Project;
 use server::{AssembleError, Assembled, Extra, Lookup, Setup};
 use std::net::SocketAddr;

@@ -6,15 +6,15 @@ use crate::exit::Failure;
 use crate::folder::TemporaryFolder;
 use crate::progress::{Line, Progress};
 use engine::{Engine, Refusal, RunReport, RunRequest, RunSession, RunTarget};
+use kernel::ask::reply::short_form;
 use kernel::ask::{Ask, AskBody, Reply};
-use kernel::call::Caller;
 use kernel::contracts::{AskFilter, Page};
-use kernel::ids::PlanId;
-use kernel::plan::{Example, Expect, Plan};
-use kernel::projection::RunRow;
-use kernel::reply::short_form;
-use kernel::schema::sentence;
+use kernel::definition::plan::{Example, Expect, Plan};
+use kernel::journal::projection::RunRow;
 use kernel::session::RunStatus;
+use kernel::tool::call::Caller;
+use kernel::tool::schema::sentence;
+use kernel::values::ids::PlanId;
 use serde_json::{Map, Value};
 use server::project::Project;
 use server::realm::local_caller;
@@ -181,9 +181,9 @@ fn told(refusal: &Refusal) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::fault::Fault;
-    use kernel::ids::{Millis, RunId};
     use kernel::session::RunSpent;
+    use kernel::values::fault::Fault;
+    use kernel::values::ids::{Millis, RunId};
     use serde_json::json;
 
     fn run(status: RunStatus, answer: Option<Value>, error: Option<&str>) -> RunRow {

@@ -42,7 +42,7 @@ use commands::{
 };
 use context::Context;
 use exit::{Exit, Failure};
-use kernel::plan::mistake::meant;
+use kernel::definition::plan::mistake::meant;
 use output::{Output, Table};
 use place::project_folder;
 use serde_json::{Value, json};

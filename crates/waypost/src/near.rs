@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Request};
 use crate::exit::Failure;
-use kernel::plan::mistake::meant;
+use kernel::definition::plan::mistake::meant;
 use serde_json::Value;
 
 /// A list of the server, the member by which people name its items, and the command that lists

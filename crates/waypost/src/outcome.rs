@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Table, printable};
-use kernel::visible::exposed_json;
+use kernel::values::visible::exposed_json;
 use serde_json::Value;
 use wire::rest::{Ask, AskKind, FixAction, Run, Status};
 

@@ -3,7 +3,7 @@
 //! `printable` on its way out: much of it was written by others.
 
 use crate::exit::{Exit, Failure};
-use kernel::visible;
+use kernel::values::visible;
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write};
 

@@ -5,7 +5,7 @@ use crate::client::{Client, Request};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, printable};
 use crate::sse::SseStream;
-use kernel::rules::Pattern;
+use kernel::tool::rules::Pattern;
 use outbound::sse::Event;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -54,7 +54,7 @@ impl Serialize for Ordered<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::agent_read::read_text;
+    use kernel::definition::agent_reader::read_text;
     use kernel::limits::Limits;
     use serde_json::json;
 

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_finding_reads_as_one_line() {
         let finding = Finding {
-            path: "crates/kernel/src/plan.rs".to_owned(),
+            path: "crates/kernel/src/definition/plan.rs".to_owned(),
             line: 7,
             rule: Rule::Banned,
             wrong: "`dbg!` is not allowed".to_owned(),
@@ -96,7 +96,7 @@ mod tests {
         };
         assert_eq!(
             finding.to_string(),
-            "crates/kernel/src/plan.rs:7: banned: `dbg!` is not allowed; remove it"
+            "crates/kernel/src/definition/plan.rs:7: banned: `dbg!` is not allowed; remove it"
         );
     }
 }

@@ -54,7 +54,7 @@ mod tests {
             assert_eq!(lines(path, text), [1, 3, 4, 6], "{path}");
         }
         assert!(lines(HOME, text).is_empty());
-        assert!(lines("crates/kernel/src/caller.rs", text).is_empty());
+        assert!(lines("crates/kernel/src/values/caller.rs", text).is_empty());
         assert!(lines("crates/server/tests/it/runs.rs", text).is_empty());
     }
 

@@ -107,7 +107,7 @@ fn module_name(path: &str) -> &str {
 mod tests {
     use super::*;
 
-    const PATH: &str = "crates/kernel/src/plan.rs";
+    const PATH: &str = "crates/kernel/src/definition/plan.rs";
 
     fn report(rule: fn(&Source) -> Vec<Finding>, path: &str, text: &str) -> Vec<String> {
         let findings = rule(&Source::parse(path, text));
@@ -136,7 +136,7 @@ mod tests {
     fn names_that_invite_everything_are_found() {
         for path in [
             "crates/kernel/src/utils.rs",
-            "crates/kernel/src/next/helpers/mod.rs",
+            "crates/kernel/src/decide/helpers/mod.rs",
             "crates/core/src/lib.rs",
             "crates/kernel/tests/common/mod.rs",
         ] {

@@ -177,8 +177,8 @@ mod tests {
         }
         assert!(report(clock, "crates/kernel/tests/it/main.rs", text).is_empty());
         let behind = "#[cfg(test)]\nmod tests {\n    fn f() { Instant::now(); }\n}\n";
-        assert!(report(clock, "crates/kernel/src/plan.rs", behind).is_empty());
-        assert_eq!(report(clock, "crates/kernel/src/plan.rs", text).len(), 1);
+        assert!(report(clock, "crates/kernel/src/definition/plan.rs", behind).is_empty());
+        assert_eq!(report(clock, "crates/kernel/src/definition/plan.rs", text).len(), 1);
     }
 
     #[test]
@@ -216,14 +216,14 @@ mod tests {
     #[test]
     fn prose_and_longer_names_are_no_tokens() {
         let text = "/// Not `Instant::now`.\nfn f() { operand::g(\"rand::\"); reselect!(x); }\n";
-        assert!(report(clock, "crates/kernel/src/plan.rs", text).is_empty());
+        assert!(report(clock, "crates/kernel/src/definition/plan.rs", text).is_empty());
     }
 
     #[test]
     fn panics_are_found_outside_tests() {
         let text =
             "fn f() {\n    a.unwrap();\n    b\n        .expect(\"c\");\n    d.unwrap_or(e)\n}\n";
-        let found = report(banned, "crates/kernel/src/plan.rs", text);
+        let found = report(banned, "crates/kernel/src/definition/plan.rs", text);
         assert_eq!(found, ["2: `.unwrap()` is not allowed", "4: `.expect(` is not allowed"]);
         assert!(report(banned, "crates/kernel/tests/it/main.rs", text).is_empty());
         assert_eq!(report(banned, "xtask/src/tests.rs", text).len(), 2);
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn marks_are_found_in_comments_but_not_in_literals() {
         let text = "// TODO: later\nlet a = \"FIXME\";\n/* XXX */ let b = MAXXXIMUM;\n";
-        let found = report(banned, "crates/kernel/src/plan.rs", text);
+        let found = report(banned, "crates/kernel/src/definition/plan.rs", text);
         assert_eq!(found, ["1: `TODO` is not allowed", "3: `XXX` is not allowed"]);
     }
 }

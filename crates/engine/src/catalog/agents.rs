@@ -3,10 +3,10 @@
 
 use super::Catalog;
 use crate::roster::{KnownAgent, Roster, Talked, talk_plan};
-use kernel::agent::Agent;
-use kernel::agent_read::read_text;
-use kernel::ids::{AgentName, RealmId};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::agent::Agent;
+use kernel::definition::agent_reader::read_text;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::ids::{AgentName, RealmId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 

@@ -2,15 +2,15 @@
 //! they are found by their names only, and runs pin them like any others.
 
 use super::Catalog;
-use kernel::agent::Agent;
-use kernel::agent_read::read_pinned;
-use kernel::ids::{AgentName, PipelineName, PlanId, RealmId, ToolName};
-use kernel::pipeline::{HandlerKind, PIPELINES, Pipeline};
-use kernel::pipeline_read::read_text;
-use kernel::plan::Plan;
-use kernel::plan::flow::read_made;
-use kernel::plan::mistake::{Mistake, meant};
-use kernel::plan::source::Node;
+use kernel::definition::agent::Agent;
+use kernel::definition::agent_reader::read_pinned;
+use kernel::definition::pipeline::{HandlerKind, PIPELINES, Pipeline};
+use kernel::definition::pipeline_reader::read_text;
+use kernel::definition::plan::Plan;
+use kernel::definition::plan::flow::read_made;
+use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::source::Node;
+use kernel::values::ids::{AgentName, PipelineName, PlanId, RealmId, ToolName};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 

@@ -6,9 +6,9 @@ use crate::command::{Slice, Slices};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::Shared;
 use kernel::event::{Event, Fact};
-use kernel::ids::{ContentHash, Fence, Known, RealmId, SessionId};
-use kernel::projection::{SessionRow, StoredClosure, session_row};
+use kernel::journal::projection::{SessionRow, StoredClosure, session_row};
 use kernel::session::Session;
+use kernel::values::ids::{ContentHash, Fence, Known, RealmId, SessionId};
 use std::sync::Arc;
 
 impl Driver {

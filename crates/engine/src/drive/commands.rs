@@ -4,17 +4,17 @@ use super::state::{Driver, Waiter};
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind};
 use crate::request::{Resume, RunReport};
+use kernel::ask::reply::{BadReply, check, short_form, wordless};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
-use kernel::call::{Caller, HowFar, Judgement, Verdict};
-use kernel::caller::Act;
 use kernel::contracts::AskFilter;
-use kernel::datum::{Datum, Origin};
 use kernel::event::{Closing, Fact};
-use kernel::ids::{AskId, FrameId, RunId, SessionId};
+use kernel::journal::projection::{SessionRow, session_row};
 use kernel::planted::{Switch, is_on};
-use kernel::projection::{SessionRow, session_row};
-use kernel::reply::{BadReply, check, short_form, wordless};
 use kernel::session::Session;
+use kernel::tool::call::{Caller, HowFar, Judgement, Verdict};
+use kernel::values::caller::Act;
+use kernel::values::datum::{Datum, Origin};
+use kernel::values::ids::{AskId, FrameId, RunId, SessionId};
 use std::sync::Arc;
 
 impl Driver {

@@ -9,17 +9,17 @@ use crate::observers::call_span;
 use crate::refusal::{Refusal, RefusalCode};
 use futures::FutureExt;
 use futures::future::{abortable, ready};
-use kernel::call::{
+use kernel::contracts::cloud::Published;
+use kernel::event::Fact;
+use kernel::expression::pointer::Want;
+use kernel::journal::projection::PinnedSpec;
+use kernel::session::{CallState, OpenCall};
+use kernel::tool::call::{
     Abilities, CallPlace, HowFar, Publisher, Reach, Teller, ToolError, ToolOutput, Wants,
 };
-use kernel::cloud::Published;
-use kernel::datum::{Datum, Origin};
-use kernel::event::Fact;
-use kernel::fault::Fault;
-use kernel::ids::{CallId, FrameId, RunId, StepId};
-use kernel::pointer::Want;
-use kernel::projection::PinnedSpec;
-use kernel::session::{CallState, OpenCall};
+use kernel::values::datum::{Datum, Origin};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, FrameId, RunId, StepId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 use super::state::{Done, Driver};
 use crate::once::Claim;
 use futures::FutureExt;
-use kernel::ids::{AskId, RunId};
-use kernel::projection::{Append, OnceRow};
+use kernel::journal::projection::{Append, OnceRow};
+use kernel::values::ids::{AskId, RunId};
 
 impl Driver {
     /// The next append writes this key down; call it right before what the key stands for is

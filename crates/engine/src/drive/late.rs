@@ -7,12 +7,12 @@ use crate::gate::Late;
 use crate::refusal::Refusal;
 use futures::FutureExt;
 use kernel::ask::AskBody;
-use kernel::call::{HowFar, ToolError, ToolOutput};
-use kernel::datum::{Datum, Origin};
 use kernel::event::Fact;
-use kernel::ids::{AskId, CallId};
 use kernel::planted::{Switch, is_on};
 use kernel::session::CallState;
+use kernel::tool::call::{HowFar, ToolError, ToolOutput};
+use kernel::values::datum::{Datum, Origin};
+use kernel::values::ids::{AskId, CallId};
 use std::sync::Arc;
 
 impl Driver {

@@ -7,11 +7,11 @@
 use super::state::Driver;
 use crate::refusal::{Refusal, RefusalCode};
 use kernel::ask::{Ask, AskBody};
-use kernel::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
 use kernel::event::{Closing, Fact};
-use kernel::ids::{AskId, CallId, RunId, Space};
 use kernel::limits::Limits;
 use kernel::session::{CallState, OpenCall, RunStatus, login_timer};
+use kernel::tool::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
+use kernel::values::ids::{AskId, CallId, RunId, Space};
 use std::sync::Arc;
 
 /// How often it is looked whether a login is done; then somebody has to say so.

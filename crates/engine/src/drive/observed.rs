@@ -9,16 +9,16 @@ use crate::observers::{
 };
 use crate::roster::TALKS;
 use kernel::ask::{FixAction, Reply};
-use kernel::call::{HowFar, Reach};
-use kernel::datum::Datum;
+use kernel::contracts::observe::{Seen, StepPlace, What};
+use kernel::conversation::llm::{Prompt, Usage};
+use kernel::definition::plan::{Closure, StepKind};
 use kernel::event::{Event, Fact, Outcome, TurnEnd, TurnStart};
-use kernel::fault::Fault;
-use kernel::ids::{AgentName, AskId, CallId, FrameId, Millis, RunId, StepId};
-use kernel::llm::{Prompt, Usage};
-use kernel::observe::{Seen, StepPlace, What};
-use kernel::plan::{Closure, StepKind};
 use kernel::session::{Frame, FrameKind, Run, Session, ending};
-use kernel::trace::TraceParent;
+use kernel::tool::call::{HowFar, Reach};
+use kernel::values::datum::Datum;
+use kernel::values::fault::Fault;
+use kernel::values::ids::{AgentName, AskId, CallId, FrameId, Millis, RunId, StepId};
+use kernel::values::trace::TraceParent;
 use std::sync::Arc;
 
 /// Why an agent ended without its answer.

@@ -8,8 +8,8 @@ use crate::panics::Panicked;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::{Shared, lock};
 use kernel::ask::Decision;
-use kernel::ids::{AskId, RunId, SessionKey};
-use kernel::projection::Parked;
+use kernel::journal::projection::Parked;
+use kernel::values::ids::{AskId, RunId, SessionKey};
 
 /// How long a session is parked at first: twice as long each time.
 const PARK_MS: u64 = 1_000;

@@ -7,11 +7,11 @@ use crate::said::{KEPT_BYTES_MAX, is_said};
 use futures::FutureExt;
 use futures::future::ready;
 use kernel::contracts::StoreError;
-use kernel::datum::{BlobRef, Datum, Origin};
 use kernel::event::{Event, Fact, VERSION};
-use kernel::ids::FrameId;
-use kernel::projection::Append;
+use kernel::journal::projection::Append;
 use kernel::session::FrameState;
+use kernel::values::datum::{BlobRef, Datum, Origin};
+use kernel::values::ids::FrameId;
 use std::sync::Arc;
 
 /// How many events one journal row holds at most.

@@ -8,11 +8,11 @@ use crate::command::Replier;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::rights::facts;
 use kernel::ask::{Ask, Decision, Reply};
-use kernel::call::Caller;
-use kernel::caller::Act;
+use kernel::contracts::policy::Resource;
 use kernel::event::Fact;
-use kernel::ids::{AskId, RunId};
-use kernel::policy::Resource;
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{AskId, RunId};
 
 impl Driver {
     /// Decides these asks in one commit; gives their run.

@@ -5,9 +5,9 @@ use crate::refusal::Refusal;
 use crate::request::{ReplyReport, RunReport};
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::SessionAsk;
-use kernel::ids::RunId;
-use kernel::projection::{AskRow, run_row, session_row};
+use kernel::journal::projection::{AskRow, run_row, session_row};
 use kernel::session::{Run, RunStatus};
+use kernel::values::ids::RunId;
 
 impl Driver {
     /// Tells everyone whose run has ended or paused, or continues elsewhere where that is enough.
@@ -79,7 +79,7 @@ impl Driver {
     pub(super) fn shown_ask(&self, ask: Ask, decision: Option<Decision>) -> SessionAsk {
         let status = if decision.is_some() { AskStatus::Decided } else { AskStatus::Open };
         SessionAsk {
-            session: self.session.as_ref().map_or(kernel::ids::SessionId(0), |s| s.id),
+            session: self.session.as_ref().map_or(kernel::values::ids::SessionId(0), |s| s.id),
             key: self.key.clone(),
             row: AskRow { ask, status, decision },
         }

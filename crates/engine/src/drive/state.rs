@@ -13,20 +13,20 @@ use crate::suspects::Probation;
 use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
 use futures::stream::FuturesUnordered;
 use kernel::ask::{Ask, AskBody};
-use kernel::call::{Publisher, ToolError, ToolOutput, Wants};
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
-use kernel::entry::{FramePath, HistoryRow};
+use kernel::conversation::llm::{LlmError, Turn};
+use kernel::decide::resolve::Fetched;
+use kernel::definition::pipeline::Tally;
+use kernel::definition::plan::Closure;
 use kernel::event::{Event, Fact, TurnKind};
-use kernel::ids::{
+use kernel::expression::pointer::Want;
+use kernel::journal::projection::{OnceRow, PinnedSpec, StoredClosure};
+use kernel::session::{Session, login_look};
+use kernel::tool::call::{Publisher, ToolError, ToolOutput, Wants};
+use kernel::values::entry::{FramePath, HistoryRow};
+use kernel::values::ids::{
     AskId, CallId, ContentHash, Fence, FrameId, Millis, RunId, SessionKey, ToolName,
 };
-use kernel::llm::{LlmError, Turn};
-use kernel::pipeline::Tally;
-use kernel::plan::Closure;
-use kernel::pointer::Want;
-use kernel::projection::{OnceRow, PinnedSpec, StoredClosure};
-use kernel::resolve::Fetched;
-use kernel::session::{Session, login_look};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -6,16 +6,18 @@ use super::state::{Driver, Sight};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::rest::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
-use kernel::agent_read::read_pinned;
-use kernel::call::HowFar;
 use kernel::contracts::{HistoryFilter, Loaded, Page, StoreError};
+use kernel::definition::agent_reader::read_pinned;
+use kernel::definition::plan::flow::{read_made, reload};
+use kernel::definition::plan::{Closure, ClosureText};
 use kernel::event::{self, Event, Fact};
-use kernel::fault::Fault;
-use kernel::ids::{CallId, ContentHash, PlanId, RealmId, RunId, SessionId, SessionKey, StepId};
-use kernel::plan::flow::{read_made, reload};
-use kernel::plan::{Closure, ClosureText};
 use kernel::planted::{Switch, is_on};
 use kernel::session::{CallState, FrameKind, FrameState, Phase, RunStatus, Session};
+use kernel::tool::call::HowFar;
+use kernel::values::fault::Fault;
+use kernel::values::ids::{
+    CallId, ContentHash, PlanId, RealmId, RunId, SessionId, SessionKey, StepId,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;

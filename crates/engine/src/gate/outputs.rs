@@ -2,11 +2,11 @@
 
 use super::{Gate, Pass, Sending};
 use crate::registry::Listed;
-use kernel::call::{CallPlace, HowFar, Reach, ToolError, ToolSpec, Want, Wants, Yields};
-use kernel::datum::larger_than;
-use kernel::fault::Fault;
-use kernel::ids::ToolName;
-use kernel::schema::{PARTS_AT_ONCE_MAX, sentence};
+use kernel::tool::call::{CallPlace, HowFar, Reach, ToolError, ToolSpec, Want, Wants, Yields};
+use kernel::tool::schema::{PARTS_AT_ONCE_MAX, sentence};
+use kernel::values::datum::larger_than;
+use kernel::values::fault::Fault;
+use kernel::values::ids::ToolName;
 use serde_json::Value;
 
 impl Gate {

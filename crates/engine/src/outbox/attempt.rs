@@ -4,10 +4,10 @@ use super::window::Tried;
 use crate::clock::timeout;
 use crate::outboxes::Outbox;
 use crate::shared::Shared;
-use kernel::cloud::CloudEvent;
-use kernel::ids::Millis;
+use kernel::contracts::cloud::CloudEvent;
+use kernel::contracts::sink::{DeliveryRow, DeliveryStatus, Handed, SinkError};
 use kernel::limits::Limits;
-use kernel::sink::{DeliveryRow, DeliveryStatus, Handed, SinkError};
+use kernel::values::ids::Millis;
 
 /// Hands events over, within the time that a delivery has.
 pub(super) async fn deliver(

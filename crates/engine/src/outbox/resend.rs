@@ -5,11 +5,11 @@ use super::attempt::{self, Again};
 use crate::handles::Feed;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::stopping;
-use kernel::call::Caller;
-use kernel::cloud::{CloudEvent, cloud_events};
+use kernel::contracts::cloud::{CloudEvent, cloud_events};
+use kernel::contracts::sink::{DeliveryRow, DeliveryStatus};
 use kernel::contracts::{FeedRow, SessionRef, StoreError};
-use kernel::ids::SessionId;
-use kernel::sink::{DeliveryRow, DeliveryStatus};
+use kernel::tool::call::Caller;
+use kernel::values::ids::SessionId;
 use std::sync::atomic::Ordering;
 
 impl Feed<'_> {

@@ -1,8 +1,8 @@
 //! The events of a sink between the oldest that is not settled and the newest that is read, and
 //! which of them can go next. Pure: it knows no sink, no store and no clock.
 
-use kernel::cloud::CloudEvent;
-use kernel::ids::{Millis, SessionId};
+use kernel::contracts::cloud::CloudEvent;
+use kernel::values::ids::{Millis, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What goes out in order: one session's events, or all where the sink keeps the feed's order.

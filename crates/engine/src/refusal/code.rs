@@ -3,10 +3,10 @@
 //! detail.
 
 use kernel::ask::{Ask, AskBody, AskStatus, Decision};
-use kernel::call::Abilities;
-use kernel::caller::Act;
-use kernel::ids::{AgentName, AskId, RunId};
 use kernel::session::RunStatus;
+use kernel::tool::call::Abilities;
+use kernel::values::caller::Act;
+use kernel::values::ids::{AgentName, AskId, RunId};
 use serde_json::{Value, json};
 
 /// What kind of refusal it is; doors map it to a status.
@@ -349,7 +349,7 @@ fn actions(ask: &Ask) -> Value {
 mod tests {
     use super::*;
     use kernel::ask::Reply;
-    use kernel::ids::{ContentHash, FrameId, Millis, StepId};
+    use kernel::values::ids::{ContentHash, FrameId, Millis, StepId};
 
     fn ask(body: AskBody) -> Ask {
         Ask {

@@ -5,12 +5,12 @@ use crate::model::{Says, Scripted, calls, text, told};
 use crate::world::{World, caller};
 use engine::{Heard, Models, RunReport, RunUpdate, Saying};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
-use kernel::call::HowFar;
 use kernel::contracts::SessionRef;
-use kernel::ids::{AgentName, Space};
+use kernel::conversation::llm::{Delta, LlmErrorKind};
+use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
-use kernel::llm::{Delta, LlmErrorKind};
-use kernel::plan::mistake::Mistake;
+use kernel::tool::call::HowFar;
+use kernel::values::ids::{AgentName, Space};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -404,7 +404,7 @@ async fn a_plan_names_agents_that_are_there() {
     world.run("think", json!({"n": 2}), "s").await;
     assert_eq!(told(&model.last()), ["user: {\"n\":2}"]);
     let spec = world.engine.tools().callable(&caller(), "think").unwrap();
-    assert_eq!(spec.reach, kernel::call::Reach::Writes);
+    assert_eq!(spec.reach, kernel::tool::call::Reach::Writes);
     let misspelt: Value = json!({"planId": "x", "steps": [
         {"id": "a", "type": "agent", "agent": "helpr", "input": "hi"},
     ]});

@@ -4,13 +4,13 @@ use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, caller, files, parts};
 use engine::{CallReport, Engine, RunRequest, RunSession, RunTarget, ToolSource};
 use futures::future::{BoxFuture, ready};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use kernel::call::{
+use kernel::contracts::Tool;
+use kernel::limits::Limits;
+use kernel::tool::call::{
     BlobError, Call, Caller, Pace, Pieces, Reach, ToolError, ToolOutput, ToolSpec, Yields,
 };
-use kernel::contracts::Tool;
-use kernel::datum::BlobRef;
-use kernel::ids::{ContentHash, PlanId};
-use kernel::limits::Limits;
+use kernel::values::datum::BlobRef;
+use kernel::values::ids::{ContentHash, PlanId};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::world::{WAIT_MS, World, caller};
 use engine::{CallReport, CallRequest, PlanFile};
-use kernel::call::{Given, Pace, Reach};
+use kernel::tool::call::{Given, Pace, Reach};
 use serde_json::json;
 use std::collections::BTreeMap;
 

@@ -7,10 +7,10 @@ use engine::{CaseReport, Once, PipelineFile, Refusal, RefusalKind, RunReport, Su
 use futures::FutureExt;
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
-use kernel::ids::{ContentHash, Space};
+use kernel::definition::pipeline::TallyRow;
+use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
-use kernel::pipeline::TallyRow;
-use kernel::plan::mistake::Mistake;
+use kernel::values::ids::{ContentHash, Space};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -342,7 +342,7 @@ async fn roads_are_counted_by_their_reasons() {
     let shown = |row: &TallyRow| (row.reason.clone(), row.deterministic, row.count);
     let shown: Vec<(String, bool, u64)> = tallies.iter().map(shown).collect();
     assert_eq!(shown, [("know".to_owned(), true, 3), ("unhe".to_owned(), false, 2)]);
-    let stranger = kernel::call::Caller { realm: "other".into(), ..caller() };
+    let stranger = kernel::tool::call::Caller { realm: "other".into(), ..caller() };
     assert_eq!(world.engine.cases().tallies(&stranger, &"cases".into()).await.unwrap(), []);
     assert!(world.engine.catalog().pipeline(&stranger, &"cases".into()).is_none());
 }

@@ -5,9 +5,9 @@ use crate::model::{Scripted, text, told};
 use crate::world::{WAIT_MS, World, caller, files};
 use engine::{AgentFile, PipelineFile, ProjectFiles};
 use kernel::ask::Reply;
-use kernel::ids::{PlanId, RealmId};
+use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
-use kernel::plan::mistake::Mistake;
+use kernel::values::ids::{PlanId, RealmId};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 use crate::world::{WAIT_MS, World, caller};
 use engine::CallReport;
 use kernel::ask::AskBody;
-use kernel::call::{Caller, HowFar};
 use kernel::contracts::Loaded;
-use kernel::ids::{ContentHash, SessionKey, Space};
 use kernel::limits::Limits;
+use kernel::tool::call::{Caller, HowFar};
+use kernel::values::ids::{ContentHash, SessionKey, Space};
 use serde_json::json;
 
 const SECRET: &str = "planId: secret\nsteps: [{id: call, type: tool_call, toolId: 'secret::write', \

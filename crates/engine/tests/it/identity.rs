@@ -4,11 +4,11 @@
 use crate::world::{WAIT_MS, World, caller};
 use engine::{RunAbout, RunRequest};
 use kernel::ask::{AskBody, CallDecision, Reply};
-use kernel::call::Caller;
-use kernel::caller::{LOCAL, Scope};
+use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Policy, SessionRef};
 use kernel::event::Occasion;
-use kernel::policy::{Decision, Request};
+use kernel::tool::call::Caller;
+use kernel::values::caller::{LOCAL, Scope};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

@@ -4,14 +4,14 @@
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use futures::TryStreamExt;
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
-use kernel::call::HowFar;
 use kernel::contracts::{AskFilter, Loaded, Page, SessionRef};
 use kernel::event::{self, Event, Fact, VERSION};
-use kernel::fault::Fault;
-use kernel::ids::{CallId, Fence, Millis, SessionId, SessionKey, Space};
+use kernel::journal::projection::Append;
 use kernel::limits::Limits;
-use kernel::projection::Append;
 use kernel::session::Session;
+use kernel::tool::call::HowFar;
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, Fence, Millis, SessionId, SessionKey, Space};
 use serde_json::{Value, json};
 
 const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
@@ -231,7 +231,7 @@ async fn old_sessions_are_removed_unless_they_wait_for_someone() {
     assert_eq!(young, engine::Pruned::default());
     let clock = world.engine.clock();
     clock.sleep_until(clock.now().plus_ms(5)).await;
-    let stranger = kernel::call::Caller { realm: "other".into(), ..caller() };
+    let stranger = kernel::tool::call::Caller { realm: "other".into(), ..caller() };
     assert_eq!(world.engine.admin().prune(&stranger, 0).await.unwrap().sessions, 0);
     let pruned = world.engine.admin().prune(&caller(), 0).await.unwrap();
     assert_eq!(pruned.sessions, 6);
@@ -256,7 +256,7 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
     let once = engine::Once {
         route: "POST /runs".to_owned(),
         key: "k".to_owned(),
-        digest: kernel::ids::ContentHash::of(b"body"),
+        digest: kernel::values::ids::ContentHash::of(b"body"),
     };
     let keyed = engine::RunRequest { once: Some(once), ..world.request("write", json!({}), "s") };
     let first = world.engine.runs().start(&caller(), keyed.clone(), WAIT_MS).await.unwrap();
@@ -354,7 +354,7 @@ async fn blobs_go_with_the_last_session_that_names_them() {
     }
     let hash = |bytes: usize| {
         let text = json!("x".repeat(bytes)).to_string();
-        kernel::ids::ContentHash::of(text.as_bytes())
+        kernel::values::ids::ContentHash::of(text.as_bytes())
     };
     let has =
         async |bytes: usize| world.engine.sessions().blob(&caller(), &hash(bytes)).await.is_ok();

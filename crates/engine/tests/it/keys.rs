@@ -4,7 +4,7 @@ use crate::world::{WAIT_MS, World, caller};
 use engine::{CallReport, Once, RunRequest, RunSession, RunTarget};
 use kernel::ask::Reply;
 use kernel::contracts::{Page, SessionRef};
-use kernel::ids::ContentHash;
+use kernel::values::ids::ContentHash;
 use serde_json::{Value, json};
 
 const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
@@ -66,7 +66,7 @@ async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restar
     let other =
         world.engine.runs().start(&caller(), run("write", json!({"n": 2})), 0).await.unwrap_err();
     assert_eq!(other.code.name(), "idempotency_mismatch");
-    let eve = kernel::call::Caller { subject: "eve".into(), ..caller() };
+    let eve = kernel::tool::call::Caller { subject: "eve".into(), ..caller() };
     let refusal = world.engine.runs().start(&eve, run("write", json!({})), 0).await.unwrap_err();
     assert_ne!(refusal.code.name(), "idempotency_mismatch", "a key belongs to who sent it");
 }

@@ -4,12 +4,12 @@ use crate::world::{caller, files, parts};
 use engine::{Engine, RunReport, RunRequest, RunSession, RunTarget, ToolSource};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, Reply};
-use kernel::call::{
+use kernel::contracts::{SessionRef, Tool};
+use kernel::limits::Limits;
+use kernel::tool::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
-use kernel::contracts::{SessionRef, Tool};
-use kernel::ids::RunId;
-use kernel::limits::Limits;
+use kernel::values::ids::RunId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -29,9 +29,9 @@ mod unrecorded;
 mod world;
 
 use kernel::ask::{AskBody, FixAction, Reply};
-use kernel::call::HowFar;
 use kernel::contracts::{Page, SessionRef};
 use kernel::limits::Limits;
+use kernel::tool::call::HowFar;
 use serde_json::{Value, json};
 use world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 
@@ -248,7 +248,7 @@ async fn another_realm_sees_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[ASK]).await;
     let run = world.run("ask", json!({}), "s").await;
-    let stranger = kernel::call::Caller { realm: "other".into(), ..caller() };
+    let stranger = kernel::tool::call::Caller { realm: "other".into(), ..caller() };
     let engine = &world.engine;
     assert_eq!(
         engine.sessions().get(&stranger, &key("s")).await.unwrap_err().code.name(),
@@ -294,7 +294,7 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     assert_eq!(sessions.items[0].key.space.as_str(), "call");
     // Ids of different doors never meet: this one is not there for the session doors.
     let key = sessions.items[0].key.id.clone();
-    let elsewhere = SessionRef::Key { key, space: Some(kernel::ids::Space::session()) };
+    let elsewhere = SessionRef::Key { key, space: Some(kernel::values::ids::Space::session()) };
     let refusal = world.engine.sessions().get(&caller(), &elsewhere).await.unwrap_err();
     assert_eq!(refusal.code.name(), "not_found");
     // Whoever calls learns of a failure; only what nobody knows is for a person.

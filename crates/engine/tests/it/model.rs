@@ -2,10 +2,10 @@
 
 use engine::{Model, Models};
 use futures::future::BoxFuture;
-use kernel::llm::{
+use kernel::conversation::llm::{
     Delta, DeltaSink, Llm, LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn, Usage,
 };
-use kernel::names::for_models;
+use kernel::values::names::for_models;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,12 +3,12 @@
 use crate::outbox_scripted::{Does, Scripted};
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller, files, parts};
 use engine::{Engine, Parts, RefusalKind, SinkRules, SinkState};
-use kernel::cloud::{CloudEvent, cloud_events};
+use kernel::contracts::cloud::{CloudEvent, cloud_events};
+use kernel::contracts::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus, EventSink};
 use kernel::contracts::{Page, SessionRef};
-use kernel::ids::RealmId;
 use kernel::limits::Limits;
-use kernel::rules::Pattern;
-use kernel::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus, EventSink};
+use kernel::tool::rules::Pattern;
+use kernel::values::ids::RealmId;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -300,7 +300,7 @@ async fn a_sink_gets_what_it_wants_from_when_it_begins() {
     assert_eq!(trades.kinds(), ["TradeRepaired", "waypost.run.completed.v1"]);
     let opened = first_told(&new, "waypost.ask.opened.v1");
     assert_eq!(opened.data["ask"], json!(asked.asks[0].row.ask.id));
-    let stranger = kernel::call::Caller { realm: "other".into(), ..caller() };
+    let stranger = kernel::tool::call::Caller { realm: "other".into(), ..caller() };
     assert_eq!(world.engine.feed().sinks(&stranger).await, Ok(Vec::new()));
 }
 

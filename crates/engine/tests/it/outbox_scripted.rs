@@ -1,8 +1,8 @@
 //! A sink that does as a test says, and remembers what it was given.
 
 use futures::future::BoxFuture;
-use kernel::cloud::CloudEvent;
-use kernel::sink::{EventSink, Handed, SinkError};
+use kernel::contracts::cloud::CloudEvent;
+use kernel::contracts::sink::{EventSink, Handed, SinkError};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 

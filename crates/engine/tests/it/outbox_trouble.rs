@@ -7,11 +7,11 @@ use crate::outbox::{
 use crate::outbox_scripted::{Does, Scripted};
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use engine::{RefusalCode, RefusalKind, SinkRules};
-use kernel::cloud::CloudEvent;
 use kernel::contracts::SessionRef;
+use kernel::contracts::cloud::CloudEvent;
+use kernel::contracts::sink::DeliveryStatus;
 use kernel::limits::Limits;
-use kernel::rules::Pattern;
-use kernel::sink::DeliveryStatus;
+use kernel::tool::rules::Pattern;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

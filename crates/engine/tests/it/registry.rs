@@ -4,12 +4,12 @@
 use crate::world::{WAIT_MS, World, caller, files, parts};
 use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Policy, Tool};
-use kernel::ids::RealmId;
 use kernel::limits::Limits;
-use kernel::policy::{Decision, Request};
-use kernel::rules::{Pattern, ToolRules};
+use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::rules::{Pattern, ToolRules};
+use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use crate::world::{World, caller};
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
-use kernel::ids::AskId;
+use kernel::values::ids::AskId;
 use serde_json::json;
 
 const BOTH: &str = "planId: both\nsteps: [{id: both, type: parallel_branch, branches: [{id: l, \

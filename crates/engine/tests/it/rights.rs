@@ -8,11 +8,11 @@ use engine::{
     RunTarget, Saying, SubmitOptions,
 };
 use kernel::ask::Reply;
-use kernel::call::{Caller, Verdict};
-use kernel::caller::{Act, Scope};
+use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::contracts::{AskFilter, Page, Policy, SessionFilter, SessionRef};
-use kernel::ids::{AskId, RealmId, RunId};
-use kernel::policy::{Context, Decision, Request, Resource};
+use kernel::tool::call::{Caller, Verdict};
+use kernel::values::caller::{Act, Scope};
+use kernel::values::ids::{AskId, RealmId, RunId};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -235,7 +235,7 @@ async fn what_may_not_be_read_is_not_there_whatever_is_done_to_it() {
         sessions.remove(me, s).await.err(),
         sessions.fork(me, s, None).await.err(),
         sessions.export(me, s).await.err(),
-        sessions.blob(me, &kernel::ids::ContentHash::of(b"x")).await.err(),
+        sessions.blob(me, &kernel::values::ids::ContentHash::of(b"x")).await.err(),
         runs.start(me, world.request("ask", json!({}), "s"), 0).await.err(),
         engine.asks().get(me, ask).await.err(),
         engine.asks().reply(me, ask, yes(), None, 0).await.err(),

@@ -3,11 +3,11 @@
 use crate::world::{WAIT_MS, World, caller, files};
 use engine::{CallReport, CallRequest, RefusalKind, RunRequest, RunSession, RunTarget};
 use kernel::ask::{AskBody, CallDecision, Reply};
-use kernel::call::{Caller, HowFar};
 use kernel::contracts::Page;
-use kernel::ids::RealmId;
 use kernel::limits::Limits;
-use kernel::rules::{Pattern, ToolLimits, ToolRules};
+use kernel::tool::call::{Caller, HowFar};
+use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
+use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 

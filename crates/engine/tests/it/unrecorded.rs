@@ -4,11 +4,13 @@
 use crate::world::{WAIT_MS, caller, parts};
 use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields};
+use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Page, Policy, SessionFilter, Store, Tool};
-use kernel::ids::RealmId;
 use kernel::limits::Limits;
-use kernel::policy::{Decision, Request};
+use kernel::tool::call::{
+    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields,
+};
+use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 use crate::world::{WAIT_MS, World, caller};
 use engine::{CallReport, CallRequest, RunReport};
 use kernel::ask::{Ask, AskBody, Reply};
-use kernel::call::HowFar;
 use kernel::contracts::{Page, SessionRef};
+use kernel::tool::call::HowFar;
 use serde_json::{Value, json};
 use std::path::Path;
 

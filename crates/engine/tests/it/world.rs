@@ -6,16 +6,16 @@ use engine::{
     AgentFile, Engine, Models, Parts, PlanFile, RunRequest, RunSession, RunTarget, ToolSource,
 };
 use futures::future::BoxFuture;
-use kernel::call::{
+use kernel::contracts::observe::Observer;
+use kernel::contracts::policy::{Decision, Request, Resource};
+use kernel::contracts::{Policy, Store, Tool};
+use kernel::limits::Limits;
+use kernel::tool::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Want, Wants, Yields,
 };
-use kernel::contracts::{Policy, Store, Tool};
-use kernel::ids::{PlanId, RealmId};
-use kernel::limits::Limits;
-use kernel::observe::Observer;
-use kernel::policy::{Decision, Request, Resource};
-use kernel::rules::ToolRules;
-use kernel::trace::TraceParent;
+use kernel::tool::rules::ToolRules;
+use kernel::values::ids::{PlanId, RealmId};
+use kernel::values::trace::TraceParent;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -365,7 +365,11 @@ impl World {
     }
 
     /// Waits until a run stands so.
-    pub async fn until_status(&self, run: kernel::ids::RunId, status: &str) -> engine::RunReport {
+    pub async fn until_status(
+        &self,
+        run: kernel::values::ids::RunId,
+        status: &str,
+    ) -> engine::RunReport {
         for _ in 0..LOOKS_MAX {
             let report = self.engine.runs().report(&caller(), run).await.unwrap();
             if report.run.status.name() == status {

@@ -1,8 +1,8 @@
 //! Large values: how they are put, read, held and swept.
 
 use super::{Read, StoreError};
-use crate::datum::BlobRef;
-use crate::ids::{CallId, ContentHash, Millis, RealmId};
+use crate::values::datum::BlobRef;
+use crate::values::ids::{CallId, ContentHash, Millis, RealmId};
 use futures::stream::{BoxStream, TryStreamExt};
 use std::ops::Range;
 

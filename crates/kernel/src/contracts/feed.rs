@@ -1,7 +1,7 @@
 //! The feed: all appends of a realm in the order of their commits, and who has read how far.
 
 use super::{FeedRow, Read};
-use crate::ids::RealmId;
+use crate::values::ids::RealmId;
 
 /// The feed of every realm. Rows are numbered in the order of their commits: once a reader has seen
 /// a row, none with a smaller number shows up any more.

@@ -1,8 +1,10 @@
 //! The journal of sessions: what happened, and what it adds up to so far.
 
 use super::{Page, Paged, Read, StoreError};
-use crate::ids::{ContentHash, Fence, Known, RealmId, RunId, SessionId, SessionKey, StepId};
-use crate::projection::{Append, HistoryItem};
+use crate::journal::projection::{Append, HistoryItem};
+use crate::values::ids::{
+    ContentHash, Fence, Known, RealmId, RunId, SessionId, SessionKey, StepId,
+};
 use futures::future::BoxFuture;
 
 /// Sessions as their events, read from the newest snapshot on and written append by append.

@@ -1,8 +1,8 @@
 //! Requests that came with a key of their client's.
 
 use super::Read;
-use crate::ids::RealmId;
-use crate::projection::OnceRow;
+use crate::journal::projection::OnceRow;
+use crate::values::ids::RealmId;
 
 /// What came of keyed requests. An append writes the row, in its transaction (`Append::once`): of
 /// two requests with one key one is refused there, and finds here what the other one did.

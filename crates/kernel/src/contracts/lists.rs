@@ -4,9 +4,9 @@ use super::{
     AskFilter, OpenAsks, OpenSessions, Page, Paged, Read, SessionAsk, SessionFilter, SessionRef,
     SessionRun,
 };
-use crate::ids::{AskId, PipelineName, RealmId, RunId};
-use crate::pipeline::TallyRow;
-use crate::projection::SessionRow;
+use crate::definition::pipeline::TallyRow;
+use crate::journal::projection::SessionRow;
+use crate::values::ids::{AskId, PipelineName, RealmId, RunId};
 
 /// Sessions, runs, asks and counts of a realm, as of the last commit.
 pub trait Lists: Send + Sync {

@@ -1,8 +1,8 @@
 //! Which sessions should be driven, and by whom.
 
 use super::Read;
-use crate::ids::{Millis, SessionKey};
-use crate::projection::Parked;
+use crate::journal::projection::Parked;
+use crate::values::ids::{Millis, SessionKey};
 
 /// Who drives what. An append says whether its session is owned afterwards: it is while something
 /// of it moves, and its owner alone continues with it. A session at rest belongs to no one.

@@ -1,8 +1,8 @@
 //! What is removed: sessions, the old runs of sessions that stay, closures that no run pins.
 
 use super::Read;
-use crate::ids::{Fence, Known, Millis, RealmId, SessionId, SessionKey};
-use crate::trim::Trim;
+use crate::journal::trim::Trim;
+use crate::values::ids::{Fence, Known, Millis, RealmId, SessionId, SessionKey};
 
 /// Removing what is old. Who decides that something goes names the fence of what was read:
 /// what has changed since then stays.

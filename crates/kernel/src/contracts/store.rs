@@ -1,8 +1,8 @@
 //! A store: the six contracts by which the engine keeps sessions, over one database.
 
 use super::{Feed, Journal, Keys, Lists, Ownership, Read, Retention, StoreError};
-use crate::figures::StoreFigures;
-use crate::ids::SessionKey;
+use crate::contracts::figures::StoreFigures;
+use crate::values::ids::SessionKey;
 use std::sync::Arc;
 
 /// Whom a store tells which sessions a commit changed.

@@ -1,7 +1,7 @@
 //! What the process around us gives: time, randomness, tasks, and marks that outlive it. A seeded
 //! simulation implements all of it.
 
-use crate::ids::{Millis, SessionId};
+use crate::values::ids::{Millis, SessionId};
 use futures::future::BoxFuture;
 use std::time::Duration;
 

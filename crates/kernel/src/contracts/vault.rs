@@ -1,8 +1,8 @@
 //! Where secrets are kept that outlive a call. Several processes may share a vault, so what is kept
 //! has a version, and one of them can hold a key while it changes what lies under it.
 
-use crate::fault::Fault;
-use crate::secret::Secret;
+use crate::values::fault::Fault;
+use crate::values::secret::Secret;
 use futures::future::BoxFuture;
 use std::fmt;
 

@@ -2,16 +2,16 @@
 //! released (type, v) pair never changes its meaning; upgrades of old ones live in `journal`.
 
 use crate::ask::{Ask, Decision};
-use crate::call::{Given, HowFar, Judgement, Scopes, Want};
-use crate::datum::{BlobRef, Datum};
-use crate::fault::Fault;
-use crate::ids::{
+use crate::conversation::published::Published;
+use crate::conversation::talk::Settled;
+use crate::tool::call::{Given, HowFar, Judgement, Scopes, Want};
+use crate::values::datum::{BlobRef, Datum};
+use crate::values::fault::Fault;
+use crate::values::ids::{
     AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
     StepId,
 };
-use crate::published::Published;
-use crate::talk::Settled;
-use crate::trace::TraceParent;
+use crate::values::trace::TraceParent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,14 +1,14 @@
 //! What facts are made of: requests, starts, endings.
 
 use crate::ask::Decision;
-use crate::datum::{Datum, Source};
-use crate::fault::Fault;
-use crate::ids::{
+use crate::conversation::llm::{Native, Stop, Usage};
+use crate::conversation::talk::Asked;
+use crate::values::datum::{Datum, Source};
+use crate::values::fault::Fault;
+use crate::values::ids::{
     AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId,
     SessionKey, StepId, ToolName,
 };
-use crate::llm::{Native, Stop, Usage};
-use crate::talk::Asked;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;

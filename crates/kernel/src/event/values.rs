@@ -1,7 +1,7 @@
 //! The values that facts carry: which of them may be large, and about how much they take.
 
 use super::{Fact, Outcome};
-use crate::datum::{Datum, value_weight};
+use crate::values::datum::{Datum, value_weight};
 use std::sync::Arc;
 
 /// About how many bytes a fact takes in the journal besides the values that it carries.

@@ -5,12 +5,12 @@ use super::metered::{Granted, Metered};
 use super::{
     Behalf, CallState, Context, Frame, FrameKind, FrameState, Run, RunSpent, Session, ending,
 };
-use crate::datum::{Datum, Held, Origin};
-use crate::entry::{FramePath, HistoryRow};
+use crate::conversation::talk::{Line, Talk};
 use crate::event::{Base, Event, Fact, Outcome};
-use crate::fault::Fault;
-use crate::ids::{CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
-use crate::talk::{Line, Talk};
+use crate::values::datum::{Datum, Held, Origin};
+use crate::values::entry::{FramePath, HistoryRow};
+use crate::values::fault::Fault;
+use crate::values::ids::{CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 
 use super::frame::{AgentPhase, AgentState};
 use super::{FrameKind, FrameState, Session};
-use crate::agent::CLARIFY;
-use crate::datum::Datum;
+use crate::conversation::talk::{CallLine, Guard, Line, Settled, Spent, Talk, made_digest};
+use crate::definition::agent::CLARIFY;
 use crate::event::{AgentEntry, CallMade, Event, Fact, TurnEnd, TurnKind, TurnStart};
-use crate::fault::Fault;
-use crate::ids::{FrameId, Millis};
-use crate::talk::{CallLine, Guard, Line, Settled, Spent, Talk, made_digest};
+use crate::values::datum::Datum;
+use crate::values::fault::Fault;
+use crate::values::ids::{FrameId, Millis};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl Session {
     }
 
     /// The process that asked a model is gone: it is asked again.
-    pub(super) fn restart_turns(&mut self, run: crate::ids::RunId) {
+    pub(super) fn restart_turns(&mut self, run: crate::values::ids::RunId) {
         let asked = self.frames.values_mut().filter(|frame| frame.run == run);
         let mut again = Vec::new();
         for frame in asked {
@@ -247,7 +247,7 @@ impl Session {
     }
 
     /// What is left of an agent whose run ends without it: a conversation with nothing open.
-    pub(super) fn leave_agents(&mut self, run: crate::ids::RunId) {
+    pub(super) fn leave_agents(&mut self, run: crate::values::ids::RunId) {
         let of_run = self.frames.values_mut().filter(|frame| frame.run == run);
         for agent in of_run.filter_map(|frame| frame.agent.take()) {
             if agent.continues {

@@ -3,12 +3,12 @@
 use super::frame::AgentPhase;
 use super::{CallState, FrameKind, FrameState, Session};
 use crate::ask::{AskBody, AskedCall};
-use crate::call::{HowFar, Judgement, Reach, Verdict};
-use crate::datum::{Datum, Origin};
-use crate::entry::Mode;
+use crate::conversation::talk::{CallLine, Guard, Settled};
 use crate::event::{CallRequest, TurnEnd};
-use crate::ids::{CallId, FrameId, StepId};
-use crate::talk::{CallLine, Guard, Settled};
+use crate::tool::call::{HowFar, Judgement, Reach, Verdict};
+use crate::values::datum::{Datum, Origin};
+use crate::values::entry::Mode;
+use crate::values::ids::{CallId, FrameId, StepId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::{FrameState, OpenAsk, Session};
 use crate::ask::{Ask, AskBody, Decision};
-use crate::ids::AskId;
+use crate::values::ids::AskId;
 
 impl Session {
     pub(super) fn open_ask(&mut self, ask: &Ask) {

@@ -1,14 +1,14 @@
 //! How calls are requested, judged, started and settled.
 
 use super::{CallState, FrameKind, FrameState, OpenCall, Session};
-use crate::call::{HowFar, Judgement, Wants};
-use crate::datum::{Datum, Held, Origin};
-use crate::entry::{Entry, EntryResult, HistoryRow};
+use crate::conversation::talk::Settled;
 use crate::event::{CallRequest, Event, Fact};
-use crate::fault::Fault;
-use crate::ids::{CallId, FrameId, Millis};
 use crate::planted::{Switch, is_on};
-use crate::talk::Settled;
+use crate::tool::call::{HowFar, Judgement, Wants};
+use crate::values::datum::{Datum, Held, Origin};
+use crate::values::entry::{Entry, EntryResult, HistoryRow};
+use crate::values::fault::Fault;
+use crate::values::ids::{CallId, FrameId, Millis};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;

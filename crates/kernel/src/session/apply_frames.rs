@@ -3,12 +3,12 @@
 use super::apply::{item_context, new_frame};
 use super::frame::{Join, JoinKind, LoopState, Remains};
 use super::{Context, Frame, FrameKind, FrameState, Session};
-use crate::datum::{BlobRef, Datum, Held, Origin};
-use crate::entry::{Mode, PathSegment};
 use crate::event::{BranchStart, Fact, LoopStart, PlanEntry};
-use crate::fault::Fault;
-use crate::ids::{FrameId, StepId};
 use crate::planted::{Switch, is_on};
+use crate::values::datum::{BlobRef, Datum, Held, Origin};
+use crate::values::entry::{Mode, PathSegment};
+use crate::values::fault::Fault;
+use crate::values::ids::{FrameId, StepId};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 
 use super::{CallState, FrameState, Session, Wanting};
 use crate::ask::{Ask, AskBody, Reply};
-use crate::call::{Given, Wants};
-use crate::ids::{AskId, CallId};
+use crate::tool::call::{Given, Wants};
+use crate::values::ids::{AskId, CallId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

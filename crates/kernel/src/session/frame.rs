@@ -2,15 +2,15 @@
 //! (they wait while it runs) and never a sibling's.
 
 use super::{Context, Session};
-use crate::datum::{Datum, Held};
-use crate::entry::{Entry, EntryResult, FramePath};
+use crate::conversation::llm::Stop;
+use crate::conversation::talk::{Spent, Talk};
 use crate::event::{Route, TurnKind};
-use crate::ids::{
+use crate::values::datum::{Datum, Held};
+use crate::values::entry::{Entry, EntryResult, FramePath};
+use crate::values::ids::{
     AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, StepId,
     ToolName,
 };
-use crate::llm::Stop;
-use crate::talk::{Spent, Talk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -59,7 +59,7 @@ pub struct Frame {
     /// The answer, once `final_response` gave it; of plan frames only.
     pub answer: Option<Arc<Datum>>,
     /// Why the iteration is failing; of collecting loops' items only.
-    pub failing: Option<crate::fault::Fault>,
+    pub failing: Option<crate::values::fault::Fault>,
     /// The agent that works here, while its step is not done.
     #[serde(default)]
     pub agent: Option<Box<AgentState>>,
@@ -112,7 +112,7 @@ pub enum FrameState {
     /// Nothing: its step can be decided.
     AtStep,
     /// Its step failed before any call.
-    Faulted(crate::fault::Fault),
+    Faulted(crate::values::fault::Fault),
     /// A call.
     Calling(CallId),
     /// A person.
@@ -204,7 +204,7 @@ pub enum AgentPhase {
     /// Nothing: this is its answer.
     Said(Arc<str>, Stop),
     /// It cannot go on by itself.
-    Failed(crate::fault::Fault),
+    Failed(crate::values::fault::Fault),
 }
 
 /// A fork that waits to be joined.

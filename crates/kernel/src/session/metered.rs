@@ -3,9 +3,9 @@
 
 use super::{FrameState, RunId, Session};
 use crate::event::Fact;
-use crate::fault::Fault;
-use crate::ids::FrameId;
 use crate::limits::Limits;
+use crate::values::fault::Fault;
+use crate::values::ids::FrameId;
 use serde::{Deserialize, Serialize};
 
 /// What a run has used, and what holds it.

@@ -2,16 +2,16 @@
 //! follows what is open now, not how long the session is.
 
 use crate::ask::{Ask, Decision};
-use crate::call::{Given, HowFar, Judgement, Pins, Wants};
-use crate::datum::Datum;
+use crate::conversation::talk::Talk;
 use crate::event::{CallRequest, Closing, Fact, Outcome};
-use crate::fault::Fault;
-use crate::ids::{
+use crate::tool::call::{Given, HowFar, Judgement, Pins, Wants};
+use crate::values::datum::Datum;
+use crate::values::fault::Fault;
+use crate::values::ids::{
     AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
     StepId,
 };
-use crate::talk::Talk;
-use crate::trace::TraceParent;
+use crate::values::trace::TraceParent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! A run as it stands, and for whom it acts.
 
 use super::{Run, RunStatus};
-use crate::caller::{Caller, LOCAL, Scopes};
-use crate::ids::{FrameId, RealmId};
+use crate::values::caller::{Caller, LOCAL, Scopes};
+use crate::values::ids::{FrameId, RealmId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -82,11 +82,11 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caller::Scope;
     use crate::event::{self, Fact, OCCASION_CHARS_MAX, Occasion};
-    use crate::ids::Millis;
-    use crate::projection::session_row;
+    use crate::journal::projection::session_row;
     use crate::session::Session;
+    use crate::values::caller::Scope;
+    use crate::values::ids::Millis;
 
     /// A session and its run as release 0.1.0 wrote them.
     const BEFORE: &str = concat!(

@@ -42,7 +42,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{SessionId, SessionKey, Space};
+    use crate::values::ids::{SessionId, SessionKey, Space};
 
     #[test]
     fn a_snapshot_of_another_shape_is_as_good_as_none() {

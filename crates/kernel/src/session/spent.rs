@@ -1,6 +1,6 @@
 //! What the models of a run took.
 
-use crate::llm::Usage;
+use crate::conversation::llm::Usage;
 use serde::{Deserialize, Serialize};
 
 /// What the models of a run took.

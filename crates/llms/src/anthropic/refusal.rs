@@ -1,7 +1,7 @@
 //! What Anthropic says when it does not answer.
 
 use crate::refusal::{Refusal, is_no_money, is_too_long, says, text, words_of};
-use kernel::llm::LlmErrorKind;
+use kernel::conversation::llm::LlmErrorKind;
 use serde_json::Value;
 
 /// A limit on money that is reported as a limit on rates.

@@ -6,7 +6,7 @@ use super::request::{TEXT, THOUGHTS, TOOL_USE};
 use crate::dialect::{Fault, Flow, Reply, read_json};
 use crate::draft::Draft;
 use crate::refusal::text;
-use kernel::llm::{DeltaSink, Native, Stop, Turn, Usage};
+use kernel::conversation::llm::{DeltaSink, Native, Stop, Turn, Usage};
 use outbound::sse::Event;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -225,7 +225,7 @@ fn extend(thought: &mut Value, name: &str, more: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::llm::{LlmErrorKind, Unheard};
+    use kernel::conversation::llm::{LlmErrorKind, Unheard};
 
     fn read(events: &[Value]) -> Result<Turn, Fault> {
         let mut reply = MessageReply::new("m", false);

@@ -4,7 +4,7 @@ use super::{BETA_HEADER, PROVIDER};
 use crate::dialect::Request;
 use crate::shape;
 use crate::transcript::{Called, Entry, Pieces, Said, Transcript};
-use kernel::llm::{Prompt, ToolCard, ToolChoice};
+use kernel::conversation::llm::{Prompt, ToolCard, ToolChoice};
 use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
 
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(generation("qwen3"), (0, 0));
     }
 
-    fn thoughtful(model: &str) -> Vec<kernel::llm::Message> {
+    fn thoughtful(model: &str) -> Vec<kernel::conversation::llm::Message> {
         let blocks = json!([
             {"type": "thinking", "thinking": "Hm.", "signature": "s1"},
             {"type": "text", "text": "Well."},
@@ -348,7 +348,7 @@ mod tests {
         let other = body("claude-opus-5", &prompt(&thoughtful("claude-sonnet-5-5"), &[]));
         assert_eq!(other["messages"][1]["content"][0]["type"], "text");
         let mut messages = thoughtful("claude-opus-5");
-        if let kernel::llm::Message::Assistant { calls, .. } = &mut messages[1] {
+        if let kernel::conversation::llm::Message::Assistant { calls, .. } = &mut messages[1] {
             calls.push(call("b", "t"));
         }
         let changed = body("claude-opus-5", &prompt(&messages, &[]));

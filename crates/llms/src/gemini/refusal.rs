@@ -1,7 +1,7 @@
 //! What Gemini says when it does not answer: a status in words, and details of many types.
 
 use crate::refusal::{Refusal, is_no_money, is_too_long, says, text, words_of};
-use kernel::llm::LlmErrorKind;
+use kernel::conversation::llm::LlmErrorKind;
 use serde_json::Value;
 
 const BAD_KEY: &str = "API_KEY_INVALID";

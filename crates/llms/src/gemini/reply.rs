@@ -6,7 +6,7 @@ use super::request::SIGNATURE;
 use crate::dialect::{Fault, Flow, Reply, read_json};
 use crate::draft::Draft;
 use crate::refusal::text;
-use kernel::llm::{DeltaSink, Native, Stop, Turn, Usage};
+use kernel::conversation::llm::{DeltaSink, Native, Stop, Turn, Usage};
 use outbound::sse::Event;
 use serde_json::{Value, json};
 
@@ -161,7 +161,7 @@ impl Reply for ContentReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::llm::{LlmErrorKind, Unheard};
+    use kernel::conversation::llm::{LlmErrorKind, Unheard};
 
     fn read(chunks: &[Value]) -> Result<Turn, Fault> {
         let mut reply = ContentReply::new("m", false);

@@ -3,7 +3,7 @@
 use super::PROVIDER;
 use crate::shape;
 use crate::transcript::{Called, Pieces, Said, Transcript};
-use kernel::llm::{Prompt, ToolCard, ToolChoice};
+use kernel::conversation::llm::{Prompt, ToolCard, ToolChoice};
 use serde_json::{Map, Value, json};
 
 /// What is the same for every turn.
@@ -220,10 +220,10 @@ mod tests {
         ]);
         let native = json!({"model": model, "parts": parts});
         let calls = [call("a", "t"), call("b", "u")];
-        let messages = |calls: &[kernel::llm::ModelCall]| {
+        let messages = |calls: &[kernel::conversation::llm::ModelCall]| {
             vec![user("x"), signed("Well.", calls, PROVIDER, native.clone())]
         };
-        let said = |model: &str, calls: &[kernel::llm::ModelCall]| {
+        let said = |model: &str, calls: &[kernel::conversation::llm::ModelCall]| {
             let prompt = prompt(&messages(calls), &[]);
             body(&settings(model), &prompt)["contents"][1]["parts"].take()
         };

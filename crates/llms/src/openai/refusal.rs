@@ -2,7 +2,7 @@
 //! one, words where there is none.
 
 use crate::refusal::{Refusal, is_no_money, says, text, words_of};
-use kernel::llm::LlmErrorKind;
+use kernel::conversation::llm::LlmErrorKind;
 use serde_json::Value;
 
 /// What an error body means: of an answer with a status, or of an event in a stream without one.

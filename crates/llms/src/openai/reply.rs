@@ -7,7 +7,7 @@ use super::request::{EXTRA, THOUGHTS};
 use crate::dialect::{Fault, Flow, Reply, read_json};
 use crate::draft::Draft;
 use crate::refusal::text;
-use kernel::llm::{DeltaSink, Native, Stop, Turn, Usage};
+use kernel::conversation::llm::{DeltaSink, Native, Stop, Turn, Usage};
 use outbound::sse::Event;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -200,7 +200,7 @@ fn text_in<'m>(map: &'m Map<String, Value>, name: &str) -> &'m str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::llm::{Delta, LlmErrorKind, Unheard};
+    use kernel::conversation::llm::{Delta, LlmErrorKind, Unheard};
     use std::sync::Mutex;
 
     #[derive(Default)]

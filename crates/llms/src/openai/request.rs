@@ -3,7 +3,7 @@
 use super::PROVIDER;
 use crate::shape;
 use crate::transcript::{Called, Entry, GAP, Said, Transcript};
-use kernel::llm::{Prompt, ToolCard, ToolChoice};
+use kernel::conversation::llm::{Prompt, ToolCard, ToolChoice};
 use serde_json::{Map, Value, json};
 
 /// What is the same for every turn.

@@ -4,7 +4,7 @@
 //! A transcript may show one call twice: once with a note that it was approved or put off, and once
 //! more with its result. Here it is one call.
 
-use kernel::llm::{Message, ModelCall};
+use kernel::conversation::llm::{Message, ModelCall};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;

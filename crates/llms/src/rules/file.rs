@@ -6,9 +6,9 @@ use super::definition::{
 };
 use super::reading::{Names, Reader, quoted};
 use super::scope::Texts;
+use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::source::{Node, NodeKind, Subject};
 use kernel::limits::Limits;
-use kernel::plan::mistake::{Mistake, meant};
-use kernel::plan::source::{Node, NodeKind, Subject};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::sync::Arc;

@@ -17,8 +17,8 @@ mod tests;
 
 use definition::Definition;
 use futures::future::BoxFuture;
-use kernel::llm::{Delta, DeltaSink, Llm, LlmError, Prompt, Turn};
-use kernel::plan::mistake::Mistake;
+use kernel::conversation::llm::{Delta, DeltaSink, Llm, LlmError, Prompt, Turn};
+use kernel::definition::plan::mistake::Mistake;
 use std::path::Path;
 
 /// The rules of a model that pipelines have where they name no other: the text of a rules file.

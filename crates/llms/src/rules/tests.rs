@@ -1,10 +1,10 @@
 //! Rules files with mistakes, and small ones that show what each key does.
 
 use super::{Rules, stub_rules};
-use kernel::ids::Millis;
-use kernel::llm::{
+use kernel::conversation::llm::{
     AnswerForm, Llm, Message, ModelCall, Prompt, ToolCard, ToolChoice, Turn, Unheard,
 };
+use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn mistakes(text: &str) -> Vec<String> {
     Rules::read(text, Path::new("r.yaml")).err().map(|all| told(&all)).unwrap_or_default()
 }
 
-fn told(mistakes: &[kernel::plan::mistake::Mistake]) -> Vec<String> {
+fn told(mistakes: &[kernel::definition::plan::mistake::Mistake]) -> Vec<String> {
     mistakes.iter().map(ToString::to_string).collect()
 }
 

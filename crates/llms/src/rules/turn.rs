@@ -12,7 +12,7 @@ use super::definition::{
 use super::functions;
 use super::patterns::captures;
 use super::scope::{Expr, Scope, from_json, to_json};
-use kernel::llm::{LlmError, LlmErrorKind, ModelCall, Prompt, ToolChoice, Turn};
+use kernel::conversation::llm::{LlmError, LlmErrorKind, ModelCall, Prompt, ToolChoice, Turn};
 use minijinja::Value;
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;

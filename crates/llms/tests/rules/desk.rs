@@ -5,8 +5,8 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
-use kernel::ids::Millis;
-use kernel::llm::{AnswerForm, Message, ModelCall, Prompt, ToolCard, ToolChoice};
+use kernel::conversation::llm::{AnswerForm, Message, ModelCall, Prompt, ToolCard, ToolChoice};
+use kernel::values::ids::Millis;
 use llms::rules::Rules;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -15,7 +15,7 @@ use hyper::Uri;
 use hyper::http::response::Parts;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kernel::contracts::{Clock, Spawn};
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use std::future::poll_fn;

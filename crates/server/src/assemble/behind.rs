@@ -6,7 +6,7 @@ use super::setup::Setup;
 use crate::sending::Wanted;
 use crate::upstreams::{Ourselves, Upstreams, absolute};
 use engine::{Model, Models, Price};
-use kernel::llm::Usage;
+use kernel::conversation::llm::Usage;
 use llms::config::{ModelConfig, ModelKind};
 use std::sync::Arc;
 use tools::remote::UpstreamConfig;

@@ -10,7 +10,7 @@ use crate::project::Project;
 use crate::secret::wrong_secret;
 use crate::upstreams::{Upstreams, Variables};
 use engine::{Around, ProjectFiles, ToolSource, check_files};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use crate::project::told;
 use crate::secret::SecretError;
 use engine::refusal::Refusal;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use stores::{Holder, OpenError};
 
 /// Why a server could not be built.

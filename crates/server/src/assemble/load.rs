@@ -6,11 +6,11 @@ use crate::agents;
 use crate::pipelines;
 use crate::realm::local_caller;
 use engine::{AgentFile, Engine, PipelineFile, PlanFile};
-use kernel::agent::Agent;
 use kernel::contracts::Definitions;
-use kernel::ids::AgentName;
-use kernel::pipeline::Pipeline;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::agent::Agent;
+use kernel::definition::pipeline::Pipeline;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::ids::AgentName;
 use std::sync::Arc;
 
 /// What a project brings into the catalog.

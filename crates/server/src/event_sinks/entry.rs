@@ -10,9 +10,9 @@ use crate::upstreams::sendable::shown_url;
 use axum::http::Uri;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kernel::plan::mistake::{Mistake, meant};
-use kernel::rules::Pattern;
-use kernel::secret::Secret;
+use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::tool::rules::Pattern;
+use kernel::values::secret::Secret;
 use sinks::config::{SinkConfig, SinkKind};
 use std::path::PathBuf;
 

@@ -2,8 +2,8 @@
 
 use crate::realm::DEFAULT_REALM;
 use crate::settings::{Text, checked, checked_list, limited};
-use kernel::plan::mistake::Mistake;
-use kernel::rules::Pattern;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::rules::Pattern;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 

@@ -6,8 +6,8 @@ mod entry;
 
 use crate::layer::Place;
 use crate::upstreams::Variables;
-use kernel::plan::mistake::Mistake;
-use kernel::rules::Pattern;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::rules::Pattern;
 use sinks::config::{SinkConfig, SinkKind};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use engine::refusal::Refusal;
 use futures::TryStreamExt;
 use kernel::contracts::OpenBlob;
-use kernel::ids::ContentHash;
+use kernel::values::ids::ContentHash;
 
 /// `GET /blobs/{hash}`.
 pub(crate) async fn show(

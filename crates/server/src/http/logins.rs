@@ -13,7 +13,7 @@ use axum::extract::{Query, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use kernel::fault::Fault;
+use kernel::values::fault::Fault;
 use serde_json::{Value, json};
 use tools::remote::{Grant, LoginPlaces, Returned, UpstreamConfig, UpstreamKind};
 use wire::rest::UpstreamLogin;

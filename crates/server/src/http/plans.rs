@@ -13,9 +13,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
-use kernel::call::Caller;
-use kernel::ids::PlanId;
-use kernel::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::tool::call::Caller;
+use kernel::values::ids::PlanId;
 use serde_json::{Map, Value};
 use wire::rest::{Page, PlanAnswer, PlanCheck, PlanSummary};
 

@@ -16,8 +16,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
 use kernel::contracts::{Definition, StoreError};
-use kernel::ids::RealmId;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::ids::RealmId;
 use serde_json::Value;
 use wire::rest::Provider;
 

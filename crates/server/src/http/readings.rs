@@ -2,10 +2,10 @@
 
 use crate::doors::Doors;
 use engine::{Counts, RefusalCode, SinkState};
-use kernel::call::Caller;
 use kernel::contracts::StoreFigures;
-use kernel::figures::{COMMIT_MS, OpenAsks, OpenSessions};
-use kernel::ids::Millis;
+use kernel::contracts::figures::{COMMIT_MS, OpenAsks, OpenSessions};
+use kernel::tool::call::Caller;
+use kernel::values::ids::Millis;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;

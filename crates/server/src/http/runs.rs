@@ -14,10 +14,10 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode};
 use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget};
-use kernel::call::Caller;
+use kernel::definition::plan::mistake::meant;
 use kernel::event::Occasion;
-use kernel::ids::{AgentName, PlanId, RunId, SessionId};
-use kernel::plan::mistake::meant;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{AgentName, PlanId, RunId, SessionId};
 use serde_json::{Map, Value, json};
 use wire::rest::{RunAnswer, RunBody};
 

@@ -5,9 +5,9 @@
 use super::client::Version;
 use axum::body::Bytes;
 use engine::{Engine, ListVersion};
-use kernel::call::{Caller, Reach, ToolSpec};
-use kernel::ids::ToolName;
-use kernel::names::{Alphabet, MCP_NAME_CHARS_MAX, outward};
+use kernel::tool::call::{Caller, Reach, ToolSpec};
+use kernel::values::ids::ToolName;
+use kernel::values::names::{Alphabet, MCP_NAME_CHARS_MAX, outward};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -374,7 +374,7 @@ fn as_object(any: bool) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::call::{Pace, Yields};
+    use kernel::tool::call::{Pace, Yields};
 
     fn spec(name: &str, input: Value, output: Option<Value>) -> ToolSpec {
         ToolSpec {

@@ -9,8 +9,8 @@ use super::lists;
 use super::result::{refused, words};
 use super::wanting::{ROUNDS_MAX, Retry, Wanted, gathered, opened, want};
 use engine::{CallReport, Refusal, RefusalCode};
-use kernel::call::{Given, Pace};
-use kernel::ids::RunId;
+use kernel::tool::call::{Given, Pace};
+use kernel::values::ids::RunId;
 use serde_json::Value;
 use wire::jsonrpc::RpcError;
 

@@ -1,6 +1,6 @@
 //! What a client says of itself, in a handshake or with each request.
 
-use kernel::call::LogLevel;
+use kernel::tool::call::LogLevel;
 use serde_json::Value;
 use wire::mcp::TASKS;
 

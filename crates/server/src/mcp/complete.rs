@@ -6,7 +6,7 @@ use super::exchange::Exchange;
 use super::lists::failed;
 use super::resources::all_templates;
 use crate::params::short;
-use kernel::shelf::{Completed, Completing, Completion};
+use kernel::contracts::shelf::{Completed, Completing, Completion};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wire::jsonrpc::RpcError;

@@ -4,10 +4,10 @@ use super::cache::Lists;
 use super::seal::Seal;
 use super::sessions::Sessions;
 use crate::doors::{Doors, Shared};
-use kernel::call::Caller;
 use kernel::contracts::Spawn;
-use kernel::policy::Resource;
-use kernel::shelf::Shelf;
+use kernel::contracts::policy::Resource;
+use kernel::contracts::shelf::Shelf;
+use kernel::tool::call::Caller;
 use outbound::seal::Keyring;
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@
 
 use super::client::{Client, Version};
 use kernel::ask::{Ask, AskBody, AskedCall, CallDecision, FixAction, Question, Reply};
-use kernel::call::HowFar;
-use kernel::fault::Fault;
-use kernel::visible::{exposed, exposed_json};
+use kernel::tool::call::HowFar;
+use kernel::values::fault::Fault;
+use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

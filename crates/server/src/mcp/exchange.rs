@@ -3,8 +3,8 @@
 use super::client::Client;
 use super::door::Door;
 use super::outbox::Outbox;
-use kernel::call::{Caller, Listener, LogLevel, Teller, Told};
-use kernel::trace::TraceParent;
+use kernel::tool::call::{Caller, Listener, LogLevel, Teller, Told};
+use kernel::values::trace::TraceParent;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use super::client::{Can, Client, Version};
 use super::exchange::Exchange;
 use super::sessions::Session;
 use crate::params::short;
-use kernel::call::LogLevel;
+use kernel::tool::call::LogLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

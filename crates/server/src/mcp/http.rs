@@ -17,7 +17,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use kernel::call::Caller;
+use kernel::tool::call::Caller;
 use std::sync::Arc;
 use wire::mcp::{HEADER_VERSION, MODERN};
 

@@ -9,7 +9,7 @@ use super::outbox::Outbox;
 use super::resources;
 use super::sessions::{Session, WATCHED_MAX, Wish};
 use futures::future::{BoxFuture, Either, join_all, select};
-use kernel::shelf::Changes;
+use kernel::contracts::shelf::Changes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 
 use super::client::{Can, Client, Version};
 use crate::body::is_deeper;
-use kernel::call::LogLevel;
+use kernel::tool::call::LogLevel;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;

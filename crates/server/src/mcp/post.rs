@@ -22,7 +22,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
-use kernel::call::Caller;
+use kernel::tool::call::Caller;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;

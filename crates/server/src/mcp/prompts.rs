@@ -8,9 +8,9 @@ use super::lists::{LIST_TTL_MS, after, cursor, failed, has_titles, joined, liste
 use super::seal::Bound;
 use super::wanting::{ROUNDS_MAX, Retry, Wanted, abilities, given, want, what};
 use crate::params::short;
-use kernel::call::{Given, ToolOutput};
-use kernel::plan::mistake::meant;
-use kernel::shelf::{PromptArgument, PromptSpec, Prompting, Shelf};
+use kernel::contracts::shelf::{PromptArgument, PromptSpec, Prompting, Shelf};
+use kernel::definition::plan::mistake::meant;
+use kernel::tool::call::{Given, ToolOutput};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -9,10 +9,10 @@ use super::lists::{
     LIST_TTL_MS, after, bad_cursor, cursor, failed, has_titles, joined, listed, more, page_of,
 };
 use crate::params::short;
-use kernel::call::Caller;
+use kernel::contracts::shelf::{Changes, ResourceSpec, TemplateSpec};
 use kernel::contracts::{Page, Paged};
-use kernel::fault::Fault;
-use kernel::shelf::{Changes, ResourceSpec, TemplateSpec};
+use kernel::tool::call::Caller;
+use kernel::values::fault::Fault;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wire::jsonrpc::{INVALID_PARAMS, RpcError};

@@ -4,9 +4,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use kernel::call::Caller;
 use kernel::contracts::Entropy;
-use kernel::ids::Millis;
+use kernel::tool::call::Caller;
+use kernel::values::ids::Millis;
 use outbound::seal::{Envelopes, Keyring, Unopened};
 use serde_json::Value;
 use std::fmt;

@@ -15,7 +15,7 @@ use super::sessions::Session;
 use super::{hello, listen};
 use crate::realm::local_caller;
 use futures::future::BoxFuture;
-use kernel::call::Caller;
+use kernel::tool::call::Caller;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io;

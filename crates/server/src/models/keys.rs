@@ -1,9 +1,9 @@
 //! The keys of `[models.<name>]`.
 
 use crate::settings::{Named, Number, Text, checked, named};
-use kernel::agent_read::micros_of_dollars;
-use kernel::plan::mistake::Mistake;
-use kernel::plan::read::duration_ms;
+use kernel::definition::agent_reader::micros_of_dollars;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::read::duration_ms;
 use llms::config::Price;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

@@ -7,7 +7,7 @@ mod entry;
 mod of_pipelines;
 
 use crate::upstreams::Variables;
-use kernel::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::{Mistake, meant};
 use llms::config::ModelConfig;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The routes of the pipelines that a server has.
 
-use kernel::pipeline::Pipeline;
+use kernel::definition::pipeline::Pipeline;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use crate::acts::Right::Engine;
 use crate::http::{agents, seed002};
 use crate::openapi::{Answer, BODY, Body, Content, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post, put};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::rest::{Agent, AgentAnswer, AgentSummary, Page};
 use wire::seed002::AgentDeleted;
 

@@ -5,7 +5,7 @@ use crate::acts::Right::{Engine, Open};
 use crate::http::{plans, tools};
 use crate::openapi::{BODY, Body, READ, WRITE, json_answer, of};
 use axum::routing::{get, post, put};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::rest::{
     CallAnswer, CallBody, Page, PendingCall, Plan, PlanAnswer, PlanCheck, PlanSummary, Tool,
 };

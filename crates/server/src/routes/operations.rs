@@ -9,7 +9,7 @@ use crate::acts::{
 use crate::http::{backup, blobs, ops};
 use crate::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{get, post};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::rest::{BackupAnswer, BackupBody, Health};
 
 const METRICS_TYPE: &str = "application/openmetrics-text";

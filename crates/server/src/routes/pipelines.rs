@@ -5,7 +5,7 @@ use crate::acts::Right::Engine;
 use crate::http::pipelines;
 use crate::openapi::{BODY, Body, READ, WRITE, case_answer, json_answer, of, pending_case};
 use axum::routing::{get, post};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::rest::{CaseBody, Page, PipelineAnswer, PipelineStats, PipelineSummary};
 
 /// Reads of pipelines.

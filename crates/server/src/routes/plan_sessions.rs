@@ -5,7 +5,7 @@ use crate::acts::Right::Engine;
 use crate::http::seed004;
 use crate::openapi::{Answer, BODY, Body, READ, WRITE, json_answer, of};
 use axum::routing::{get, post};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::seed004::{
     Capabilities, CreateSession, Discover, ExecutePlan, Register, Registered, ResumeBody,
     SessionCore, SessionStatus, SessionView,

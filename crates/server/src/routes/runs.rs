@@ -5,7 +5,7 @@ use crate::acts::Right::Engine;
 use crate::http::{asks, runs};
 use crate::openapi::{Answer, BODY, Body, READ, WRITE, json_answer, of};
 use axum::routing::{get, post};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::rest::{Ask, AskReply, Page, ReplyAnswer, RunAnswer, RunBody};
 
 /// A run that is over, or that waits, is stuck or continues.

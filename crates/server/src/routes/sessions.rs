@@ -5,7 +5,7 @@ use crate::acts::Right::Engine;
 use crate::http::{events, feed, sessions};
 use crate::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::rest::{ContextAnswer, ForkBody, HistoryEntry, Page, PruneAnswer, PruneBody, Session};
 
 /// `/api/v1/sessions` and `/api/v1/events`.

@@ -5,7 +5,7 @@ use crate::acts::Right::Engine;
 use crate::http::sinks;
 use crate::openapi::{Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::rest::{Delivery, Page, Sink};
 
 /// Where events go.

@@ -5,7 +5,7 @@ use crate::acts::{HEALTH, Right::Engine};
 use crate::http::seed001;
 use crate::openapi::{Answer, BODY, Body, Content, WRITE, answer, json_answer, of};
 use axum::routing::{get, post};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::seed001::{ResumeThread, RunThread, ThreadAnswer};
 
 /// What a request in a thread comes to.

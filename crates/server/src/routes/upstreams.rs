@@ -8,7 +8,7 @@ use crate::acts::{
 use crate::http::{logins, providers, upstreams};
 use crate::openapi::{Answer, BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post, put};
-use kernel::caller::Act;
+use kernel::values::caller::Act;
 use wire::rest::{Page, Provider, Upstream, UpstreamLogin};
 
 /// A page for people.

@@ -4,8 +4,8 @@
 use super::reader::{HINT, IF_TABLE, KEPT, LOCATED};
 use super::text::{Named, Text};
 use crate::layer::Place;
+use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::{Limits, OutOfRange};
-use kernel::plan::mistake::Mistake;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;

@@ -4,7 +4,7 @@
 use super::text::{Text, bare_or_quoted};
 use super::written::{Shape, Written};
 use crate::layer::Place;
-use kernel::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::{Mistake, meant};
 use serde::de::value::{BorrowedStrDeserializer, SeqDeserializer, U32Deserializer};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, Expected, IntoDeserializer, MapAccess,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::layer::Layer;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,7 +1,7 @@
 //! A text of a settings' file with its place.
 
 use crate::layer::Place;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde_json::json;
 use std::fmt;
 

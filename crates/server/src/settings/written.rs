@@ -3,9 +3,9 @@
 
 use super::text::Text;
 use crate::layer::{Layer, Place, Spots};
+use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::source::{Key, Node, NodeKind};
 use kernel::limits::Limits;
-use kernel::plan::mistake::Mistake;
-use kernel::plan::source::{Key, Node, NodeKind};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

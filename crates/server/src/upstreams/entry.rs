@@ -8,7 +8,7 @@ use super::rest::RestWay;
 use super::sendable::{env_of, headers_of, program, shown_url, url_of};
 use crate::layer::Place;
 use crate::settings::{Named, Text};
-use kernel::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::{Mistake, meant};
 use std::path::Path;
 use tools::remote::{UpstreamConfig, UpstreamKind};
 

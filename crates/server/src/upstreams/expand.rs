@@ -2,7 +2,7 @@
 //! files of all clients write them. A file can be shown and shared; what it names cannot.
 
 use crate::settings::Text;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use std::path::Path;
 
 /// Looks a variable up; nothing where it is not set.

@@ -5,7 +5,7 @@ use super::entry::Entry;
 use super::keys::{ClientKeys, CodexKeys, ServerKeys};
 use crate::layer::{Layer, Place};
 use crate::settings::{Each, Located, Owner, Shape, Table, Text, Written, read as read_settings};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 
 /// Some clients keep more in such a file than their servers; this is more than any of them has.
 const FILE_BYTES_MAX: usize = 16 << 20;

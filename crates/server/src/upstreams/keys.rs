@@ -2,7 +2,7 @@
 
 use super::oauth::{Oauth, TheirLogin};
 use crate::settings::{IfTable, Located, Named, Number, Text, limited, named};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde::{Deserialize, Deserializer};
 
 /// The keys that only we know.

@@ -16,7 +16,7 @@ mod ourselves;
 
 use crate::layer::Place;
 use expand::Around;
-use kernel::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::{Mistake, meant};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tools::remote::UpstreamConfig;

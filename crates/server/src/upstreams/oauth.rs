@@ -4,7 +4,7 @@
 use super::expand::{Around, expanded, names_variable};
 use crate::layer::Place;
 use crate::settings::{Located, Text, checked};
-use kernel::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::{Mistake, meant};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};

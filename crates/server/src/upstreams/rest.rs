@@ -4,7 +4,7 @@ use super::expand::{Around, expanded};
 use super::keys::{AuthKeys, ProviderKeys};
 use super::sendable::{headers_of, shown_url, url_of};
 use crate::settings::{Located, Named, Text};
-use kernel::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::{Mistake, meant};
 use tools::remote::{Document, KeyPlace, RestAuth, RestConfig, Secret};
 
 /// Where most servers have their document.

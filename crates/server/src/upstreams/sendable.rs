@@ -4,7 +4,7 @@
 use super::expand::{Around, expanded};
 use crate::settings::{Named, Text};
 use axum::http::{HeaderName, HeaderValue, Uri};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use std::path::{Path, PathBuf};
 use tools::remote::Secret;
 

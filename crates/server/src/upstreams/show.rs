@@ -29,7 +29,7 @@ pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) 
         resources: count(status.resources),
         restarts: status.restarts,
         last_error: status.last_error.map(|fault| {
-            let kernel::fault::Fault { name, message, hint } = cleaned(fault, config);
+            let kernel::values::fault::Fault { name, message, hint } = cleaned(fault, config);
             Fault { name, message, hint }
         }),
         ..upstream
@@ -38,10 +38,10 @@ pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) 
 
 /// What went wrong with an upstream, without what it was given.
 pub(crate) fn cleaned(
-    fault: kernel::fault::Fault,
+    fault: kernel::values::fault::Fault,
     config: &UpstreamConfig,
-) -> kernel::fault::Fault {
-    kernel::fault::Fault {
+) -> kernel::values::fault::Fault {
+    kernel::values::fault::Fault {
         name: fault.name,
         message: without_secrets(fault.message, config),
         hint: fault.hint.map(|hint| without_secrets(hint, config)),

@@ -7,7 +7,7 @@ use super::keys::ProviderKeys;
 use super::oauth::Oauth;
 use crate::layer::Place;
 use crate::settings::Text;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde_json::Value;
 use wire::rest::Provider;
 

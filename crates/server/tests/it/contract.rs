@@ -4,7 +4,7 @@
 use crate::house::Answer;
 use axum::http::Method;
 use engine::schema::JsonSchemas;
-use kernel::schema::Schemas;
+use kernel::tool::schema::Schemas;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};

@@ -3,8 +3,8 @@
 use crate::house::{House, encoded, refused, text};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use kernel::call::Caller;
 use kernel::contracts::{Page, SessionFilter};
+use kernel::tool::call::Caller;
 use serde_json::{Value, json};
 use server::project::Project;
 use std::fs;

@@ -6,7 +6,7 @@ use crate::desk::{self, DESK, desk_with};
 use crate::house::{Answer, House, read, request};
 use axum::body::Body;
 use axum::http::Method;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
 use server::config::Config;
 use server::{Checked, ToCheck, check_project, openapi, routes};

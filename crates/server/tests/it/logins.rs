@@ -6,7 +6,7 @@ use crate::mcp_client::{Client, Events, LIMIT, asked};
 use axum::body::Body;
 use axum::http::{Method, Uri};
 use engine::{RunAbout, RunRequest, RunSession, RunTarget};
-use kernel::call::Caller;
+use kernel::tool::call::Caller;
 use serde_json::{Value, json};
 use server::config::Config;
 use server::project::Project;

@@ -5,13 +5,13 @@ use axum::body::{Body, BodyDataStream};
 use axum::http::{HeaderName, Method, Request, Response};
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use kernel::call::{
+use kernel::contracts::shelf::{Changes, Find, ResourceSpec, Shelf};
+use kernel::contracts::{Page, Paged, Tool};
+use kernel::limits::Limits;
+use kernel::tool::call::{
     Call, Caller, LogLevel, Pace, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
-use kernel::contracts::{Page, Paged, Tool};
-use kernel::fault::Fault;
-use kernel::limits::Limits;
-use kernel::shelf::{Changes, Find, ResourceSpec, Shelf};
+use kernel::values::fault::Fault;
 use serde_json::{Value, json};
 use server::Extra;
 use server::config::Config;

@@ -7,11 +7,11 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use engine::PlanFile;
 use futures::future::{BoxFuture, pending};
-use kernel::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
-};
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
+use kernel::tool::call::{
+    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
+};
 use serde_json::{Value, json};
 use server::config::Config;
 use server::project::Project;

@@ -3,13 +3,13 @@
 use crate::house::{assembled, text};
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::schema::JsonSchemas;
-use kernel::call::{
+use kernel::contracts::Tool;
+use kernel::limits::Limits;
+use kernel::tool::call::{
     Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
 };
-use kernel::contracts::Tool;
-use kernel::ids::CallId;
-use kernel::limits::Limits;
-use kernel::schema::Schemas;
+use kernel::tool::schema::Schemas;
+use kernel::values::ids::CallId;
 use serde_json::{Value, json};
 use server::project::Project;
 use std::collections::BTreeSet;

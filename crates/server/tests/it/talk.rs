@@ -3,12 +3,12 @@
 use crate::house::House;
 use engine::Model;
 use futures::future::BoxFuture;
-use kernel::call::{
+use kernel::contracts::Tool;
+use kernel::conversation::llm::{Delta, DeltaSink, Llm, LlmError, ModelCall, Prompt, Turn, Usage};
+use kernel::limits::Limits;
+use kernel::tool::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
-use kernel::contracts::Tool;
-use kernel::limits::Limits;
-use kernel::llm::{Delta, DeltaSink, Llm, LlmError, ModelCall, Prompt, Turn, Usage};
 use serde_json::{Value, json};
 use server::Extra;
 use server::config::Config;

@@ -6,7 +6,7 @@ use crate::config::{SinkConfig, SinkKind};
 use crate::lines::{LineSink, Lines};
 use crate::{Parts, open};
 use futures::executor::block_on;
-use kernel::sink::EventSink;
+use kernel::contracts::sink::EventSink;
 use samples::{Stopped, Threads, event};
 use serde_json::Value;
 use std::io;

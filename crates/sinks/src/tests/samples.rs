@@ -2,9 +2,9 @@
 #![allow(clippy::disallowed_methods, reason = "the threads here are the test's `Spawn`")]
 
 use futures::future::BoxFuture;
-use kernel::cloud::CloudEvent;
+use kernel::contracts::cloud::CloudEvent;
 use kernel::contracts::{Clock, Spawn};
-use kernel::ids::{Millis, SessionId};
+use kernel::values::ids::{Millis, SessionId};
 use serde_json::json;
 
 /// The `seq`-th event of a session.

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::tests::samples::{Stopped, event};
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};

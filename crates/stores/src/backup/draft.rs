@@ -1,7 +1,7 @@
 //! A folder that is being filled, under another name: what is interrupted is never taken for whole.
 
 use crate::files::{make_one, parent_of, sync_below, sync_folder};
-use kernel::backup::BackupError;
+use kernel::contracts::backup::BackupError;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use crate::sqlite::{self, DATABASE, FolderLock};
 use copying::Copying;
 use draft::Draft;
 use futures::future::{BoxFuture, ready};
-use kernel::backup::{Backup, BackupError, FORMAT, MANIFEST_FILE, Manifest};
+use kernel::contracts::backup::{Backup, BackupError, FORMAT, MANIFEST_FILE, Manifest};
 use kernel::contracts::{Clock, Spawn};
 use std::fs;
 use std::io::{self, ErrorKind, Write};

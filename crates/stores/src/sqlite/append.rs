@@ -11,8 +11,8 @@ use super::tallies;
 use super::trouble::Trouble;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
-use kernel::ids::{AskId, ContentHash, SessionKey};
-use kernel::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
+use kernel::journal::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
+use kernel::values::ids::{AskId, ContentHash, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params};
 
 const CREATE: &str = "INSERT INTO sessions (realm, space, key, id, status, run, plan, step, \

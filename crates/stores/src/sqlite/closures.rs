@@ -4,8 +4,8 @@
 
 use super::specs;
 use super::trouble::Trouble;
-use kernel::ids::{ContentHash, RealmId, RunId};
-use kernel::projection::StoredClosure;
+use kernel::journal::projection::StoredClosure;
+use kernel::values::ids::{ContentHash, RealmId, RunId};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 use std::collections::HashSet;

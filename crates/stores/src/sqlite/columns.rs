@@ -4,9 +4,11 @@
 use super::trouble::Trouble;
 use kernel::ask::{Ask, AskStatus};
 use kernel::contracts::{Page, Paged, SessionAsk, SessionRun, StoreError};
-use kernel::ids::{Fence, Millis, PlanId, RealmId, RunId, SessionId, SessionKey, Space, StepId};
-use kernel::projection::{AskRow, RunRow, SessionRow};
+use kernel::journal::projection::{AskRow, RunRow, SessionRow};
 use kernel::session::RunStatus;
+use kernel::values::ids::{
+    Fence, Millis, PlanId, RealmId, RunId, SessionId, SessionKey, Space, StepId,
+};
 use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

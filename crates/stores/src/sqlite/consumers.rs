@@ -3,7 +3,7 @@
 use super::columns::integer;
 use super::trouble::Trouble;
 use kernel::contracts::{FeedStart, SINKS};
-use kernel::ids::RealmId;
+use kernel::values::ids::RealmId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// Only ever on: a consumer never goes back.

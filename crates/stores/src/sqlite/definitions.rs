@@ -6,7 +6,7 @@ use super::columns::{count, integer};
 use super::readers::Readers;
 use super::trouble::Trouble;
 use kernel::contracts::{Clock, Definition, Definitions, Read, StoreError};
-use kernel::ids::{Millis, RealmId};
+use kernel::values::ids::{Millis, RealmId};
 use rusqlite::{Connection, Row, params};
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //! so a caller that comes back to one of them need not read it to know that it has not changed.
 
 use crate::queue::held;
-use kernel::ids::{Known, SessionKey};
-use kernel::projection::Append;
+use kernel::journal::projection::Append;
+use kernel::values::ids::{Known, SessionKey};
 use std::collections::HashMap;
 use std::sync::Mutex;
 

@@ -5,8 +5,8 @@ use super::columns::{bad_cursor, bits, count, integer, paged, rows_max};
 use super::trouble::Trouble;
 use kernel::contracts::{HistoryFilter, Page, Paged};
 use kernel::event::{self, Event};
-use kernel::ids::{RunId, StepId, ToolName};
-use kernel::projection::{HistoryItem, HistoryRow};
+use kernel::journal::projection::{HistoryItem, HistoryRow};
+use kernel::values::ids::{RunId, StepId, ToolName};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
 

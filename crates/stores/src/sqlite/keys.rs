@@ -3,8 +3,8 @@
 
 use super::trouble::Trouble;
 use kernel::contracts::StoreError;
-use kernel::ids::{AskId, ContentHash, Millis, RealmId, RunId};
-use kernel::projection::OnceRow;
+use kernel::journal::projection::OnceRow;
+use kernel::values::ids::{AskId, ContentHash, Millis, RealmId, RunId};
 use rusqlite::{Connection, Row, params};
 
 const FIND: &str = "SELECT subject, route, key, body_digest, run, ask, created_at \

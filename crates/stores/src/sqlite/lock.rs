@@ -2,7 +2,7 @@
 //! lock file says who holds it.
 
 use crate::parts::{Holder, OpenError};
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use super::chore::Writes;
 use super::readers::Readers;
 use super::refs::{self, Loose};
 use kernel::contracts::{Clock, Holder, Read};
-use kernel::ids::{ContentHash, Millis, RealmId};
+use kernel::values::ids::{ContentHash, Millis, RealmId};
 use rusqlite::Connection;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use super::consumers;
 use super::refs;
 use super::trouble::Trouble;
 use kernel::contracts::{RETENTION, Realms};
-use kernel::ids::{Millis, RealmId, SessionKey};
+use kernel::values::ids::{Millis, RealmId, SessionKey};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -11,11 +11,11 @@ use kernel::contracts::{
     AskFilter, FeedRow, Loaded, OpenAsks, OpenSessions, Page, Paged, SessionAsk, SessionFilter,
     SessionRef, SessionRun, StoreError, Stored,
 };
-use kernel::ids::{
+use kernel::journal::projection::SessionRow;
+use kernel::session::RunStatus;
+use kernel::values::ids::{
     AskId, ContentHash, Fence, Known, Millis, RealmId, RunId, SessionId, SessionKey, Space,
 };
-use kernel::projection::SessionRow;
-use kernel::session::RunStatus;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use serde::Deserialize;
 use serde_json::json;

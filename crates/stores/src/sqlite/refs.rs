@@ -4,8 +4,8 @@
 use super::columns::integer;
 use super::trouble::Trouble;
 use kernel::contracts::Holder;
-use kernel::datum::blobs_named;
-use kernel::ids::{ContentHash, Millis, RealmId};
+use kernel::values::datum::blobs_named;
+use kernel::values::ids::{ContentHash, Millis, RealmId};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 

@@ -6,7 +6,7 @@ use super::connect::refused;
 use super::refs;
 use crate::parts::OpenError;
 use kernel::contracts::Holder;
-use kernel::ids::{ContentHash, Millis};
+use kernel::values::ids::{ContentHash, Millis};
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::path::Path;
 

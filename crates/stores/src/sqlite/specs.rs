@@ -5,8 +5,8 @@
 use super::columns::to_json;
 use super::trouble::Trouble;
 use crate::queue::held;
-use kernel::ids::{ContentHash, RealmId};
-use kernel::projection::PinnedSpec;
+use kernel::journal::projection::PinnedSpec;
+use kernel::values::ids::{ContentHash, RealmId};
 use rusqlite::{Connection, params};
 use std::collections::HashSet;
 use std::sync::Mutex;

@@ -3,8 +3,8 @@
 
 use super::columns::count;
 use super::trouble::Trouble;
-use kernel::ids::{Millis, PipelineName, RealmId};
-use kernel::pipeline::{OTHER_REASONS, Tally, TallyRow};
+use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
+use kernel::values::ids::{Millis, PipelineName, RealmId};
 use rusqlite::{Connection, Row, params};
 
 const AGAIN: &str = "UPDATE tallies SET count = count + 1, last_at = max(last_at, ?5) \

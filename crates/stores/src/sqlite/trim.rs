@@ -9,9 +9,9 @@ use super::read::split;
 use super::refs;
 use super::trouble::Trouble;
 use kernel::contracts::{RETENTION, Slice, Trimmable};
-use kernel::datum::blobs_named;
-use kernel::ids::{Fence, Millis, SessionId};
-use kernel::trim::Trim;
+use kernel::journal::trim::Trim;
+use kernel::values::datum::blobs_named;
+use kernel::values::ids::{Fence, Millis, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 /// The session, if what the request says of it still holds: runs that go are there and ended before

@@ -12,7 +12,7 @@ use super::trouble::{
 use crate::queue::{Job, Shared};
 use crate::writer::{Answer, Backend, PROBE_BYTES};
 use kernel::contracts::StoreError;
-use kernel::projection::Append;
+use kernel::journal::projection::Append;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -298,8 +298,8 @@ mod tests {
     use futures::future::BoxFuture;
     use kernel::contracts::{Clock, Read};
     use kernel::event::{Event, Fact, VERSION};
-    use kernel::ids::{Fence, Millis, SessionId, SessionKey, Space};
     use kernel::session::Session;
+    use kernel::values::ids::{Fence, Millis, SessionId, SessionKey, Space};
     use rusqlite::{ffi, params};
     use std::path::Path;
     use std::sync::Arc;

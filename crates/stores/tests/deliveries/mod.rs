@@ -3,10 +3,10 @@
 use super::{Scene, open};
 use futures::executor::block_on;
 use kernel::contracts::SINKS;
+use kernel::contracts::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
 use kernel::event::Fact;
-use kernel::ids::{Millis, RealmId, SessionId};
 use kernel::limits::Limits;
-use kernel::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
+use kernel::values::ids::{Millis, RealmId, SessionId};
 use std::sync::Arc;
 use testkit::contract::arms::Threads;
 use testkit::contract::driver::{Driver, done, page, realm};

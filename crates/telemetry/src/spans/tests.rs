@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::otlp::{Request, ResourceSpans, Scope, ScopeSpans};
-use kernel::ids::{AskId, CallId, RunId, SessionKey, Space};
-use kernel::llm::Usage;
-use kernel::trace::TraceParent;
+use kernel::conversation::llm::Usage;
+use kernel::values::ids::{AskId, CallId, RunId, SessionKey, Space};
+use kernel::values::trace::TraceParent;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1 as official;

@@ -6,9 +6,9 @@
 
 use engine::clock::SystemClock;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::{Clock, Tool};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use serde_json::json;
 use server::config::Config;
 use server::project::{CONFIG_FILE, Project};

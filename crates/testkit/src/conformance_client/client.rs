@@ -4,12 +4,14 @@
 use super::asked::Asked;
 use super::person;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use kernel::call::{Abilities, Call, CallPlace, Caller, Given, Teller, ToolOutput, Want, Wants};
+use kernel::contracts::shelf::Prompting;
 use kernel::contracts::{Clock, Entropy, Page, Tool};
-use kernel::fault::Fault;
-use kernel::ids::CallId;
 use kernel::limits::Limits;
-use kernel::shelf::Prompting;
+use kernel::tool::call::{
+    Abilities, Call, CallPlace, Caller, Given, Teller, ToolOutput, Want, Wants,
+};
+use kernel::values::fault::Fault;
+use kernel::values::ids::CallId;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

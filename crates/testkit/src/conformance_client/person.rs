@@ -3,7 +3,7 @@
 use crate::http::{Answer, Client};
 use axum::extract::Query;
 use axum::http::Uri;
-use kernel::call::Want;
+use kernel::tool::call::Want;
 use serde_json::{Map, Value, json};
 use std::net::{SocketAddr, ToSocketAddrs};
 use tools::remote::Returned;

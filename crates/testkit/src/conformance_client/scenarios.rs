@@ -4,8 +4,8 @@
 use super::asked::Asked;
 use super::client::Client;
 use engine::schema::JsonSchemas;
-use kernel::call::Given;
-use kernel::schema::Schemas;
+use kernel::tool::call::Given;
+use kernel::tool::schema::Schemas;
 use serde_json::{Value, json};
 
 /// Here the server, or the one that gives out tokens, must not be trusted: it is right not to get

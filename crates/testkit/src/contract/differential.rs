@@ -9,10 +9,10 @@ use kernel::contracts::{
     AskFilter, FeedStart, HistoryFilter, Page, Paged, RETENTION, Realms, SINKS, SessionFilter,
     SessionRef, Slice, Store, StoreError,
 };
-use kernel::ids::{Fence, Known, Millis, RealmId, RunId, SessionKey, Space};
-use kernel::pipeline::Tally;
-use kernel::projection::{Append, OnceRow, Parked};
+use kernel::definition::pipeline::Tally;
+use kernel::journal::projection::{Append, OnceRow, Parked};
 use kernel::session::RunStatus;
+use kernel::values::ids::{Fence, Known, Millis, RealmId, RunId, SessionKey, Space};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::mem::discriminant;

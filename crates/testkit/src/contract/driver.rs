@@ -3,19 +3,19 @@
 
 use futures::executor::block_on;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
-use kernel::call::ToolSpec;
 use kernel::contracts::{Page, Read, Store, Ticket};
-use kernel::datum::{BlobRef, Datum, Held, Origin, blobs_named};
 use kernel::event::{CallRequest, Event, Fact, VERSION};
-use kernel::ids::{
+use kernel::journal::projection::{
+    Append, AskChange, HistoryRow, PinnedSpec, RunRow, SessionRow, StoredClosure,
+};
+use kernel::journal::trim::Trim;
+use kernel::session::{RunSpent, RunStatus};
+use kernel::tool::call::ToolSpec;
+use kernel::values::datum::{BlobRef, Datum, Held, Origin, blobs_named};
+use kernel::values::ids::{
     AskId, CallId, ContentHash, ContextKey, Fence, FrameId, Millis, PlanId, RealmId, RunId,
     SessionId, SessionKey, Space, StepId, ToolName,
 };
-use kernel::projection::{
-    Append, AskChange, HistoryRow, PinnedSpec, RunRow, SessionRow, StoredClosure,
-};
-use kernel::session::{RunSpent, RunStatus};
-use kernel::trim::Trim;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;

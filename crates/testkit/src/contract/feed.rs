@@ -4,7 +4,7 @@ use super::driver::{Driver, done, got, realm};
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::{FeedStart, SINKS};
-use kernel::ids::RealmId;
+use kernel::values::ids::RealmId;
 
 pub fn the_feed_skips_nothing_and_never_goes_back(scene: Scene) {
     let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));

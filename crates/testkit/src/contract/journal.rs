@@ -8,10 +8,10 @@ use crate::sim::clients::locked;
 use futures::executor::block_on;
 use kernel::ask::AskStatus;
 use kernel::contracts::{HistoryFilter, Loaded, SessionRef, StoreError, Ticket};
-use kernel::entry::EntryResult;
 use kernel::event::{Event, Fact, VERSION};
-use kernel::ids::{Fence, Millis, RunId, SessionId, SessionKey, StepId};
-use kernel::projection::{Append, AskChange, Parked};
+use kernel::journal::projection::{Append, AskChange, Parked};
+use kernel::values::entry::EntryResult;
+use kernel::values::ids::{Fence, Millis, RunId, SessionId, SessionKey, StepId};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 

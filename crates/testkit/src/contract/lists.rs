@@ -4,10 +4,12 @@ use super::driver::{Driver, decided, done, got, page, realm, there};
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::{AskFilter, OpenAsks, OpenSessions, SessionFilter, SessionRef, StoreError};
-use kernel::ids::{ContentHash, Fence, Millis, PlanId, RealmId, RunId, SessionKey, Space, StepId};
-use kernel::pipeline::{OTHER_REASONS, Tally, TallyRow};
-use kernel::projection::{Append, AskChange, OnceRow, StoredClosure};
+use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
+use kernel::journal::projection::{Append, AskChange, OnceRow, StoredClosure};
 use kernel::session::RunStatus;
+use kernel::values::ids::{
+    ContentHash, Fence, Millis, PlanId, RealmId, RunId, SessionKey, Space, StepId,
+};
 use serde_json::json;
 use std::sync::Arc;
 

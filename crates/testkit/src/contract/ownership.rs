@@ -4,8 +4,8 @@ use super::driver::{Driver, done, got, page, realm, there};
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::{OpenSessions, SessionFilter, SessionRef};
-use kernel::ids::{Millis, RealmId};
-use kernel::projection::{Append, Parked, SessionRow};
+use kernel::journal::projection::{Append, Parked, SessionRow};
+use kernel::values::ids::{Millis, RealmId};
 
 pub fn due_sessions_are_claimed_and_those_of_a_dead_process_first(scene: Scene) {
     let wake = |scene: &Scene, id: &str, at: Option<i64>, owned: bool| {

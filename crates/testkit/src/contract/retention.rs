@@ -6,14 +6,14 @@ use super::driver::{
 };
 use super::scene::Scene;
 use futures::executor::block_on;
-use kernel::call::ToolSpec;
 use kernel::contracts::{
     FeedStart, HistoryFilter, PrunedSlice, RETENTION, Realms, Slice, StoreError,
 };
-use kernel::ids::{ContentHash, Millis, RealmId, RunId, SessionId};
-use kernel::projection::{Append, OnceRow};
+use kernel::journal::projection::{Append, OnceRow};
+use kernel::journal::trim::Trim;
 use kernel::session::RunStatus;
-use kernel::trim::Trim;
+use kernel::tool::call::ToolSpec;
+use kernel::values::ids::{ContentHash, Millis, RealmId, RunId, SessionId};
 
 pub fn a_removed_session_leaves_nothing(scene: Scene) {
     let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));

@@ -2,8 +2,8 @@
 
 use super::driver::{got, realm, there};
 use kernel::contracts::{Loaded, Store, Stored};
-use kernel::ids::SessionKey;
 use kernel::limits::Limits;
+use kernel::values::ids::SessionKey;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};

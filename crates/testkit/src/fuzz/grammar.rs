@@ -299,8 +299,8 @@ fn with_texts(rng: &mut Rng) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::pointer::Pointer;
-    use kernel::template::Template;
+    use kernel::expression::pointer::Pointer;
+    use kernel::expression::template::Template;
     use serde_json::Value;
 
     #[test]

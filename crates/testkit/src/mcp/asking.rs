@@ -3,8 +3,8 @@
 //! `input_required` and is called again.
 
 use super::fixture::{Called, Fixture, content, pause, taking, text};
-use kernel::call::{Call, Given, Told, ToolError, ToolOutput, Want, Wants};
 use kernel::contracts::{Clock, Tool};
+use kernel::tool::call::{Call, Given, Told, ToolError, ToolOutput, Want, Wants};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

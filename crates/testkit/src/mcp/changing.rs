@@ -2,8 +2,8 @@
 
 use super::fixture::{Called, Fixture, content, text};
 use engine::Engine;
-use kernel::call::{Caller, Reach, ToolError, ToolSpec};
 use kernel::contracts::Tool;
+use kernel::tool::call::{Caller, Reach, ToolError, ToolSpec};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -3,8 +3,8 @@
 
 use super::fixture::{Fixture, blocks, content, taking, text, value};
 use super::samples::{PNG, WAV};
-use kernel::call::{Call, ToolError, ToolOutput, ToolSpec};
 use kernel::contracts::Tool;
+use kernel::tool::call::{Call, ToolError, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

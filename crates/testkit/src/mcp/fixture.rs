@@ -1,8 +1,8 @@
 //! A tool of a spec and a function: what all fixtures are made of.
 
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::contracts::{Clock, Tool};
+use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -15,9 +15,9 @@ mod era;
 
 use changing::Later;
 use engine::clock::SystemClock;
+use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Clock, Tool};
 use kernel::limits::Limits;
-use kernel::shelf::Shelf;
 use server::config::Config;
 use server::project::Project;
 use server::{AssembleError, Assembled, Extra, Setup};
@@ -90,7 +90,7 @@ fn extra(engine: &Later) -> Extra {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::call::Pace;
+    use kernel::tool::call::Pace;
     use server::realm::local_caller;
 
     /// What the suite's scenarios call by name.

@@ -1,7 +1,7 @@
 //! The plans among the fixtures: tools to those who call them, runs in truth.
 
 use engine::PlanFile;
-use kernel::ids::PlanId;
+use kernel::values::ids::PlanId;
 
 /// All of them, by name; each also says it as its `planId`.
 const PLANS: [(&str, &str); 4] = [

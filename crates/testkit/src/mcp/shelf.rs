@@ -2,13 +2,13 @@
 
 use super::samples::PNG;
 use futures::future::BoxFuture;
-use kernel::call::{Caller, Given, ToolOutput, Want, Wants};
-use kernel::contracts::{Page, Paged};
-use kernel::fault::Fault;
-use kernel::shelf::{
+use kernel::contracts::shelf::{
     Changes, Completed, Completing, Completion, Find, PromptArgument, PromptSpec, Prompting,
     ResourceSpec, Shelf, TemplateSpec,
 };
+use kernel::contracts::{Page, Paged};
+use kernel::tool::call::{Caller, Given, ToolOutput, Want, Wants};
+use kernel::values::fault::Fault;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::future::{pending, ready};

@@ -1,8 +1,8 @@
 //! Tools that tell how far they are while they run.
 
 use super::fixture::{Fixture, content, pause, text};
-use kernel::call::{Call, LogLevel, Told};
 use kernel::contracts::{Clock, Tool};
+use kernel::tool::call::{Call, LogLevel, Told};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //! cancelled call must let go of.
 
 use super::fixture::{Called, Fixture, content, pause, taking, text, value};
-use kernel::call::{Call, Pace, ToolError, ToolOutput, ToolSpec};
 use kernel::contracts::{Clock, Tool};
+use kernel::tool::call::{Call, Pace, ToolError, ToolOutput, ToolSpec};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,8 +10,8 @@ pub mod simulated;
 
 use crate::sim::rng::Rng;
 use kernel::contracts::{OnCommit, StoreError, Ticket};
-use kernel::ids::{Millis, SessionKey};
-use kernel::projection::Append;
+use kernel::journal::projection::Append;
+use kernel::values::ids::{Millis, SessionKey};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;

@@ -6,10 +6,10 @@ use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, Loaded, OpenAsks, OpenSessions, Page, Paged, SessionAsk,
     SessionFilter, SessionRef, SessionRun, StoreError, Stored,
 };
+use kernel::definition::pipeline::TallyRow;
 use kernel::event::{self, Event};
-use kernel::ids::{AskId, Known, Millis, PipelineName, RealmId, RunId, SessionKey, Space};
-use kernel::pipeline::TallyRow;
-use kernel::projection::{HistoryItem, OnceRow, SessionRow};
+use kernel::journal::projection::{HistoryItem, OnceRow, SessionRow};
+use kernel::values::ids::{AskId, Known, Millis, PipelineName, RealmId, RunId, SessionKey, Space};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

@@ -6,9 +6,9 @@ use super::tables::{JournalRow, SessionData, Tables};
 use kernel::contracts::{
     FeedStart, PrunedSlice, RETENTION, Realms, SINKS, Slice, StoreError, Trimmable,
 };
-use kernel::datum::blobs_named;
-use kernel::ids::{ContentHash, Known, Millis, RealmId, RunId, SessionKey};
-use kernel::trim::Trim;
+use kernel::journal::trim::Trim;
+use kernel::values::datum::blobs_named;
+use kernel::values::ids::{ContentHash, Known, Millis, RealmId, RunId, SessionKey};
 use std::collections::BTreeSet;
 
 impl Tables {

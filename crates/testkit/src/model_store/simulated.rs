@@ -4,9 +4,9 @@
 use super::{ModelState, ModelStore};
 use crate::sim::place::{Embedded, Opener};
 use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read};
-use kernel::datum::BlobRef;
-use kernel::ids::{ContentHash, Millis, RealmId};
 use kernel::limits::Limits;
+use kernel::values::datum::BlobRef;
+use kernel::values::ids::{ContentHash, Millis, RealmId};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;

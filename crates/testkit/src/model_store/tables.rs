@@ -3,12 +3,12 @@
 
 use kernel::ask::AskStatus;
 use kernel::contracts::StoreError;
-use kernel::ids::{
-    AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
-};
-use kernel::pipeline::OTHER_REASONS;
-use kernel::projection::{
+use kernel::definition::pipeline::OTHER_REASONS;
+use kernel::journal::projection::{
     Append, AskChange, AskRow, HistoryRow, OnceRow, Parked, RunRow, SessionRow,
+};
+use kernel::values::ids::{
+    AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
 

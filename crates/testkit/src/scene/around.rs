@@ -1,16 +1,16 @@
 //! What is around the plans and agents of a scene: tools of any name, and a small schema checker.
 
-use kernel::agent::Agent;
-use kernel::agent_read::read_text;
-use kernel::call::{Pace, Reach, ToolSpec, Yields};
-use kernel::ids::{AgentName, PlanId, ToolName};
+use kernel::definition::agent::Agent;
+use kernel::definition::agent_reader::read_text;
+use kernel::definition::plan::Plan;
+use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::flow::load_text;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::read::Origin;
 use kernel::limits::Limits;
-use kernel::plan::Plan;
-use kernel::plan::check::Surroundings;
-use kernel::plan::flow::load_text;
-use kernel::plan::mistake::Mistake;
-use kernel::plan::read::Origin;
-use kernel::schema::{Misfit, Schemas};
+use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::tool::schema::{Misfit, Schemas};
+use kernel::values::ids::{AgentName, PlanId, ToolName};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

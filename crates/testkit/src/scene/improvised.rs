@@ -3,8 +3,8 @@
 use super::Scene;
 use super::stage::Stage;
 use kernel::ask::Ask;
+use kernel::conversation::llm::{Message, Prompt};
 use kernel::event::{Closing, Fact, TurnKind};
-use kernel::llm::{Message, Prompt};
 use kernel::session::{AgentPhase, Frame};
 
 /// A scene that is being played.

@@ -2,9 +2,9 @@
 //! comes of it, all in one text file. Each scene is also cut after every event and must come to the
 //! same end.
 
+use kernel::ask::reply::short_form;
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::event::Event;
-use kernel::reply::short_form;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A journal as a person reads it in a scene.
 
-use kernel::call::Judgement;
 use kernel::event::{CallMade, Fact, Outcome, TurnEnd, TurnKind};
+use kernel::tool::call::Judgement;
 use serde_json::{Value, json};
 
 /// One event as one line, ids left out: what happened, where, with which values.

@@ -4,25 +4,25 @@ use super::around::{SmallSchemas, reach, read_agent, read_plan, spec, talk_plan}
 use super::outline::outline;
 use super::tools::{natural, scripted};
 use super::{Scene, reply_of};
-use kernel::agent::Agent;
 use kernel::ask::Decision;
-use kernel::call::{Judgement, Pins, ToolError, ToolOutput, Verdict, Wants};
-use kernel::datum::{Datum, Origin};
+use kernel::conversation::llm::Prompt;
+use kernel::decide::resolve::Fetched;
+use kernel::decide::{Env, Next, next};
+use kernel::definition::agent::Agent;
+use kernel::definition::plan::{Closure, Plan};
 use kernel::event::{self, Closing, Event, Fact, VERSION};
-use kernel::fault::Fault;
-use kernel::ids::{
+use kernel::expression::pointer::Want;
+use kernel::journal::projection::{HistoryItem, HistoryRow};
+use kernel::limits::Limits;
+use kernel::session::{CallState, OpenCall, Session};
+use kernel::tool::call::{Judgement, Pins, ToolError, ToolOutput, Verdict, Wants};
+use kernel::tool::schema::{Schemas, sentence};
+use kernel::values::datum::{Datum, Origin};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{
     AgentName, CallId, ContentHash, FrameId, Millis, PlanId, RunId, SessionId, SessionKey, Space,
     StepId,
 };
-use kernel::limits::Limits;
-use kernel::llm::Prompt;
-use kernel::next::{Env, Next, next};
-use kernel::plan::{Closure, Plan};
-use kernel::pointer::Want;
-use kernel::projection::{HistoryItem, HistoryRow};
-use kernel::resolve::Fetched;
-use kernel::schema::{Schemas, sentence};
-use kernel::session::{CallState, OpenCall, Session};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -307,7 +307,7 @@ impl Stage {
         }
         let value: Value = serde_json::from_str(&text).expect("replies are JSON");
         let reply = reply_of(&ask, &value);
-        kernel::reply::check(&ask, &reply, &SmallSchemas).expect("the reply fits its ask");
+        kernel::ask::reply::check(&ask, &reply, &SmallSchemas).expect("the reply fits its ask");
         let decision = Decision { by: "eve".into(), at: self.now(), reply };
         self.record(Fact::AskDecided { ask: ask.id, decision: Box::new(decision) });
         true

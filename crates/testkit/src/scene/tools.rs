@@ -1,8 +1,8 @@
 //! What the tools of a scene answer: as a line of it says, else as the tool does by itself.
 
-use kernel::call::{Given, HowFar, ToolError, ToolOutput, Wants};
-use kernel::fault::Fault;
-use kernel::ids::ToolName;
+use kernel::tool::call::{Given, HowFar, ToolError, ToolOutput, Wants};
+use kernel::values::fault::Fault;
+use kernel::values::ids::ToolName;
 use serde_json::{Value, json};
 
 /// As the line says: `= value`, `! how Name message`, or `? {what it wants, by key}`. The state

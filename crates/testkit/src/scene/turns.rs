@@ -2,18 +2,18 @@
 
 use super::around::tools;
 use super::stage::Stage;
-use kernel::agent::Agent;
-use kernel::canonical;
-use kernel::cards::Cards;
-use kernel::datum::Datum;
+use kernel::conversation::llm::{LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn, Usage};
+use kernel::conversation::talk::Talk;
+use kernel::decide::{Turned, turn_failed, turn_to_start, turned};
+use kernel::definition::agent::Agent;
 use kernel::event::{Event, Fact, TurnKind, TurnStart};
-use kernel::fault::Fault;
-use kernel::ids::{FrameId, RunId};
-use kernel::llm::{LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn, Usage};
-use kernel::next::{Turned, turn_failed, turn_to_start, turned};
+use kernel::prompt::cards::Cards;
+use kernel::prompt::transcript::{Around, Journal, RENDERER, RESULT_BYTES_MAX, prompt, render};
 use kernel::session::{AgentPhase, AgentState, Run, Session};
-use kernel::talk::Talk;
-use kernel::transcript::{Around, Journal, RENDERER, RESULT_BYTES_MAX, prompt, render};
+use kernel::values::canonical;
+use kernel::values::datum::Datum;
+use kernel::values::fault::Fault;
+use kernel::values::ids::{FrameId, RunId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

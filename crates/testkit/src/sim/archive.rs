@@ -3,7 +3,7 @@
 
 use kernel::contracts::{Page, SessionFilter, Store, StoreError};
 use kernel::event::{Event, Fact};
-use kernel::ids::{RealmId, SessionId, SessionKey};
+use kernel::values::ids::{RealmId, SessionId, SessionKey};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -11,11 +11,11 @@ use engine::{
     Engine, Once, Refusal, RefusalCode, RefusalKind, Resume, RunRequest, RunSession, RunTarget,
 };
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
-use kernel::call::{Caller, HowFar};
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionFilter, SessionRef};
-use kernel::ids::{ContentHash, PlanId, SessionId};
-use kernel::projection::SessionRow;
+use kernel::journal::projection::SessionRow;
 use kernel::session::RunStatus;
+use kernel::tool::call::{Caller, HowFar};
+use kernel::values::ids::{ContentHash, PlanId, SessionId};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -299,7 +299,7 @@ impl Clients {
         }
     }
 
-    async fn some_run(&self) -> Option<kernel::ids::RunId> {
+    async fn some_run(&self) -> Option<kernel::values::ids::RunId> {
         let runs: Vec<_> = self.sessions().await.into_iter().filter_map(|row| row.run).collect();
         locked(&self.rng).pick(&runs).copied()
     }

@@ -4,7 +4,7 @@ use super::executor::Executor;
 use super::rng::Rng;
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Entropy};
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 

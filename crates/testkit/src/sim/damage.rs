@@ -1,9 +1,9 @@
 //! What cannot be read for a while: the journal of one session, or the plan that some runs began
 //! with. Nothing is really damaged, so that everything can be read again later, and judged.
 
-use kernel::ids::{PlanId, SessionKey};
-use kernel::plan::ClosureText;
-use kernel::projection::SessionRow;
+use kernel::definition::plan::ClosureText;
+use kernel::journal::projection::SessionRow;
+use kernel::values::ids::{PlanId, SessionKey};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -130,7 +130,7 @@ impl Damage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::ids::Space;
+    use kernel::values::ids::Space;
     use serde_json::json;
 
     #[test]

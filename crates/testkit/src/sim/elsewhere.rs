@@ -4,9 +4,9 @@
 
 use kernel::contracts::{Clock, Loaded, Store, StoreError, Stored};
 use kernel::event::{self, Event, Fact, VERSION};
-use kernel::ids::{Fence, SessionKey};
-use kernel::projection::Append;
+use kernel::journal::projection::Append;
 use kernel::session::{Phase, Session};
+use kernel::values::ids::{Fence, SessionKey};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

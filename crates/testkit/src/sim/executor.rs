@@ -6,7 +6,7 @@ use super::power::{Point, Power};
 use super::rng::{Rng, mix};
 use futures::future::BoxFuture;
 use kernel::contracts::Spawn;
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,7 +1,7 @@
 //! Values as a context holds them, in the reference: small ones as they are, large ones by name,
 //! joins as references to what they were made of.
 
-use kernel::ids::ContentHash;
+use kernel::values::ids::ContentHash;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -4,12 +4,12 @@
 use super::recovery::Recovery;
 use super::turns::{Turns, decision_on};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
-use kernel::call::{Given, HowFar, Judgement, Verdict, Wants};
-use kernel::datum::Datum;
 use kernel::event::{CallRequest, Event, Fact, Outcome};
-use kernel::ids::{AskId, CallId, FrameId, RunId, SessionId, SessionKey};
-use kernel::projection::{RunRow, run_row};
+use kernel::journal::projection::{RunRow, run_row};
 use kernel::session::Session;
+use kernel::tool::call::{Given, HowFar, Judgement, Verdict, Wants};
+use kernel::values::datum::Datum;
+use kernel::values::ids::{AskId, CallId, FrameId, RunId, SessionId, SessionKey};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::clients::{Clients, caller, locked};
 use super::oracle::Truth;
 use super::receiver::Receiver;
 use kernel::contracts::{RETENTION, Store};
-use kernel::projection::SessionRow;
+use kernel::journal::projection::SessionRow;
 use std::sync::Arc;
 
 /// How long a feed's reader waits when there is nothing.

@@ -4,7 +4,7 @@
 
 use super::power::{Point, Power};
 use kernel::contracts::{Clock, CrashMarks};
-use kernel::ids::{Millis, SessionId};
+use kernel::values::ids::{Millis, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -12,8 +12,10 @@ use super::source::{DOER, TALKER};
 use engine::{Model, Models};
 use futures::future::BoxFuture;
 use kernel::contracts::Clock;
-use kernel::llm::{DeltaSink, Llm, LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn};
-use kernel::names::for_models;
+use kernel::conversation::llm::{
+    DeltaSink, Llm, LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn,
+};
+use kernel::values::names::for_models;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -15,9 +15,9 @@ use engine::{ReplyReport, RunReport};
 use kernel::ask::{Decision, Reply};
 use kernel::contracts::{Blobs, FeedRow, Loaded, SessionRef, Store, StoreError};
 use kernel::event::{self, Event};
-use kernel::ids::{AskId, ContentHash, Fence, RealmId, RunId, SessionId, SessionKey};
-use kernel::projection::{RunRow, SessionRow, session_row};
+use kernel::journal::projection::{RunRow, SessionRow, session_row};
 use kernel::session::{RunStatus, Session};
+use kernel::values::ids::{AskId, ContentHash, Fence, RealmId, RunId, SessionId, SessionKey};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

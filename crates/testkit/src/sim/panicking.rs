@@ -3,7 +3,7 @@
 
 use super::power::Power;
 use super::rng::Rng;
-use kernel::observe::{Observer, Seen};
+use kernel::contracts::observe::{Observer, Seen};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 

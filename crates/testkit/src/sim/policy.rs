@@ -4,9 +4,9 @@
 
 use super::panicking::Panics;
 use super::rng::{Rng, mix};
-use kernel::call::Verdict;
+use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::contracts::{Clock, Policy};
-use kernel::policy::{Decision, Request, Resource};
+use kernel::tool::call::Verdict;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

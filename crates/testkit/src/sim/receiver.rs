@@ -6,13 +6,15 @@ use super::archive::Archive;
 use super::power::{Point, Power};
 use super::rng::Rng;
 use futures::future::BoxFuture;
-use kernel::cloud::{CloudEvent, cloud_events};
+use kernel::contracts::cloud::{CloudEvent, cloud_events};
+use kernel::contracts::sink::{
+    Deliveries, DeliveryFilter, DeliveryRow, EventSink, Handed, SinkError,
+};
 use kernel::contracts::{Clock, FeedRow, Page, Paged, Read, Store, StoreError};
 use kernel::event::Event;
-use kernel::ids::{RealmId, SessionId, SessionKey};
+use kernel::journal::projection::SessionRow;
 use kernel::limits::Limits;
-use kernel::projection::SessionRow;
-use kernel::sink::{Deliveries, DeliveryFilter, DeliveryRow, EventSink, Handed, SinkError};
+use kernel::values::ids::{RealmId, SessionId, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

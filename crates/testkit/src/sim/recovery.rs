@@ -3,11 +3,11 @@
 
 use super::marks::Marks;
 use super::panicking::PLANNED;
-use kernel::call::{HowFar, Reach};
 use kernel::event::{Closing, Event, Fact};
-use kernel::fault::Fault;
-use kernel::ids::{CallId, Millis, RunId, SessionId};
 use kernel::session::Session;
+use kernel::tool::call::{HowFar, Reach};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, Millis, RunId, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The recoveries of one session.

@@ -9,10 +9,12 @@ use kernel::contracts::{
     OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
     SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store, StoreError, Ticket, Trimmable,
 };
-use kernel::ids::{AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionKey};
-use kernel::pipeline::TallyRow;
-use kernel::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
-use kernel::trim::Trim;
+use kernel::definition::pipeline::TallyRow;
+use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
+use kernel::journal::trim::Trim;
+use kernel::values::ids::{
+    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionKey,
+};
 
 impl Journal for SimStore {
     fn load<'a>(&'a self, key: &'a SessionKey, known: Option<Known>) -> Read<'a, Loaded> {

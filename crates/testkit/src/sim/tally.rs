@@ -1,11 +1,11 @@
 //! What a journal went through of what is easily missed, and which blobs it names.
 
 use super::coverage::{Counts, Seen};
-use kernel::call::{Judgement, Verdict};
-use kernel::datum::{Datum, Held};
 use kernel::event::{Event, Fact};
-use kernel::fault::Fault;
-use kernel::ids::{CallId, ContentHash, FrameId};
+use kernel::tool::call::{Judgement, Verdict};
+use kernel::values::datum::{Datum, Held};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, ContentHash, FrameId};
 use std::collections::BTreeSet;
 
 /// Counts what is easily missed in one session.

@@ -9,9 +9,11 @@ use super::reference::output_of;
 use super::rng::Rng;
 use super::wants::{round_of, rounds_of, wants_in, was_refused};
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields};
 use kernel::contracts::{Clock, Tool};
-use kernel::ids::CallId;
+use kernel::tool::call::{
+    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields,
+};
+use kernel::values::ids::CallId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,7 +7,7 @@ use super::panicking::Panics;
 use super::power::Power;
 use super::rng::Rng;
 use kernel::contracts::Clock;
-use kernel::projection::SessionRow;
+use kernel::journal::projection::SessionRow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Which of the seed's streams are the troubles'.

@@ -3,8 +3,8 @@
 
 use kernel::ask::CallDecision;
 use kernel::event::Fact;
-use kernel::ids::{CallId, FrameId};
 use kernel::session::Session;
+use kernel::values::ids::{CallId, FrameId};
 use std::collections::BTreeMap;
 
 /// The turns of a session that are under way: which, and which attempt, by the agent's frame.

@@ -2,8 +2,8 @@
 
 use super::journal::Started;
 use kernel::contracts::Blobs;
-use kernel::datum::Held;
-use kernel::ids::{ContentHash, RealmId};
+use kernel::values::datum::Held;
+use kernel::values::ids::{ContentHash, RealmId};
 use serde_json::Value;
 
 /// What a run was given; none if its blob cannot be read.

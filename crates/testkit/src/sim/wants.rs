@@ -1,8 +1,8 @@
 //! Tools that want something first: what they want in which round, whether they were given that,
 //! and what someone gives them who says yes to all of it.
 
-use kernel::call::{Given, Want, Wants};
-use kernel::ids::CallId;
+use kernel::tool::call::{Given, Want, Wants};
+use kernel::values::ids::CallId;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

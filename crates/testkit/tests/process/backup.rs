@@ -5,7 +5,7 @@
 
 use crate::api;
 use crate::kill::{StopAtEnd, number_in, seed_of_the_moment};
-use kernel::backup::MANIFEST_FILE;
+use kernel::contracts::backup::MANIFEST_FILE;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;

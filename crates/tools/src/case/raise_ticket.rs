@@ -4,8 +4,8 @@
 use crate::arguments::misfit;
 use crate::published::{made, placed, publish, uuid};
 use crate::typed::TypedTool;
-use kernel::call::{Call, Reach, ToolError};
-use kernel::plan::mistake::meant;
+use kernel::definition::plan::mistake::meant;
+use kernel::tool::call::{Call, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -84,7 +84,7 @@ impl TypedTool for RaiseTicket {
 mod tests {
     use super::*;
     use crate::calls::{CASE, RUN, answer, call_of, unrecorded};
-    use kernel::call::HowFar;
+    use kernel::tool::call::HowFar;
 
     fn raised(call: &Call) -> Result<Value, ToolError> {
         answer(RaiseTicket, call)

@@ -5,7 +5,7 @@
 use super::{ASKED_GRACE_MS, SUPERVISOR_GRACE_MS};
 use futures::future::{Either, select};
 use kernel::contracts::Clock;
-use kernel::secret::Secret;
+use kernel::values::secret::Secret;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group, waitid,

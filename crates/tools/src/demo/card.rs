@@ -1,7 +1,7 @@
 //! How a tool of the demo is listed. What MCP says of it beside what all our tools say is exact
 //! here: a new event overwrites nothing, and nothing outside of this machine is touched.
 
-use kernel::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::mcp::META_IDEMPOTENCY_KEY;

@@ -4,7 +4,7 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 
 /// A time zone.
 #[derive(Debug, Clone)]

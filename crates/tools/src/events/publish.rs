@@ -4,7 +4,7 @@
 use crate::arguments::misfit;
 use crate::published::{placed, publish};
 use crate::typed::TypedTool;
-use kernel::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -62,7 +62,7 @@ impl TypedTool for Publish {
 mod tests {
     use super::*;
     use crate::calls::{CASE, RUN, answer, call_of, unrecorded};
-    use kernel::call::HowFar;
+    use kernel::tool::call::HowFar;
     use serde_json::json;
 
     fn published(call: &Call) -> Result<Value, ToolError> {

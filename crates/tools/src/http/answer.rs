@@ -1,8 +1,8 @@
 //! What came back: an output, or an error that says how far the call got.
 
 use super::spool::{Inside, Spooled, pieces};
-use kernel::call::{BlobError, Call, CallBlobs, ToolError};
-use kernel::datum::BlobRef;
+use kernel::tool::call::{BlobError, Call, CallBlobs, ToolError};
+use kernel::values::datum::BlobRef;
 use outbound::client::AddressNotAllowed;
 use outbound::words::reasons;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};

@@ -5,8 +5,8 @@ use super::answer::{self, Answer, Effect};
 use super::wanted::{Asked, Wanted};
 use crate::trace::traced;
 use crate::typed::TypedTool;
-use kernel::call::{Call, Reach, ToolError};
-use kernel::datum::BlobRef;
+use kernel::tool::call::{Call, Reach, ToolError};
+use kernel::values::datum::BlobRef;
 use outbound::addresses::HttpSettings;
 use outbound::client::{ClientOptions, GuardedClient};
 

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::stream::{self, StreamExt};
-use kernel::call::{Pieces, ToolError};
+use kernel::tool::call::{Pieces, ToolError};
 use reqwest::Response;
 use std::mem;
 

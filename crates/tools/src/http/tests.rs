@@ -6,13 +6,13 @@ use super::request::Request;
 use crate::typed::typed;
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use kernel::call::{
+use kernel::contracts::Tool;
+use kernel::tool::call::{
     Abilities, BlobError, Call, CallBlobs, CallPlace, Caller, HowFar, KeepBlobs, Pieces, Reach,
     Teller, ToolError, ToolOutput,
 };
-use kernel::contracts::Tool;
-use kernel::datum::BlobRef;
-use kernel::ids::{CallId, ContentHash};
+use kernel::values::datum::BlobRef;
+use kernel::values::ids::{CallId, ContentHash};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::ops::Range;

@@ -2,7 +2,7 @@
 
 use super::METHOD_OVERRIDES;
 use crate::arguments::misfit;
-use kernel::call::ToolError;
+use kernel::tool::call::ToolError;
 use outbound::addresses::HttpSettings;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -153,7 +153,7 @@ fn not_allowed(url: &Url) -> ToolError {
 mod tests {
     use super::*;
     use crate::arguments;
-    use kernel::call::HowFar;
+    use kernel::tool::call::HowFar;
     use serde_json::json;
 
     fn read(arguments: &Value) -> Result<(String, String, Option<Vec<u8>>), ToolError> {

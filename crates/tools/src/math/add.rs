@@ -1,7 +1,7 @@
 //! `math::add`: the sum of two numbers, as a bare number.
 
 use crate::typed::TypedTool;
-use kernel::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Number;
@@ -43,7 +43,7 @@ impl TypedTool for Add {
 mod tests {
     use super::*;
     use crate::calls::{answer, call_of};
-    use kernel::call::HowFar;
+    use kernel::tool::call::HowFar;
     use serde_json::{Value, json};
 
     fn add(arguments: Value) -> Result<Value, ToolError> {

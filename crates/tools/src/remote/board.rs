@@ -2,8 +2,8 @@
 //! that grows with every change; wishes to be checked and to be let go.
 
 use kernel::contracts::Tool;
-use kernel::fault::Fault;
-use kernel::ids::Millis;
+use kernel::values::fault::Fault;
+use kernel::values::ids::Millis;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot, watch};

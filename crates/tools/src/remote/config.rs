@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-pub use kernel::secret::Secret;
+pub use kernel::values::secret::Secret;
 
 /// One upstream server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,8 +14,8 @@ mod stage;
 
 use futures::future::{Either, join_all, select};
 use kernel::contracts::{Clock, Entropy, Spawn, Vault};
-use kernel::fault::Fault;
 use kernel::limits::Limits;
+use kernel::values::fault::Fault;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;

@@ -4,8 +4,8 @@
 use super::RemoteParts;
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Entropy, Spawn};
-use kernel::ids::Millis;
 use kernel::limits::Limits;
+use kernel::values::ids::Millis;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -1,7 +1,7 @@
 //! `test::always_fail`: fails, so that one can see what a failed step looks like.
 
 use crate::typed::TypedTool;
-use kernel::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Reach, ToolError};
 use serde_json::{Map, Value};
 
 /// The tool.

@@ -1,7 +1,7 @@
 //! `validate::is_positive`: whether a number is greater than zero.
 
 use crate::typed::TypedTool;
-use kernel::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Number;
@@ -33,7 +33,7 @@ impl TypedTool for IsPositive {
 mod tests {
     use super::*;
     use crate::calls::{answer, call_of};
-    use kernel::call::HowFar;
+    use kernel::tool::call::HowFar;
     use serde_json::{Value, json};
 
     fn is_positive(arguments: Value) -> Result<Value, ToolError> {

@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::place::project_folder;
 use crate::settings::Origin;
 use clap::Args;
-use kernel::backup::BackupError;
+use kernel::contracts::backup::BackupError;
 use serde_json::json;
 use server::{AssembleError, HeldBackup};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::output::Table;
 use crate::place::{project_folder, shown};
 use crate::settings::{Origin, Setting, Settings, file_of};
 use clap::{Args, Subcommand};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
 use server::{Checked, ToCheck, check_project};
 use std::path::{Path, PathBuf};

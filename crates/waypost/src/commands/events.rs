@@ -8,8 +8,8 @@ use crate::near::{self, SINKS};
 use crate::output::{Output, Table, one_line};
 use crate::tail::{self, Look, Only};
 use clap::{Args, Subcommand};
-use kernel::ids::Millis;
-use kernel::rules::Pattern;
+use kernel::tool::rules::Pattern;
+use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use wire::rest::{Delivery, DeliveryStatus, Page, Sink};
 

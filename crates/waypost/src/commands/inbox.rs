@@ -7,7 +7,7 @@ use crate::input;
 use crate::outcome;
 use crate::output::Fields;
 use clap::{Args, Subcommand, ValueEnum};
-use kernel::visible::{exposed, exposed_json};
+use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wire::rest::{

@@ -6,7 +6,7 @@ use crate::environment::DATA_FOLDER;
 use crate::exit::{Exit, Failure};
 use crate::place::{project_folder, shown};
 use clap::Args;
-use kernel::backup::BackupError;
+use kernel::contracts::backup::BackupError;
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -8,7 +8,7 @@ use crate::outcome;
 use crate::output::{Fields, Output, Table, one_line, printable};
 use crate::tail::{self, Look};
 use clap::{Args, Subcommand};
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use wire::rest::{HistoryEntry, Page, PruneAnswer, PruneBody, RunAnswer, Session};
 

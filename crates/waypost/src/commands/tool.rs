@@ -7,7 +7,7 @@ use crate::input;
 use crate::outcome;
 use crate::output::{Fields, Table};
 use clap::{Args, Subcommand};
-use kernel::names::{Alphabet, outward};
+use kernel::values::names::{Alphabet, outward};
 use serde_json::{Value, json};
 use wire::rest::{CallAnswer, Page, PendingCall, Tool};
 

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::served::{Kept, sources};
 use crate::signals::Signals;
 use clap::Args;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde_json::json;
 use server::project::{Project, ProjectError};
 use server::{OwnPort, PortError, Watch};

@@ -1,7 +1,7 @@
 //! The built-in tools with their schemas.
 
 use super::head;
-use kernel::call::ToolSpec;
+use kernel::tool::call::ToolSpec;
 use serde_json::{Value, json};
 use tools::HttpSettings;
 

@@ -2,8 +2,8 @@
 //! `WAYPOST_PORT`. Each becomes a layer of one line, read as the same line of a file would be.
 
 use crate::environment::{Environment, Variable};
+use kernel::definition::plan::mistake::{Mistake, did_you_mean};
 use kernel::limits::{FIXED, Limits};
-use kernel::plan::mistake::{Mistake, did_you_mean};
 use serde_json::{Value, json};
 use server::config::SERVER_KEYS;
 use server::layer::{Layer, Source};

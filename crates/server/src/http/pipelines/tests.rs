@@ -1,10 +1,10 @@
 //! Words for what came of a case, and counts of the paths that cases took.
 
 use super::*;
-use kernel::ids::Millis;
+use kernel::definition::pipeline::TallyRow;
+use kernel::definition::pipeline_reader::read_text;
 use kernel::limits::Limits;
-use kernel::pipeline::TallyRow;
-use kernel::pipeline_read::read_text;
+use kernel::values::ids::Millis;
 
 fn pipeline() -> Pipeline {
     let source = json!({

@@ -20,12 +20,12 @@ use engine::refusal::{ActiveRun, Refusal, RefusalCode, RefusalKind};
 use engine::{Once, RunReport, Saying};
 use follow::Ear;
 use kernel::ask::{Ask, AskBody};
-use kernel::call::Caller;
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionRef};
 use kernel::event::Occasion;
-use kernel::ids::{AgentName, RunId, Space};
 use kernel::session::RunStatus;
-use kernel::trace::TraceParent;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{AgentName, RunId, Space};
+use kernel::values::trace::TraceParent;
 use serde_json::{Value, json};
 use wire::seed001::{ResumeThread, RunThread, ThreadStatus};
 
@@ -233,7 +233,7 @@ fn answered(report: RunReport) -> Result<Response, Failure> {
 
 /// A refusal that names one value of the body.
 fn wrong(code: &'static str, pointer: String, message: String) -> Failure {
-    let misfit = kernel::schema::Misfit { pointer, message: message.clone() };
+    let misfit = kernel::tool::schema::Misfit { pointer, message: message.clone() };
     Failure::bad_request(code, message).errors(vec![misfit])
 }
 

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::params::short;
 use kernel::ask::{Ask, AskBody, AskStatus, AskedCall, CallDecision, Question, Reply};
 use kernel::contracts::SessionAsk;
-use kernel::ids::AskId;
+use kernel::values::ids::AskId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::mcp::client::Can;
-use kernel::ids::{AskId, CallId, ContentHash, FrameId, Millis, RunId, StepId};
+use kernel::values::ids::{AskId, CallId, ContentHash, FrameId, Millis, RunId, StepId};
 
 fn ask(body: AskBody) -> Ask {
     Ask {

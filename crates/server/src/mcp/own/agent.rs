@@ -1,11 +1,11 @@
 //! An agent as a prompt: its own model's instructions, for the client's model, with the request.
 
 use engine::KnownAgent;
-use kernel::agent::{Agent, PromptRole};
-use kernel::ids::{AgentName, ToolName};
-use kernel::names::{Alphabet, inward, outward};
-use kernel::shelf::{PromptArgument, PromptSpec};
-use kernel::template::fill;
+use kernel::contracts::shelf::{PromptArgument, PromptSpec};
+use kernel::definition::agent::{Agent, PromptRole};
+use kernel::expression::template::fill;
+use kernel::values::ids::{AgentName, ToolName};
+use kernel::values::names::{Alphabet, inward, outward};
 use serde_json::{Map, Value, json};
 
 /// What the names of agents begin with, among those of plans. No plan has such an id.
@@ -87,9 +87,9 @@ fn root(agent: &Agent, around: Around) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::agent::{AgentLimits, PromptStep};
-    use kernel::ids::ContentHash;
-    use kernel::rules::Pattern;
+    use kernel::definition::agent::{AgentLimits, PromptStep};
+    use kernel::tool::rules::Pattern;
+    use kernel::values::ids::ContentHash;
     use std::collections::BTreeMap;
     use std::sync::Arc;
 

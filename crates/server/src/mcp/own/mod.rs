@@ -13,17 +13,17 @@ use crate::shown;
 use engine::refusal::{Refusal, RefusalKind};
 use engine::{Engine, Inspection, KnownAgent, Watch};
 use futures::future::BoxFuture;
-use kernel::call::{Caller, ToolOutput, ToolSpec};
-use kernel::contracts::{Page, Paged, SessionFilter, SessionRef};
-use kernel::fault::Fault;
-use kernel::ids::{PlanId, SessionId};
-use kernel::names::{Alphabet, inward};
-use kernel::plan::Plan;
-use kernel::projection::SessionRow;
-use kernel::shelf::{
+use kernel::contracts::shelf::{
     Changes, Completed, Completing, Completion, Find, PromptSpec, Prompting, ResourceSpec, Shelf,
     TemplateSpec, WRONG_REQUEST,
 };
+use kernel::contracts::{Page, Paged, SessionFilter, SessionRef};
+use kernel::definition::plan::Plan;
+use kernel::journal::projection::SessionRow;
+use kernel::tool::call::{Caller, ToolOutput, ToolSpec};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{PlanId, SessionId};
+use kernel::values::names::{Alphabet, inward};
 use place::{Family, Place};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -401,10 +401,10 @@ mod tests {
     use engine::schema::JsonSchemas;
     use engine::{Parts, PlanFile, RunRequest, RunSession, RunTarget};
     use futures::FutureExt;
-    use kernel::call::{Abilities, Given, Verdict};
     use kernel::contracts::Policy;
+    use kernel::contracts::policy::{Decision, Request, Resource};
     use kernel::limits::Limits;
-    use kernel::policy::{Decision, Request, Resource};
+    use kernel::tool::call::{Abilities, Given, Verdict};
     use serde_json::Map;
     use std::collections::BTreeMap;
     use std::path::Path;
@@ -451,7 +451,7 @@ mod tests {
             blobs: opened.blobs,
             deliveries: opened.deliveries,
             tools: Vec::new(),
-            rules: kernel::rules::ToolRules::default(),
+            rules: kernel::tool::rules::ToolRules::default(),
             awaited: Vec::new(),
             models: engine::Models::default(),
             observers: Vec::new(),

@@ -1,7 +1,7 @@
 //! The URIs of our own resources, and the families that they belong to.
 
-use kernel::ids::{ContentHash, PlanId, RunId, SessionId};
-use kernel::shelf::TemplateSpec;
+use kernel::contracts::shelf::TemplateSpec;
+use kernel::values::ids::{ContentHash, PlanId, RunId, SessionId};
 use std::fmt::{self, Write};
 
 /// One resource.

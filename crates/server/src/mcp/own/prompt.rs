@@ -1,8 +1,8 @@
 //! A plan as a prompt: what it takes, and the words that ask a model to run it.
 
-use kernel::call::ToolSpec;
-use kernel::names::{Alphabet, outward};
-use kernel::shelf::{PromptArgument, PromptSpec};
+use kernel::contracts::shelf::{PromptArgument, PromptSpec};
+use kernel::tool::call::ToolSpec;
+use kernel::values::names::{Alphabet, outward};
 use serde_json::{Map, Value, json};
 
 /// The prompt of a plan.
@@ -144,7 +144,7 @@ fn as_text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::call::{Pace, Reach, Yields};
+    use kernel::tool::call::{Pace, Reach, Yields};
     use std::sync::Arc;
 
     fn plan(schema: Value) -> ToolSpec {

@@ -1,11 +1,11 @@
 //! Results in every version, and where tasks stand.
 
 use super::*;
-use kernel::call::{Abilities, Pace, Reach};
-use kernel::ids::{Fence, Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
-use kernel::projection::{RunRow, SessionRow};
-use kernel::schema::Misfit;
+use kernel::journal::projection::{RunRow, SessionRow};
 use kernel::session::RunSpent;
+use kernel::tool::call::{Abilities, Pace, Reach};
+use kernel::tool::schema::Misfit;
+use kernel::values::ids::{Fence, Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
 use wire::mcp::MISSING_CAPABILITY;
 
 fn spec(schema: Option<Value>, yields: Yields) -> ToolSpec {

@@ -1,8 +1,8 @@
 //! What pipelines say of their models, and the mistakes in it.
 
 use super::*;
+use kernel::definition::pipeline_reader::read_text;
 use kernel::limits::Limits;
-use kernel::pipeline_read::read_text;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;

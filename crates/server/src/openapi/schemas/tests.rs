@@ -2,7 +2,7 @@
 
 use super::*;
 use engine::schema::JsonSchemas;
-use kernel::schema::Schemas;
+use kernel::tool::schema::Schemas;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;

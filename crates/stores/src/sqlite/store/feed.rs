@@ -3,7 +3,7 @@
 use super::super::{consumers, deliveries, read};
 use super::SqliteStore;
 use kernel::contracts::{Feed, FeedRow, FeedStart, Read, SINKS};
-use kernel::ids::RealmId;
+use kernel::values::ids::RealmId;
 use rusqlite::Connection;
 
 impl Feed for SqliteStore {

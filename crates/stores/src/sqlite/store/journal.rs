@@ -3,8 +3,8 @@
 use super::super::{append, history, read};
 use super::SqliteStore;
 use kernel::contracts::{HistoryFilter, Journal, Loaded, Ownership, Page, Paged, Read, Ticket};
-use kernel::ids::{ContentHash, Known, Millis, RealmId, SessionKey};
-use kernel::projection::{Append, HistoryItem, Parked};
+use kernel::journal::projection::{Append, HistoryItem, Parked};
+use kernel::values::ids::{ContentHash, Known, Millis, RealmId, SessionKey};
 use rusqlite::Connection;
 
 impl Journal for SqliteStore {

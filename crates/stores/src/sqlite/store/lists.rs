@@ -6,9 +6,9 @@ use kernel::contracts::{
     AskFilter, Keys, Lists, OpenAsks, OpenSessions, Page, Paged, Read, SessionAsk, SessionFilter,
     SessionRef, SessionRun,
 };
-use kernel::ids::{AskId, PipelineName, RealmId, RunId};
-use kernel::pipeline::TallyRow;
-use kernel::projection::{OnceRow, SessionRow};
+use kernel::definition::pipeline::TallyRow;
+use kernel::journal::projection::{OnceRow, SessionRow};
+use kernel::values::ids::{AskId, PipelineName, RealmId, RunId};
 
 impl Lists for SqliteStore {
     fn session<'a>(

@@ -12,7 +12,7 @@ use super::readers::Readers;
 use super::specs::KnownSpecs;
 use crate::parts::Fatal;
 use kernel::contracts::{Clock, OnCommit, Read, Store, StoreError, StoreFigures};
-use kernel::ids::SessionKey;
+use kernel::values::ids::SessionKey;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

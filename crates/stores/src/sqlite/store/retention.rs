@@ -6,8 +6,8 @@ use super::super::trouble::Trouble;
 use super::super::{closures, consumers, prune, read, trim};
 use super::SqliteStore;
 use kernel::contracts::{PrunedSlice, Read, Realms, Retention, Slice, StoreError, Trimmable};
-use kernel::ids::{Known, Millis, SessionKey};
-use kernel::trim::Trim;
+use kernel::journal::trim::Trim;
+use kernel::values::ids::{Known, Millis, SessionKey};
 use rusqlite::Connection;
 
 impl SqliteStore {

@@ -5,7 +5,7 @@
 use crate::arguments::{kind, misfit};
 use crate::demo::zone::Zone;
 use jiff::Zoned;
-use kernel::call::ToolError;
+use kernel::tool::call::ToolError;
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 

@@ -4,7 +4,7 @@
 
 use super::ics::{Component, plain};
 use crate::demo::keep::{make_folder, write_whole};
-use kernel::call::ToolError;
+use kernel::tool::call::ToolError;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};

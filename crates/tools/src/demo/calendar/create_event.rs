@@ -13,7 +13,7 @@ use super::transitions::explain;
 use crate::arguments::misfit;
 use crate::demo::card::{Card, Does};
 use jiff::{SignedDuration, Zoned};
-use kernel::call::{Call, ToolError};
+use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use super::login::Page;
 use super::{DemoParts, seed};
 use crate::demo::zone::Zone;
 use jiff::Zoned;
-use kernel::call::{Call, ToolError, ToolOutput, Want, Wants};
+use kernel::tool::call::{Call, ToolError, ToolOutput, Want, Wants};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;

@@ -4,7 +4,7 @@ use super::FAMILY;
 use super::desk::Desk;
 use super::tool::CalendarTool;
 use crate::demo::card::{Card, Does};
-use kernel::call::{Call, ToolError};
+use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

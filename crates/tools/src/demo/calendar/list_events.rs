@@ -10,7 +10,7 @@ use super::tool::CalendarTool;
 use crate::arguments::misfit;
 use crate::demo::card::{Card, Does};
 use jiff::{Span, Zoned};
-use kernel::call::{Call, ToolError};
+use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

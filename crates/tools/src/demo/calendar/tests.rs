@@ -6,11 +6,11 @@ use super::{Login, all};
 use futures::FutureExt;
 use futures::executor::block_on;
 use futures::future::BoxFuture;
-use kernel::call::{
+use kernel::contracts::{Clock, Entropy, Spawn, Tool};
+use kernel::tool::call::{
     Call, CallPlace, Caller, Given, HowFar, Reach, Teller, ToolError, ToolOutput, ToolSpec, Want,
 };
-use kernel::contracts::{Clock, Entropy, Spawn, Tool};
-use kernel::ids::{CallId, Millis};
+use kernel::values::ids::{CallId, Millis};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::SocketAddr;
@@ -103,7 +103,7 @@ impl Office {
             given: Arc::new(given),
             teller: Teller::default(),
             place: CallPlace::default(),
-            can: kernel::call::Abilities::PERSON,
+            can: kernel::tool::call::Abilities::PERSON,
         };
         block_on(self.tool(name).call(&caller, &call))
     }

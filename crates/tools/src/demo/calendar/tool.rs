@@ -3,8 +3,8 @@
 use super::desk::Desk;
 use crate::demo::card::Card;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, ToolError, ToolOutput, ToolSpec};
 use kernel::contracts::Tool;
+use kernel::tool::call::{Call, Caller, ToolError, ToolOutput, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use super::globe::direction;
 use super::search_places::needed_text;
 use super::tool::MapsTool;
 use crate::demo::card::{Card, Does};
-use kernel::call::ToolError;
+use kernel::tool::call::ToolError;
 use serde_json::{Value, json};
 
 /// How fast one is, in kilometres an hour along the straight line: streets are about a third

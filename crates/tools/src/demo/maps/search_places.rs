@@ -5,7 +5,7 @@ use super::gazetteer::search;
 use super::tool::MapsTool;
 use crate::arguments::{kind, misfit};
 use crate::demo::card::{Card, Does};
-use kernel::call::ToolError;
+use kernel::tool::call::ToolError;
 use serde_json::{Value, json};
 
 /// How many places are returned at most.

@@ -2,8 +2,8 @@
 
 use crate::demo::card::Card;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, ToolError, ToolOutput, ToolSpec};
 use kernel::contracts::Tool;
+use kernel::tool::call::{Call, Caller, ToolError, ToolOutput, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ fn is_about_the_handshake(words: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::call::HowFar;
+    use kernel::tool::call::HowFar;
     use serde_json::json;
 
     fn unheard_of(method: &str, code: i64, message: &str) -> bool {

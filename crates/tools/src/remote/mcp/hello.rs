@@ -4,7 +4,7 @@
 use super::line::{PeerError, PeerErrorKind};
 use super::params::Params;
 use super::requests::{AskError, Request, Requests};
-use kernel::call::{Abilities, HowFar};
+use kernel::tool::call::{Abilities, HowFar};
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use wire::jsonrpc::{self, RpcError};

@@ -2,7 +2,7 @@
 //! callers, so it is the lowest level that any call under way wants; each caller receives
 //! only what it wants itself.
 
-use kernel::call::LogLevel;
+use kernel::tool::call::LogLevel;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

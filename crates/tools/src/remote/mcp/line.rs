@@ -3,8 +3,8 @@
 
 use super::params::Params;
 use futures::future::BoxFuture;
-use kernel::call::HowFar;
-use kernel::fault::Fault;
+use kernel::tool::call::HowFar;
+use kernel::values::fault::Fault;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::jsonrpc::{self, Id, RpcError};

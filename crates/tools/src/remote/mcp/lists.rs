@@ -4,8 +4,8 @@
 use super::line::{PeerError, PeerErrorKind};
 use super::peer::{AskError, Era, Peer};
 use crate::remote::{PAGES_MAX, TOOLS_MAX};
-use kernel::call::HowFar;
 use kernel::limits::Limits;
+use kernel::tool::call::HowFar;
 use serde_json::{Map, Value, json};
 use std::ops::BitOr;
 

@@ -23,7 +23,7 @@ mod scripted;
 use super::RemoteParts;
 use super::config::UpstreamConfig;
 use super::oauth::Account;
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use line::{Line, PeerError, PeerErrorKind};
 use lists::Lists;
 use peer::Peer;

@@ -4,7 +4,7 @@
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use super::params::Params;
 use crate::remote::RemoteParts;
-use kernel::call::{Abilities, HowFar};
+use kernel::tool::call::{Abilities, HowFar};
 use serde_json::{Value, json};
 use std::pin::pin;
 use std::sync::Arc;

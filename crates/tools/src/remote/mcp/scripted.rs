@@ -5,7 +5,7 @@ use super::keeper::{Dial, Dialled, Way};
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::remote::config::{OauthConfig, UpstreamConfig, UpstreamKind};
 use futures::future::BoxFuture;
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use serde_json::{Value, json};
 use std::future::ready;
 use std::sync::{Arc, Mutex};

@@ -11,13 +11,13 @@ use super::tool::{broken, for_the_next_hop, refused};
 use super::wants::{Carried, Round};
 use super::{Link, ROUNDS_MAX};
 use futures::future::BoxFuture;
-use kernel::call::{Caller, ToolOutput};
-use kernel::contracts::{Page, Paged};
-use kernel::fault::Fault;
-use kernel::shelf::{
+use kernel::contracts::shelf::{
     Changes, Completed, Completing, Completion, Find, PromptArgument, PromptSpec, Prompting,
     ResourceSpec, Shelf, TemplateSpec, WRONG_REQUEST,
 };
+use kernel::contracts::{Page, Paged};
+use kernel::tool::call::{Caller, ToolOutput};
+use kernel::values::fault::Fault;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{INVALID_PARAMS, RpcError};

@@ -17,11 +17,11 @@ use super::wants::{Carried, page_name};
 use crate::remote::config::UpstreamConfig;
 use calling::Calling;
 use futures::future::BoxFuture;
-use kernel::call::{
+use kernel::contracts::Tool;
+use kernel::tool::call::{
     Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
 };
-use kernel::contracts::Tool;
-use kernel::fault::Fault;
+use kernel::values::fault::Fault;
 pub(crate) use login::LOGIN_PAGE;
 use mirror::Mirrored;
 use serde_json::{Map, Value};

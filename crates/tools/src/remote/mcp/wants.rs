@@ -7,8 +7,8 @@ mod asked;
 mod left_out;
 mod pending;
 
-use kernel::call::{Abilities, Given, ToolOutput, Want, Wants};
-use kernel::ids::ContentHash;
+use kernel::tool::call::{Abilities, Given, ToolOutput, Want, Wants};
+use kernel::values::ids::ContentHash;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use super::web::Web;
 use crate::remote::RemoteParts;
 use crate::remote::config::{Grant, OauthConfig, Secret, UpstreamConfig, UpstreamKind};
 use kernel::contracts::{Expected, VaultError};
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use outbound::redaction::Hidden;
 use reqwest::Url;
 use reqwest::header::HeaderValue;

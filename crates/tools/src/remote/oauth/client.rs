@@ -11,7 +11,7 @@ use super::web::{FORM, Posted, encoded, form, told, typed};
 use crate::remote::config::{OauthConfig, Secret};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};

@@ -19,8 +19,8 @@ use super::token::Given;
 use super::web::Ground;
 use crate::remote::config::Secret;
 use kernel::contracts::{Expected, Vault, VaultError};
-use kernel::fault::Fault;
-use kernel::ids::{ContentHash, Millis};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{ContentHash, Millis};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

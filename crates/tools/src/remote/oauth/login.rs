@@ -16,8 +16,8 @@ use super::web::{told, typed};
 use super::{LoginPlaces, Returned};
 use crate::remote::config::Grant;
 use kernel::contracts::{Expected, Vault, VaultError};
-use kernel::fault::Fault;
-use kernel::ids::Millis;
+use kernel::values::fault::Fault;
+use kernel::values::ids::Millis;
 use reqwest::Url;
 use std::sync::Arc;
 

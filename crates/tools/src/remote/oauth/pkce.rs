@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::contracts::Entropy;
-use kernel::ids::ContentHash;
+use kernel::values::ids::ContentHash;
 
 /// A text of 256 random bits.
 pub(super) fn secret(entropy: &dyn Entropy) -> String {

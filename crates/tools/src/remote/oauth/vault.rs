@@ -2,7 +2,7 @@
 
 use futures::future::ready;
 use kernel::contracts::{Clock, Expected, Hold, Kept, Vault, VaultError, Vaulted};
-use kernel::secret::Secret;
+use kernel::values::secret::Secret;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -7,7 +7,7 @@ use crate::arguments::misfit;
 use crate::http::answer::{essence, is_json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kernel::call::ToolError;
+use kernel::tool::call::ToolError;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! An OpenAPI document as a value: read from JSON or YAML within limits, of a known version, with
 //! references that stay inside it.
 
-use kernel::plan::source::is_deeper;
+use kernel::definition::plan::source::is_deeper;
 use outbound::percent::decoded;
 use serde_json::{Map, Value};
 

@@ -6,7 +6,7 @@ use super::document::OpenApi;
 use super::parameter::{self, Declared, Found, Parameter, Place, Supplied};
 use super::path::Template;
 use super::schema::{Draft, Hitch, Known, translate};
-use kernel::call::Reach;
+use kernel::tool::call::Reach;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;

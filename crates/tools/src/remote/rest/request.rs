@@ -4,7 +4,7 @@ use super::operation::Operation;
 use super::parameter::{Parameter, Place};
 use super::path::climbs;
 use crate::arguments::{kind, misfit};
-use kernel::call::ToolError;
+use kernel::tool::call::ToolError;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
@@ -127,7 +127,7 @@ mod tests {
     use super::super::operation::{Reading, all};
     use super::super::parameter::Supplied;
     use super::*;
-    use kernel::call::HowFar;
+    use kernel::tool::call::HowFar;
     use serde_json::json;
 
     fn operation(path: &str, item: Value) -> Operation {

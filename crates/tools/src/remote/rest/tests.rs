@@ -7,13 +7,13 @@ use super::super::config::{
 };
 use super::load;
 use futures::future::{BoxFuture, pending, ready};
-use kernel::call::{
+use kernel::contracts::{Clock, Entropy, Spawn, Tool};
+use kernel::limits::Limits;
+use kernel::tool::call::{
     Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
 };
-use kernel::contracts::{Clock, Entropy, Spawn, Tool};
-use kernel::fault::Fault;
-use kernel::ids::{CallId, Millis};
-use kernel::limits::Limits;
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, Millis};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -9,10 +9,10 @@ use crate::http::answer::{Effect, Place};
 use crate::remote::config::UpstreamConfig;
 use crate::trace::traced;
 use futures::future::BoxFuture;
-use kernel::call::{
+use kernel::contracts::Tool;
+use kernel::tool::call::{
     Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
 };
-use kernel::contracts::Tool;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 
 use super::place::{NoReply, Reply};
 use crate::http::answer::Effect;
-use kernel::call::{ToolError, ToolOutput};
+use kernel::tool::call::{ToolError, ToolOutput};
 use outbound::redaction::Hidden;
 use serde_json::{Value, json};
 use std::fmt;
@@ -208,7 +208,7 @@ pub(super) fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::call::HowFar;
+    use kernel::tool::call::HowFar;
 
     fn outcome(effect: Effect, status: u16, body: &str) -> Result<ToolOutput, ToolError> {
         let hidden = Hidden::default().credentials(["s3cret"]);

@@ -4,8 +4,8 @@ use super::super::config::UpstreamConfig;
 use super::super::{PAGES_MAX, RemoteParts, TOOLS_MAX};
 use super::answer::{Said, Unread, read, short};
 use super::place::{NoReply, Place, Request};
-use kernel::call::{Pace, Reach, ToolSpec, Yields};
-use kernel::fault::Fault;
+use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::values::fault::Fault;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ mod tests;
 use super::RemoteParts;
 use super::config::{Secret, UpstreamConfig, UpstreamKind};
 use kernel::contracts::Tool;
-use kernel::fault::Fault;
+use kernel::values::fault::Fault;
 use listing::{Listed, Lists};
 use place::Place;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use super::super::config::{Secret, UpstreamConfig};
 use crate::trace::traced;
-use kernel::fault::Fault;
 use kernel::limits::Limits;
-use kernel::trace::TraceParent;
+use kernel::values::fault::Fault;
+use kernel::values::trace::TraceParent;
 use outbound::client::{Client, ClientOptions};
 use outbound::redaction::Hidden;
 use outbound::words::reasons;

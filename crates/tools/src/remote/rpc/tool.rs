@@ -7,8 +7,8 @@ use super::listing::Listed;
 use super::place::{Place, Request};
 use crate::http::answer::Effect;
 use futures::future::BoxFuture;
-use kernel::call::{Call, Caller, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
 use kernel::contracts::Tool;
+use kernel::tool::call::{Call, Caller, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use crate::outcome;
 use crate::output::printable;
-use kernel::visible::exposed;
+use kernel::values::visible::exposed;
 use serde_json::Value;
 use wire::seed001::{ClarificationInfo, ToolCallInfo};
 

@@ -16,7 +16,7 @@ use crate::folder::TemporaryFolder;
 use crate::output::{Output, Table};
 use crate::signals::Signals;
 use clap::{Args, ValueEnum};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde_json::json;
 use server::config::Config;
 use server::project::{DEMO_SETTINGS, Project};

@@ -16,7 +16,7 @@ use crate::plans::{Selection, load_project};
 use crate::settings::{Settings, file_of};
 use clap::Args;
 use finding::{Finding, Level};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde_json::json;
 use server::config::Config;
 use std::path::{Path, PathBuf};

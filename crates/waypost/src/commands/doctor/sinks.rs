@@ -6,7 +6,7 @@ use super::finding::Finding;
 use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::plans::load_project;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use server::event_sinks::Sending;
 use std::path::{Path, PathBuf};
 use wire::rest::{Page, Sink, SinkStatus};

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::settings::Origin;
 use engine::clock::SystemClock;
 use kernel::contracts::Clock;
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use server::config::Config;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -6,7 +6,7 @@ use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::plans::load_project;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use std::path::{Path, PathBuf};
 use tools::remote::{UpstreamConfig, UpstreamKind, UpstreamState};
 use wire::rest::{Page, Upstream};

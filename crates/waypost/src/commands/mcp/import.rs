@@ -11,7 +11,7 @@ use crate::place::{project_folder, shown};
 use crate::plans::load_project;
 use crate::settings::Settings;
 use clap::Args;
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
 use server::config::Config;
 use server::project::{CONFIG_FILE, Project};

@@ -14,7 +14,7 @@ use crate::settings::Origin;
 use clap::Args;
 use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Vault;
-use kernel::plan::mistake::meant;
+use kernel::definition::plan::mistake::meant;
 use serde_json::json;
 use server::HeldVault;
 use server::project::Project;

@@ -5,7 +5,7 @@ use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::plans::load_project;
 use crate::settings::{Origin, Settings};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use server::project::Project;
 use server::upstreams::Upstreams;
 

@@ -5,7 +5,7 @@ use super::upstream::mistaken;
 use crate::exit::Failure;
 use crate::place::shown;
 use crate::settings::{Settings, file_of};
-use kernel::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::Mistake;
 use server::config::Config;
 use server::project::Project;
 use server::upstreams::{Entry, Moved, Upstreams, Variables};

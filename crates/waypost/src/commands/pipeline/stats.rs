@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::near::{self, PIPELINES};
 use crate::output::{Fields, Table, one_line};
-use kernel::pipeline::OTHER_REASONS;
+use kernel::definition::pipeline::OTHER_REASONS;
 use serde::Deserialize;
 
 /// What the server counted.

@@ -7,7 +7,7 @@ use super::headers::{EVENTS, JSON};
 use super::message::Message;
 use super::response::Response;
 use bytes::Bytes;
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use wire::jsonrpc::{METHOD_NOT_FOUND, RpcError};

@@ -9,7 +9,7 @@ use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
 use crate::remote::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
 use bytes::Bytes;
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use outbound::client::{Client, ClientOptions, is_garbled};
 use outbound::plain::Unanswered;
 use outbound::redaction::Hidden;

@@ -5,7 +5,7 @@ use super::super::params::Params;
 use crate::remote::config::Secret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use wire::mcp::{HEADER_METHOD, HEADER_NAME, HEADER_VERSION, MODERN, TRACEPARENT};

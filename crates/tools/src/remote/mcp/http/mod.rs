@@ -27,7 +27,7 @@ use answer::Answer;
 use endpoint::Endpoint;
 use follow::Follow;
 use futures::future::BoxFuture;
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use message::Message;
 use reqwest::header::HeaderMap;
 use response::Response;

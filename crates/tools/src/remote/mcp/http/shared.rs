@@ -7,7 +7,7 @@ use super::answer;
 use super::endpoint::Endpoint;
 use super::waiting::Waiting;
 use crate::remote::RemoteParts;
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};

@@ -14,7 +14,7 @@ use crate::remote::RemoteParts;
 use crate::remote::config::Secret;
 use crate::remote::oauth::Account;
 use futures::future::{BoxFuture, select};
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use outbound::sse::StreamPlace;
 use reqwest::header::HeaderMap;
 use std::pin::pin;

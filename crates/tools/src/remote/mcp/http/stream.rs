@@ -5,7 +5,7 @@ use super::answer::too_large;
 use super::endpoint::Endpoint;
 use super::message::Message;
 use super::response::Response;
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use outbound::sse::{Event, SseError, SseReader, StreamPlace};
 
 /// How much may follow an answer before its connection is given up.

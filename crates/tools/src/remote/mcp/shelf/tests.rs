@@ -6,7 +6,7 @@ use super::super::peer::Era;
 use super::super::tool::scene::{Scene, caller, given};
 use super::*;
 use futures::future::{Either, join, select};
-use kernel::call::{Abilities, Given, HowFar};
+use kernel::tool::call::{Abilities, Given, HowFar};
 use serde_json::Map;
 use std::pin::pin;
 

@@ -6,9 +6,9 @@
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind};
 use super::ending::Ending;
 use super::outbox::Ticket;
-use kernel::call::HowFar;
 use kernel::contracts::Clock;
-use kernel::ids::Millis;
+use kernel::tool::call::HowFar;
+use kernel::values::ids::Millis;
 use outbound::redaction::Hidden;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

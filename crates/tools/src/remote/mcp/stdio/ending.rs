@@ -1,7 +1,7 @@
 //! Why a line to a child process is over, and what that means for a request.
 
 use super::super::line::{PeerError, PeerErrorKind};
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 
 const LOOK_AT_LOG: &str = "what it wrote to its standard error is in our log, at level info";
 

@@ -2,7 +2,7 @@
 //! time than we can bear. Who is not read waits, so that a child that floods us is held up itself.
 
 use kernel::contracts::Clock;
-use kernel::ids::Millis;
+use kernel::values::ids::Millis;
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};

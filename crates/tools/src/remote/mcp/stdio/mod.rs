@@ -16,7 +16,7 @@ use crate::remote::{RemoteParts, Secret};
 use demux::{Demux, Heard, Watched};
 use ending::Ending;
 use futures::future::{BoxFuture, Either, pending, select};
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use lines::{Budget, Read};
 use log::Log;
 use outbound::redaction::Hidden;

@@ -5,10 +5,10 @@ use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Rep
 use super::ChildLine;
 use crate::remote::{RemoteParts, Secret};
 use futures::future::{BoxFuture, join_all, pending};
-use kernel::call::HowFar;
 use kernel::contracts::{Clock, Entropy, Spawn};
-use kernel::ids::Millis;
 use kernel::limits::Limits;
+use kernel::tool::call::HowFar;
+use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use super::super::wants::{
 };
 use super::calling::{Calling, Heard};
 use super::task;
-use kernel::call::{ToolError, ToolOutput, Want};
+use kernel::tool::call::{ToolError, ToolOutput, Want};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;

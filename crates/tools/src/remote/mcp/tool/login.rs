@@ -7,7 +7,7 @@
 use super::super::line::PeerErrorKind;
 use super::super::wants::Carried;
 use super::calling::Calling;
-use kernel::call::{HowFar, ToolError, ToolOutput, Want};
+use kernel::tool::call::{HowFar, ToolError, ToolOutput, Want};
 use std::collections::BTreeMap;
 
 /// Our key for the page, which no server's can be.

@@ -10,13 +10,13 @@ use crate::remote::mcp::peer::{Era, Peer};
 use crate::remote::mcp::{Connection, Link};
 use crate::remote::stage::Stage;
 use futures::future::BoxFuture;
-use kernel::call::{
+use kernel::contracts::Tool;
+use kernel::limits::Limits;
+use kernel::tool::call::{
     Abilities, Call, CallPlace, Caller, Given, Listener, LogLevel, Teller, Told, ToolError,
     ToolOutput, Wants,
 };
-use kernel::contracts::Tool;
-use kernel::ids::CallId;
-use kernel::limits::Limits;
+use kernel::values::ids::CallId;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;

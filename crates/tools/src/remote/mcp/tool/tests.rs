@@ -6,7 +6,7 @@ use super::super::line::{Incoming, PeerError, PeerErrorKind};
 use super::super::peer::Era;
 use super::scene::{Ear, Scene, call, called, caller, given, text, wants};
 use futures::future::{Either, join, select};
-use kernel::call::{
+use kernel::tool::call::{
     Abilities, Call, Given, HowFar, LogLevel, Pace, Reach, Speaks, Teller, Told, ToolOutput, Want,
     Yields,
 };

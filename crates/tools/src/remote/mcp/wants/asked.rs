@@ -3,7 +3,7 @@
 //! cannot be passed on is refused to the server, or ends the call.
 
 use super::super::requests::{ELICIT, ROOTS, SAMPLE};
-use kernel::call::{Abilities, Want};
+use kernel::tool::call::{Abilities, Want};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Fields of a form that its answer leaves out: they have the value that the form gives them by
 //! default. The person who answers may not have seen the form, so it is not left to them.
 
-use kernel::call::Want;
+use kernel::tool::call::Want;
 use serde_json::{Map, Value, json};
 
 /// The values that a form's fields have by default, by their names; none where no field has one.

@@ -3,7 +3,7 @@
 use super::stage::{Page, Scene, called, done, upstream};
 use crate::remote::UpstreamState;
 use crate::remote::oauth::{Account, LoginPlaces};
-use kernel::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
+use kernel::tool::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
 use serde_json::json;
 
 fn wants(called: Result<ToolOutput, ToolError>) -> (Wants, Page) {

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::ready;
 use kernel::contracts::{Expected, Hold, Kept, Vault, Vaulted};
-use kernel::fault::Fault;
+use kernel::values::fault::Fault;
 use serde_json::json;
 use std::sync::Arc;
 

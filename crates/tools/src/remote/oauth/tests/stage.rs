@@ -5,10 +5,10 @@ use crate::remote::config::{OauthConfig, UpstreamConfig, UpstreamKind};
 use crate::remote::oauth::{LoginPlaces, MemoryVault, Returned};
 use crate::remote::{Remote, RemoteParts, Upstream};
 use futures::future::{BoxFuture, pending};
-use kernel::call::{Call, CallPlace, Caller, Given, Teller, ToolError, ToolOutput};
 use kernel::contracts::{Clock, Entropy, Spawn, Vault};
-use kernel::ids::{CallId, Millis};
 use kernel::limits::Limits;
+use kernel::tool::call::{Call, CallPlace, Caller, Given, Teller, ToolError, ToolOutput};
+use kernel::values::ids::{CallId, Millis};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -299,7 +299,7 @@ pub(super) async fn called(remote: &Remote, given: Given) -> Result<ToolOutput, 
         given: Arc::new(given),
         teller: Teller::default(),
         place: CallPlace::default(),
-        can: kernel::call::Abilities::PERSON,
+        can: kernel::tool::call::Abilities::PERSON,
     };
     tool.call(&caller, &call).await
 }

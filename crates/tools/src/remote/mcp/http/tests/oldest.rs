@@ -3,7 +3,7 @@
 use super::super::super::line::{Line, PeerError, PeerErrorKind};
 use super::super::SseLine;
 use super::stage::{Arrival, Peer, TestClock, asked, parts, request, tell};
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::super::super::line::{PeerError, PeerErrorKind};
 use super::stage::{Peer, asked, line, request};
-use kernel::call::HowFar;
+use kernel::tool::call::HowFar;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket};

@@ -5,8 +5,8 @@ use super::super::super::peer::Era;
 use super::super::super::wants::KEPT_MS;
 use super::super::scene::{Ear, Scene, call, called, caller, given, text, wants};
 use futures::future::{join, join3};
-use kernel::call::{Abilities, Call, Given, HowFar, LogLevel, Teller, ToolOutput, Want};
 use kernel::contracts::Tool;
+use kernel::tool::call::{Abilities, Call, Given, HowFar, LogLevel, Teller, ToolOutput, Want};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::RpcError;
@@ -161,8 +161,8 @@ fn a_server_with_a_handshake_may_go_on_without_what_the_caller_lacks() {
 
 struct Deaf(LogLevel);
 
-impl kernel::call::Listener for Deaf {
-    fn hear(&self, _told: kernel::call::Told) {}
+impl kernel::tool::call::Listener for Deaf {
+    fn hear(&self, _told: kernel::tool::call::Told) {}
 
     fn log_level(&self) -> Option<LogLevel> {
         Some(self.0)

@@ -1,0 +1,319 @@
+//! Asks and replies: all that a person can be asked, and what they can answer.
+
+pub mod reply;
+
+use crate::tool::call::HowFar;
+use crate::values::canonical;
+use crate::values::fault::Fault;
+use crate::values::ids::{
+    AskId, CallId, ContentHash, FrameId, Millis, RealmId, RunId, SessionId, StepId, ToolName,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// One question to a person: durable, shown and answerable from the moment it is raised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ask {
+    /// Its id.
+    pub id: AskId,
+    /// The run that asks.
+    pub run: RunId,
+    /// The frame that waits.
+    pub frame: FrameId,
+    /// The step that asks.
+    pub step: StepId,
+    /// One line for an inbox.
+    pub title: String,
+    /// What is asked.
+    pub body: AskBody,
+    /// sha256 over exactly what is asked.
+    pub digest: ContentHash,
+    /// When it was raised.
+    pub created_at: Millis,
+    /// When it expires, if ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Millis>,
+    /// The call that wants it, where it is a tool that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<Wanted>,
+    /// Who may answer; everyone who sees it, where no one narrowed that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answerers: Option<Answerers>,
+    /// For whom its run acts; no one in local mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Arc<str>>,
+}
+
+/// Who may answer an ask, where a policy narrows that.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Answerers {
+    /// Lists of roles and principals, `role:x` and `principal:y`: who answers is in each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<Vec<String>>,
+    /// Only someone else: not who started the run, called for it, or changed what it does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other: bool,
+}
+
+/// sha256 over exactly what is asked: where, what, on whose behalf. `more` is what the body does
+/// not show, such as the hash of a tool's spec.
+pub fn digest(
+    (realm, session, run, step): (&RealmId, SessionId, RunId, &StepId),
+    body: &AskBody,
+    more: &[u8],
+    by: &str,
+) -> ContentHash {
+    canonical::digest(&json!({
+        "realm": realm,
+        "session": session,
+        "run": run,
+        "step": step,
+        "ask": body,
+        "more": String::from_utf8_lossy(more),
+        "onBehalfOf": by,
+    }))
+}
+
+/// The five kinds of ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum AskBody {
+    /// A question.
+    Clarify {
+        /// The question; all of them in one text where there are several.
+        message: String,
+        /// The questions of an agent's turn, each with its call. A reply answers all of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        questions: Vec<Question>,
+    },
+    /// Whether these calls may run.
+    Approve {
+        /// The calls, with exactly the arguments that would be sent.
+        calls: Vec<AskedCall>,
+    },
+    /// A form.
+    Fill {
+        /// What the form is for.
+        message: String,
+        /// JSON Schema of the answer.
+        schema: Arc<Value>,
+    },
+    /// A URL to open, such as a login.
+    Authorize {
+        /// What it is for.
+        message: String,
+        /// The URL.
+        url: String,
+    },
+    /// A failed step.
+    Fix {
+        /// What went wrong.
+        fault: Fault,
+        /// The call that failed, if it was a call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<AskedCall>,
+        /// How far it got.
+        how: HowFar,
+        /// What can be done.
+        actions: Vec<FixAction>,
+    },
+}
+
+impl AskBody {
+    /// The kind's name in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            AskBody::Clarify { .. } => "clarify",
+            AskBody::Approve { .. } => "approve",
+            AskBody::Fill { .. } => "fill",
+            AskBody::Authorize { .. } => "authorize",
+            AskBody::Fix { .. } => "fix",
+        }
+    }
+}
+
+/// One question of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// The call by which it asks.
+    pub call_id: CallId,
+    /// The question.
+    pub question: String,
+    /// What it is about.
+    #[serde(default)]
+    pub context: String,
+}
+
+/// A call inside an ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedCall {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// The resolved arguments.
+    pub arguments: Arc<Value>,
+}
+
+/// Which call wants what is asked: the answer goes to its tool, under the tool's own key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wanted {
+    /// The call.
+    pub call: AskedCall,
+    /// The tool's key for it.
+    pub key: String,
+}
+
+impl Wanted {
+    /// What an ask's digest covers of it: `more` of [`digest`].
+    pub fn digested(&self) -> Vec<u8> {
+        canonical::digest(&json!(self)).as_str().as_bytes().to_vec()
+    }
+}
+
+/// What can be done about a failed step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FixAction {
+    /// Once more, as it was.
+    Retry,
+    /// Once more, with other arguments.
+    Edit,
+    /// Go on without it; its output is what is given, else null.
+    Skip,
+    /// End the run as failed.
+    Abort,
+    /// It did happen; here is its result.
+    Settle,
+}
+
+/// A person's answer, by kind of ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum Reply {
+    /// To a question.
+    Clarify {
+        /// The answer; `None` declines. An object of texts by call id where there are several
+        /// questions, or one with an id.
+        answer: Option<Value>,
+    },
+    /// To an approval: one decision per call.
+    Approve {
+        /// The decisions.
+        decisions: Vec<CallDecision>,
+    },
+    /// To a form.
+    Fill {
+        /// The content; `None` declines.
+        content: Option<Value>,
+    },
+    /// To a URL: whether it was done.
+    Authorize {
+        /// Done, or declined.
+        done: bool,
+    },
+    /// To a failed step.
+    Fix {
+        /// What to do.
+        action: FixAction,
+        /// The whole edited arguments, for `edit`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Arc<Value>>,
+        /// The output, for `skip` and `settle`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
+    },
+}
+
+/// One call's decision inside an approval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallDecision {
+    /// The call.
+    pub call_id: CallId,
+    /// Whether it may run.
+    pub approve: bool,
+    /// The person's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// The whole edited arguments, if the person changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Arc<Value>>,
+}
+
+/// A reply that won: who, when, what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// Who answered.
+    pub by: Arc<str>,
+    /// When.
+    pub at: Millis,
+    /// What.
+    pub reply: Reply,
+}
+
+/// Where an ask stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskStatus {
+    /// Waits for a reply.
+    Open,
+    /// A reply won.
+    Decided,
+    /// No one answered in time.
+    Expired,
+    /// The run ended first.
+    Withdrawn,
+}
+
+impl AskStatus {
+    /// The status's name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            AskStatus::Open => "open",
+            AskStatus::Decided => "decided",
+            AskStatus::Expired => "expired",
+            AskStatus::Withdrawn => "withdrawn",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question as release 0.1.0 wrote it.
+    const BEFORE: &str = concat!(
+        r#"{"id":"ask_00000000000000000000000000000004","#,
+        r#""run":"run_00000000000000000000000000000007","frame":1,"step":"work","#,
+        r#""title":"go on?","body":{"kind":"clarify","message":"go on?"},"#,
+        r#""digest":"d","createdAt":5}"#,
+    );
+
+    #[test]
+    fn an_ask_of_an_earlier_release_is_for_everyone() {
+        let ask: Ask = serde_json::from_str(BEFORE).unwrap();
+        assert_eq!((&ask.answerers, &ask.subject), (&None, &None));
+        assert_eq!(serde_json::to_string(&ask).unwrap(), BEFORE, "nothing is added");
+    }
+
+    #[test]
+    fn who_may_answer_is_written_and_read_back() {
+        let lists = vec![vec!["role:lead".to_owned(), "principal:eve".to_owned()]];
+        let ask = Ask {
+            answerers: Some(Answerers { lists, other: true }),
+            subject: Some("ann".into()),
+            ..serde_json::from_str(BEFORE).unwrap()
+        };
+        let text = serde_json::to_string(&ask).unwrap();
+        let written = r#""answerers":{"lists":[["role:lead","principal:eve"]],"other":true}"#;
+        assert!(text.contains(written), "{text}");
+        assert_eq!(serde_json::from_str::<Ask>(&text).unwrap(), ask);
+    }
+}

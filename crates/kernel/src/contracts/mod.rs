@@ -1,0 +1,125 @@
+//! The contracts that everything outside plugs into. Boxed futures: all of them wait on disk or
+//! network anyway, and signatures stay short.
+
+pub mod figures;
+pub mod policy;
+mod outcome;
+mod feed;
+mod journal;
+mod keys;
+mod lists;
+mod ownership;
+mod retention;
+mod store;
+mod system;
+mod blobs;
+mod vault;
+pub mod shelf;
+pub mod cloud;
+pub mod sink;
+pub mod backup;
+pub mod observe;
+
+pub use crate::contracts::figures::{CommitTimes, OpenAsks, OpenSessions, StoreFigures};
+pub use crate::contracts::policy::Policy;
+pub use crate::journal::lists::{
+    AskFilter, FeedRow, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
+};
+pub use blobs::{Blobs, Holder, Incoming, OpenBlob, WHOLE};
+pub use feed::{Feed, FeedStart, SINKS};
+pub use journal::{HistoryFilter, Journal, Loaded, Stored, Ticket};
+pub use keys::Keys;
+pub use lists::Lists;
+pub use outcome::{Read, StoreError};
+pub use ownership::Ownership;
+pub use retention::{PrunedSlice, RETENTION, Realms, Retention, Slice, Trimmable};
+pub use store::{OnCommit, Store};
+pub use system::{Clock, CrashMarks, Entropy, Spawn, Zones};
+pub use vault::{Expected, Hold, Kept, Vault, VaultError, Vaulted};
+
+use crate::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream};
+use crate::values::ids::{Millis, RealmId};
+use futures::future::BoxFuture;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A tool: one truth for MCP, REST, A2A, the model's prompt and the docs.
+pub trait Tool: Send + Sync {
+    /// What it says of itself.
+    fn spec(&self) -> &Arc<ToolSpec>;
+
+    /// Its own argument check, before policy: no one is asked to approve a call that cannot run.
+    fn check(&self, _arguments: &Value) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// The server that it is of, where it is not ours. It is asked for every call that ended.
+    fn upstream(&self) -> Option<Upstream> {
+        None
+    }
+
+    /// What it wanted will not be given: whatever it holds for this state can go.
+    fn forget(&self, _state: &Value) {}
+
+    /// Whether a call that handed out this state can be made again, without an answer, only to see
+    /// whether it still wants what it wanted: nothing is held for the answer.
+    fn can_be_asked_anew(&self, _state: &Value) -> bool {
+        true
+    }
+
+    /// The name by which its provider reports that a page was opened that it wanted under this
+    /// key.
+    fn page_name<'k>(&self, key: &'k str) -> &'k str {
+        key
+    }
+
+    /// What this call does to the world, and whether it may be repeated under its key.
+    fn reach(&self, _arguments: &Value) -> (Reach, bool) {
+        (self.spec().reach, self.spec().idempotent)
+    }
+
+    /// Does it. The engine brings the timeout; dropping the future cancels.
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// A stored definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// `plan`, `agent`, `provider`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its version, from 1.
+    pub version: u64,
+    /// Its body.
+    pub body: Value,
+    /// When this version was stored.
+    pub updated_at: Millis,
+}
+
+/// Stored configuration: plans, agents, providers.
+pub trait Definitions: Send + Sync {
+    /// All of one kind.
+    fn list<'a>(&'a self, realm: &'a RealmId, kind: &'a str) -> Read<'a, Vec<Definition>>;
+    /// One, in its newest version.
+    fn get<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        kind: &'a str,
+        name: &'a str,
+    ) -> Read<'a, Option<Definition>>;
+    /// Stores the next version if `expected` is the newest now (0: there is none); durable on
+    /// return. `Conflict` otherwise.
+    fn put<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        definition: Definition,
+        expected: Option<u64>,
+    ) -> Read<'a, Definition>;
+    /// Removes it; whether it was there.
+    fn delete<'a>(&'a self, realm: &'a RealmId, kind: &'a str, name: &'a str) -> Read<'a, bool>;
+}

@@ -1,0 +1,238 @@
+//! What policy is asked, and what it answers: may this caller do this to that? One question has one
+//! shape, whatever is done: a tool called, a run started, an ask answered, a list read.
+
+use crate::tool::call::{ToolSpec, Verdict};
+use crate::values::caller::{Act, Caller};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// One question.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// What is to be done.
+    pub act: Act,
+    /// By whom.
+    pub subject: &'a Caller,
+    /// To what.
+    pub resource: Resource<'a>,
+    /// What else is known.
+    pub context: Context<'a>,
+}
+
+/// What an act is done to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Resource<'a> {
+    /// A tool.
+    Tool(&'a ToolSpec),
+    /// A plan of the catalog, by its id.
+    Plan(&'a str),
+    /// A plan that comes with the request. It has no name that could be trusted.
+    InlinePlan,
+    /// An agent, by its name.
+    Agent(&'a str),
+    /// A pipeline, by its name.
+    Pipeline(&'a str),
+    /// A session, or a run of it.
+    Session(SessionFacts<'a>),
+    /// What a run asks.
+    Ask {
+        /// Its kind, such as `approve`.
+        kind: &'a str,
+        /// The session of that run.
+        session: SessionFacts<'a>,
+    },
+    /// A large value, by the hash of its content.
+    Blob(&'a str),
+    /// A stored definition.
+    Definition {
+        /// `plan`, `agent` or `provider`.
+        kind: &'a str,
+        /// Its name.
+        name: &'a str,
+    },
+    /// A server whose tools, prompts and resources are offered here, by its name.
+    Upstream(&'a str),
+    /// Where events go, by its name.
+    Sink(&'a str),
+    /// The realm as a whole: its feed, its figures, its retention.
+    Server,
+}
+
+/// What policy knows of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionFacts<'a> {
+    /// Who owns it; none where that is not known.
+    pub owner: Option<&'a str>,
+    /// The space of its key.
+    pub space: &'a str,
+    /// The plan of its latest run.
+    pub plan: Option<&'a str>,
+    /// The agent that is talked to in it.
+    pub agent: Option<&'a str>,
+    /// The pipeline whose case it is.
+    pub pipeline: Option<&'a str>,
+}
+
+impl<'a> SessionFacts<'a> {
+    /// The same with its owner, where one is known.
+    #[must_use]
+    pub fn owned_by(self, owner: Option<&'a str>) -> Self {
+        Self { owner: owner.or(self.owner), ..self }
+    }
+}
+
+/// As messages name it.
+impl fmt::Display for Resource<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(spec) => write!(f, "tool `{}`", spec.name),
+            Self::Plan(id) => write!(f, "plan `{id}`"),
+            Self::InlinePlan => f.write_str("a plan of one's own"),
+            Self::Agent(name) => write!(f, "agent `{name}`"),
+            Self::Pipeline(name) => write!(f, "pipeline `{name}`"),
+            Self::Session(_) => f.write_str("this session"),
+            Self::Ask { .. } => f.write_str("this ask"),
+            Self::Blob(hash) => write!(f, "blob `{hash}`"),
+            Self::Definition { kind, name } => write!(f, "the definition of {kind} `{name}`"),
+            Self::Upstream(name) => write!(f, "upstream `{name}`"),
+            Self::Sink(name) => write!(f, "sink `{name}`"),
+            Self::Server => f.write_str("the server"),
+        }
+    }
+}
+
+/// What else is known of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Context<'a> {
+    /// The arguments of a call or the input of a run; none where it is only asked whether it could
+    /// be allowed at all, with some arguments.
+    pub arguments: Option<&'a Value>,
+    /// What led to it.
+    pub trigger: Trigger,
+}
+
+/// What led to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Trigger {
+    /// The caller itself, at a door.
+    #[default]
+    Door,
+    /// A run, which acts for who started it.
+    Run,
+}
+
+/// What policy says of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it may be done.
+    pub verdict: Verdict,
+    /// What must hold beside that.
+    pub obligations: Vec<Obligation>,
+    /// The version of the policies that said so.
+    pub version: Option<Arc<str>>,
+}
+
+impl Decision {
+    /// It may be done, whatever else holds.
+    pub fn allow() -> Self {
+        Verdict::Allow.into()
+    }
+
+    /// Whether it may be done now.
+    pub fn allows(&self) -> bool {
+        self.verdict == Verdict::Allow
+    }
+
+    /// Whether it may be done now, or once a person approved it.
+    pub fn shows(&self) -> bool {
+        matches!(self.verdict, Verdict::Allow | Verdict::Ask(_))
+    }
+}
+
+impl From<Verdict> for Decision {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, obligations: Vec::new(), version: None }
+    }
+}
+
+/// What must hold beside a verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obligation {
+    /// Only one of these answers what is asked.
+    Answerers(Vec<Answerer>),
+    /// Someone else than who started the run, or changed something in it, answers what is asked.
+    Other,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answerer {
+    /// Everyone with this role.
+    Role(Arc<str>),
+    /// This principal.
+    Principal(Arc<str>),
+}
+
+/// Who may do what. The scopes of the caller are no concern of it: they are looked at before.
+pub trait Policy: Send + Sync {
+    /// What it says of one request.
+    fn decide(&self, request: &Request<'_>) -> Decision;
+
+    /// What it says of one act on each of these, in their order: how lists are judged.
+    fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
+        let context = Context::default();
+        let asked = |resource: &Resource<'_>| {
+            self.decide(&Request { act, subject, resource: *resource, context })
+        };
+        resources.iter().map(asked).collect()
+    }
+
+    /// Its version: as long as that stays, the same question without arguments has the same answer,
+    /// and may be remembered. None where nothing may be remembered.
+    fn version(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// Whether it allows everything to everybody, so that no one needs to ask.
+    fn allows_everything(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Allows what has this name.
+    struct Only(&'static str);
+
+    impl Policy for Only {
+        fn decide(&self, request: &Request<'_>) -> Decision {
+            match request.resource {
+                Resource::Plan(id) if id == self.0 => Decision::allow(),
+                _ => Verdict::Deny("another".to_owned()).into(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_is_judged_in_its_order() {
+        let ann = Caller::new("default", "ann");
+        let plans = [Resource::Plan("a"), Resource::Plan("b"), Resource::InlinePlan];
+        let said = Only("b").decide_all(&ann, Act::Run, &plans);
+        let allowed: Vec<bool> = said.iter().map(Decision::allows).collect();
+        assert_eq!(allowed, [false, true, false]);
+    }
+
+    #[test]
+    fn what_a_person_must_approve_is_shown_and_not_allowed() {
+        let said = |verdict: Verdict| {
+            let decision = Decision::from(verdict);
+            (decision.allows(), decision.shows())
+        };
+        assert_eq!(said(Verdict::Allow), (true, true));
+        assert_eq!(said(Verdict::Ask(String::new())), (false, true));
+        assert_eq!(said(Verdict::Deny(String::new())), (false, false));
+    }
+}

@@ -1,0 +1,197 @@
+//! What can be prompted and read beside tools: a shelf holds prompts and resources. Ours holds
+//! plans, sessions and blobs; code and upstream servers bring others.
+
+use crate::contracts::{Page, Paged};
+use crate::tool::call::{Abilities, Caller, Given, ToolOutput};
+use crate::values::fault::Fault;
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// A prompt as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptSpec {
+    /// Its stable name.
+    pub name: String,
+    /// A short title for people.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What it takes; every value is a text.
+    pub arguments: Vec<PromptArgument>,
+    /// The listing as its server wrote it, for doors that pass it on.
+    pub listed: Option<Arc<Value>>,
+}
+
+/// One argument of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether it must be given.
+    pub required: bool,
+}
+
+/// A resource as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceSpec {
+    /// Where it is read.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// A short title for people.
+    pub title: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// Its media type.
+    pub mime_type: Option<String>,
+    /// Its size, if it is known.
+    pub bytes: Option<u64>,
+    /// The listing as its server wrote it, for doors that pass it on.
+    pub listed: Option<Arc<Value>>,
+}
+
+/// A family of resources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateSpec {
+    /// Their URIs, as an RFC 6570 template.
+    pub uri_template: String,
+    /// The family's name.
+    pub name: String,
+    /// A short title for people.
+    pub title: Option<String>,
+    /// What they are.
+    pub description: Option<String>,
+    /// Their media type.
+    pub mime_type: Option<String>,
+    /// The listing as its server wrote it, for doors that pass it on.
+    pub listed: Option<Arc<Value>>,
+}
+
+/// One prompt to fill in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prompting<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its arguments.
+    pub arguments: &'a Map<String, Value>,
+    /// What came of what it wanted when it was asked for before.
+    pub given: &'a Given,
+    /// What its caller can do for it.
+    pub can: Abilities,
+}
+
+/// What is being completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Completing<'a> {
+    /// An argument of a prompt of this name.
+    Prompt(&'a str),
+    /// A variable of a resource template.
+    Template(&'a str),
+}
+
+/// One completion to find.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Completion<'a> {
+    /// Of what.
+    pub of: Completing<'a>,
+    /// The argument's name.
+    pub argument: &'a str,
+    /// What was typed so far.
+    pub typed: &'a str,
+    /// Arguments that were chosen before, if they were sent.
+    pub chosen: Option<&'a Map<String, Value>>,
+}
+
+/// How an argument could go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completed {
+    /// The values, best first.
+    pub values: Vec<String>,
+    /// How many there are in all, where that is known.
+    pub total: Option<u64>,
+    /// Whether there are more than these.
+    pub more: bool,
+}
+
+impl From<Vec<String>> for Completed {
+    /// These, and no others.
+    fn from(values: Vec<String>) -> Self {
+        Self { total: Some(values.len() as u64), more: false, values }
+    }
+}
+
+/// Wakes when a resource has changed.
+pub trait Changes: Send {
+    /// Waits for the next change.
+    fn next(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// The name of a fault that is the caller's: what it sent is not right.
+pub const WRONG_REQUEST: &str = "WrongRequest";
+
+/// What a shelf finds: none where it does not hold it, so that the next one is asked.
+pub type Find<'a, T> = BoxFuture<'a, Result<Option<T>, Fault>>;
+
+/// Prompts and resources. What a caller may not see is not there for it.
+pub trait Shelf: Send + Sync {
+    /// All prompts.
+    fn prompts(&self, _caller: &Caller) -> Vec<Arc<PromptSpec>> {
+        Vec::new()
+    }
+
+    /// One of them by its name.
+    fn prompt_spec(&self, caller: &Caller, name: &str) -> Option<Arc<PromptSpec>> {
+        self.prompts(caller).into_iter().find(|spec| spec.name == name)
+    }
+
+    /// A prompt with its arguments filled in: `{description?, messages}` in MCP's shape.
+    fn prompt<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _prompting: &'a Prompting<'a>,
+    ) -> Find<'a, ToolOutput> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// A page of its resources, in an order that does not change.
+    fn resources<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _page: &'a Page,
+    ) -> BoxFuture<'a, Result<Paged<ResourceSpec>, Fault>> {
+        Box::pin(std::future::ready(Ok(Paged { items: Vec::new(), next_cursor: None })))
+    }
+
+    /// All families of resources.
+    fn templates(&self, _caller: &Caller) -> Vec<TemplateSpec> {
+        Vec::new()
+    }
+
+    /// Whether exactly this URI is one of its resources, and not only perhaps one of a family. Who
+    /// lists a resource is asked for it first, and where that fails no one else stands in.
+    fn lists(&self, _caller: &Caller, _uri: &str) -> bool {
+        false
+    }
+
+    /// What is at a URI: a list of contents in MCP's shape.
+    fn read<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> Find<'a, Vec<Value>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// What wakes when the resource changes; none where it does not hold it.
+    fn changes<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> Find<'a, Box<dyn Changes>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// How an argument could go on; none where it does not know the prompt or template.
+    fn complete<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _completion: &'a Completion<'a>,
+    ) -> Find<'a, Completed> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}

@@ -1,0 +1,157 @@
+//! Where events go, and the log of how that went. A sink is one small contract: to add a
+//! broker is to write one file. The engine reads the feed, keeps the order, tries again and
+//! remembers how far it came; a sink only hands over.
+
+use crate::contracts::cloud::CloudEvent;
+use crate::contracts::{Page, Paged, Read};
+use crate::values::ids::{Millis, RealmId, SessionId};
+use futures::future::BoxFuture;
+
+/// Takes events out of the house.
+pub trait EventSink: Send + Sync {
+    /// What kind of sink it is, in one word: `webhook`.
+    fn kind(&self) -> &str;
+
+    /// Hands these over, in this order; done when the receiver has them. A repeat of the same
+    /// events must do no harm. Several that failed are tried again one by one.
+    fn deliver<'a>(&'a self, events: &'a [CloudEvent]) -> BoxFuture<'a, Result<Handed, SinkError>>;
+
+    /// How many events one delivery may hold.
+    fn batch_max(&self) -> usize {
+        1
+    }
+
+    /// How many sessions are served at the same time; 1 keeps the order of the whole feed, and then
+    /// all wait while one event is tried again.
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    /// Whether each delivery is kept in the log; failures always are.
+    fn is_logged(&self) -> bool {
+        true
+    }
+}
+
+/// What the receiver of an event said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Handed {
+    /// The status that a receiver answered with, where it speaks HTTP.
+    pub status: Option<u16>,
+}
+
+/// Why a delivery failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SinkError {
+    /// In words, without secrets.
+    pub message: String,
+    /// The status that a receiver answered with.
+    pub status: Option<u16>,
+    /// How long the receiver wants to be left alone.
+    pub retry_after_ms: Option<u64>,
+    /// Whether the receiver says that it is gone and wants no more events, whichever they are: the
+    /// sink rests until someone lets it go on.
+    pub is_gone: bool,
+    /// Whether it is this event that is not wanted. Else the sink is unwell, and an event is not
+    /// given up while it takes no other.
+    pub is_refusal: bool,
+}
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeliveryStatus {
+    /// It is tried again.
+    Retrying,
+    /// It is over there.
+    Delivered,
+    /// No one tries any more; a person can resend it.
+    Failed,
+}
+
+impl DeliveryStatus {
+    /// All of them, in the order in which the log lets go of them.
+    pub const ALL: [Self; 3] = [Self::Delivered, Self::Retrying, Self::Failed];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Retrying => "retrying",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The status of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// One event's way to one sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryRow {
+    /// The sink.
+    pub sink: String,
+    /// The event's id.
+    pub event: String,
+    /// The event's type.
+    pub kind: String,
+    /// The session whose journal holds it.
+    pub session: SessionId,
+    /// The event of that journal.
+    pub seq: u64,
+    /// Where it stands.
+    pub status: DeliveryStatus,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When first.
+    pub first_at: Millis,
+    /// When last.
+    pub last_at: Millis,
+    /// When next, while it is tried again.
+    pub next_at: Option<Millis>,
+    /// The status that the receiver answered with last.
+    pub code: Option<u16>,
+    /// What went wrong last.
+    pub error: Option<String>,
+}
+
+/// Which deliveries to list, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveryFilter {
+    /// Of this sink.
+    pub sink: Option<String>,
+    /// Of this status.
+    pub status: Option<DeliveryStatus>,
+}
+
+/// The log of deliveries. It has an end: of each sink the newest `deliveries_kept_max` stay, failed
+/// ones longest.
+pub trait Deliveries: Send + Sync {
+    /// Keeps these rows, in place of older ones of the same event and sink, and moves the sink's
+    /// consumer on where a place is given, in one commit; durable on return.
+    fn keep_deliveries<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        rows: Vec<DeliveryRow>,
+        place: Option<(&'a str, u64)>,
+    ) -> Read<'a, ()>;
+
+    /// Deliveries, newest first.
+    fn deliveries<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a DeliveryFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<DeliveryRow>>;
+
+    /// One of them.
+    fn delivery<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        sink: &'a str,
+        event: &'a str,
+    ) -> Read<'a, Option<DeliveryRow>>;
+}

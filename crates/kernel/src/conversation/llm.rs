@@ -1,0 +1,306 @@
+//! Models: what one is asked, what it answers, how it fails. One contract for all of them; what a
+//! provider's wire looks like is its adapter's business.
+
+use crate::values::ids::Millis;
+use crate::values::trace::TraceParent;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// A model behind some provider, or a rule-based one.
+pub trait Llm: Send + Sync {
+    /// One turn: one request, one answer. It is never repeated in here; dropping the future
+    /// cancels it. What comes before the answer is whole goes to the sink.
+    fn turn<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        sink: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<Turn, LlmError>>;
+}
+
+/// Hears a turn while it is made. It must not block.
+pub trait DeltaSink: Send + Sync {
+    /// This came.
+    fn delta(&self, delta: Delta);
+}
+
+/// Hears nothing.
+pub struct Unheard;
+
+impl DeltaSink for Unheard {
+    fn delta(&self, _delta: Delta) {}
+}
+
+/// A piece of a turn that is being made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// More text.
+    Text(String),
+    /// A tool call begins: the tool's name, as the model says it.
+    Call(String),
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prompt {
+    /// The conversation, what the system says first.
+    pub messages: Vec<Message>,
+    /// The tools that it may call.
+    pub tools: Vec<ToolCard>,
+    /// Whether it may call them.
+    pub choice: ToolChoice,
+    /// The form of its answer, where it must have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnswerForm>,
+    /// The moment that it takes for now.
+    pub now: Millis,
+    /// The time zone of its user: an IANA name.
+    pub zone: String,
+    /// The turn's own span, for the provider. It is no part of what is asked.
+    #[serde(skip)]
+    pub trace: Option<TraceParent>,
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum Message {
+    /// What the operator says.
+    System {
+        /// In words.
+        text: String,
+    },
+    /// What a person says.
+    User {
+        /// In words.
+        text: String,
+    },
+    /// What the model said.
+    Assistant {
+        /// In words; empty where it only called tools.
+        text: String,
+        /// The tools that it called. Each has exactly one result in the messages after it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ModelCall>,
+        /// What its provider wants to be given back with it, and which provider that is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        native: Option<Arc<Native>>,
+    },
+    /// What came of one call.
+    Result {
+        /// The call's id.
+        id: String,
+        /// The tool, by the name that the model called.
+        tool: String,
+        /// Its instructions.
+        text: String,
+        /// Whether that is a failure.
+        failed: bool,
+    },
+}
+
+/// A tool call that a model made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelCall {
+    /// Its id in the conversation: letters, digits, `_` and `-`, at most 40.
+    pub id: String,
+    /// The tool, by the name that the model said.
+    pub tool: String,
+    /// The arguments: an object, unless the model wrote something else. A text that cannot
+    /// be read as JSON comes as that text.
+    pub arguments: Arc<Value>,
+}
+
+/// What a provider wants to be given back: signatures of its thoughts and the like.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Native {
+    /// Whose it is; no one else gets it.
+    pub provider: String,
+    /// What it is.
+    pub content: Value,
+}
+
+/// A tool as a model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCard {
+    /// Its name, in letters that every provider takes: `[A-Za-z0-9_-]`, at most 64.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: Arc<Value>,
+}
+
+/// Whether a model may call tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// It must not.
+    None,
+    /// It must call at least one.
+    Required,
+}
+
+/// The form of an answer: JSON by a schema.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnswerForm {
+    /// A short name for it: `[A-Za-z0-9_-]`.
+    pub name: String,
+    /// Its JSON Schema: an object whose fields are all required, with no others.
+    pub schema: Arc<Value>,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Turn {
+    /// In words; the JSON text where a form was asked for.
+    #[serde(default)]
+    pub text: String,
+    /// The tools that it calls. Their ids are the provider's own; they may repeat.
+    #[serde(default)]
+    pub calls: Vec<ModelCall>,
+    /// Why it stopped.
+    #[serde(default)]
+    pub stop: Stop,
+    /// What it took.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What its provider wants to be given back with it.
+    #[serde(default)]
+    pub native: Option<Arc<Native>>,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stop {
+    /// It is done, or calls tools.
+    #[default]
+    Done,
+    /// Its answer became too long: what there is may be cut off anywhere.
+    Length,
+    /// It, or its provider, refuses.
+    Refused,
+}
+
+/// What a turn took, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// What it read, what came from a cache included.
+    pub input: u64,
+    /// How much of that came from a cache.
+    #[serde(default)]
+    pub cached: u64,
+    /// What it wrote, its thoughts included.
+    pub output: u64,
+}
+
+/// Why a turn failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct LlmError {
+    /// The kind of failure.
+    pub kind: LlmErrorKind,
+    /// In words: who failed and why. Never a key.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// How long the provider wants us to wait.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl fmt::Display for LlmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// How a turn can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LlmErrorKind {
+    /// No one answers there, or the connection broke before the answer was whole.
+    Unreachable,
+    /// It took too long.
+    Timeout,
+    /// Too many requests.
+    RateLimited,
+    /// The provider cannot right now.
+    Overloaded,
+    /// The key is missing, wrong, or may not do this.
+    Unauthorized,
+    /// No money is left there.
+    Quota,
+    /// There is no such model.
+    NoSuchModel,
+    /// The conversation is longer than the model reads.
+    TooLong,
+    /// The provider will not answer this.
+    Refused,
+    /// The provider did not take the request.
+    BadRequest,
+    /// What it answered cannot be read.
+    Unreadable,
+}
+
+impl LlmErrorKind {
+    /// Whether the same turn may do better a moment later.
+    pub fn may_pass(self) -> bool {
+        match self {
+            LlmErrorKind::Unreachable
+            | LlmErrorKind::Timeout
+            | LlmErrorKind::RateLimited
+            | LlmErrorKind::Overloaded
+            | LlmErrorKind::Unreadable => true,
+            LlmErrorKind::Unauthorized
+            | LlmErrorKind::Quota
+            | LlmErrorKind::NoSuchModel
+            | LlmErrorKind::TooLong
+            | LlmErrorKind::Refused
+            | LlmErrorKind::BadRequest => false,
+        }
+    }
+
+    /// Its name as a fault's.
+    pub fn name(self) -> &'static str {
+        match self {
+            LlmErrorKind::Unreachable => "ModelUnreachable",
+            LlmErrorKind::Timeout => "ModelTimeout",
+            LlmErrorKind::RateLimited => "ModelRateLimited",
+            LlmErrorKind::Overloaded => "ModelOverloaded",
+            LlmErrorKind::Unauthorized => "ModelUnauthorized",
+            LlmErrorKind::Quota => "ModelQuota",
+            LlmErrorKind::NoSuchModel => "NoSuchModel",
+            LlmErrorKind::TooLong => "PromptTooLong",
+            LlmErrorKind::Refused => "ModelRefused",
+            LlmErrorKind::BadRequest => "ModelBadRequest",
+            LlmErrorKind::Unreadable => "ModelUnreadable",
+        }
+    }
+}
+
+impl LlmError {
+    /// This went wrong.
+    pub fn new(kind: LlmErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, retry_after_ms: None }
+    }
+
+    /// The same error with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with the wait that the provider wants.
+    #[must_use]
+    pub fn retry_after_ms(mut self, ms: Option<u64>) -> Self {
+        self.retry_after_ms = ms;
+        self
+    }
+}

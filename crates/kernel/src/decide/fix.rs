@@ -1,0 +1,282 @@
+//! A failed step becomes a `Fix` ask; replies of every kind are acted upon here.
+
+use super::{At, Decided};
+use crate::ask::{Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
+use crate::definition::plan::{Step, StepKind};
+use crate::event::Fact;
+use crate::expression::pointer::Stop;
+use crate::planted::{Switch, is_on};
+use crate::session::{CallState, FrameKind, OpenAsk, OpenCall};
+use crate::tool::call::HowFar;
+use crate::values::datum::{Datum, Origin};
+use crate::values::fault::Fault;
+use crate::values::ids::{AskId, CallId, ContextKey, StepId};
+use serde_json::Value;
+use std::sync::Arc;
+
+impl At<'_> {
+    /// A failed step: collected by its loop, or a person is asked. A write of unknown outcome is
+    /// never collected, nor is what no plan may decide: a limit of the run, a recovery that failed.
+    pub(super) fn stuck(
+        &self,
+        fault: &Fault,
+        how: HowFar,
+        call: Option<&OpenCall>,
+    ) -> Result<Fact, Stop> {
+        let unknown = how == HowFar::Unknown && call.is_some_and(|call| !call.repeatable());
+        let held = self.run.held() == Some(self.frame.id);
+        let must_ask = unknown || held || fault.name == Fault::RECOVERY_GAVE_UP;
+        if !must_ask && let Some(item) = self.collecting_item() {
+            let (frame, fault) = (item.id, fault.clone());
+            return Ok(if item.id == self.frame.id {
+                Fact::ItemFailed { frame, fault }
+            } else {
+                Fact::ItemFailing { frame, fault }
+            });
+        }
+        if !must_ask && self.fails_at_once() {
+            return Ok(self.close_failed(fault.clone()));
+        }
+        let actions = match call {
+            Some(_) => vec![
+                FixAction::Retry,
+                FixAction::Edit,
+                FixAction::Skip,
+                FixAction::Abort,
+                FixAction::Settle,
+            ],
+            None => vec![FixAction::Retry, FixAction::Skip, FixAction::Abort],
+        };
+        let step = self.frame.step.clone().unwrap_or_else(|| StepId::from(""));
+        let title = match call.map(|call| &call.request.tool) {
+            None if held => format!("the run reached a limit at step `{step}`"),
+            Some(tool) if how == HowFar::Unknown => {
+                format!("outcome unknown: `{tool}` at step `{step}`")
+            }
+            Some(tool) => format!("`{tool}` failed at step `{step}`"),
+            None => format!("step `{step}` failed"),
+        };
+        let call = call.map(asked_call);
+        let body = AskBody::Fix { fault: fault.clone(), call, how, actions };
+        Ok(Fact::AskOpened(Box::new(self.ask(step, title, body, Vec::new()))))
+    }
+
+    /// Whether the plan wants the run to end where this step fails.
+    fn fails_at_once(&self) -> bool {
+        let step = self.frame.step.as_ref().and_then(|step| self.plan.step(step));
+        matches!(step.map(|step| &step.kind), Some(StepKind::ToolCall(call)) if call.fails)
+    }
+
+    /// A new ask of this frame. Its id is a hash of where it stands and of what was asked before,
+    /// so that a replay gives the same one.
+    pub(super) fn ask(&self, step: StepId, title: String, body: AskBody, more: Vec<u8>) -> Ask {
+        let place = (&self.session.key.realm, self.session.id, self.run.id, &step);
+        let digest = digest(place, &body, &more, self.run.subject());
+        let seq = self.session.seq.to_be_bytes();
+        Ask {
+            id: AskId::of(&[&self.place(), &seq, body.kind().as_bytes()]),
+            run: self.run.id,
+            frame: self.frame.id,
+            expires_at: self.expires_at(&step, &body),
+            step,
+            title,
+            body,
+            digest,
+            created_at: self.env.now,
+            wanted: None,
+            answerers: None,
+            subject: self.run.acts_for().cloned(),
+        }
+    }
+
+    /// Acts upon a reply.
+    pub(super) fn replied(&self, open: &OpenAsk) -> Decided {
+        let step = self.plan.step(&open.ask.step);
+        let call = self.session.calls.values().find(|call| call.request.frame == self.frame.id);
+        let own = matches!(open.ask.body, AskBody::Clarify { .. } | AskBody::Approve { .. });
+        if self.frame.agent.is_some() && own {
+            return self.agent_replied(open);
+        }
+        let Some(decision) = &open.decision else {
+            let words = "nobody answered in time".to_owned();
+            return Ok(Some(self.refused(&open.ask, step, words)));
+        };
+        match &decision.reply {
+            Reply::Clarify { answer: Some(value) } | Reply::Fill { content: Some(value) } => {
+                self.given(&open.ask, step, value)
+            }
+            Reply::Clarify { answer: None } | Reply::Fill { content: None } => {
+                let words = format!("`{}` declined to answer", decision.by);
+                Ok(Some(self.refused(&open.ask, step, words)))
+            }
+            Reply::Approve { decisions } => self.approved(open, step, call, decisions),
+            Reply::Authorize { .. } => Ok(None),
+            Reply::Fix { action, arguments, output } => {
+                let fixing = Fixing { open, step, call };
+                self.fixed(&fixing, *action, arguments.as_ref(), output.as_ref())
+            }
+        }
+    }
+
+    fn approved(
+        &self,
+        open: &OpenAsk,
+        step: Option<&Step>,
+        call: Option<&OpenCall>,
+        decisions: &[CallDecision],
+    ) -> Decided {
+        let (Some(call), Some(decision)) = (call, decisions.first()) else { return Ok(None) };
+        if !decision.approve {
+            let by = open.decision.as_ref().map_or("someone", |decision| &decision.by);
+            let words = match &decision.feedback {
+                Some(feedback) => feedback.clone(),
+                None => format!("`{by}` did not approve the call"),
+            };
+            return Ok(Some(self.refused(&open.ask, step, words)));
+        }
+        let grant = Some(open.ask.id);
+        Ok(Some(match &decision.arguments {
+            // The person approved other arguments than were asked: a call of its own, covered by
+            // this very approval.
+            Some(arguments) => self.again(call, Some(arguments.clone()), grant),
+            None => Fact::CallStarted { call: call.request.call, grant },
+        }))
+    }
+
+    /// A person said no: where the plan says, else the run fails with the person's words.
+    fn refused(&self, ask: &Ask, step: Option<&Step>, words: String) -> Fact {
+        let approval = matches!(ask.body, AskBody::Approve { .. });
+        let target = match step.map(|step| &step.kind) {
+            Some(StepKind::ToolCall(call)) if approval => call.on_rejected.as_ref(),
+            Some(StepKind::Human { on_declined, .. }) => on_declined.as_ref(),
+            _ => None,
+        };
+        match target {
+            Some(next) => Fact::StepDiverted {
+                frame: self.frame.id,
+                step: ask.step.clone(),
+                next: next.clone(),
+            },
+            None => {
+                let name = if approval { "Rejected" } else { "Declined" };
+                self.close_failed(Fault::new(name, words))
+            }
+        }
+    }
+
+    fn fixed(
+        &self,
+        fixing: &Fixing<'_>,
+        action: FixAction,
+        arguments: Option<&Arc<Value>>,
+        output: Option<&Value>,
+    ) -> Decided {
+        let ask = &fixing.open.ask;
+        let frame = self.frame.id;
+        Ok(Some(match (action, fixing.call) {
+            (FixAction::Retry, Some(call)) => self.again(call, None, None),
+            (FixAction::Retry | FixAction::Edit, None) => {
+                Fact::StepRetried { frame, step: ask.step.clone() }
+            }
+            (FixAction::Edit, Some(call)) => self.again(call, arguments.cloned(), None),
+            (FixAction::Skip, Some(_)) if self.is_agents_call() => {
+                return Ok(self.skip_call(output));
+            }
+            (FixAction::Skip, _) | (FixAction::Settle, None) => {
+                let value = output.cloned().unwrap_or(Value::Null);
+                let datum = Arc::new(Datum::inline(value, Origin::Reply(ask.id)));
+                let (key, next) = fixing.step.map_or((None, None), where_to);
+                Fact::StepSkipped {
+                    frame,
+                    step: ask.step.clone(),
+                    save: key.map(|key| (key, datum)),
+                    next: self.after(&ask.step, next.as_ref()),
+                }
+            }
+            (FixAction::Settle, Some(call)) => {
+                let value = output.cloned().unwrap_or(Value::Null);
+                Fact::CallFinished {
+                    call: call.request.call,
+                    output: Arc::new(Datum::inline(value, Origin::Reply(ask.id))),
+                    settled: Some(ask.id),
+                    published: Vec::new(),
+                }
+            }
+            (FixAction::Abort, _) => {
+                let fault = match &ask.body {
+                    AskBody::Fix { fault, .. } => fault.clone(),
+                    _ => Fault::new("Aborted", "a person ended the run"),
+                };
+                self.close_failed(fault)
+            }
+        }))
+    }
+
+    /// The same call once more: under the same id after an unknown outcome, so that the other side
+    /// can tell; under a new one after a known failure or with other arguments.
+    pub(super) fn again(
+        &self,
+        call: &OpenCall,
+        arguments: Option<Arc<Value>>,
+        grant: Option<AskId>,
+    ) -> Fact {
+        let mut request = call.request.clone();
+        let unknown = matches!(call.state, CallState::Failed(HowFar::Unknown, _));
+        let same = unknown && arguments.is_none();
+        request.replaces = Some(call.request.call);
+        // An approval is good for one start: a retry asks again where one is needed.
+        if !is_on(Switch::ApprovalUsedTwice) {
+            request.grant = grant;
+        }
+        if !same {
+            request.try_no += 1;
+            request.call = self.call_id(&request.step, request.try_no);
+        }
+        if let Some(arguments) = arguments {
+            request.arguments = arguments;
+            request.sources.clear();
+        }
+        Fact::CallRequested(Box::new(request))
+    }
+
+    fn is_agents_call(&self) -> bool {
+        matches!(self.frame.kind, FrameKind::Call { .. })
+    }
+
+    /// hash(session, run, frame path, ordinal, step, try).
+    pub(super) fn call_id(&self, step: &StepId, try_no: u32) -> CallId {
+        CallId::of(&[&self.place(), step.as_str().as_bytes(), &try_no.to_be_bytes()])
+    }
+}
+
+struct Fixing<'a> {
+    open: &'a OpenAsk,
+    step: Option<&'a Step>,
+    call: Option<&'a OpenCall>,
+}
+
+/// A call as an ask shows it.
+pub(super) fn asked_call(call: &OpenCall) -> AskedCall {
+    AskedCall {
+        call_id: call.request.call,
+        tool: call.request.tool.clone(),
+        arguments: call.request.arguments.clone(),
+    }
+}
+
+/// Under which key a skipped step's output goes, and where it leads.
+fn where_to(step: &Step) -> (Option<ContextKey>, Option<StepId>) {
+    match &step.kind {
+        StepKind::ToolCall(call) => (Some(call.save_as.clone()), call.next.clone()),
+        StepKind::Plan { save_as, next, .. } | StepKind::Agent { save_as, next, .. } => {
+            (Some(save_as.clone()), next.clone())
+        }
+        StepKind::Loop(looping) => (Some(step.id.as_str().into()), looping.next.clone()),
+        StepKind::Parallel { next, .. } => (Some(step.id.as_str().into()), next.clone()),
+        StepKind::Human { next, .. } => (Some("human_input".into()), next.clone()),
+        StepKind::Match { default, .. } => (None, default.clone()),
+        StepKind::Conditional { on_false, .. } => (None, on_false.clone()),
+        StepKind::Publish { next, .. } => (None, next.clone()),
+        StepKind::Final { .. } => (None, None),
+    }
+}

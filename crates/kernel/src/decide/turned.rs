@@ -1,0 +1,306 @@
+//! What a model's answer results in: a route, a summary, an answer, or calls with ids of their own.
+
+use super::{At, Env};
+use crate::conversation::command::{Command, NoCommand, must_command, read_command};
+use crate::conversation::llm::{LlmError, ModelCall, Stop, Turn};
+use crate::conversation::talk::Asked;
+use crate::definition::agent::{Agent, CLARIFY};
+use crate::event::{CallMade, Fact, Route, TurnEnd, TurnKind};
+use crate::session::{AgentPhase, AgentState, Frame, Session};
+use crate::values::entry::{Mode, PathSegment};
+use crate::values::fault::Fault;
+use crate::values::ids::{CallId, FrameId, ToolName};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The longest wait before a failed turn is tried again.
+const BACKOFF_MS_MAX: u64 = 30_000;
+/// The longest wait that a provider may ask for; with a longer one the turn has failed.
+const RETRY_AFTER_MS_MAX: u64 = 120_000;
+
+/// What a model answered, and what it was shown.
+pub struct Turned<'a> {
+    /// The answer.
+    pub turn: Turn,
+    /// The tools of the prompt, by the names that the model saw.
+    pub cards: &'a BTreeMap<String, ToolName>,
+    /// What it cost, where the price is known.
+    pub cost_micros: Option<u64>,
+}
+
+/// What an answer of a model results in: `turn.finished`, `talk.compacted`, or `turn.failed` where
+/// it cannot be used. None if no one waits for it any more.
+pub fn turned(
+    env: &Env<'_>,
+    session: &Session,
+    frame: FrameId,
+    turned: Turned<'_>,
+) -> Option<Fact> {
+    let at = At::of(env, session, frame)?;
+    let state = session.agent(frame)?;
+    let AgentPhase::Turn { turn, attempt, kind } = state.phase else { return None };
+    let agent = at.closure.agents.get(&state.agent)?;
+    let Turned { turn: answer, cards, cost_micros } = turned;
+    let end = |text: &str, calls, route| TurnEnd {
+        frame,
+        turn,
+        attempt,
+        kind,
+        text: text.into(),
+        calls,
+        route,
+        stops: false,
+        stop: answer.stop,
+        usage: answer.usage,
+        cost_micros,
+        native: answer.native.clone(),
+    };
+    Some(match kind {
+        TurnKind::Route => match read_route(&answer.text, agent) {
+            Ok(route) => Fact::TurnFinished(Box::new(end(&answer.text, Vec::new(), Some(route)))),
+            Err(why) => {
+                let message = format!("the router of agent `{}` gave no route: {why}", agent.name);
+                let fault = Fault::new("ModelUnreadable", message);
+                at.turn_failed(state, fault, (true, None))
+            }
+        },
+        TurnKind::Sum => {
+            let lines = state.talk.compactable(agent.limits.keep_turns);
+            Fact::TalkCompacted { lines, turn: Box::new(end(&answer.text, Vec::new(), None)) }
+        }
+        TurnKind::Act => {
+            let said = match state.commands {
+                true => commanded(state, &answer, cards),
+                false => Ok(said(&answer, cards)),
+            };
+            match said {
+                Ok(Said { text, calls, stops }) => {
+                    let calls = at.calls_made(state, agent, calls, cards);
+                    let end = TurnEnd { stops, ..end(&text, calls, None) };
+                    Fact::TurnFinished(Box::new(end))
+                }
+                // A model that speaks only in commands is not asked again what it meant.
+                Err(fault) => at.turn_failed(state, fault, (false, None)),
+            }
+        }
+    })
+}
+
+/// A turn that failed: when it is tried again, if it is.
+pub fn turn_failed(
+    env: &Env<'_>,
+    session: &Session,
+    frame: FrameId,
+    error: &LlmError,
+) -> Option<Fact> {
+    let at = At::of(env, session, frame)?;
+    let state = session.agent(frame)?;
+    let mut fault = Fault::new(error.kind.name(), error.message.clone());
+    fault.hint = error.hint.clone();
+    Some(at.turn_failed(state, fault, (error.kind.may_pass(), error.retry_after_ms)))
+}
+
+/// How much of a name that a model made up is shown.
+const NAME_CHARS_MAX: usize = 100;
+
+/// What a model said and called.
+struct Said {
+    text: String,
+    calls: Vec<ModelCall>,
+    /// Whether these calls are the last.
+    stops: bool,
+}
+
+/// A text that is a command as a whole is a call; only a `stop` that is written counts.
+fn said(answer: &Turn, cards: &BTreeMap<String, ToolName>) -> Said {
+    let command = if answer.calls.is_empty() { read_command(&answer.text) } else { None };
+    let Some(command) = command else {
+        return Said { text: answer.text.clone(), calls: answer.calls.clone(), stops: false };
+    };
+    let stops = command.stop == Some(true);
+    Said { text: String::new(), calls: vec![as_call(command, cards)], stops }
+}
+
+/// The same in command mode, in which nothing else is taken. The command stays in the conversation
+/// as it was said, so that a model that continues sees how it spoke. Calls of the provider's own
+/// kind say nothing about an end; words after them do.
+fn commanded(
+    state: &AgentState,
+    answer: &Turn,
+    cards: &BTreeMap<String, ToolName>,
+) -> Result<Said, Fault> {
+    let text = answer.text.clone();
+    let (calls, stops) = match must_command(&answer.text) {
+        _ if !answer.calls.is_empty() => (answer.calls.clone(), false),
+        Ok(command) => {
+            let stops = command.stop.unwrap_or(true);
+            (vec![as_call(command, cards)], stops)
+        }
+        // It has done something and is done, or it was cut off, or it refuses.
+        Err(NoCommand::Text) if state.calls > 0 || answer.stop != Stop::Done => (Vec::new(), false),
+        Err(why) => return Err(no_command(why)),
+    };
+    calls.iter().try_for_each(|call| may_call(call, cards))?;
+    Ok(Said { text, calls, stops })
+}
+
+/// A command as a call. It names a tool as we do; the model saw it under a name of its own
+/// alphabet.
+fn as_call(command: Command, cards: &BTreeMap<String, ToolName>) -> ModelCall {
+    let own = |(_, own): &(&String, &ToolName)| own.as_str() == command.tool;
+    let seen = cards.iter().find(own).map(|(seen, _)| seen.clone());
+    let tool = seen.unwrap_or(command.tool);
+    ModelCall { id: String::new(), tool, arguments: Arc::new(Value::Object(command.args)) }
+}
+
+fn no_command(why: NoCommand) -> Fault {
+    let unsupported = |intent: &str| {
+        let message = format!("Unsupported intent: {}", shown(intent));
+        Fault::new("UnsupportedIntent", message)
+            .hint("the only intent is `CALL_TOOL`; look at the agent's prompt, then retry")
+    };
+    match why {
+        NoCommand::Text | NoCommand::Intent(None) => unsupported("none"),
+        NoCommand::Intent(Some(intent)) => unsupported(&intent),
+        NoCommand::Malformed(why) => {
+            Fault::new("InvalidCommand", format!("the command cannot be used: {why}"))
+                .hint("it is `{intent, tool, args, stop}`; look at the agent's prompt, then retry")
+        }
+    }
+}
+
+fn may_call(call: &ModelCall, cards: &BTreeMap<String, ToolName>) -> Result<(), Fault> {
+    if !cards.contains_key(&call.tool) {
+        let message = format!("Tool not allowlisted: {}", shown(&call.tool));
+        let hint = "let the agent's tools have it, or retry for another command";
+        return Err(Fault::new("ToolNotAllowlisted", message).hint(hint));
+    }
+    if !call.arguments.is_object() {
+        let message = format!("the arguments of `{}` are not a JSON object", call.tool);
+        return Err(Fault::new("InvalidArguments", message).hint("retry asks the model again"));
+    }
+    Ok(())
+}
+
+fn shown(name: &str) -> String {
+    name.chars().take(NAME_CHARS_MAX).collect()
+}
+
+fn read_route(text: &str, agent: &Agent) -> Result<Route, String> {
+    let value: Value = serde_json::from_str(text.trim()).map_err(|error| error.to_string())?;
+    let allow = match value["decision"].as_str() {
+        Some("allow") => true,
+        Some("refuse") => false,
+        _ => return Err("`decision` is neither `allow` nor `refuse`".to_owned()),
+    };
+    let types = value["allowed_tool_types"].as_array().ok_or("`allowed_tool_types` is no list")?;
+    let known = |name: &&str| agent.types.contains_key(*name);
+    let mut types: Vec<String> =
+        types.iter().filter_map(Value::as_str).filter(known).map(str::to_owned).collect();
+    types.dedup();
+    if !allow {
+        types.clear();
+    }
+    let note = value["note"].as_str().unwrap_or_default().to_owned();
+    Ok(Route { allow, note, types })
+}
+
+impl At<'_> {
+    /// The calls of a turn, each with an id that a replay gives again.
+    fn calls_made(
+        &self,
+        state: &AgentState,
+        agent: &Agent,
+        calls: Vec<ModelCall>,
+        cards: &BTreeMap<String, ToolName>,
+    ) -> Vec<CallMade> {
+        let mut max = self.env.limits.turn_calls_max;
+        if state.commands {
+            // Each counts as a step, and there are only so many left.
+            max = max.min(agent.limits.steps.saturating_sub(state.calls) as usize);
+        }
+        let names = || cards.keys().map(String::as_str).collect::<Vec<&str>>().join(", ");
+        let mut frames = 0;
+        let mut made = Vec::new();
+        for (index, call) in calls.into_iter().enumerate() {
+            let number = state.calls + u32::try_from(index).unwrap_or(u32::MAX);
+            let tool = cards.get(&call.tool).cloned();
+            let is_question = call.tool == CLARIFY;
+            let refused = if index >= max {
+                Some(Fault::new("TooManyCalls", format!("one turn may call {max} tools at most")))
+            } else if is_question {
+                None
+            } else if tool.is_none() {
+                let message =
+                    format!("there is no tool `{}`; the tools are: {}", call.tool, names());
+                Some(Fault::new("UnknownTool", message))
+            } else if !call.arguments.is_object() {
+                Some(Fault::new("InvalidArguments", "the arguments are not a JSON object"))
+            } else if self.session.frames.len() + frames >= self.env.limits.frames_max {
+                Some(Fault::new("TooManyCalls", "too much is under way; try fewer calls"))
+            } else {
+                None
+            };
+            let question = is_question.then(|| asked(&call.arguments));
+            let goes_out = refused.is_none() && !is_question;
+            let frame = goes_out.then(|| self.new_frame_id(frames));
+            frames += usize::from(goes_out);
+            made.push(CallMade {
+                call: self.call_below_id(number),
+                frame,
+                said: call.tool.as_str().into(),
+                approve: tool.as_ref().is_some_and(|tool| agent.asks_before(tool)),
+                tool,
+                arguments: call.arguments,
+                question,
+                refused,
+            });
+        }
+        made
+    }
+
+    /// The id of a call of this agent: the one that its frame will give it.
+    fn call_below_id(&self, number: u32) -> CallId {
+        let segment = PathSegment { ordinal: self.frame.ordinal, child: number, mode: Mode::Apart };
+        let path = self.frame.path.child(segment);
+        let child = Frame { path, ordinal: 1, ..self.frame.clone() };
+        At { frame: &child, ..*self }.call_id(&self.here(), 1)
+    }
+
+    pub(super) fn turn_failed(
+        &self,
+        state: &AgentState,
+        fault: Fault,
+        (may_pass, retry_after_ms): (bool, Option<u64>),
+    ) -> Fact {
+        let (turn, attempt) = match state.phase {
+            AgentPhase::Turn { turn, attempt, .. } => (turn, attempt),
+            _ => (state.turns, 1),
+        };
+        let limits = self.env.limits;
+        let doublings = attempt.saturating_sub(1).min(20);
+        let wait = limits.turn_backoff_ms.saturating_mul(1 << doublings);
+        let wait = wait.min(BACKOFF_MS_MAX);
+        let too_long = retry_after_ms.is_some_and(|ms| ms > RETRY_AFTER_MS_MAX);
+        let again = may_pass && !too_long && attempt < limits.turn_attempts_max;
+        let wait = wait.max(retry_after_ms.unwrap_or(0));
+        Fact::TurnFailed {
+            frame: self.frame.id,
+            turn,
+            attempt,
+            fault,
+            again_at: again.then(|| self.env.now.plus_ms(wait)),
+        }
+    }
+}
+
+/// What a question's arguments say. One that asks nothing is asked as what it is about.
+fn asked(arguments: &Value) -> Asked {
+    let text = |name: &str| arguments[name].as_str().unwrap_or_default().trim();
+    let question = match text("question") {
+        "" => "What do you mean?",
+        question => question,
+    };
+    Asked { question: question.into(), context: text("context").into() }
+}

@@ -1,0 +1,449 @@
+//! Which step can follow which, and what each can see: steps that are never reached, references to
+//! steps that cannot have run, loops whose iterations would race. Here a plan is loaded: read,
+//! checked against its surroundings, checked for its flow.
+
+use super::check::{Surroundings, What, check_plan, reads, step_pointer, type_name};
+use super::mistake::{Mistake, meant_step};
+use super::read::Origin;
+use super::source::{DEPTH_MAX, Node, Subject, is_deeper};
+use super::steps::{read_pinned_plan, read_plan};
+use super::{Loop, Plan, Step, StepKind};
+use crate::limits::Limits;
+use crate::values::ids::StepId;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Loads a plan from a YAML or JSON text. What comes with the plan are warnings.
+pub fn load_text(
+    text: &str,
+    origin: &Origin,
+    limits: &Limits,
+    around: &Surroundings<'_>,
+) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+    let filed = |mistakes: Vec<Mistake>| -> Vec<Mistake> {
+        mistakes.into_iter().map(|mistake| origin.filed(mistake)).collect()
+    };
+    let node = Node::parse(text, limits).map_err(filed)?;
+    load_node(&node, origin, limits, around)
+}
+
+/// Loads a plan that arrives as a value, such as one inside a request.
+pub fn load_value(
+    value: &Value,
+    origin: &Origin,
+    limits: &Limits,
+    around: &Surroundings<'_>,
+) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+    if is_deeper(value, DEPTH_MAX) {
+        return Err(vec![origin.filed(Subject::PLAN.too_deep())]);
+    }
+    let bytes = value.to_string().len();
+    if bytes > limits.plan_bytes_max {
+        return Err(vec![origin.filed(Subject::PLAN.too_large(bytes, limits))]);
+    }
+    load_node(&Node::from_value(value), origin, limits, around)
+}
+
+/// Reads a stored plan again. It was checked when its run began, and what was around it then may be
+/// gone by now, so it is only read; and the limits of today do not apply to it, so that
+/// lowering one stops no run that is under way.
+pub fn reload(source: &Value) -> Result<Plan, Vec<Mistake>> {
+    let node = shallow(source)?;
+    read_pinned_plan(&node, &Limits::unbounded_plans())
+}
+
+/// Reads a plan that we made ourselves, out of a pipeline or for one call: its surroundings were
+/// checked with what it was made of.
+pub fn read_made(source: &Value, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
+    read_plan(&shallow(source)?, &Origin::default(), limits).map(|(plan, _)| plan)
+}
+
+fn shallow(source: &Value) -> Result<Node, Vec<Mistake>> {
+    if is_deeper(source, DEPTH_MAX) {
+        return Err(vec![Subject::PLAN.too_deep()]);
+    }
+    Ok(Node::from_value(source))
+}
+
+/// How a step is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// With its result.
+    On,
+    /// Without one: a person said no.
+    Aside,
+}
+
+/// Every way on from a step and where it leads; nowhere means that its list ends.
+pub fn ways(plan: &Plan, step: &Step) -> Vec<(Way, Option<StepId>)> {
+    let on = |next: &Option<StepId>| (Way::On, plan.after(&step.id, next.as_ref()));
+    let aside = |next: &Option<StepId>| next.clone().map(|next| (Way::Aside, Some(next)));
+    match &step.kind {
+        StepKind::ToolCall(call) => {
+            std::iter::once(on(&call.next)).chain(aside(&call.on_rejected)).collect()
+        }
+        StepKind::Human { next, on_declined, .. } => {
+            std::iter::once(on(next)).chain(aside(on_declined)).collect()
+        }
+        StepKind::Match { cases, default, .. } => {
+            cases.iter().map(|case| on(&case.next)).chain([on(default)]).collect()
+        }
+        StepKind::Conditional { on_true, on_false, .. } => vec![on(on_true), on(on_false)],
+        StepKind::Parallel { next, .. }
+        | StepKind::Plan { next, .. }
+        | StepKind::Agent { next, .. }
+        | StepKind::Publish { next, .. } => vec![on(next)],
+        StepKind::Loop(looping) => vec![on(&looping.next)],
+        StepKind::Final { .. } => Vec::new(),
+    }
+}
+
+/// What is wrong with the flow of a plan. `node` is what it was read from.
+pub fn check_flow(plan: &Plan, node: &Node, origin: &Origin) -> Vec<Mistake> {
+    let lists = Lists::of(plan);
+    let mut found = unreached(plan, &lists);
+    for step in plan.index.keys().filter_map(|id| plan.step(id)) {
+        found.extend(blind_references(plan, &lists, step));
+        if let StepKind::Loop(looping) = &step.kind
+            && looping.concurrency > 1
+        {
+            found.extend(races(plan, &lists, step, looping));
+        }
+    }
+    found.into_iter().map(|(pointer, mistake)| origin.place(node, &pointer, mistake)).collect()
+}
+
+/// A mistake and the JSON Pointer to its place.
+type Found = Vec<(String, Mistake)>;
+
+fn load_node(
+    node: &Node,
+    origin: &Origin,
+    limits: &Limits,
+    around: &Surroundings<'_>,
+) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+    let (plan, mut mistakes) = read_plan(node, origin, limits).map_err(sorted)?;
+    mistakes.extend(check_plan(&plan, node, origin, around));
+    mistakes.extend(check_flow(&plan, node, origin));
+    let mistakes = sorted(mistakes);
+    if mistakes.iter().any(Mistake::is_error) {
+        return Err(mistakes);
+    }
+    Ok((plan, mistakes))
+}
+
+fn sorted(mut mistakes: Vec<Mistake>) -> Vec<Mistake> {
+    mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
+    mistakes
+}
+
+/// One list of steps: the plan's own, a branch's, a loop's.
+struct List<'p> {
+    steps: &'p [Step],
+    /// For each step, where it leads inside this list.
+    ways: Vec<Vec<(Way, Option<usize>)>>,
+    /// For each step, which steps of this list can come after it.
+    after: Vec<Vec<bool>>,
+    /// For each step, the lists inside it.
+    inner: Vec<Vec<usize>>,
+    /// List and position of the step that holds this list.
+    parent: Option<(usize, usize)>,
+    /// Whether it runs once per item, each time seeing what the time before left.
+    in_turn: bool,
+}
+
+/// All lists of a plan; the first is the plan's own.
+struct Lists<'p> {
+    all: Vec<List<'p>>,
+    at: BTreeMap<&'p StepId, (usize, usize)>,
+}
+
+impl<'p> Lists<'p> {
+    fn of(plan: &'p Plan) -> Self {
+        let mut lists = Self { all: Vec::new(), at: BTreeMap::new() };
+        lists.add(plan, &plan.steps, None);
+        lists
+    }
+
+    fn add(&mut self, plan: &'p Plan, steps: &'p [Step], parent: Option<(usize, usize)>) -> usize {
+        let index = self.all.len();
+        let in_turn = parent.is_some_and(|(list, position)| {
+            let holder = &self.all[list].steps[position].kind;
+            matches!(holder, StepKind::Loop(looping) if looping.concurrency == 1)
+        });
+        let ways = inner_ways(plan, steps);
+        let after = ways.iter().map(|first| reached(first, &ways)).collect();
+        let inner = vec![Vec::new(); steps.len()];
+        self.all.push(List { steps, ways, after, inner, parent, in_turn });
+        for (position, step) in steps.iter().enumerate() {
+            self.at.insert(&step.id, (index, position));
+            for body in bodies(step) {
+                let body = self.add(plan, body, Some((index, position)));
+                self.all[index].inner[position].push(body);
+            }
+        }
+        index
+    }
+
+    /// The places of a step and of those that hold it, from the inside out.
+    fn chain(&self, id: &StepId) -> Vec<(usize, usize)> {
+        let first = self.at.get(id).copied();
+        std::iter::successors(first, |(list, _)| self.all[*list].parent).collect()
+    }
+
+    /// Whether the one can have run, and be seen, when the other begins. In the innermost list that
+    /// holds both a way must lead from the one to the other; in every list around that one, a way
+    /// round or a loop's earlier turn does as well.
+    fn can_precede(&self, earlier: &StepId, later: &StepId) -> bool {
+        let earlier = self.chain(earlier);
+        self.chain(later).into_iter().any(|(index, to)| {
+            let list = &self.all[index];
+            let from = earlier.iter().find(|(other, _)| *other == index);
+            from.is_some_and(|(_, from)| list.in_turn || list.after[*from][to])
+        })
+    }
+}
+
+fn inner_ways(plan: &Plan, steps: &[Step]) -> Vec<Vec<(Way, Option<usize>)>> {
+    let positions: BTreeMap<&StepId, usize> =
+        steps.iter().enumerate().map(|(position, step)| (&step.id, position)).collect();
+    let inside = |next: Option<StepId>| next.and_then(|next| positions.get(&next).copied());
+    let of_step = |step: &Step| -> Vec<(Way, Option<usize>)> {
+        ways(plan, step).into_iter().map(|(way, next)| (way, inside(next))).collect()
+    };
+    steps.iter().map(of_step).collect()
+}
+
+/// The positions that can be reached by the first ways and all that follow.
+fn reached(first: &[(Way, Option<usize>)], all: &[Vec<(Way, Option<usize>)>]) -> Vec<bool> {
+    let mut reached = vec![false; all.len()];
+    let mut open: Vec<usize> = first.iter().filter_map(|(_, next)| *next).collect();
+    while let Some(position) = open.pop() {
+        if !reached[position] {
+            reached[position] = true;
+            open.extend(all[position].iter().filter_map(|(_, next)| *next));
+        }
+    }
+    reached
+}
+
+fn bodies(step: &Step) -> Vec<&[Step]> {
+    match &step.kind {
+        StepKind::Parallel { branches, .. } => {
+            branches.iter().map(|branch| branch.steps.as_slice()).collect()
+        }
+        StepKind::Loop(looping) => vec![looping.body.as_slice()],
+        StepKind::ToolCall(_)
+        | StepKind::Match { .. }
+        | StepKind::Conditional { .. }
+        | StepKind::Human { .. }
+        | StepKind::Plan { .. }
+        | StepKind::Agent { .. }
+        | StepKind::Publish { .. }
+        | StepKind::Final { .. } => Vec::new(),
+    }
+}
+
+fn unreached(plan: &Plan, lists: &Lists<'_>) -> Found {
+    let mut found = Vec::new();
+    for (index, list) in lists.all.iter().enumerate() {
+        let start = match lists.at.get(&plan.start) {
+            Some((0, position)) if index == 0 => *position,
+            Some(_) | None => 0,
+        };
+        for (position, step) in list.steps.iter().enumerate() {
+            if position != start && !list.after[start][position] {
+                let mistake = Mistake::error(format!("step `{}` is never reached", step.id))
+                    .hint("lead a `nextStepId` to it, or remove it");
+                found.push((step_pointer(plan, &step.id), mistake));
+            }
+        }
+    }
+    found
+}
+
+/// References to steps that this one cannot see.
+fn blind_references(plan: &Plan, lists: &Lists<'_>, step: &Step) -> Found {
+    let mut found = Vec::new();
+    for read in reads(step) {
+        let What::Step(named) = read.what else { continue };
+        let mistake = match plan.step(named).map(|named| &named.kind) {
+            None => Mistake::error(format!("there is no step `{named}`"))
+                .hint(meant_step(named.as_str(), plan.index.keys().map(StepId::as_str))),
+            Some(StepKind::ToolCall(_)) if lists.can_precede(named, &step.id) => continue,
+            Some(StepKind::ToolCall(_)) => {
+                let hint = "a step sees what ran on its way, not its sibling branches";
+                Mistake::error(format!("step `{named}` cannot have run before `{}`", step.id))
+                    .hint(hint)
+            }
+            Some(other) => {
+                let message = format!("step `{named}` leaves no history entry");
+                Mistake::warning(format!("{message}: it is a {}", type_name(other)))
+                    .hint("read its result from `$.context`")
+            }
+        };
+        found.push((format!("{}{}", step_pointer(plan, &step.id), read.at), mistake));
+    }
+    found
+}
+
+/// The keys that a step has surely written once it is left with its result.
+fn writes(step: &Step) -> Vec<&str> {
+    match &step.kind {
+        StepKind::ToolCall(call) => vec![call.save_as.as_str(), "lastToolExecution"],
+        StepKind::Human { .. } => vec!["human_input", "inputs"],
+        StepKind::Plan { save_as, .. } | StepKind::Agent { save_as, .. } => vec![save_as.as_str()],
+        StepKind::Parallel { .. } | StepKind::Loop(_) => vec![step.id.as_str()],
+        StepKind::Match { .. }
+        | StepKind::Conditional { .. }
+        | StepKind::Publish { .. }
+        | StepKind::Final { .. } => Vec::new(),
+    }
+}
+
+/// The keys that a loop sets before each turn of its body.
+fn item_keys(looping: &Loop) -> [String; 2] {
+    [looping.alias.to_string(), format!("{}_index", looping.alias)]
+}
+
+/// Reads in a concurrent loop's body that would see another iteration's writes or not, as luck has
+/// it: of a key that the body writes, at a place where this iteration may not have written it yet.
+fn races(plan: &Plan, lists: &Lists<'_>, step: &Step, looping: &Loop) -> Found {
+    let Some((list, position)) = lists.at.get(&step.id).copied() else { return Vec::new() };
+    let mut traffic = Traffic::default();
+    for body in &lists.all[list].inner[position] {
+        traffic.gather(lists, *body);
+    }
+    let mut found = BTreeMap::new();
+    let own = item_keys(looping);
+    for key in traffic.contested(&own) {
+        let mut turn = Turn { lists, key, early: Vec::new() };
+        for body in &lists.all[list].inner[position] {
+            turn.list(*body);
+        }
+        for (reader, at, message) in turn.early {
+            let hint = format!("set `concurrency: 1`, or write it earlier in loop `{}`", step.id);
+            let pointer = format!("{}{at}", step_pointer(plan, reader));
+            found.entry(pointer).or_insert_with(|| Mistake::error(message).hint(hint));
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Which keys a loop's body reads and writes, at any depth.
+#[derive(Default)]
+struct Traffic {
+    read: BTreeSet<String>,
+    reads_all: bool,
+    written: BTreeSet<String>,
+}
+
+impl Traffic {
+    fn gather(&mut self, lists: &Lists<'_>, index: usize) {
+        let list = &lists.all[index];
+        for (step, inner) in list.steps.iter().zip(&list.inner) {
+            self.written.extend(writes(step).into_iter().map(str::to_owned));
+            if let StepKind::Loop(looping) = &step.kind {
+                self.written.extend(item_keys(looping));
+            }
+            for read in reads(step) {
+                match read.what {
+                    What::Key(key) => {
+                        self.read.insert(key.to_owned());
+                    }
+                    What::Context => self.reads_all = true,
+                    What::Step(_) => {}
+                }
+            }
+            for body in inner {
+                self.gather(lists, *body);
+            }
+        }
+    }
+
+    /// The keys that are both read and written, but for those that each turn begins with.
+    fn contested<'t>(&'t self, own: &'t [String]) -> impl Iterator<Item = &'t str> {
+        self.written
+            .iter()
+            .filter(move |key| self.reads_all || self.read.contains(*key))
+            .filter(move |key| !own.contains(key))
+            .map(String::as_str)
+    }
+}
+
+/// One turn of a loop's body, followed for one key that is not yet written.
+struct Turn<'l, 'p> {
+    lists: &'l Lists<'p>,
+    key: &'l str,
+    /// Who reads it too early, where, and what to say about it.
+    early: Vec<(&'p StepId, String, String)>,
+}
+
+impl<'p> Turn<'_, 'p> {
+    /// Follows a list; whether the key is surely written at its end.
+    fn list(&mut self, index: usize) -> bool {
+        let lists = self.lists;
+        let list = &lists.all[index];
+        let mut known: Vec<Option<bool>> = vec![None; list.steps.len()];
+        let mut at_end = true;
+        let mut open = vec![(0, false)];
+        while let Some((position, written)) = open.pop() {
+            // Written only if it is on every way here.
+            let written = written && known[position].unwrap_or(true);
+            if known[position] == Some(written) {
+                continue;
+            }
+            known[position] = Some(written);
+            let after = written || self.step(&list.steps[position], &list.inner[position]);
+            for (way, next) in &list.ways[position] {
+                let written = match way {
+                    Way::On => after,
+                    Way::Aside => written,
+                };
+                match next {
+                    Some(next) => open.push((*next, written)),
+                    None => at_end = at_end && written,
+                }
+            }
+        }
+        at_end
+    }
+
+    /// A step that begins with the key unwritten; whether it surely writes it.
+    fn step(&mut self, step: &'p Step, inner: &[usize]) -> bool {
+        let key = self.key;
+        for read in reads(step) {
+            let message = match read.what {
+                What::Key(read) if read == key => {
+                    format!("`$.context.{key}` is read while other iterations write it")
+                }
+                What::Context => {
+                    format!("the whole context is read while other iterations write `{key}`")
+                }
+                What::Key(_) | What::Step(_) => continue,
+            };
+            self.early.push((&step.id, read.at, message));
+        }
+        let mut written = writes(step).contains(&key);
+        for body in inner {
+            match &step.kind {
+                // It may have no items, so what its body writes is not sure to be there.
+                StepKind::Loop(looping) => {
+                    if !item_keys(looping).iter().any(|own| own == key) {
+                        self.list(*body);
+                    }
+                }
+                StepKind::Parallel { .. }
+                | StepKind::ToolCall(_)
+                | StepKind::Match { .. }
+                | StepKind::Conditional { .. }
+                | StepKind::Human { .. }
+                | StepKind::Plan { .. }
+                | StepKind::Agent { .. }
+                | StepKind::Publish { .. }
+                | StepKind::Final { .. } => written |= self.list(*body),
+            }
+        }
+        written
+    }
+}

@@ -1,0 +1,127 @@
+//! What is listed: which of all there are, page by page, and each with the session that it is of.
+
+use crate::journal::projection::{AskRow, RunRow};
+use crate::session::RunStatus;
+use crate::values::caller::Caller;
+use crate::values::ids::{PlanId, RunId, SessionId, SessionKey, Space, StepId};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// How a door names a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionRef {
+    /// By its own id.
+    Id(SessionId),
+    /// By the client's key.
+    Key {
+        /// The client's key.
+        key: Arc<str>,
+        /// The space; any where none is named, if only one has that key.
+        space: Option<Space>,
+    },
+    /// The same as a subject means it: where ids are their owner's, its own and no other's.
+    Owned {
+        /// The client's key.
+        key: Arc<str>,
+        /// The space; any where none is named, if only one has that key.
+        space: Option<Space>,
+        /// The subject.
+        owner: Arc<str>,
+    },
+}
+
+impl Caller {
+    /// What this caller means by a reference: of ids that are their owner's, its own.
+    pub fn meant<'r>(&self, session: &'r SessionRef) -> Cow<'r, SessionRef> {
+        match (session, self.owner()) {
+            (SessionRef::Key { key, space }, Some(owner)) => {
+                let (key, space) = (key.clone(), space.clone());
+                Cow::Owned(SessionRef::Owned { key, space, owner })
+            }
+            (SessionRef::Id(_) | SessionRef::Owned { .. }, _) | (SessionRef::Key { .. }, None) => {
+                Cow::Borrowed(session)
+            }
+        }
+    }
+}
+
+/// Which sessions to list, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Of this status.
+    pub status: Option<RunStatus>,
+    /// Whose latest run is of this plan.
+    pub plan: Option<PlanId>,
+    /// In this space.
+    pub space: Option<Space>,
+    /// Only those that are parked.
+    pub parked: bool,
+}
+
+/// Which asks to list, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AskFilter {
+    /// Of this session.
+    pub session: Option<SessionId>,
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// Of this kind, `approve`.
+    pub kind: Option<String>,
+    /// Of this status, `open`.
+    pub status: Option<String>,
+    /// Of this step.
+    pub step: Option<StepId>,
+}
+
+/// A page's start and size.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Where the page before it ended: opaque.
+    pub cursor: Option<String>,
+    /// How many items.
+    pub limit: usize,
+}
+
+/// A page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Paged<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Where the next page begins, if there is one.
+    pub next_cursor: Option<String>,
+}
+
+/// An ask with the session it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionAsk {
+    /// The session.
+    pub session: SessionId,
+    /// The session's key.
+    pub key: SessionKey,
+    /// The ask.
+    pub row: AskRow,
+}
+
+/// A run with the session it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionRun {
+    /// The session.
+    pub session: SessionId,
+    /// The session's key.
+    pub key: SessionKey,
+    /// The run.
+    pub row: RunRow,
+}
+
+/// One row of the feed over all sessions of a realm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedRow {
+    /// Its place in the feed.
+    pub cursor: u64,
+    /// The session.
+    pub session: SessionId,
+    /// The session's key.
+    pub key: SessionKey,
+    /// The events of one append, as a JSON array.
+    pub body: String,
+}

@@ -1,0 +1,336 @@
+//! Rows for lists: what a store keeps beside the journal, in the same transaction. They are a pure
+//! function of a session's events and can be rebuilt from them.
+
+use crate::ask::{Ask, AskStatus, Decision};
+use crate::definition::pipeline::Tally;
+pub use crate::definition::plan::StoredClosure;
+use crate::event::{Event, Fact};
+use crate::session::{Phase, Run, RunSpent, RunStatus, Session};
+use crate::tool::call::ToolSpec;
+use crate::values::datum::blobs_named;
+use crate::values::entry::EntryResult;
+pub use crate::values::entry::HistoryRow;
+use crate::values::fault::Fault;
+use crate::values::ids::{
+    AskId, ContentHash, Fence, Known, Millis, PlanId, RunId, SessionId, SessionKey, StepId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRow {
+    /// Its id.
+    pub id: SessionId,
+    /// Its key.
+    pub key: SessionKey,
+    /// Whose it is: a subject. None in local mode, nor in rows of release 0.1.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
+    /// The status of its latest run; `Running` before the first.
+    pub status: RunStatus,
+    /// Its latest run.
+    pub run: Option<RunId>,
+    /// That run's plan.
+    pub plan: Option<PlanId>,
+    /// Where that run stands.
+    pub step: Option<StepId>,
+    /// What went wrong, for `Stuck`, `Failed` and `Cancelled`.
+    pub last_error: Option<Fault>,
+    /// Its last event.
+    pub seq: u64,
+    /// When it should be driven: now, a time, or never (it waits for someone).
+    pub wake_at: Option<Millis>,
+    /// When it began.
+    pub created_at: Millis,
+    /// When its last event was recorded.
+    pub updated_at: Millis,
+    /// Why it is left alone for now, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<Parked>,
+    /// Its fence in the store; none where the row was worked out from events.
+    #[serde(skip)]
+    pub fence: Fence,
+}
+
+impl SessionRow {
+    /// What is known of the session by this row.
+    pub fn known(&self) -> Known {
+        Known { id: self.id, fence: self.fence }
+    }
+}
+
+/// A session that cannot be driven, because what was recorded of it cannot be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parked {
+    /// Why.
+    pub reason: String,
+    /// When it is tried again.
+    pub until: Millis,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRow {
+    /// Its id.
+    pub id: RunId,
+    /// Which run of its session, from 1.
+    pub no: u32,
+    /// Whose it is: a subject. None in local mode, nor in rows of release 0.1.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
+    /// Its plan.
+    pub plan: PlanId,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// The step it is at.
+    pub step: Option<StepId>,
+    /// Its answer; a large one as a blob's URI.
+    pub answer: Option<Value>,
+    /// What went wrong.
+    pub last_error: Option<Fault>,
+    /// When it began.
+    pub started_at: Millis,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+    /// What its models took.
+    #[serde(default, skip_serializing_if = "RunSpent::is_nothing")]
+    pub spent: RunSpent,
+    /// What stopped an agent of it before it was done: a limit, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Arc<str>>,
+}
+
+/// An ask in the inbox.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskRow {
+    /// The ask.
+    pub ask: Ask,
+    /// Where it stands.
+    pub status: AskStatus,
+    /// The reply that won.
+    pub decision: Option<Decision>,
+}
+
+/// How an ask's row changes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AskChange {
+    /// A new row.
+    Opened(Box<Ask>),
+    /// From open to this; a row that is not open is a conflict.
+    Closed {
+        /// The ask.
+        ask: AskId,
+        /// Its new status.
+        status: AskStatus,
+        /// The reply that won, if one did.
+        decision: Option<Box<Decision>>,
+    },
+}
+
+/// All that one append writes.
+#[derive(Debug)]
+pub struct Append {
+    /// Whether the session is new: its row must not exist yet.
+    pub creates: bool,
+    /// The fence of the session that these events were decided on, none for a new one; another
+    /// fence in the store is a conflict. This append moves it by one.
+    pub fence: Fence,
+    /// Whether the writer continues driving the session: something of it moves.
+    pub owned: bool,
+    /// The first of these events.
+    pub first_seq: u64,
+    /// The events of this append, as a JSON array.
+    pub body: String,
+    /// The session after them.
+    pub session: SessionRow,
+    /// A snapshot of the session after them, as JSON, if it is time for one.
+    pub snapshot: Option<String>,
+    /// The runs that changed.
+    pub runs: Vec<RunRow>,
+    /// The asks that changed, in order.
+    pub asks: Vec<AskChange>,
+    /// The calls that finished.
+    pub history: Vec<HistoryRow>,
+    /// The closure that a run pins which starts here. It is brought each time: the store removes
+    /// a closure with the last run that pins it.
+    pub closure: Option<Arc<StoredClosure>>,
+    /// What the runs pin that start here: that stays as long as they do.
+    pub pins: BTreeMap<RunId, ContentHash>,
+    /// The specs that calls pin which were judged here; the store keeps those that it has not.
+    pub specs: Vec<PinnedSpec>,
+    /// The keyed request that this append answers; a key that is taken is a conflict.
+    pub once: Option<OnceRow>,
+    /// The path of the case whose run these events begin: it is counted with them.
+    pub tally: Option<Tally>,
+    /// The blobs that the events name: they stay as long as these events do.
+    pub blobs: BTreeSet<ContentHash>,
+}
+
+/// A tool's spec that a call pins.
+#[derive(Debug, Clone)]
+pub struct PinnedSpec {
+    /// What the call's run pins: the spec is kept as long as that.
+    pub closure: ContentHash,
+    /// The spec's hash, as the call pins it.
+    pub hash: ContentHash,
+    /// The spec.
+    pub spec: Arc<ToolSpec>,
+}
+
+/// A request that came with a key of its client's, and the outcome: a repeat finds this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnceRow {
+    /// Who asked.
+    pub subject: Arc<str>,
+    /// Of which door: method and path.
+    pub route: String,
+    /// The client's key.
+    pub key: String,
+    /// The hash of the request's body.
+    pub digest: ContentHash,
+    /// The run that it started, or whose ask it answered.
+    pub run: Option<RunId>,
+    /// The ask that it answered.
+    pub ask: Option<AskId>,
+    /// When.
+    pub at: Millis,
+}
+
+impl Append {
+    /// The rows of these events, which `session` has already applied, decided on this fence.
+    pub fn new(
+        session: &Session,
+        fence: Fence,
+        events: &[Event],
+        history: Vec<HistoryRow>,
+        now: Millis,
+    ) -> Result<Self, serde_json::Error> {
+        let first_seq = events.first().map_or(session.seq + 1, |event| event.seq);
+        let mut runs: Vec<RunRow> = Vec::new();
+        let (mut asks, mut pins) = (Vec::new(), BTreeMap::new());
+        for event in events {
+            asks.extend(ask_change(&event.fact));
+            match &event.fact {
+                Fact::RunStarted { run, closure, .. } => drop(pins.insert(*run, closure.clone())),
+                Fact::RunEnded { run, .. } => runs.extend(session.ended_run(*run).map(run_row)),
+                _ => {}
+            }
+        }
+        runs.extend(session.runs.values().map(run_row));
+        let body = serde_json::to_string(events)?;
+        Ok(Self {
+            creates: first_seq == 1,
+            fence,
+            owned: session.phase() == Phase::Moving,
+            first_seq,
+            blobs: blobs_named(&body),
+            body,
+            session: session_row(session, now),
+            snapshot: None,
+            runs,
+            asks,
+            history,
+            closure: None,
+            pins,
+            specs: Vec::new(),
+            once: None,
+            tally: None,
+        })
+    }
+}
+
+fn ask_change(fact: &Fact) -> Option<AskChange> {
+    let closed = |ask: &AskId, status| AskChange::Closed { ask: *ask, status, decision: None };
+    match fact {
+        Fact::AskOpened(ask) => Some(AskChange::Opened(ask.clone())),
+        Fact::AskDecided { ask, decision } => Some(AskChange::Closed {
+            ask: *ask,
+            status: AskStatus::Decided,
+            decision: Some(decision.clone()),
+        }),
+        Fact::AskExpired { ask } => Some(closed(ask, AskStatus::Expired)),
+        Fact::AskWithdrawn { ask } => Some(closed(ask, AskStatus::Withdrawn)),
+        _ => None,
+    }
+}
+
+/// The row of a run.
+pub fn run_row(run: &Run) -> RunRow {
+    RunRow {
+        id: run.id,
+        no: run.no,
+        owner: run.owner().cloned(),
+        plan: run.plan.clone(),
+        status: run.status(),
+        step: run.step.clone(),
+        answer: run.answer.as_ref().map(|answer| answer.to_value()),
+        last_error: run.last_error.clone(),
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        spent: run.spent,
+        stopped: run.stopped.clone(),
+    }
+}
+
+/// The row of a session.
+pub fn session_row(session: &Session, now: Millis) -> SessionRow {
+    let run = session.latest_run();
+    SessionRow {
+        id: session.id,
+        key: session.key.clone(),
+        owner: session.owner.clone(),
+        status: run.map_or(RunStatus::Running, Run::status),
+        run: run.map(|run| run.id),
+        plan: run.map(|run| run.plan.clone()),
+        step: run.and_then(|run| run.step.clone()),
+        last_error: run.and_then(|run| run.last_error.clone()),
+        seq: session.seq,
+        wake_at: session.wake_at(now),
+        created_at: session.created_at,
+        updated_at: session.updated_at,
+        parked: None,
+        fence: Fence::NONE,
+    }
+}
+
+/// A history entry as it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryItem {
+    /// Its sort key.
+    pub position: Vec<u8>,
+    /// The run.
+    pub run: RunId,
+    /// The entry.
+    pub entry: crate::values::entry::Entry,
+}
+
+impl HistoryItem {
+    /// The entry out of the two events that hold its values.
+    pub fn assemble(row: &HistoryRow, requested: &Event, finished: &Event) -> Option<Self> {
+        let Fact::CallRequested(request) = &requested.fact else { return None };
+        let (call, result) = match &finished.fact {
+            Fact::CallFinished { call, output, .. } => (call, EntryResult::Output(output.clone())),
+            Fact::CallFailed { call, fault, .. } => (call, EntryResult::Error(fault.clone())),
+            _ => return None,
+        };
+        Some(Self {
+            position: row.position.clone(),
+            run: row.run,
+            entry: crate::values::entry::Entry {
+                at: finished.at,
+                step: row.step.clone(),
+                call: *call,
+                tool: row.tool.clone(),
+                arguments: request.arguments.clone(),
+                result,
+            },
+        })
+    }
+}

@@ -1,0 +1,4 @@
+//! What a model is given: the tools that it sees and the conversation so far.
+
+pub mod cards;
+pub mod transcript;

@@ -1,0 +1,471 @@
+//! Tool calls: what a tool says of itself, what the gate says of a call, what a tool answers, how
+//! far a call got.
+
+mod blobs;
+
+pub use blobs::{BlobError, CallBlobs, KeepBlobs, Pieces};
+
+use crate::values::datum::BlobRef;
+use crate::values::fault::Fault;
+use crate::values::ids::{CallId, ContentHash, RunId, SessionKey, ToolName};
+use crate::values::trace::TraceParent;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use crate::tool::teller::{Listener, LogLevel, Teller, Told};
+pub use crate::values::caller::{Caller, Scopes};
+
+/// What a tool does to the world. Declared, or assumed to be the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reach {
+    /// Changes nothing: may be repeated at will.
+    Reads,
+    /// Changes something: never repeated when its outcome is unknown, unless idempotent.
+    Writes,
+    /// Runs code: follows the rule for writes.
+    Runs,
+}
+
+/// How long a tool takes, as far as it knows. A slow one is a run that a caller can come back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pace {
+    /// The caller waits for it.
+    #[default]
+    Quick,
+    /// A caller that takes tasks gets one at once; others wait.
+    Slow,
+    /// Only callers that take tasks can call it.
+    Task,
+}
+
+impl Pace {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Pace); 3] =
+        [("quick", Pace::Quick), ("slow", Pace::Slow), ("task", Pace::Task)];
+
+    fn is_quick(&self) -> bool {
+        *self == Pace::Quick
+    }
+}
+
+/// What a tool's output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Yields {
+    /// Any value; its schema, if there is one, describes it.
+    #[default]
+    Value,
+    /// Blocks of content: `{content: [..], structuredContent?, isError?}` in MCP's shape, so that
+    /// nothing is lost on the way. The output schema describes `structuredContent`.
+    Content,
+}
+
+impl Yields {
+    fn is_value(&self) -> bool {
+        *self == Yields::Value
+    }
+}
+
+/// What a tool says of itself: one truth for every door.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSpec {
+    /// Its stable name.
+    pub name: ToolName,
+    /// A short title for people.
+    pub title: String,
+    /// What it does, for people and models.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: Arc<Value>,
+    /// JSON Schema of its output, if it promises one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Arc<Value>>,
+    /// What it does to the world.
+    pub reach: Reach,
+    /// Whether a repeat with the same key has no further effect.
+    pub idempotent: bool,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// How long it takes.
+    #[serde(default, skip_serializing_if = "Pace::is_quick")]
+    pub pace: Pace,
+    /// What its output is.
+    #[serde(default, skip_serializing_if = "Yields::is_value")]
+    pub yields: Yields,
+    /// A direct call of it is never kept as a run, whatever it does to the world. Only a call that
+    /// a person must approve is.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unrecorded: bool,
+    /// The listing as its server wrote it, for doors that pass it on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<Arc<Value>>,
+}
+
+/// The server that a tool is of, where it is not ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    /// Its name in this project.
+    pub name: Arc<str>,
+    /// What is spoken with it.
+    pub speaks: Speaks,
+}
+
+/// What is spoken with an upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Speaks {
+    /// MCP.
+    Mcp {
+        /// Its version, once that is agreed on.
+        version: Option<Arc<str>>,
+    },
+    /// REST.
+    Rest,
+    /// JSON-RPC.
+    Rpc,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl ToolSpec {
+    /// The hash that a started call pins.
+    pub fn hash(&self) -> ContentHash {
+        ContentHash::of(serde_json::to_string(self).unwrap_or_default().as_bytes())
+    }
+
+    /// The reach of one call: `http::request` with GET reads, with POST writes.
+    pub fn pins(&self) -> Pins {
+        Pins { spec: self.hash(), reach: self.reach, idempotent: self.idempotent }
+    }
+}
+
+/// What a started call pins of its tool; recovery uses this, not the tool of the day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pins {
+    /// Hash of the tool's spec.
+    pub spec: ContentHash,
+    /// What this call does to the world.
+    pub reach: Reach,
+    /// Whether it may be repeated under its key.
+    pub idempotent: bool,
+}
+
+impl Pins {
+    /// Whether a call whose outcome is unknown may be sent again without asking.
+    pub fn repeatable(&self) -> bool {
+        self.reach == Reach::Reads || self.idempotent
+    }
+}
+
+/// One call as a tool sees it.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Its id, and the idempotency key to send.
+    pub id: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// The resolved arguments.
+    pub arguments: Arc<Value>,
+    /// How long it may take.
+    pub timeout_ms: u64,
+    /// How many bytes its output may have.
+    pub output_bytes_max: usize,
+    /// What came of what it wanted when it was called before.
+    pub given: Arc<Given>,
+    /// What the caller can do for it.
+    pub can: Abilities,
+    /// Whom it may tell how far it is.
+    pub teller: Teller,
+    /// Where it happens.
+    pub place: CallPlace,
+}
+
+/// Where a call happens.
+#[derive(Debug, Clone, Default)]
+pub struct CallPlace {
+    /// The session, where it is part of a run.
+    pub session: Option<SessionKey>,
+    /// The run.
+    pub run: Option<RunId>,
+    /// The call's own span, for the next call.
+    pub trace: Option<TraceParent>,
+    /// Where the events go that it publishes.
+    pub publisher: Publisher,
+    /// Where it puts what is large.
+    pub blobs: CallBlobs,
+}
+
+/// Takes what a call publishes. It counts once the call's result is recorded, and not before.
+#[derive(Debug, Clone, Default)]
+pub struct Publisher(Option<Arc<Mutex<Vec<Value>>>>);
+
+impl Publisher {
+    /// One for a call whose result is recorded.
+    pub fn recorded() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Publishes an event with the call's result: an object whose `type` is a text. A call that is
+    /// not recorded cannot.
+    pub fn publish(&self, event: Value) -> Result<(), ToolError> {
+        let Some(events) = &self.0 else {
+            let message = "a call that is not recorded cannot publish";
+            return Err(ToolError::not_sent("NotRecorded", message));
+        };
+        events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        Ok(())
+    }
+
+    /// What was published so far; it is taken out.
+    pub fn take(&self) -> Vec<Value> {
+        let take = |events: &Arc<Mutex<Vec<Value>>>| {
+            std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        self.0.as_ref().map(take).unwrap_or_default()
+    }
+}
+
+/// What the caller can do for a call. What it cannot do it is never asked for, so a tool that
+/// asks others in its name promises them no more than this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Abilities {
+    /// Have a person fill in a form.
+    #[serde(skip_serializing_if = "is_false")]
+    pub form: bool,
+    /// Have a person open a page.
+    #[serde(skip_serializing_if = "is_false")]
+    pub page: bool,
+    /// Ask its model.
+    #[serde(skip_serializing_if = "is_false")]
+    pub sample: bool,
+    /// List the folders that it works in.
+    #[serde(skip_serializing_if = "is_false")]
+    pub roots: bool,
+    /// Come back for what continues without it: see `Wants`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub later: bool,
+}
+
+impl Abilities {
+    /// What a person can be asked for, for any caller.
+    pub const PERSON: Abilities =
+        Abilities { form: true, page: true, sample: false, roots: false, later: false };
+    /// What a run can do: ask a person, and wait as long as it takes.
+    pub const RUN: Abilities = Abilities { later: true, ..Abilities::PERSON };
+
+    /// Whether it can do nothing of all that.
+    pub fn is_none(self) -> bool {
+        self == Abilities::default()
+    }
+
+    /// Whether it can give this.
+    pub fn can(self, want: &Want) -> bool {
+        match want {
+            Want::Form { .. } => self.form,
+            Want::Url { .. } => self.page,
+            Want::Sample { .. } => self.sample,
+            Want::Roots => self.roots,
+        }
+    }
+
+    /// The same, and what it takes to give this.
+    #[must_use]
+    pub fn and(self, want: &Want) -> Self {
+        match want {
+            Want::Form { .. } => Self { form: true, ..self },
+            Want::Url { .. } => Self { page: true, ..self },
+            Want::Sample { .. } => Self { sample: true, ..self },
+            Want::Roots => Self { roots: true, ..self },
+        }
+    }
+}
+
+/// How far a failed call got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HowFar {
+    /// Nothing was sent.
+    NotSent,
+    /// The tool said that it failed.
+    Failed,
+    /// No one knows: timeout, connection lost after sending, crash.
+    Unknown,
+}
+
+/// What a tool answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolOutput {
+    /// Its output.
+    Value(Value),
+    /// Its output, as the JSON text in a blob that it put: `CallPlace::blobs`.
+    Blob(BlobRef),
+    /// It needs something of its caller first. Nothing happened yet: it is called again with the
+    /// outcome, and may want more.
+    Wants(Box<Wants>),
+}
+
+/// What a tool needs before it can go on. One that needs nothing has begun, and continues elsewhere
+/// under its state: it is called again to learn the outcome, and however often it is called
+/// with that state, nothing happens twice. Only a caller that can come back learns so.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wants {
+    /// What it needs, by a key of its own.
+    pub inputs: BTreeMap<String, Want>,
+    /// What it wants to be given back with it. Who carries it can read it but not change it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub state: Value,
+}
+
+/// One thing that a tool needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Want {
+    /// A form that a person fills in.
+    Form {
+        /// What it is for.
+        message: String,
+        /// JSON Schema of the answer: an object of plain fields.
+        schema: Arc<Value>,
+    },
+    /// A page that a person opens.
+    Url {
+        /// What it is for.
+        message: String,
+        /// The page.
+        url: String,
+    },
+    /// A turn of the caller's model.
+    Sample {
+        /// The request, in MCP's shape.
+        request: Arc<Value>,
+    },
+    /// The folders that the caller works in.
+    Roots,
+}
+
+/// What came of what a tool wanted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Given {
+    /// The answers so far, by the tool's keys: for a form or a page `{action, content?}`, else what
+    /// the caller's side answered.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, Value>,
+    /// The state that it handed out.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub state: Value,
+}
+
+/// Why a tool call failed, and how far it got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolError {
+    /// How far it got.
+    pub how: HowFar,
+    /// What went wrong.
+    pub fault: Fault,
+    /// The tool's own result, if it gave one that says that it failed: `{content: [..], isError:
+    /// true}` in MCP's shape, for doors that pass it on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Box<Value>>,
+    /// What its caller lacks, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<Abilities>,
+}
+
+impl ToolError {
+    /// It got so far, and this went wrong.
+    pub fn new(how: HowFar, fault: Fault) -> Self {
+        Self { how, fault, content: None, lacks: None }
+    }
+    /// Nothing was sent.
+    pub fn not_sent(name: &str, message: impl Into<String>) -> Self {
+        Self::new(HowFar::NotSent, Fault::new(name, message))
+    }
+    /// The tool said that it failed.
+    pub fn failed(name: &str, message: impl Into<String>) -> Self {
+        Self::new(HowFar::Failed, Fault::new(name, message))
+    }
+    /// No one knows whether it happened.
+    pub fn unknown(name: &str, message: impl Into<String>) -> Self {
+        Self::new(HowFar::Unknown, Fault::new(name, message))
+    }
+    /// The same error with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.fault.hint = Some(hint.into());
+        self
+    }
+    /// The same error of a call whose caller lacks these.
+    #[must_use]
+    pub fn lacks(mut self, lacks: Abilities) -> Self {
+        self.lacks = Some(lacks);
+        self
+    }
+    /// The same error with the result in which the tool said so.
+    #[must_use]
+    pub fn content(mut self, result: Value) -> Self {
+        self.content = Some(Box::new(result));
+        self
+    }
+}
+
+/// What policy says of one call.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    /// It may run.
+    Allow,
+    /// A person must approve it.
+    Ask(String),
+    /// It must not run.
+    Deny(String),
+}
+
+/// What the gate's first half found; journaled before the call starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Judgement {
+    /// Known, visible, well-formed; policy said this.
+    Admitted {
+        /// What policy said.
+        verdict: Verdict,
+        /// What the call pins of its tool.
+        pins: Pins,
+        /// The version of the policy that decided, where it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<Arc<str>>,
+    },
+    /// Unknown, invisible or malformed: nothing is sent.
+    Refused(Fault),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A judgement as release 0.1.0 wrote it.
+    const BEFORE: &str = concat!(
+        r#"{"admitted":{"verdict":"allow","#,
+        r#""pins":{"spec":"s","reach":"reads","idempotent":false}}}"#,
+    );
+
+    #[test]
+    fn a_judgement_names_the_policy_that_decided_only_where_that_has_a_version() {
+        let before: Judgement = serde_json::from_str(BEFORE).unwrap();
+        assert_eq!(serde_json::to_string(&before).unwrap(), BEFORE, "nothing is added");
+        let Judgement::Admitted { verdict, pins, policy: None } = before else {
+            panic!("{BEFORE}")
+        };
+        let now = Judgement::Admitted { verdict, pins, policy: Some("7".into()) };
+        let text = serde_json::to_string(&now).unwrap();
+        assert!(text.ends_with(r#","policy":"7"}}"#), "{text}");
+        assert_eq!(serde_json::from_str::<Judgement>(&text).unwrap(), now);
+    }
+}

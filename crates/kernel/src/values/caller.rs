@@ -1,0 +1,238 @@
+//! Who calls, and what it may ask for: a subject in one realm, the acts that policy decides about,
+//! and the scopes that limit a credential.
+
+use crate::values::ids::{RealmId, SessionKey, Space};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
+
+/// Who calls in local mode. What is done there is no one's own.
+pub const LOCAL: &str = "local";
+
+/// Who calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Caller {
+    /// Whose data it may see.
+    pub realm: RealmId,
+    /// Who it is; `local` in local mode.
+    pub subject: Arc<str>,
+    /// Who really called, where that is not the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Arc<str>>,
+    /// The most that its credential allows; none is no ceiling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Scopes>,
+    /// Whether it may administer the realm.
+    #[serde(default)]
+    pub admin: bool,
+}
+
+impl Caller {
+    /// A subject that calls for itself, with no ceiling, and administers nothing.
+    pub fn new(realm: impl Into<RealmId>, subject: impl Into<Arc<str>>) -> Self {
+        let (realm, subject) = (realm.into(), subject.into());
+        Self { realm, subject, actor: None, scopes: None, admin: false }
+    }
+
+    /// The same, administering its realm.
+    #[must_use]
+    pub fn administering(self) -> Self {
+        Self { admin: true, ..self }
+    }
+
+    /// Whose it is what this caller makes: the subject's; no one's in local mode.
+    pub fn owner(&self) -> Option<Arc<str>> {
+        (&*self.subject != LOCAL).then(|| self.subject.clone())
+    }
+
+    /// The session that this caller means by an id that it chose, or that was made for it.
+    pub fn key(&self, space: Space, id: impl Into<Arc<str>>) -> SessionKey {
+        let owner = if space.is_owned() { self.owner() } else { None };
+        SessionKey { realm: self.realm.clone(), space, id: id.into(), owner }
+    }
+}
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$about])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Its name on the wire.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// What someone does to a resource: policy decides about each.
+    Act {
+        /// Starts a run of a plan.
+        Run = "run",
+        /// Says something to an agent.
+        Talk = "talk",
+        /// Submits a case to a pipeline.
+        Submit = "submit",
+        /// Calls a tool.
+        Call = "call",
+        /// Reads or lists.
+        Read = "read",
+        /// Cancels or pauses a run.
+        Cancel = "cancel",
+        /// Starts a run from a place in the history of another.
+        Fork = "fork",
+        /// Takes whole histories out.
+        Export = "export",
+        /// Removes a session.
+        Remove = "remove",
+        /// Answers an ask, or lets a run continue.
+        Answer = "answer",
+        /// Changes a plan, agent, pipeline or provider.
+        Define = "define",
+        /// Logs in at an upstream.
+        LogIn = "log_in",
+        /// Operates the server: checks, sinks, retention, reloads.
+        Operate = "operate",
+        /// Administers a realm or the server.
+        Administer = "administer",
+        /// Acts as another subject.
+        Impersonate = "impersonate",
+    }
+}
+
+impl Act {
+    /// The scope that a credential needs for it.
+    pub fn scope(self) -> Scope {
+        match self {
+            Self::Read | Self::Export => Scope::Read,
+            Self::Run
+            | Self::Talk
+            | Self::Submit
+            | Self::Call
+            | Self::Cancel
+            | Self::Fork
+            | Self::Remove
+            | Self::LogIn => Scope::Use,
+            Self::Answer => Scope::Answer,
+            Self::Define => Scope::Define,
+            Self::Operate => Scope::Operate,
+            Self::Administer | Self::Impersonate => Scope::Admin,
+        }
+    }
+}
+
+named! {
+    /// What a credential is limited to.
+    Scope {
+        /// Reading.
+        Read = "read",
+        /// Running, talking, submitting, calling, and what belongs to one's own runs.
+        Use = "use",
+        /// Answering asks.
+        Answer = "answer",
+        /// Changing definitions.
+        Define = "define",
+        /// Operating the server.
+        Operate = "operate",
+        /// Everything.
+        Admin = "admin",
+    }
+}
+
+/// The scopes of a credential. Each of them allows reading, only `admin` allows the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Scopes(u8);
+
+impl Scopes {
+    /// Whether this act is within them.
+    pub fn allow(self, act: Act) -> bool {
+        let needed = act.scope();
+        self.has(Scope::Admin) || self.has(needed) || (needed == Scope::Read && self.0 != 0)
+    }
+
+    /// Whether this scope itself is among them.
+    pub fn has(self, scope: Scope) -> bool {
+        self.0 & (1 << scope as u8) != 0
+    }
+
+    /// They, in order.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.iter().copied().filter(move |scope| self.has(*scope))
+    }
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().fold(0, |bits, scope| bits | (1 << scope as u8)))
+    }
+}
+
+impl Serialize for Scopes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(Scope::name))
+    }
+}
+
+impl<'de> Deserialize<'de> for Scopes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        let scope = |name: &String| Scope::ALL.iter().copied().find(|scope| scope.name() == name);
+        names
+            .iter()
+            .map(|name| scope(name).ok_or_else(|| D::Error::custom(format!("no scope `{name}`"))))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_allows_reading_and_only_its_own_acts() {
+        let answers: Scopes = [Scope::Answer].into_iter().collect();
+        assert!(answers.allow(Act::Read) && answers.allow(Act::Answer));
+        assert!(!answers.allow(Act::Call) && !answers.allow(Act::Administer));
+        let admin: Scopes = [Scope::Admin].into_iter().collect();
+        assert!(Act::ALL.iter().all(|act| admin.allow(*act)));
+        assert!(!Act::ALL.iter().any(|act| Scopes::default().allow(*act)));
+    }
+
+    #[test]
+    fn scopes_are_written_by_name_and_read_back() {
+        let scopes: Scopes = [Scope::Use, Scope::Answer].into_iter().collect();
+        let text = serde_json::to_string(&scopes).unwrap();
+        assert_eq!(text, r#"["use","answer"]"#);
+        assert_eq!(serde_json::from_str::<Scopes>(&text).unwrap(), scopes);
+        assert!(serde_json::from_str::<Scopes>(r#"["all"]"#).is_err());
+    }
+
+    #[test]
+    fn ids_of_threads_are_their_callers_own_and_nobodys_in_local_mode() {
+        let (ann, local) = (Caller::new("r", "ann"), Caller::new("r", LOCAL));
+        assert_eq!(local.key(Space::thread(), "t"), SessionKey::new("r", Space::thread(), "t"));
+        assert_eq!(ann.key(Space::thread(), "t").owner.as_deref(), Some("ann"));
+        assert_ne!(
+            ann.key(Space::thread(), "t"),
+            Caller::new("r", "bob").key(Space::thread(), "t")
+        );
+        assert_eq!(ann.key(Space::session(), "s"), local.key(Space::session(), "s"));
+    }
+
+    #[test]
+    fn a_caller_without_the_newer_members_is_read() {
+        let caller: Caller =
+            serde_json::from_str(r#"{"realm": "default", "subject": "ann"}"#).unwrap();
+        assert_eq!(caller, Caller::new("default", "ann"));
+    }
+}

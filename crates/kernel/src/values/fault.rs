@@ -1,0 +1,50 @@
+//! What went wrong, in words that a person can act on. A fault is data: it is journaled and shown.
+
+use crate::values::ids::CallId;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A failure as it is shown at every door: who failed, why, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// A stable word for programs, such as `InputValidationError`.
+    pub name: String,
+    /// Who failed and why.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Fault {
+    /// The name of a fault of what recovery gave up: its plan has no say in it.
+    pub const RECOVERY_GAVE_UP: &str = "RecoveryGaveUp";
+
+    /// A fault without a hint.
+    pub fn new(name: &str, message: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), message: message.into(), hint: None }
+    }
+
+    /// The same fault with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same fault, naming calls whose outcome no one knows.
+    #[must_use]
+    pub fn with_unknown(self, calls: &[CallId]) -> Self {
+        if calls.is_empty() {
+            return self;
+        }
+        let calls: Vec<String> = calls.iter().map(ToString::to_string).collect();
+        self.hint(format!("nobody knows whether these calls happened: {}", calls.join(", ")))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.message)
+    }
+}

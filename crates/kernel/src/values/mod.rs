@@ -1,0 +1,14 @@
+//! Plain values that everything else is made of: ids, data, faults, names, secrets, traces.
+//! They know nothing of tools, runs or journals.
+
+pub mod ids;
+pub mod rate;
+pub mod secret;
+pub mod trace;
+pub mod names;
+pub mod visible;
+pub mod fault;
+pub mod datum;
+pub mod entry;
+pub mod canonical;
+pub mod caller;

@@ -1,0 +1,228 @@
+//! Names that other systems accept, made so that they can be turned back. Tools have names such as
+//! `math::add`, plans such as `trade/settle`; MCP and the model providers take fewer characters.
+//! A name never depends on what else there is, so it is stable for ever. Also: which names of ours
+//! are plain enough for a path.
+
+use crate::values::ids::ContentHash;
+use std::fmt::Write;
+
+/// Whether a text can name an agent or a pipeline. It stands in paths, where dots alone would lead
+/// elsewhere.
+pub(crate) fn is_plain_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    text.chars().all(fits) && text.chars().any(|c| c.is_ascii_alphanumeric())
+}
+
+/// Which characters a system accepts beside letters, digits, `_` and `-`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alphabet {
+    /// MCP: the dot as well.
+    Mcp,
+    /// What every model provider takes: nothing more.
+    Model,
+}
+
+/// How long a name may be in MCP.
+pub const MCP_NAME_CHARS_MAX: usize = 128;
+
+/// How long a name may be for every model provider.
+pub const MODEL_NAME_CHARS_MAX: usize = 64;
+/// How many digits of its hash stand for the rest of a longer name.
+const MODEL_HASH_DIGITS: usize = 16;
+
+impl Alphabet {
+    fn has(self, byte: u8) -> bool {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'_' | b'-')
+            || (byte == b'.' && self == Alphabet::Mcp)
+    }
+}
+
+/// Whether a tool of this name may belong to another server whose tools begin like this. Without a
+/// prefix they have names of MCP, in which there is no `::`, so that a misspelt tool of ours is not
+/// taken for one that is still to come.
+pub fn may_come(name: &str, prefix: &str) -> bool {
+    if prefix.is_empty() { !name.contains("::") } else { name.starts_with(prefix) }
+}
+
+/// The name in this alphabet: `::` is `__`, `/` is `--`, any other foreign byte is `_-` and its
+/// two hex digits. A `_` or `-` that would be taken for the beginning of one of these is written
+/// so, too.
+pub fn outward(name: &str, alphabet: Alphabet) -> String {
+    if is_itself(name, alphabet) {
+        return name.to_owned();
+    }
+    let mut parts: Vec<Part> = Vec::new();
+    let mut rest = name.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(b"::") {
+            parts.push(Part::Text("__"));
+            rest = after;
+            continue;
+        }
+        parts.push(match byte {
+            b'/' => Part::Text("--"),
+            byte if alphabet.has(*byte) => Part::Byte(*byte),
+            byte => Part::Escaped(*byte),
+        });
+        rest = after;
+    }
+    // From the end: whether a byte must be escaped depends on what is written after it.
+    let mut next = 0;
+    for part in parts.iter_mut().rev() {
+        if let Part::Byte(byte) = *part
+            && ((byte == b'_' && matches!(next, b'_' | b'-')) || (byte == b'-' && next == b'-'))
+        {
+            *part = Part::Escaped(byte);
+        }
+        next = part.first();
+    }
+    let mut written = String::with_capacity(name.len() + 8);
+    for part in parts {
+        match part {
+            Part::Text(text) => written.push_str(text),
+            Part::Byte(byte) => written.push(char::from(byte)),
+            // Writing to a string cannot fail.
+            Part::Escaped(byte) => {
+                let _ = write!(written, "_-{byte:02x}");
+            }
+        }
+    }
+    written
+}
+
+/// Whether a name is written as it is, as most are.
+fn is_itself(name: &str, alphabet: Alphabet) -> bool {
+    let bytes = name.as_bytes();
+    let mark = |pair: &[u8]| matches!(pair, b"__" | b"--" | b"_-");
+    bytes.iter().all(|byte| alphabet.has(*byte)) && !bytes.windows(2).any(mark)
+}
+
+/// The name as every model provider takes it. One that is too long ends in digits of its hash;
+/// who shows it keeps what it stands for, since it cannot be turned back.
+pub fn for_models(name: &str) -> String {
+    let mut written = outward(name, Alphabet::Model);
+    if written.len() > MODEL_NAME_CHARS_MAX {
+        let hash = ContentHash::of(name.as_bytes());
+        // All of it is ASCII, so that any place is between two characters.
+        written.truncate(MODEL_NAME_CHARS_MAX - MODEL_HASH_DIGITS - 1);
+        written.push('_');
+        written.extend(hash.as_str().chars().take(MODEL_HASH_DIGITS));
+    }
+    written
+}
+
+/// One piece of a written name.
+enum Part {
+    Text(&'static str),
+    Byte(u8),
+    Escaped(u8),
+}
+
+impl Part {
+    fn first(&self) -> u8 {
+        match self {
+            Part::Text(text) => text.as_bytes().first().copied().unwrap_or(0),
+            Part::Byte(byte) => *byte,
+            Part::Escaped(_) => b'_',
+        }
+    }
+}
+
+/// The name that was written so; none if nothing is written so.
+pub fn inward(written: &str, alphabet: Alphabet) -> Option<String> {
+    if is_itself(written, alphabet) {
+        return Some(written.to_owned());
+    }
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut rest = written.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = if let Some(after) = rest.strip_prefix(b"__") {
+            bytes.extend_from_slice(b"::");
+            after
+        } else if let Some(after) = rest.strip_prefix(b"--") {
+            bytes.push(b'/');
+            after
+        } else if let Some(after) = rest.strip_prefix(b"_-") {
+            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok())?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            &after[2..]
+        } else {
+            bytes.push(*byte);
+            after
+        };
+    }
+    let name = String::from_utf8(bytes).ok()?;
+    // One name is written in one way only.
+    (outward(&name, alphabet) == written).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_come_is_told_by_its_beginning() {
+        assert!(may_come("shop.find", "shop.") && !may_come("find", "shop."));
+        assert!(may_come("find", "") && !may_come("math::ad", ""));
+    }
+
+    #[test]
+    fn common_names_stay_readable() {
+        for (name, written) in [
+            ("math::add", "math__add"),
+            ("trade/settle-late", "trade--settle-late"),
+            ("github.create_issue", "github.create_issue"),
+            ("test_simple_text", "test_simple_text"),
+            ("a b", "a_-20b"),
+            ("ä", "_-c3_-a4"),
+        ] {
+            assert_eq!(outward(name, Alphabet::Mcp), written);
+            assert_eq!(inward(written, Alphabet::Mcp).as_deref(), Some(name));
+        }
+        assert_eq!(outward("github.create", Alphabet::Model), "github_-2ecreate");
+    }
+
+    #[test]
+    fn every_name_comes_back_and_no_two_are_written_alike() {
+        let letters = ["_", "-", ":", "::", "/", ".", "a", "2", "é"];
+        let mut names = vec![String::new()];
+        for _ in 0..5 {
+            let longer = |name: &String| letters.map(|letter| format!("{name}{letter}"));
+            let more: Vec<String> = names.iter().flat_map(longer).collect();
+            names.extend(more);
+            names.sort();
+            names.dedup();
+        }
+        for alphabet in [Alphabet::Mcp, Alphabet::Model] {
+            let mut seen = std::collections::HashMap::new();
+            for name in &names {
+                let written = outward(name, alphabet);
+                assert!(written.bytes().all(|byte| alphabet.has(byte)), "{name}: {written}");
+                assert_eq!(inward(&written, alphabet).as_ref(), Some(name), "{written}");
+                assert_eq!(seen.insert(written, name), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_for_models_ends_in_its_hash() {
+        assert_eq!(for_models("math::add"), "math__add");
+        let longest = "a".repeat(MODEL_NAME_CHARS_MAX);
+        assert_eq!(for_models(&longest), longest);
+        let (one, other) = (format!("{longest}b"), format!("{longest}c"));
+        for name in [&one, &other, &"ä".repeat(40)] {
+            let written = for_models(name);
+            assert_eq!(written.len(), MODEL_NAME_CHARS_MAX, "{written}");
+            assert!(written.bytes().all(|byte| Alphabet::Model.has(byte)), "{written}");
+        }
+        assert_ne!(for_models(&one), for_models(&other));
+    }
+
+    #[test]
+    fn what_is_no_name_of_ours_is_none() {
+        for written in ["_-", "_-2", "_-zz", "_-61", "_-ff", "a::b", "a/b"] {
+            assert_eq!(inward(written, Alphabet::Mcp), None, "{written}");
+        }
+    }
+}
