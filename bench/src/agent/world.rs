@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use engine::schema::JsonSchemas;
+use engine::catalog::schema::JsonSchemas;
+use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{
     AgentFile, AllowAll, Engine, Model, Models, Parts, Refusal, RunReport, Saying, ToolSource, Utc,
 };

@@ -1,6 +1,6 @@
 //! What doors send to the driver of a session.
 
-use crate::once::Claim;
+use crate::idempotency::Claim;
 use crate::refusal::Refusal;
 use crate::request::{ReplyReport, Resume, RunAbout, RunReport};
 use kernel::ask::Reply;

@@ -1,25 +1,25 @@
 //! What all parts of the engine share, and how an engine is built.
 
-use crate::arrivals::Arrivals;
 use crate::catalog::Catalog;
+use crate::catalog::models::Models;
+use crate::catalog::registry::{Registry, ToolSource};
 use crate::command::Command;
-use crate::counts::{Counters, Counts, Now};
-use crate::deltas::Listeners;
-use crate::feed::Watchers;
 use crate::gate::Gate;
-use crate::judged::JudgedLists;
-use crate::line::Lines;
-pub(crate) use crate::locks::lock;
-use crate::models::Models;
-use crate::observers::Observers;
-use crate::once::Keys;
-use crate::outboxes::Outboxes;
-use crate::pages::Pages;
-use crate::rates::Rates;
+use crate::gate::arrivals::Arrivals;
+use crate::gate::judged::JudgedLists;
+use crate::gate::rates::Rates;
+use crate::idempotency::Keys;
+use crate::observe::counts::{Counters, Counts, Now};
+use crate::observe::observers::Observers;
+use crate::observe::sinks::Outboxes;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::registry::{Registry, ToolSource};
-use crate::rest::Rest;
+use crate::session_cache::Rest;
 use crate::suspects::Suspects;
+pub(crate) use crate::system::locks::lock;
+use crate::waiting::case_queue::Lines;
+use crate::waiting::deltas::Listeners;
+use crate::waiting::feed::Watchers;
+use crate::waiting::login_pages::Pages;
 use kernel::contracts::observe::Observer;
 use kernel::contracts::sink::Deliveries;
 use kernel::contracts::{

@@ -3,7 +3,7 @@
 //! session, and after some such deaths a person is asked instead. A process that is killed while
 //! its sessions only wait leaves no note, so that counts against none of them.
 
-use crate::locks::lock;
+use crate::system::locks::lock;
 use kernel::contracts::CrashMarks;
 use kernel::session::Session;
 use kernel::values::ids::SessionId;

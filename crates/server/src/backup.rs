@@ -3,7 +3,7 @@
 
 use crate::secret::SECRET_FILE;
 use crate::vault;
-use engine::clock::{SystemClock, TokioSpawn};
+use engine::system::clock::{SystemClock, TokioSpawn};
 use kernel::contracts::backup::{Backup, BackupError, Manifest};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! the data folder, so that what was handed out before a restart is still good after it. It can be
 //! replaced: the first secret of the file seals, and those after it still open what they sealed.
 
-use engine::clock::SystemEntropy;
+use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use outbound::seal::{Keyring, SECRET_BYTES};
 use std::fs::{self, File, OpenOptions};

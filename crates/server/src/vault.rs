@@ -323,7 +323,7 @@ fn sweep(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+    use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
     use futures::future::join_all;
     use tempfile::TempDir;
 

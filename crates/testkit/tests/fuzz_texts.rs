@@ -8,7 +8,7 @@
     reason = "tests may panic, and a deadline lives by the clock"
 )]
 
-use engine::schema::JsonSchemas;
+use engine::catalog::schema::JsonSchemas;
 use kernel::definition::plan::check::Surroundings;
 use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::read::Origin;

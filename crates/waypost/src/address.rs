@@ -4,7 +4,7 @@
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
-use engine::clock::SystemEntropy;
+use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use server::instance::proof;
 use std::fs::{self, OpenOptions};

@@ -1,7 +1,7 @@
 //! A private temporary folder that goes with its owner.
 
 use crate::exit::{Exit, Failure};
-use engine::clock::SystemEntropy;
+use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};

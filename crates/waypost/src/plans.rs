@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::place::project_folder;
 use crate::settings::Settings;
 use engine::PlanFile;
-use engine::schema::JsonSchemas;
+use engine::catalog::schema::JsonSchemas;
 use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::check::Surroundings;

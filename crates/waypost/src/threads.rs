@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::outcome;
 use crate::output::printable;
-use engine::clock::SystemEntropy;
+use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use wire::seed001::{PendingAction, ThreadAnswer, ThreadStatus};
 

@@ -151,7 +151,7 @@ mod tests {
         for Phrase { words, .. } in PHRASES {
             let text = format!("fn f() {{\n    fail(\"a {words}, b\");\n}}\n");
             let expected = format!("2: `{words}` in a text that users read");
-            assert_eq!(report("crates/engine/src/gate.rs", &text), [expected], "{words}");
+            assert_eq!(report("crates/engine/src/gate/mod.rs", &text), [expected], "{words}");
         }
     }
 
@@ -159,7 +159,7 @@ mod tests {
     fn a_broken_line_and_a_capital_hide_nothing() {
         let text = "const A: &str = \"It goes \\\n    on.\\nNobody knows.\";\n";
         assert_eq!(
-            report("crates/engine/src/gate.rs", text),
+            report("crates/engine/src/gate/mod.rs", text),
             ["2: `nobody` in a text that users read", "1: `goes on` in a text that users read",]
         );
     }
@@ -167,13 +167,13 @@ mod tests {
     #[test]
     fn two_literals_are_two_texts() {
         let text = "fn f() {\n    g(\"it goes\", \"on\");\n}\n";
-        assert!(report("crates/engine/src/gate.rs", text).is_empty());
+        assert!(report("crates/engine/src/gate/mod.rs", text).is_empty());
     }
 
     #[test]
     fn names_and_longer_words_are_no_phrases() {
         let text = "fn nobody() { f(\"road\", \"a {road} b {road:?}\", \"`road` broadly\"); }\n";
-        assert!(report("crates/engine/src/gate.rs", text).is_empty());
+        assert!(report("crates/engine/src/gate/mod.rs", text).is_empty());
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         assert!(report("crates/testkit/src/kill.rs", text).is_empty());
         assert!(report("crates/engine/tests/it/main.rs", text).is_empty());
         let behind = format!("#[cfg(test)]\nmod tests {{\n{text}}}\n");
-        assert!(report("crates/engine/src/gate.rs", &behind).is_empty());
-        assert_eq!(report("crates/engine/src/gate.rs", text).len(), 1);
+        assert!(report("crates/engine/src/gate/mod.rs", &behind).is_empty());
+        assert_eq!(report("crates/engine/src/gate/mod.rs", text).len(), 1);
     }
 }

@@ -28,8 +28,13 @@ const CLOCK: &[&str] = &[
 
 /// Where they are at home: the one clock, the binary that starts everything, and what never runs
 /// in production.
-const CLOCK_FREE: &[&str] =
-    &["crates/engine/src/clock.rs", "crates/waypost/", "crates/testkit/", "bench/", "xtask/"];
+const CLOCK_FREE: &[&str] = &[
+    "crates/engine/src/system/clock.rs",
+    "crates/waypost/",
+    "crates/testkit/",
+    "bench/",
+    "xtask/",
+];
 
 /// What opens connections to others: what may be reached, and what is reported of it, is decided
 /// once.
@@ -65,7 +70,7 @@ pub fn clock(source: &Source) -> Vec<Finding> {
         path: source.path.clone(),
         line,
         rule: Rule::Clock,
-        wrong: format!("`{token}` outside `crates/engine/src/clock.rs`"),
+        wrong: format!("`{token}` outside `crates/engine/src/system/clock.rs`"),
         remedy: "take a `Clock`, `Entropy` or `Spawn` from the caller",
     };
     away_from_home(source, CLOCK, CLOCK_FREE).into_iter().map(finding).collect()
@@ -149,8 +154,8 @@ mod tests {
     fn every_clock_token_is_found() {
         for token in CLOCK {
             let text = format!("fn f() {{\n    x::{token}(y)\n}}\n");
-            let expected = format!("2: `{token}` outside `crates/engine/src/clock.rs`");
-            let found = report(clock, "crates/engine/src/drive.rs", &text);
+            let expected = format!("2: `{token}` outside `crates/engine/src/system/clock.rs`");
+            let found = report(clock, "crates/engine/src/driver.rs", &text);
             assert!(found.contains(&expected), "{token}: {found:?}");
         }
     }
@@ -158,12 +163,12 @@ mod tests {
     #[test]
     fn a_group_hides_nothing() {
         let text = "use tokio::{\n    sync,\n    time,\n};\nuse std::thread::spawn;\n";
-        let found = report(clock, "crates/engine/src/drive.rs", text);
+        let found = report(clock, "crates/engine/src/driver.rs", text);
         assert_eq!(
             found,
             [
-                "5: `thread::spawn` outside `crates/engine/src/clock.rs`",
-                "3: `tokio::time::` outside `crates/engine/src/clock.rs`",
+                "5: `thread::spawn` outside `crates/engine/src/system/clock.rs`",
+                "3: `tokio::time::` outside `crates/engine/src/system/clock.rs`",
             ]
         );
     }
@@ -171,7 +176,8 @@ mod tests {
     #[test]
     fn the_clock_is_free_at_home_and_in_tests() {
         let text = "fn f() { Instant::now(); }\n";
-        for path in ["crates/engine/src/clock.rs", "crates/waypost/src/up.rs", "bench/src/main.rs"]
+        for path in
+            ["crates/engine/src/system/clock.rs", "crates/waypost/src/up.rs", "bench/src/main.rs"]
         {
             assert!(report(clock, path, text).is_empty(), "{path}");
         }

@@ -2,7 +2,7 @@
 //! began keep theirs.
 
 use super::Catalog;
-use crate::roster::{KnownAgent, Roster, Talked, talk_plan};
+use crate::catalog::roster::{KnownAgent, Roster, Talked, talk_plan};
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::mistake::Mistake;

@@ -4,7 +4,7 @@
 
 use super::pipelines::Pipelines;
 use super::{AgentFile, Author, Catalog, Others, PipelineFile, PlanFile, RealmPlans};
-use crate::roster::{TALKS, Talked};
+use crate::catalog::roster::{TALKS, Talked};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::check::Surroundings;
 use kernel::definition::plan::flow::load_text;

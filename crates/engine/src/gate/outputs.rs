@@ -1,7 +1,7 @@
 //! What a tool gave, held against what it promised and what may be kept.
 
 use super::{Gate, Pass, Sending};
-use crate::registry::Listed;
+use crate::catalog::registry::Listed;
 use kernel::tool::call::{CallPlace, HowFar, Reach, ToolError, ToolSpec, Want, Wants, Yields};
 use kernel::tool::schema::{PARTS_AT_ONCE_MAX, sentence};
 use kernel::values::datum::larger_than;

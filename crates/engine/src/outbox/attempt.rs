@@ -1,9 +1,9 @@
 //! One try of a delivery: how long it may take, what the log says of it, and when the next comes.
 
 use super::window::Tried;
-use crate::clock::timeout;
-use crate::outboxes::Outbox;
+use crate::observe::sinks::Outbox;
 use crate::shared::Shared;
+use crate::system::clock::timeout;
 use kernel::contracts::cloud::CloudEvent;
 use kernel::contracts::sink::{DeliveryRow, DeliveryStatus, Handed, SinkError};
 use kernel::limits::Limits;

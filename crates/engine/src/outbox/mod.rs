@@ -8,7 +8,7 @@ mod send;
 mod resend;
 
 use crate::handles::Feed;
-use crate::outboxes::{Outbox, SinkRules, SinkState, consumer};
+use crate::observe::sinks::{Outbox, SinkRules, SinkState, consumer};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::shared::stopping;
 use kernel::contracts::policy::Resource;

@@ -3,10 +3,10 @@
 
 use super::attempt::{self, Again};
 use super::window::{Batch, Tried, Window};
-use crate::counts::count;
-use crate::feed::Watch;
-use crate::outboxes::Outbox;
+use crate::observe::counts::count;
+use crate::observe::sinks::Outbox;
 use crate::shared::Shared;
+use crate::waiting::feed::Watch;
 use futures::future::{BoxFuture, FutureExt, poll_fn};
 use futures::stream::{FuturesUnordered, StreamExt};
 use kernel::contracts::cloud::{CloudEvent, cloud_events};

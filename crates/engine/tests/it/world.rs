@@ -1,7 +1,7 @@
 //! An engine over a real store in a folder of its own, with tools that a test can hold back.
 
-use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use engine::schema::JsonSchemas;
+use engine::catalog::schema::JsonSchemas;
+use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{
     AgentFile, Engine, Models, Parts, PlanFile, RunRequest, RunSession, RunTarget, ToolSource,
 };

@@ -122,7 +122,7 @@ impl fmt::Debug for Seal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::clock::SystemEntropy;
+    use engine::system::clock::SystemEntropy;
     use serde_json::json;
 
     fn bound(realm: &str, subject: &str, what: &str) -> Bound {

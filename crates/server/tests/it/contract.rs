@@ -3,7 +3,7 @@
 
 use crate::house::Answer;
 use axum::http::Method;
-use engine::schema::JsonSchemas;
+use engine::catalog::schema::JsonSchemas;
 use kernel::tool::schema::Schemas;
 use serde_json::{Value, json};
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! A REST provider made from our own document calls our own server, over a real socket.
 
 use crate::house::{assembled, text};
-use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use engine::schema::JsonSchemas;
+use engine::catalog::schema::JsonSchemas;
+use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
 use kernel::tool::call::{

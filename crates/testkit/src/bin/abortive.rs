@@ -4,7 +4,7 @@
 //!
 //! `abortive PROJECT DATA` serves on a free port of this machine until its standard input ends.
 
-use engine::clock::SystemClock;
+use engine::system::clock::SystemClock;
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Tool};
 use kernel::definition::plan::mistake::Mistake;

@@ -3,7 +3,7 @@
 
 use super::asked::Asked;
 use super::person;
-use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::shelf::Prompting;
 use kernel::contracts::{Clock, Entropy, Page, Tool};
 use kernel::limits::Limits;

@@ -9,7 +9,7 @@ mod scenarios;
 
 use asked::Asked;
 use client::Client;
-use engine::clock::SystemClock;
+use engine::system::clock::SystemClock;
 
 /// The last line of a scenario that went as it should on our side, too. The suite judges only what
 /// it saw; the program that runs it looks for this line.

@@ -3,7 +3,7 @@
 
 use super::asked::Asked;
 use super::client::Client;
-use engine::schema::JsonSchemas;
+use engine::catalog::schema::JsonSchemas;
 use kernel::tool::call::Given;
 use kernel::tool::schema::Schemas;
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ mod plans;
 mod era;
 
 use changing::Later;
-use engine::clock::SystemClock;
+use engine::system::clock::SystemClock;
 use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Clock, Tool};
 use kernel::limits::Limits;

@@ -28,7 +28,7 @@ use super::tools::{self, Ledger};
 use super::troubles::Troubles;
 use super::vfs::Disk;
 use crate::panics::during;
-use engine::schema::JsonSchemas;
+use engine::catalog::schema::JsonSchemas;
 use engine::{AgentFile, Engine, Models, PlanFile, SinkRules, ToolSource};
 use kernel::contracts::observe::Observer;
 use kernel::contracts::{Blobs, Clock, Entropy, Spawn, Store};

@@ -4,7 +4,7 @@
 
 use crate::exit::{Exit, Failure};
 use clap::Args;
-use engine::clock::SystemClock;
+use engine::system::clock::SystemClock;
 use std::ffi::OsString;
 use tools::children::{SUPERVISOR_GRACE_MS, Supervised, Unsupervised, supervise};
 

@@ -397,8 +397,8 @@ fn fault(refusal: Refusal) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
-    use engine::schema::JsonSchemas;
+    use engine::catalog::schema::JsonSchemas;
+    use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
     use engine::{Parts, PlanFile, RunRequest, RunSession, RunTarget};
     use futures::FutureExt;
     use kernel::contracts::Policy;

@@ -1,7 +1,7 @@
 //! Every example fits its schema and its type, and every schema has the type's own keys.
 
 use super::*;
-use engine::schema::JsonSchemas;
+use engine::catalog::schema::JsonSchemas;
 use kernel::tool::schema::Schemas;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::settings::Origin;
-use engine::clock::SystemClock;
+use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
 use kernel::values::ids::Millis;
 use server::config::Config;

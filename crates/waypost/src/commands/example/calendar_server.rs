@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::signals::Signals;
 use axum::Router;
 use clap::Args;
-use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Tool;
 use server::{Assembled, Extra};
 use std::io::{self, IsTerminal};

@@ -12,7 +12,7 @@ use crate::output::Fields;
 use crate::place::project_folder;
 use crate::settings::Origin;
 use clap::Args;
-use engine::clock::{SystemClock, SystemEntropy, TokioSpawn};
+use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Vault;
 use kernel::definition::plan::mistake::meant;
 use serde_json::json;

@@ -1,0 +1,149 @@
+//! Agents as doors see them: brought by files, stored, listed, removed.
+
+use crate::catalog::AgentFile;
+use crate::catalog::roster::{KnownAgent, Talked};
+use crate::handles::Catalog;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::request::RegisteredAgent;
+use kernel::contracts::policy::Resource;
+use kernel::contracts::{Definition, StoreError};
+use kernel::definition::agent_reader::read_value;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::call::Caller;
+use kernel::tool::schema::Misfit;
+use kernel::values::caller::Act;
+use kernel::values::ids::{AgentName, RealmId};
+use serde_json::Value;
+
+const AGENT: &str = "agent";
+
+impl Catalog<'_> {
+    /// A project's files bring these agents now, in place of those that they brought before: all
+    /// of them or none. Gives warnings, or all mistakes. Load them before the plans that name them.
+    pub fn set_agents_from_files(
+        self,
+        realm: &RealmId,
+        files: Vec<AgentFile>,
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        self.shared.catalog.set_filed_agents(realm, &files)
+    }
+
+    /// The agents of the caller's realm, by name.
+    pub fn agents(self, caller: &Caller) -> Vec<KnownAgent> {
+        self.shared.gate.readable_agents(caller)
+    }
+
+    /// One of them.
+    pub fn agent(self, caller: &Caller, name: &AgentName) -> Option<KnownAgent> {
+        let known = self.shared.catalog.agent(&caller.realm, name.as_str())?;
+        self.shared.gate.reads(caller, Resource::Agent(name.as_str())).then_some(known)
+    }
+
+    /// Stores an agent and adds it to the catalog, if `expected` is the newest version now (0:
+    /// there is none) or nothing is expected. Runs that began keep the version that they pin.
+    pub async fn register_agent(
+        self,
+        caller: &Caller,
+        source: Value,
+        expected: Option<u64>,
+    ) -> Result<RegisteredAgent, Refusal> {
+        let (talked, _) = self.read_agent(&source).map_err(|found| invalid_agent(&found))?;
+        let agent = talked.0.clone();
+        self.may_define(caller, AGENT, agent.name.as_str())?;
+        let definition = Definition {
+            kind: AGENT.to_owned(),
+            name: agent.name.to_string(),
+            version: 0,
+            body: (*agent.source).clone(),
+            updated_at: self.shared.clock.now(),
+        };
+        let stored = self.shared.definitions.put(&caller.realm, definition, expected).await;
+        let stored = stored.map_err(|error| not_stored(&agent.name, error))?;
+        self.shared.catalog.set_stored_agent(&caller.realm, stored.version, talked);
+        Ok(RegisteredAgent { agent, version: stored.version, updated_at: stored.updated_at })
+    }
+
+    /// Removes a stored agent. One that is only in a file cannot be removed here.
+    pub async fn remove_agent(self, caller: &Caller, name: &AgentName) -> Result<(), Refusal> {
+        let realm = &caller.realm;
+        let resource = Resource::Agent(name.as_str());
+        self.may_define(caller, AGENT, name.as_str()).map_err(|refusal| {
+            if self.shared.gate.reads(caller, resource) { refusal } else { no_agent(name) }
+        })?;
+        let removed = self.shared.definitions.delete(realm, AGENT, name.as_str()).await?;
+        self.shared.catalog.remove_stored_agent(realm, name.as_str());
+        if removed {
+            return Ok(());
+        }
+        Err(match self.agent(caller, name) {
+            Some(_) => {
+                let message = format!("agent `{name}` is in a file of the project");
+                Refusal::new(RefusalCode::AgentInFile, message).hint("remove the file")
+            }
+            None => no_agent(name),
+        })
+    }
+
+    /// Adds the realm's stored agents to the catalog. One that no longer fits is left out and
+    /// logged: the others must still serve.
+    pub async fn load_stored_agents(self, realm: &RealmId) -> Result<(), Refusal> {
+        for definition in self.shared.definitions.list(realm, AGENT).await? {
+            match self.read_agent(&definition.body) {
+                Ok((talked, _)) => {
+                    self.shared.catalog.set_stored_agent(realm, definition.version, talked);
+                }
+                Err(found) => {
+                    let refusal = invalid_agent(&found);
+                    tracing::warn!(%realm, agent = definition.name, "{}", refusal.message);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to change a stored definition that this caller may not change.
+    pub(crate) fn may_define(self, caller: &Caller, kind: &str, name: &str) -> Result<(), Refusal> {
+        self.shared.gate.permit(caller, Act::Define, Resource::Definition { kind, name })
+    }
+
+    fn read_agent(self, source: &Value) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {
+        let (agent, warnings) = read_value(source)?;
+        Ok((self.shared.catalog.talked(agent)?, warnings))
+    }
+}
+
+/// There is no such agent.
+pub(crate) fn no_agent(name: &AgentName) -> Refusal {
+    Refusal::not_found("agent", name).hint("`waypost agent ls` lists the agents")
+}
+
+/// Mistakes of an agent as a refusal that names each faulty value.
+fn invalid_agent(mistakes: &[Mistake]) -> Refusal {
+    let misfit = |mistake: &Mistake| Misfit {
+        pointer: mistake.pointer.clone(),
+        message: match &mistake.hint {
+            Some(hint) => format!("{} ({hint})", mistake.message),
+            None => mistake.message.clone(),
+        },
+    };
+    let errors: Vec<Misfit> =
+        mistakes.iter().filter(|mistake| mistake.is_error()).map(misfit).collect();
+    let first = errors.first().map(|error| error.message.clone()).unwrap_or_default();
+    let more = match errors.len() {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let message = format!("the agent is invalid: {first}{more}");
+    Refusal::new(RefusalCode::InvalidAgent, message).errors(errors)
+}
+
+fn not_stored(name: &AgentName, error: StoreError) -> Refusal {
+    match error {
+        StoreError::Conflict(_) => {
+            let message = format!("agent `{name}` was stored in another version meanwhile");
+            Refusal::new(RefusalCode::VersionConflict, message)
+                .hint("read it again and send its `ETag`")
+        }
+        other => other.into(),
+    }
+}

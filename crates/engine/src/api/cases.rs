@@ -1,0 +1,190 @@
+//! Cases of pipelines: requests for one case are answered in turn. A run that takes longer than its
+//! request continues and keeps its turn; one that waits for a person gives it back.
+
+use crate::command::Command;
+use crate::handles::Cases;
+use crate::idempotency::Turn;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::request::{
+    CaseReport, RunAbout, RunReport, RunRequest, RunSession, RunTarget, SubmitOptions,
+};
+use crate::shared::Shared;
+use crate::system::clock::timeout;
+use crate::waiting::case_queue::InLine;
+use kernel::contracts::policy::Resource;
+use kernel::definition::pipeline::{Case, Pipeline, Tally, TallyRow};
+use kernel::session::RunStatus;
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{Millis, PipelineName, RunId, SessionKey, Space};
+use std::sync::Arc;
+
+impl Cases<'_> {
+    /// How often cases of a pipeline took which path, the most frequent first.
+    pub async fn tallies(
+        self,
+        caller: &Caller,
+        pipeline: &PipelineName,
+    ) -> Result<Vec<TallyRow>, Refusal> {
+        if !self.shared.gate.reads(caller, Resource::Pipeline(pipeline.as_str())) {
+            return Ok(Vec::new());
+        }
+        Ok(self.shared.store.tallies(&caller.realm, pipeline).await?)
+    }
+
+    /// The session that keeps a case.
+    fn key(caller: &Caller, pipeline: &PipelineName, case: &str) -> SessionKey {
+        caller.key(Space::case(pipeline), case)
+    }
+
+    /// Takes a case and waits until its run ends or pauses, at most so long. Requests for one case
+    /// wait for each other, and are taken in the order in which they came. A case that waits for a
+    /// person answers at once with the run that does. A caller that does not wait any more gives up
+    /// its place; a run that began continues. A pipeline that changes meanwhile is for those who
+    /// come later.
+    pub async fn submit(
+        self,
+        caller: &Caller,
+        pipeline: &Arc<Pipeline>,
+        case: Case,
+        options: SubmitOptions,
+    ) -> Result<CaseReport, Refusal> {
+        let SubmitOptions { wait_ms, once, trace, mut occasion } = options;
+        let resource = Resource::Pipeline(pipeline.name.as_str());
+        self.shared.gate.permit(caller, Act::Submit, resource)?;
+        // Pinned before it stands in line: the path that is counted is the one that is taken.
+        let closure = self.shared.catalog.closure(&caller.realm, &pipeline.plan);
+        // A repeat need not wait for its own first request.
+        if let Some(Turn::Repeat(row)) = self.shared.turn(caller, once.as_ref()).await? {
+            return self.shared.runs().repeated(caller, &row, wait_ms).await.map(came_of);
+        }
+        let closure = closure?;
+        let key = Self::key(caller, &pipeline.name, &case.id);
+        let deadline = self.shared.clock.now().plus_ms(wait_ms);
+        let Some(place) = self.in_line(&key, wait_ms).await? else {
+            return Ok(CaseReport::Late(None));
+        };
+        let reason_chars_max = self.shared.limits.tally_reason_chars_max;
+        let tally = Tally::of(pipeline, &case, reason_chars_max);
+        occasion.kind = Some(tally.reason.to_string().into());
+        let request = RunRequest {
+            target: RunTarget::Pinned(closure),
+            input: case.input,
+            session: RunSession::Case(pipeline.name.clone(), case.id),
+            once,
+            about: RunAbout { trace, tally: Some(tally), occasion },
+        };
+        let held = Held { shared: self.shared.clone(), key, run: None, place: Some(place) };
+        self.take_turn(caller, request, held, deadline).await
+    }
+
+    /// Stands in a case's line until it is its turn; nothing where that takes too long.
+    async fn in_line(self, key: &SessionKey, wait_ms: u64) -> Result<Option<InLine>, Refusal> {
+        let most = self.shared.limits.case_queue_max;
+        let turn = self.shared.lines.clone().turn(key.clone(), most);
+        match timeout(self.shared.clock.as_ref(), wait_ms, turn).await {
+            Some(Some(place)) => Ok(Some(place)),
+            Some(None) => {
+                let message = format!("{most} requests wait for case `{}` already", key.id);
+                Err(Refusal::new(RefusalCode::CaseBusy, message)
+                    .hint("send it again in a moment, or raise `case_queue_max` in [limits]"))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Starts a case's run, once the run before it is over.
+    async fn take_turn(
+        self,
+        caller: &Caller,
+        request: RunRequest,
+        mut held: Held,
+        deadline: Millis,
+    ) -> Result<CaseReport, Refusal> {
+        loop {
+            let run = self.shared.runs().new_id();
+            held.run = Some(run);
+            let left = self.left_ms(deadline);
+            match self.shared.runs().start_as(caller, run, request.clone(), left).await {
+                Ok(report) => {
+                    held.run = is_moving(&report).then_some(report.run.id);
+                    return Ok(came_of(report));
+                }
+                Err(refusal) => {
+                    held.run = None;
+                    // Time was up before it learned what is in its way.
+                    if refusal.code == RefusalCode::NoRun(run) {
+                        let ended = self.shared.runs().report(caller, run).await;
+                        return Ok(ended.map_or(CaseReport::Late(None), came_of));
+                    }
+                    // It was not started by us, or a reply moved it: no one keeps its turn.
+                    let before = active_run(&refusal).ok_or(refusal)?;
+                    let left = self.left_ms(deadline);
+                    let report = match self.shared.runs().settled(caller, before, left).await {
+                        // Whose run it is, is not for this caller to know.
+                        Err(Refusal { code: RefusalCode::NoRun(_), .. })
+                            if !self.shared.gate.is_free(caller, Act::Read) =>
+                        {
+                            return Ok(CaseReport::Late(None));
+                        }
+                        report => report?,
+                    };
+                    if report.run.status.is_over() && self.left_ms(deadline) > 0 {
+                        continue;
+                    }
+                    if is_moving(&report) || report.run.status.is_over() {
+                        return Ok(CaseReport::Late(None));
+                    }
+                    let is_agents = self.shared.took_agents_road(&held.key, before).await?;
+                    return Ok(CaseReport::Waits { report, deterministic: !is_agents });
+                }
+            }
+        }
+    }
+
+    fn left_ms(self, deadline: Millis) -> u64 {
+        deadline.0.saturating_sub(self.shared.clock.now().0).max(0).unsigned_abs()
+    }
+}
+
+/// A case's turn, with the run that has it. If that still moves when this is dropped, the turn
+/// stays with it until it is over or waits.
+struct Held {
+    shared: Arc<Shared>,
+    key: SessionKey,
+    run: Option<RunId>,
+    place: Option<InLine>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (Some(run), Some(place)) = (self.run, self.place.take()) else { return };
+        let (shared, key) = (self.shared.clone(), self.key.clone());
+        let kept = async move {
+            // A failure gives the turn back too: the next one looks for itself.
+            let over = shared.ask(&key, |answer| Command::Await { run, answer }).await;
+            drop((over, place));
+        };
+        self.shared.spawn.task("case", Box::pin(kept));
+    }
+}
+
+/// What came of a case's own run.
+fn came_of(report: RunReport) -> CaseReport {
+    match is_moving(&report) {
+        true => CaseReport::Late(Some(report)),
+        false => CaseReport::Ran(report),
+    }
+}
+
+fn is_moving(report: &RunReport) -> bool {
+    report.run.status == RunStatus::Running
+}
+
+/// The run that is in the way, where that is why a run was refused.
+fn active_run(refusal: &Refusal) -> Option<RunId> {
+    match &refusal.code {
+        RefusalCode::RunActive(active) => Some(active.run),
+        _ => None,
+    }
+}

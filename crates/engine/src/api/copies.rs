@@ -1,0 +1,281 @@
+//! Whole journals, read in slices: a session that begins as a copy of another, and a session as one
+//! JSON text. However long a journal is, only a few slices of it are held.
+
+use crate::catalog::roster::starting;
+use crate::command::{Command, Slice};
+use crate::handles::Sessions;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::shared::Shared;
+use futures::stream::{BoxStream, StreamExt, try_unfold};
+use kernel::contracts::{HistoryFilter, Page, Paged, SessionRef, StoreError};
+use kernel::event::{self, Event};
+use kernel::journal::fork::{Following, Fork};
+use kernel::journal::projection::SessionRow;
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{RunId, SessionId, SessionKey};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// How many events are read at once.
+const EVENTS_PER_READ: usize = 1_000;
+/// How many slices of a copy wait to be written.
+const SLICES_MAX: usize = 2;
+
+/// The text of an export, piece by piece. One that ends with a refusal is not whole.
+pub type Exported = BoxStream<'static, Result<String, Refusal>>;
+
+impl Sessions<'_> {
+    /// Makes a new session that begins as a copy of another, up to one of its events (default: the
+    /// last). It continues by itself from there if it has something to do.
+    pub async fn fork(
+        self,
+        caller: &Caller,
+        session: &SessionRef,
+        at: Option<u64>,
+    ) -> Result<SessionRow, Refusal> {
+        let row = self.get_for(caller, Act::Fork, session).await?;
+        if let Some(plan) = &row.plan {
+            let (act, resource) = starting(plan);
+            self.shared.gate.permit(caller, act, resource)?;
+        }
+        let at = at.unwrap_or(row.seq);
+        if at == 0 || at > row.seq {
+            let message = format!("session `{}` has events up to {}", row.key.id, row.seq);
+            return Err(Refusal::new(RefusalCode::BadForkPoint, message)
+                .hint("`at` is the sequence of one of its events; leave it out for the last"));
+        }
+        let id = SessionId(self.shared.id_bits());
+        let key = caller.key(row.key.space.clone(), id.to_string());
+        let (fork, reading) = loop {
+            let mut reading = Reading::new(self.shared, &row.key, at);
+            let following = Following::new(id, key.clone(), caller.owner());
+            match self.weighed(&mut reading, following).await {
+                Ok(fork) => break (fork, reading),
+                // Retention took the beginning while it was read: from the new one on.
+                Err(Unread::Trimmed(_)) => {}
+                Err(Unread::Refused(refusal)) => return Err(refusal),
+            }
+        };
+        let (slices, events) = mpsc::channel(SLICES_MAX);
+        // Not with the request: a copy that was begun is finished if its client goes away.
+        self.shared.spawn.task("fork", Box::pin(copy(fork, reading, slices)));
+        self.shared.ask(&key, |answer| Command::Adopt { id, events, answer }).await
+    }
+
+    /// A fork that is ready to be copied: its source was read twice.
+    async fn weighed(
+        self,
+        reading: &mut Reading,
+        mut following: Following,
+    ) -> Result<Fork, Unread> {
+        while let Some(events) = reading.events().await? {
+            for event in &events {
+                following.see(event, |_| RunId(self.shared.id_bits()));
+            }
+        }
+        let mut fork = Fork::new(following, self.shared.clock.now());
+        reading.rewind();
+        while let Some(events) = reading.events().await? {
+            events.iter().for_each(|event| fork.weigh(event));
+        }
+        reading.rewind();
+        Ok(fork)
+    }
+
+    /// The whole session as JSON: its journal, its history newest first, and its row.
+    pub async fn export(self, caller: &Caller, session: &SessionRef) -> Result<Exported, Refusal> {
+        let row = self.get_for(caller, Act::Export, session).await?;
+        let mut reading = Reading::new(self.shared, &row.key, row.seq);
+        // Whatever refuses it does so now, before anything is sent.
+        let first = reading.texts().await.map_err(Unread::refusal)?;
+        let export = Export { row, reading, first, at: At::Start };
+        Ok(try_unfold(export, Export::piece).boxed())
+    }
+}
+
+/// Reads the source a last time and hands on its copy.
+async fn copy(mut fork: Fork, mut reading: Reading, slices: mpsc::Sender<Result<Slice, Refusal>>) {
+    loop {
+        let (slice, is_over) = match reading.events().await {
+            Ok(read) => {
+                let is_last = read.is_none() || reading.is_over();
+                let read = read.iter().flatten();
+                let mut events: Vec<Event> = read.flat_map(|event| fork.copy(event)).collect();
+                if is_last {
+                    events.extend(fork.finish());
+                }
+                (Ok(Slice { events, is_last }), is_last)
+            }
+            Err(unread) => (Err(unread.refusal()), true),
+        };
+        // An error means that the driver wants no more of it.
+        if slices.send(slice).await.is_err() || is_over {
+            return;
+        }
+    }
+}
+
+/// Why a journal cannot be read on.
+enum Unread {
+    /// Retention took its beginning away while it was read.
+    Trimmed(StoreError),
+    /// It cannot be read, or has too many events.
+    Refused(Refusal),
+}
+
+impl Unread {
+    fn refusal(self) -> Refusal {
+        match self {
+            Unread::Trimmed(error) => error.into(),
+            Unread::Refused(refusal) => refusal,
+        }
+    }
+}
+
+/// A journal that is read from its oldest event on, up to one of its events.
+struct Reading {
+    shared: Arc<Shared>,
+    key: SessionKey,
+    /// The oldest event, once it was read.
+    oldest: Option<u64>,
+    after: u64,
+    until: u64,
+}
+
+impl Reading {
+    fn new(shared: &Arc<Shared>, key: &SessionKey, until: u64) -> Self {
+        Self { shared: shared.clone(), key: key.clone(), oldest: None, after: 0, until }
+    }
+
+    /// Reads the same events from the beginning on.
+    fn rewind(&mut self) {
+        self.after = 0;
+    }
+
+    /// Whether the last event was read.
+    fn is_over(&self) -> bool {
+        self.after >= self.until
+    }
+
+    /// The next events as texts; none after the last.
+    async fn texts(&mut self) -> Result<Option<Vec<String>>, Unread> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        let read = self.shared.store.events(&self.key, self.after, EVENTS_PER_READ).await;
+        let read = read.map_err(|error| match error {
+            StoreError::Gone(_) => Unread::Trimmed(error),
+            other => Unread::Refused(other.into()),
+        })?;
+        let (Some((oldest, _)), Some((last, _))) = (read.first(), read.last()) else {
+            return Ok(None);
+        };
+        if self.after == 0 {
+            if self.oldest.is_some_and(|before| before != *oldest) {
+                return Err(Unread::Trimmed(StoreError::Gone(*oldest)));
+            }
+            self.within(*oldest).map_err(Unread::Refused)?;
+            self.oldest = Some(*oldest);
+        }
+        self.after = *last;
+        let wanted = read.into_iter().filter(|(seq, _)| *seq <= self.until);
+        Ok(Some(wanted.map(|(_, text)| text).collect()))
+    }
+
+    /// The next events; none after the last.
+    async fn events(&mut self) -> Result<Option<Vec<Event>>, Unread> {
+        let Some(texts) = self.texts().await? else { return Ok(None) };
+        let read = event::read(&format!("[{}]", texts.join(","))).map_err(|error| {
+            let refusal = Refusal::new(RefusalCode::Unreadable, error.to_string());
+            Unread::Refused(refusal.hint("a newer release wrote this session: run that release"))
+        });
+        read.map(Some)
+    }
+
+    /// Whether the events from the oldest on are there, and not too many.
+    fn within(&self, oldest: u64) -> Result<(), Refusal> {
+        let (id, until) = (&self.key.id, self.until);
+        if until < oldest {
+            let message = format!("session `{id}` has no events before {oldest} any more");
+            return Err(Refusal::new(RefusalCode::ForkPointGone, message)
+                .hint(format!("the oldest event that it can be forked at is {oldest}")));
+        }
+        let max = self.shared.limits.export_events_max;
+        let count = until - oldest + 1;
+        if usize::try_from(count).is_ok_and(|count| count <= max) {
+            return Ok(());
+        }
+        let message = format!("session `{id}` has {count} events, more than {max}");
+        Err(Refusal::new(RefusalCode::ExportEventsMax, message)
+            .hint("read its events instead: as many as there are can be followed"))
+    }
+}
+
+/// An export on its way.
+struct Export {
+    row: SessionRow,
+    reading: Reading,
+    /// Events that were read and not given out yet.
+    first: Option<Vec<String>>,
+    at: At,
+}
+
+/// What of an export comes next.
+enum At {
+    Start,
+    /// More events.
+    Events,
+    /// The history: the page after this cursor.
+    History(Option<String>),
+    End,
+}
+
+impl Export {
+    /// The next piece of its text; none after the last. Members come in the order of their names,
+    /// as in every JSON object that we write.
+    async fn piece(mut self) -> Result<Option<(String, Self)>, Refusal> {
+        let (piece, at) = match std::mem::replace(&mut self.at, At::End) {
+            At::Start => {
+                let events = self.first.take().unwrap_or_default();
+                (format!("{{\"events\":[{}", listed(events)), At::Events)
+            }
+            At::Events => match self.reading.texts().await.map_err(Unread::refusal)? {
+                Some(events) if events.is_empty() => (String::new(), At::Events),
+                Some(events) => (format!(",{}", listed(events)), At::Events),
+                None => ("],\"history\":[".to_owned(), At::History(None)),
+            },
+            At::History(cursor) => self.history(cursor).await?,
+            At::End => return Ok(None),
+        };
+        self.at = at;
+        Ok(Some((piece, self)))
+    }
+
+    async fn history(&self, cursor: Option<String>) -> Result<(String, At), Refusal> {
+        let shared = &self.reading.shared;
+        let is_first = cursor.is_none();
+        let page = Page { cursor, limit: shared.limits.page_items_max };
+        let paged = shared.store.history(&self.row.key, HistoryFilter::default(), &page).await;
+        let paged = match paged {
+            // Its values stand in events that this release cannot read.
+            Err(StoreError::Unreadable(_)) => Paged { items: Vec::new(), next_cursor: None },
+            paged => paged?,
+        };
+        let items = paged.items.iter().map(|item| item.entry.datum().to_value().to_string());
+        let items = items.collect::<Vec<_>>().join(",");
+        let comma = if is_first || items.is_empty() { "" } else { "," };
+        Ok(match paged.next_cursor {
+            Some(cursor) => (format!("{comma}{items}"), At::History(Some(cursor))),
+            None => (format!("{comma}{items}],\"session\":{}}}", json!(self.row)), At::End),
+        })
+    }
+}
+
+/// Events as JSON writes them in a list. Texts, not events: what this release cannot read is
+/// exported all the same.
+fn listed(events: Vec<String>) -> String {
+    let value = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
+    events.into_iter().map(|text| value(text).to_string()).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,202 @@
+//! The catalog as doors see it: plans, pipelines and models; agents are in `agents.rs`.
+
+use crate::catalog::models::Models;
+use crate::catalog::roster::starting;
+use crate::catalog::{Author, Filed, PipelineFile, PlanFile, ProjectFiles, invalid_plan};
+use crate::handles::Catalog;
+use crate::refusal::{Refusal, RefusalCode};
+use crate::request::RegisteredPlan;
+use kernel::contracts::policy::Resource;
+use kernel::contracts::{Definition, StoreError};
+use kernel::definition::pipeline::Pipeline;
+use kernel::definition::plan::Plan;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{PipelineName, PlanId, RealmId};
+use serde_json::Value;
+use std::sync::Arc;
+
+impl Catalog<'_> {
+    /// A number that grows whenever what can be called or prompted changes.
+    pub fn version(self) -> tokio::sync::watch::Receiver<u64> {
+        self.shared.catalog.version()
+    }
+
+    /// The plans of the caller's realm.
+    pub fn plans(self, caller: &Caller) -> Vec<Arc<Plan>> {
+        self.shared.gate.readable_plans(caller)
+    }
+
+    /// One of them.
+    pub fn plan(self, caller: &Caller, id: &PlanId) -> Option<Arc<Plan>> {
+        let plan = self.shared.catalog.plan(&caller.realm, id)?;
+        self.shared.gate.reads(caller, starting(id).1).then_some(plan)
+    }
+
+    /// Adds a project's plans: all of them or none. Gives warnings, or all mistakes.
+    pub fn load_plans(
+        self,
+        realm: &RealmId,
+        files: Vec<PlanFile>,
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        self.shared.catalog.add_files(realm, &files)
+    }
+
+    /// Reads all agents, plans and pipelines of a project's files again, without changing anything:
+    /// they are checked as if those that the files brought before were gone. Gives warnings beside
+    /// them, or all mistakes.
+    pub fn read_files(
+        self,
+        realm: &RealmId,
+        files: &ProjectFiles,
+    ) -> Result<(Filed, Vec<Mistake>), Vec<Mistake>> {
+        self.shared.catalog.read_files(realm, files)
+    }
+
+    /// A project's files bring these now, in place of what they brought before: all at once. Runs
+    /// that began keep what they pin, and what is stored stays.
+    pub fn set_files(self, realm: &RealmId, files: Filed) {
+        self.shared.catalog.set_files(realm, files);
+    }
+
+    /// Checks a plan without adding it. Gives warnings, or all mistakes.
+    pub fn validate_plan(
+        self,
+        caller: &Caller,
+        source: &Value,
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        self.shared.gate.read_plan_to_keep(caller, source).map(|(_, warnings)| warnings)
+    }
+
+    /// Warnings of rules that fit no tool and no plan of this realm, once its plans are loaded.
+    pub fn idle_rules(self, realm: &RealmId) -> Vec<Mistake> {
+        self.shared.catalog.idle_rules(realm)
+    }
+
+    /// Stores a plan and adds it to the catalog, if `expected` is the newest version now (0: there
+    /// is none) or nothing is expected.
+    pub async fn register_plan(
+        self,
+        caller: &Caller,
+        source: Value,
+        expected: Option<u64>,
+    ) -> Result<RegisteredPlan, Refusal> {
+        let realm = &caller.realm;
+        let read = self.shared.gate.read_plan_to_keep(caller, &source);
+        let (plan, _) = read.map_err(|found| invalid_plan(&found))?;
+        // It may have the name of a tool that its author does not see, and others do.
+        if let Some(mistake) = self.shared.catalog.misnamed(&plan.id, Author::Operator) {
+            return Err(invalid_plan(&[mistake]));
+        }
+        self.may_define(caller, PLAN, plan.id.as_str())?;
+        let definition = Definition {
+            kind: PLAN.to_owned(),
+            name: plan.id.to_string(),
+            version: 0,
+            body: (*plan.source).clone(),
+            updated_at: self.shared.clock.now(),
+        };
+        let stored = self.shared.definitions.put(realm, definition, expected).await;
+        let version = stored.map_err(|error| not_stored(&plan.id, error))?.version;
+        let id = plan.id.clone();
+        self.shared.catalog.insert(realm, std::iter::once(plan));
+        Ok(RegisteredPlan { id, version })
+    }
+
+    /// The newest version of a stored plan; none for a plan of the project's files.
+    pub async fn plan_version(self, caller: &Caller, id: &PlanId) -> Result<Option<u64>, Refusal> {
+        if !self.shared.gate.reads(caller, starting(id).1) {
+            return Ok(None);
+        }
+        let stored = self.shared.definitions.get(&caller.realm, PLAN, id.as_str()).await?;
+        Ok(stored.map(|definition| definition.version))
+    }
+
+    /// Adds the realm's stored plans to the catalog. One that no longer fits is left out and
+    /// logged: a tool may have gone since it was stored, and the others must still serve.
+    pub async fn load_stored_plans(self, realm: &RealmId) -> Result<(), Refusal> {
+        let stored = self.shared.definitions.list(realm, PLAN).await?;
+        let coming: Vec<PlanId> =
+            stored.iter().map(|definition| PlanId::from(definition.name.as_str())).collect();
+        for definition in stored {
+            let catalog = &self.shared.catalog;
+            let read = catalog.read(realm, &definition.body, &coming, Author::Operator);
+            let read = read.and_then(|(plan, _)| {
+                let misnamed = catalog.misnamed(&plan.id, Author::Operator);
+                misnamed.map_or(Ok(plan), |mistake| Err(vec![mistake]))
+            });
+            match read {
+                Ok(plan) => catalog.insert(realm, std::iter::once(plan)),
+                Err(found) => {
+                    let refusal = invalid_plan(&found);
+                    tracing::warn!(%realm, plan = definition.name, "{}", refusal.message);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A project's files bring these pipelines now, in place of those that they brought before: all
+    /// of them or none. Gives warnings, or all mistakes. Load them after the plans that they name.
+    pub fn set_pipelines(
+        self,
+        realm: &RealmId,
+        files: Vec<PipelineFile>,
+    ) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        self.shared.catalog.set_pipelines(realm, &files)
+    }
+
+    /// The pipelines of the caller's realm, by name.
+    pub fn pipelines(self, caller: &Caller) -> Vec<Arc<Pipeline>> {
+        self.shared.gate.readable_pipelines(caller)
+    }
+
+    /// One of them.
+    pub fn pipeline(self, caller: &Caller, name: &PipelineName) -> Option<Arc<Pipeline>> {
+        let found = self.shared.catalog.pipeline(&caller.realm, name);
+        found.filter(|pipeline| self.shared.gate.reads(caller, pipeline_of(pipeline)))
+    }
+
+    /// The one whose cases come in at this path, for callers who may submit one there or read it.
+    pub fn pipeline_at(self, caller: &Caller, route: &str) -> Option<Arc<Pipeline>> {
+        let (gate, found) =
+            (&self.shared.gate, self.shared.catalog.pipeline_at(&caller.realm, route));
+        found.filter(|pipeline| {
+            let resource = pipeline_of(pipeline);
+            gate.permit(caller, Act::Submit, resource).is_ok() || gate.reads(caller, resource)
+        })
+    }
+
+    /// The models that agents name from now on. Turns that are under way end with theirs.
+    pub fn replace_models(self, models: Models) {
+        self.shared.set_models(models);
+    }
+
+    /// The models that agents name now.
+    pub fn models(self) -> Arc<Models> {
+        self.shared.models()
+    }
+
+    /// The models that agents can name, by name.
+    pub fn model_names(self) -> Vec<String> {
+        self.shared.models().names().map(str::to_owned).collect()
+    }
+}
+
+const PLAN: &str = "plan";
+
+fn pipeline_of(pipeline: &Pipeline) -> Resource<'_> {
+    Resource::Pipeline(pipeline.name.as_str())
+}
+
+fn not_stored(id: &PlanId, error: StoreError) -> Refusal {
+    match error {
+        StoreError::Conflict(_) => {
+            let message = format!("plan `{id}` was stored in another version meanwhile");
+            Refusal::new(RefusalCode::VersionConflict, message)
+                .hint("read it again and send its `ETag`")
+        }
+        other => other.into(),
+    }
+}

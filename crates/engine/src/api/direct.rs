@@ -1,0 +1,339 @@
+//! Direct calls: a read needs no session, nor does a tool whose operator wants no journal of it;
+//! anything else that must be remembered, or asked about, is a one-step run in a session of its
+//! own.
+
+use crate::api::watched::Came;
+use crate::command::{Command, Presence, StartRun};
+use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
+use crate::handles::Tools;
+use crate::idempotency::{Claim, Turn};
+use crate::refusal::{Refusal, RefusalCode, TryLater};
+use crate::request::{
+    CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
+};
+use kernel::contracts::policy::Trigger;
+use kernel::definition::plan::Closure;
+use kernel::definition::plan::flow::read_made;
+use kernel::session::RunStatus;
+use kernel::tool::call::{
+    Abilities, CallPlace, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
+};
+use kernel::values::caller::Act;
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, PlanId, SessionId, Space, ToolName};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// When to call again after a run that found no place.
+const CROWD_RETRY_MS: u64 = 1_000;
+
+/// How a call is sent that is no run.
+struct Unrecorded {
+    /// What it does to the world.
+    reach: Reach,
+    /// Its operator wants no journal of it.
+    for_good: bool,
+}
+
+/// How the run of one tool begins.
+#[derive(Default)]
+struct Direct {
+    /// The key that the request holds, if it has one.
+    claim: Option<Claim>,
+    /// Whether the caller need not wait for what continues elsewhere.
+    as_task: bool,
+    /// The tool was called already, and continues elsewhere under this state.
+    sent: Option<Value>,
+}
+
+impl Tools<'_> {
+    /// Calls a tool. A call that must be approved, or that takes longer than the caller waits,
+    /// continues as a run.
+    pub async fn call(
+        self,
+        caller: &Caller,
+        tool: &ToolName,
+        arguments: Value,
+        wait_ms: u64,
+    ) -> Result<CallReport, Refusal> {
+        self.call_once(caller, tool, arguments, None, wait_ms).await
+    }
+
+    /// The same under a key: a repeat gets what came of the first, and calls nothing. A read has
+    /// no run that a key could stand for: it is simply read again. A tool without a journal is
+    /// called again under the same id.
+    pub async fn call_once(
+        self,
+        caller: &Caller,
+        tool: &ToolName,
+        arguments: Value,
+        once: Option<Once>,
+        wait_ms: u64,
+    ) -> Result<CallReport, Refusal> {
+        let request = CallRequest { once, ..CallRequest::new(tool.clone(), arguments, wait_ms) };
+        self.call_with(caller, request).await
+    }
+
+    /// Calls a tool, or a plan as a tool.
+    pub async fn call_with(
+        self,
+        caller: &Caller,
+        request: CallRequest,
+    ) -> Result<CallReport, Refusal> {
+        let gate = &self.shared.gate;
+        gate.permit_act(caller, Act::Call)?;
+        let (tool, arguments) = (&request.tool, &request.arguments);
+        let listed = match gate.well_formed(caller, tool, arguments) {
+            Ok(listed) => listed,
+            Err(wrong) => {
+                return match gate.find_plan(caller, tool.as_str()) {
+                    Some(spec) if gate.find(caller, tool.as_str()).is_none() => {
+                        self.call_plan(caller, &spec, request).await
+                    }
+                    _ => Err(ill_formed(wrong)),
+                };
+            }
+        };
+        let slow = request.as_task && listed.tool.spec().pace != Pace::Quick;
+        let unrecorded = listed.tool.spec().unrecorded;
+        match gate.judge(caller, &listed, arguments, Trigger::Door) {
+            Judgement::Refused(fault) => Err(Refusal::new(RefusalCode::Refused, fault.message)),
+            Judgement::Admitted { verdict: Verdict::Deny(why), .. } => Err(denied(tool, &why)),
+            Judgement::Admitted { verdict: Verdict::Allow, pins, .. }
+                if unrecorded || (pins.reach == Reach::Reads && !slow) =>
+            {
+                let sent = Unrecorded { reach: pins.reach, for_good: unrecorded };
+                self.call_unrecorded(caller, request, sent).await
+            }
+            Judgement::Admitted { .. } => {
+                let wait_ms = if slow { 0 } else { request.wait_ms };
+                let claim = match self.shared.turn(caller, request.once.as_ref()).await? {
+                    Some(Turn::Repeat(row)) => {
+                        let again = self.shared.runs().repeated(caller, &row, wait_ms).await;
+                        return again.and_then(called_alone);
+                    }
+                    Some(Turn::First(claim)) => Some(claim),
+                    None => None,
+                };
+                // A caller that comes too soon leaves no run behind, nor a key that was used up.
+                gate.in_time(caller, &request.tool).map_err(too_many)?;
+                let direct = Direct { claim, as_task: request.as_task, sent: None };
+                self.call_as_run(caller, CallRequest { wait_ms, ..request }, direct).await
+            }
+        }
+    }
+
+    /// A plan is called by running it in a session of its own.
+    async fn call_plan(
+        self,
+        caller: &Caller,
+        spec: &ToolSpec,
+        request: CallRequest,
+    ) -> Result<CallReport, Refusal> {
+        let slow = request.as_task && spec.pace != Pace::Quick;
+        let plan = PlanId::from(spec.name.as_str());
+        self.shared.gate.permit_start(caller, &plan, &request.arguments)?;
+        self.shared.gate.count_plan(caller, &spec.name).map_err(too_many)?;
+        let run = RunRequest {
+            target: RunTarget::Plan(plan),
+            input: request.arguments,
+            session: RunSession::New,
+            once: request.once,
+            about: RunAbout { trace: request.trace, tally: None, occasion: request.occasion },
+        };
+        let id = request.run.unwrap_or_else(|| self.shared.runs().new_id());
+        let wait_ms = if slow { 0 } else { request.wait_ms };
+        self.shared.runs().start_as(caller, id, run, wait_ms).await.map(called)
+    }
+
+    async fn call_unrecorded(
+        self,
+        caller: &Caller,
+        request: CallRequest,
+        sent: Unrecorded,
+    ) -> Result<CallReport, Refusal> {
+        let CallRequest { tool, arguments, given, teller, run, wait_ms, trace, occasion, .. } =
+            request;
+        let arguments = Arc::new(arguments);
+        let later = request.as_task && !sent.for_good;
+        let call = self.unrecorded_id(caller, request.once.as_ref());
+        let watched = self.shared.watch_call(call, trace);
+        let sending = Sending {
+            caller: caller.clone(),
+            call,
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+            reach: sent.reach,
+            given: Arc::new(given),
+            can: Abilities { later, ..request.can },
+            teller,
+            place: CallPlace { trace: watched.span, ..CallPlace::default() },
+        };
+        let Started { result, retry_ms, .. } = self.shared.gate.clone().start(sending).await;
+        let came = Came { realm: &caller.realm, tool: &tool, arguments: &arguments, call };
+        self.shared.call_ended(watched, came, sent.reach, &result);
+        match (result, retry_ms) {
+            (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),
+            // It has no blobs, so the gate lets none through.
+            (Ok(ToolOutput::Blob(blob)), _) => Ok(CallReport::Done(Value::String(blob.uri()))),
+            (Ok(ToolOutput::Wants(wants)), _) if later && wants.inputs.is_empty() => {
+                // It continues elsewhere: from here on someone must remember it.
+                let arguments = Arc::unwrap_or_clone(arguments);
+                let request = CallRequest::new(tool, arguments, wait_ms);
+                let request = CallRequest { run, trace, occasion, ..request };
+                let direct = Direct { as_task: true, sent: Some(wants.state), ..Direct::default() };
+                self.call_as_run(caller, request, direct).await
+            }
+            (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
+            (Err(error), Some(retry_ms)) => Err(too_many((error.fault, retry_ms))),
+            (Err(error), None) => Err(tool_failed(error)),
+        }
+    }
+
+    /// The id of a call that is not kept: that of its key, so that a tool that does each id once
+    /// does each key once.
+    fn unrecorded_id(self, caller: &Caller, once: Option<&Once>) -> CallId {
+        match once {
+            Some(Once { route, key, digest }) => {
+                let mut parts = vec![
+                    caller.realm.as_str().as_bytes(),
+                    caller.subject.as_bytes(),
+                    route.as_bytes(),
+                    key.as_bytes(),
+                    digest.as_str().as_bytes(),
+                ];
+                parts.extend(caller.actor.as_deref().map(str::as_bytes));
+                CallId::of(&parts)
+            }
+            None => CallId(self.shared.id_bits()),
+        }
+    }
+
+    async fn call_as_run(
+        self,
+        caller: &Caller,
+        request: CallRequest,
+        direct: Direct,
+    ) -> Result<CallReport, Refusal> {
+        let closure = self.one_step(&request.tool)?;
+        let session = SessionId(self.shared.id_bits());
+        let run = request.run.unwrap_or_else(|| self.shared.runs().new_id());
+        let key = caller.key(Space::call(), session.to_string());
+        let start = StartRun {
+            session,
+            presence: Presence::Fresh,
+            run,
+            closure,
+            input: request.arguments,
+            caller: caller.clone(),
+            claim: direct.claim,
+            as_task: direct.as_task,
+            sent: direct.sent,
+            about: RunAbout { trace: request.trace, tally: None, occasion: request.occasion },
+        };
+        let command = |answer| Command::Run { start: Box::new(start), answer };
+        self.shared
+            .runs()
+            .wait_for(&key, run, request.wait_ms, command)
+            .await
+            .and_then(called_alone)
+    }
+
+    /// The plan of a direct call: the tool, then its output as the answer.
+    fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>, Refusal> {
+        let source = json!({
+            "planId": format!("call/{tool}"),
+            "description": format!("a direct call of {tool}"),
+            "startStepId": "call",
+            "steps": [
+                // A direct caller learns of a failure and can call again; only an outcome
+                // that no one knows is for a person.
+                {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
+                 "arguments": {"jsonPath": "$.promptInput"}, "saveAs": "output",
+                 "nextStepId": "answer"},
+                {"id": "answer", "type": "final_response",
+                 "message": {"jsonPath": "$.context.output"}},
+            ],
+        });
+        let plan = read_made(&source, &self.shared.limits).map_err(|_| {
+            let message = format!("no plan can be made to call `{tool}`");
+            Refusal::new(RefusalCode::DirectCall, message)
+        })?;
+        let plan = Arc::new(plan);
+        let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
+        Ok(Arc::new(Closure::new(plan, plans, BTreeMap::new())))
+    }
+}
+
+fn ill_formed(wrong: IllFormed) -> Refusal {
+    let code = match wrong.fault.name.as_str() {
+        "ToolNotFoundError" => RefusalCode::NotFound,
+        _ => RefusalCode::InputMisfit(None),
+    };
+    let refusal = Refusal::new(code, wrong.fault.message).errors(wrong.misfits);
+    hinted(refusal, wrong.fault.hint)
+}
+
+fn denied(tool: &ToolName, why: &str) -> Refusal {
+    let message = format!("policy refuses `{tool}`: {why}");
+    Refusal::new(RefusalCode::PolicyDenied, message)
+}
+
+/// The tool failed; what it said itself goes along, so that a door can pass it on as it is.
+fn tool_failed(error: ToolError) -> Refusal {
+    let ToolError { fault, content, lacks, .. } = error;
+    let code = match (content, lacks) {
+        (None, Some(lacks)) => RefusalCode::CallerLacks(lacks),
+        (content, _) => RefusalCode::ToolFailed(content),
+    };
+    hinted(Refusal::new(code, fault.to_string()), fault.hint)
+}
+
+/// There are too many calls, and nothing was sent.
+fn too_many((fault, retry_ms): (Fault, u64)) -> Refusal {
+    crowded(fault, TryLater { retry_ms, run: None })
+}
+
+fn crowded(fault: Fault, later: TryLater) -> Refusal {
+    let later = Box::new(later);
+    let code = match fault.name == RATE_LIMITED {
+        true => RefusalCode::RateLimited(later),
+        false => RefusalCode::TooManyCalls(later),
+    };
+    hinted(Refusal::new(code, fault.message), fault.hint)
+}
+
+fn hinted(refusal: Refusal, hint: Option<String>) -> Refusal {
+    match hint {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    }
+}
+
+fn called(report: RunReport) -> CallReport {
+    match report.run.status {
+        RunStatus::Completed => {
+            let output = report.run.answer.unwrap_or(Value::Null);
+            if report.replayed { CallReport::Repeated(output) } else { CallReport::Done(output) }
+        }
+        RunStatus::Failed | RunStatus::Cancelled => CallReport::Failed(Box::new(report)),
+        RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck | RunStatus::Paused => {
+            CallReport::Pending(Box::new(report))
+        }
+    }
+}
+
+/// What came of the run of one tool: one that found no place is refused like one that never became
+/// a run. The run of a plan is not, for its other steps may have done something.
+fn called_alone(report: RunReport) -> Result<CallReport, Refusal> {
+    let crowd = |fault: &&Fault| [RATE_LIMITED, TOO_MANY_CALLS].contains(&fault.name.as_str());
+    let failed = report.run.status == RunStatus::Failed;
+    match report.run.last_error.as_ref().filter(|_| failed).filter(crowd) {
+        None => Ok(called(report)),
+        Some(fault) => {
+            let later = TryLater { retry_ms: CROWD_RETRY_MS, run: Some(report.run.id) };
+            Err(crowded(fault.clone(), later))
+        }
+    }
+}

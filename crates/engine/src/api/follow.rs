@@ -1,0 +1,439 @@
+//! Sessions and runs as they go on, for their followers: the status first, then every
+//! event in the order of the journal, after any sequence. The journal is read page by page, when
+//! the reader wants more; commits only wake. So a slow reader costs one page, and a late one gets
+//! what an early one got. Pieces of turns come on the side, to followers that want them and keep
+//! up.
+
+use crate::handles::{Asks, Runs, Sessions, Threads};
+use crate::refusal::{Refusal, RefusalKind};
+use crate::request::RunReport;
+use crate::shared::Shared;
+use crate::waiting::deltas::{Deltas, Heard};
+use crate::waiting::feed::Watch;
+use futures::FutureExt;
+use futures::future::{Either, select};
+use kernel::ask::AskStatus;
+use kernel::contracts::{SessionAsk, SessionRef};
+use kernel::event::{self, Fact};
+use kernel::journal::projection::SessionRow;
+use kernel::session::RunStatus;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{RunId, SessionKey};
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
+
+/// What a stream of a session gives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionUpdate {
+    /// An event.
+    Event {
+        /// Its sequence.
+        seq: u64,
+        /// All of it, as JSON.
+        body: String,
+    },
+    /// There is no more for now: so the session stands.
+    Still(Box<SessionRow>),
+}
+
+/// What a stream of a run gives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunUpdate {
+    /// The run as the stream began.
+    Snapshot(Box<RunReport>),
+    /// An event of the run.
+    Event {
+        /// Its sequence in the journal of the session: the stream can be resumed after it.
+        seq: u64,
+        /// All of it, as JSON.
+        body: String,
+    },
+    /// A turn while it is made. Its outcome is in an event.
+    Delta(Heard),
+    /// Nothing more comes until someone acts: the run waits, is stuck or paused.
+    Rest(Box<RunReport>),
+    /// The run is over, and nothing more comes.
+    End(Box<RunReport>),
+}
+
+/// Reads a session's journal after a place.
+pub struct SessionStream {
+    shared: Arc<Shared>,
+    caller: Caller,
+    session: SessionRef,
+    /// The last event that was given, or that the reader had before.
+    after: u64,
+    /// Events that were read and not given yet.
+    page: VecDeque<(u64, String)>,
+    watch: Watch,
+}
+
+impl SessionStream {
+    fn new(shared: &Arc<Shared>, caller: &Caller, session: SessionRef, key: &SessionKey) -> Self {
+        let (shared, caller) = (shared.clone(), caller.clone());
+        let watch = shared.watchers.watch(key);
+        Self { shared, caller, session, after: 0, page: VecDeque::new(), watch }
+    }
+
+    /// What comes next, without waiting.
+    pub async fn look(&mut self) -> Result<SessionUpdate, Refusal> {
+        loop {
+            if let Some((seq, body)) = self.take() {
+                return Ok(SessionUpdate::Event { seq, body });
+            }
+            if let Some(row) = self.read().await? {
+                return Ok(SessionUpdate::Still(Box::new(row)));
+            }
+        }
+    }
+
+    /// Waits until there may be more.
+    pub async fn woken(&mut self) {
+        self.watch.changed().await;
+    }
+
+    fn take(&mut self) -> Option<(u64, String)> {
+        let event = self.page.pop_front()?;
+        self.after = event.0;
+        Some(event)
+    }
+
+    /// Reads the next page; where there is none, the session as it stands at this place.
+    async fn read(&mut self) -> Result<Option<SessionRow>, Refusal> {
+        let row = self.shared.sessions().get(&self.caller, &self.session).await?;
+        if row.seq <= self.after {
+            return Ok(Some(row));
+        }
+        let limit = self.shared.limits.page_items_max;
+        self.page.extend(self.shared.store.events(&row.key, self.after, limit).await?);
+        Ok(None)
+    }
+}
+
+/// Where a stream's place is, seen from its run. A session has one run at a time: the events from
+/// one start to the next are of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Before,
+    Within,
+    Behind,
+}
+
+impl Place {
+    /// At a place where this is the newest run of the session.
+    fn of(run: RunId, newest: Option<RunId>) -> Self {
+        if newest == Some(run) { Self::Within } else { Self::Before }
+    }
+}
+
+/// Follows one run. Futures of `next`, `look` and `woken` can be dropped: nothing is lost.
+pub struct RunStream {
+    journal: SessionStream,
+    run: RunId,
+    place: Place,
+    /// How it stood, until that is delivered.
+    snapshot: Option<Box<RunReport>>,
+    deltas: Option<Deltas>,
+    /// What ended a wait.
+    heard: Option<Heard>,
+    /// How it stands after all events, told after what was heard before.
+    last: Option<RunUpdate>,
+    /// Whether something may be committed that was not read.
+    stale: bool,
+    /// The session's last event when the follower learned that the run rests.
+    rested: Option<u64>,
+    over: bool,
+}
+
+impl RunStream {
+    fn new(journal: SessionStream, run: RunId, newest: Option<RunId>) -> Self {
+        Self {
+            journal,
+            run,
+            place: Place::of(run, newest),
+            snapshot: None,
+            deltas: None,
+            heard: None,
+            last: None,
+            stale: true,
+            rested: None,
+            over: false,
+        }
+    }
+
+    /// The next update, waited for; none after the end.
+    pub async fn next(&mut self) -> Result<Option<RunUpdate>, Refusal> {
+        loop {
+            let update = self.look().await?;
+            if update.is_some() || self.over {
+                return Ok(update);
+            }
+            self.woken().await;
+        }
+    }
+
+    /// The next update that is there without waiting.
+    pub async fn look(&mut self) -> Result<Option<RunUpdate>, Refusal> {
+        if let Some(report) = self.snapshot.take() {
+            return Ok(Some(RunUpdate::Snapshot(report)));
+        }
+        while !self.over || self.last.is_some() {
+            while let Some((seq, body)) = self.journal.take() {
+                if self.is_own(&body) {
+                    return Ok(Some(RunUpdate::Event { seq, body }));
+                }
+            }
+            if let Some(heard) = self.hear() {
+                return Ok(Some(RunUpdate::Delta(heard)));
+            }
+            if self.last.is_some() || !self.stale {
+                return Ok(self.last.take());
+            }
+            self.read().await?;
+        }
+        Ok(None)
+    }
+
+    /// Waits until there may be more. A follower that gives that up, after a while, looks again all
+    /// the same.
+    pub async fn woken(&mut self) {
+        self.stale = true;
+        let commit = self.journal.watch.changed();
+        let Some(deltas) = &mut self.deltas else { return commit.await };
+        match select(pin!(commit), pin!(deltas.next())).await {
+            Either::Left(((), _)) => {}
+            Either::Right((Some(heard), _)) => {
+                self.heard = Some(heard);
+                self.stale = false;
+            }
+            Either::Right((None, commit)) => commit.await,
+        }
+    }
+
+    /// Waits for a commit, passes over what it brought, and gives the run as it is then: for
+    /// those who report where a run is, and not how it came there.
+    pub async fn skip(&mut self) -> Result<RunReport, Refusal> {
+        self.journal.watch.changed().await;
+        let report = self.report().await?;
+        self.journal.page.clear();
+        self.journal.after = report.session.seq;
+        self.place = Place::of(self.run, report.session.run);
+        self.stale = true;
+        Ok(report)
+    }
+
+    /// Whether an event is one of this run.
+    fn is_own(&mut self, body: &str) -> bool {
+        match begun(body) {
+            Some(run) if run == self.run => self.place = Place::Within,
+            Some(_) if self.place == Place::Within => {
+                self.place = Place::Behind;
+                self.journal.page.clear();
+            }
+            Some(_) | None => {}
+        }
+        self.place == Place::Within
+    }
+
+    fn hear(&mut self) -> Option<Heard> {
+        loop {
+            let heard = match self.heard.take() {
+                Some(heard) => heard,
+                None => self.deltas.as_mut()?.next().now_or_never().flatten()?,
+            };
+            let is_own = match &heard {
+                Heard::Delta { at, .. } | Heard::Restarted(at) => at.run == self.run,
+                Heard::Lost(_) => true,
+            };
+            if is_own {
+                return Some(heard);
+            }
+        }
+    }
+
+    /// Reads more of the journal; where there is no more, how the run stands.
+    async fn read(&mut self) -> Result<(), Refusal> {
+        if self.place != Place::Behind {
+            let Some(row) = self.journal.read().await? else { return Ok(()) };
+            let moves = row.run == Some(self.run) && row.status == RunStatus::Running;
+            if moves || self.rested == Some(row.seq) {
+                self.stale = false;
+                return Ok(());
+            }
+        }
+        let report = self.report().await?;
+        // Something was committed between the two reads.
+        if self.place != Place::Behind && report.session.seq > self.journal.after {
+            return Ok(());
+        }
+        self.stale = false;
+        self.over = report.run.status.is_over();
+        if self.over {
+            self.last = Some(RunUpdate::End(Box::new(report)));
+        } else if report.run.status != RunStatus::Running {
+            self.rested = Some(report.session.seq);
+            self.last = Some(RunUpdate::Rest(Box::new(report)));
+        }
+        Ok(())
+    }
+
+    async fn report(&self) -> Result<RunReport, Refusal> {
+        self.journal.shared.runs().report(&self.journal.caller, self.run).await
+    }
+
+    /// Goes back to a place in the journal, or to the run's beginning. A place that is not kept any
+    /// more is refused.
+    async fn go_back(&mut self, report: &RunReport, wanted: Option<u64>) -> Result<(), Refusal> {
+        let (shared, session) = (self.journal.shared.clone(), &report.session);
+        if let Some(after) = wanted {
+            self.journal.after = after;
+            if after < session.seq {
+                let start = shared.newest_start(&session.key, after, None).await?;
+                self.place = Place::of(self.run, start.map(|(_, run)| run));
+            }
+        } else {
+            // The first run of a session begins where its journal does.
+            let start = match report.run.no {
+                1 => None,
+                _ => shared.newest_start(&session.key, session.seq, Some(self.run)).await?,
+            };
+            self.journal.after = start.map_or(0, |(seq, _)| seq - 1);
+            self.place = Place::Before;
+        }
+        self.journal.read().await?;
+        Ok(())
+    }
+}
+
+/// Listens to a thread, from before something is said in it.
+pub struct Listening {
+    journal: SessionStream,
+    /// The thread's newest run so far.
+    newest: Option<RunId>,
+    deltas: Deltas,
+}
+
+impl Listening {
+    /// Follows a run of this thread: what happens to it after the listening began.
+    pub fn follow(self, run: RunId) -> RunStream {
+        let Self { journal, newest, deltas } = self;
+        RunStream { deltas: Some(deltas), ..RunStream::new(journal, run, newest) }
+    }
+}
+
+impl Sessions<'_> {
+    /// A session as it stands, and its events after a sequence: after 0 from the oldest on.
+    pub async fn follow(
+        self,
+        caller: &Caller,
+        session: &SessionRef,
+        after: u64,
+    ) -> Result<(SessionRow, SessionStream), Refusal> {
+        let row = self.get(caller, session).await?;
+        let stream = SessionStream::new(self.shared, caller, SessionRef::Id(row.id), &row.key);
+        let mut stream = SessionStream { after, ..stream };
+        // A place that is not kept any more is refused here.
+        stream.read().await?;
+        Ok((row, stream))
+    }
+}
+
+impl Runs<'_> {
+    /// A run as it stands, and its events after a sequence; from its first one on where none is
+    /// named. Turns are heard while they are made; a follower that is too slow for that loses some.
+    pub async fn follow(
+        self,
+        caller: &Caller,
+        run: RunId,
+        after: Option<u64>,
+    ) -> Result<RunStream, Refusal> {
+        let report = self.report(caller, run).await?;
+        let mut stream = self.follow_on(caller, &report);
+        stream.deltas = Some(self.shared.listeners.listen(&report.session.key));
+        stream.go_back(&report, after).await?;
+        stream.snapshot = Some(Box::new(report));
+        Ok(stream)
+    }
+
+    /// The events of a run after this report of it, which is not delivered again.
+    pub fn follow_on(self, caller: &Caller, report: &RunReport) -> RunStream {
+        let session = &report.session;
+        let journal =
+            SessionStream::new(self.shared, caller, SessionRef::Id(session.id), &session.key);
+        let journal = SessionStream { after: session.seq, ..journal };
+        RunStream::new(journal, report.run.id, session.run)
+    }
+}
+
+impl Threads<'_> {
+    /// Listens to a thread before something is said in it, so that nothing of that is missed.
+    pub async fn listen(self, caller: &Caller, thread: &str) -> Listening {
+        let key = Self::key(caller, thread);
+        let deltas = self.shared.listeners.listen(&key);
+        let session = SessionRef::Key { key: key.id.clone(), space: Some(key.space.clone()) };
+        let mut journal = SessionStream::new(self.shared, caller, session, &key);
+        // A thread that is not there yet has no events.
+        let row = self.shared.sessions().get(caller, &journal.session).await.ok();
+        let newest = row.and_then(|row| {
+            journal.after = row.seq;
+            row.run
+        });
+        Listening { journal, newest, deltas }
+    }
+}
+
+impl Asks<'_> {
+    /// Waits until an ask is not open any more, no matter who closed it.
+    pub async fn closed(self, caller: &Caller, asked: &SessionAsk) {
+        let mut watch = self.shared.watchers.watch(&asked.key);
+        loop {
+            match self.get(caller, asked.row.ask.id).await {
+                Ok(now) if now.row.status == AskStatus::Open => {}
+                // It cannot be read just now.
+                Err(refusal) if refusal.kind() != RefusalKind::NotFound => {}
+                Ok(_) | Err(_) => return,
+            }
+            watch.changed().await;
+        }
+    }
+}
+
+impl Shared {
+    /// The newest start of a run up to a sequence, of this run if one is named; none where it is
+    /// not kept any more. Read backwards: who follows a run wants a late one.
+    async fn newest_start(
+        &self,
+        key: &SessionKey,
+        up_to: u64,
+        only: Option<RunId>,
+    ) -> Result<Option<(u64, RunId)>, Refusal> {
+        let piece = self.limits.page_items_max.max(1) as u64;
+        let mut last = up_to;
+        while last > 0 {
+            let first = last.saturating_sub(piece) + 1;
+            let events = self.events_between(key, first, last).await?;
+            let mut starts =
+                events.iter().rev().filter_map(|(seq, body)| Some((*seq, begun(body)?)));
+            let found = starts.find(|(_, run)| only.is_none_or(|only| only == *run));
+            if found.is_some() || events.first().is_none_or(|(oldest, _)| *oldest > first) {
+                return Ok(found);
+            }
+            last = first - 1;
+        }
+        Ok(None)
+    }
+}
+
+/// The run that an event begins.
+fn begun(body: &str) -> Option<RunId> {
+    // Few events do; the others need not be read.
+    if !body.contains("\"run.started\"") {
+        return None;
+    }
+    let events = event::read(&format!("[{body}]")).ok()?;
+    events.into_iter().find_map(|event| match event.fact {
+        Fact::RunStarted { run, .. } => Some(run),
+        _ => None,
+    })
+}

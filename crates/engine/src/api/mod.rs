@@ -1,0 +1,17 @@
+//! The handles of `Engine`, one per resource: what the server may ask of the engine. Each asks
+//! for the caller's rights first, and what it reports is durable.
+
+pub(crate) mod runs;
+pub(crate) mod tools;
+pub(crate) mod definitions;
+pub(crate) mod agents;
+pub(crate) mod threads;
+pub(crate) mod reads;
+pub(crate) mod follow;
+pub(crate) mod transcript;
+pub(crate) mod replay;
+pub(crate) mod cases;
+pub(crate) mod retry_step;
+pub(crate) mod copies;
+pub(crate) mod watched;
+pub(crate) mod direct;

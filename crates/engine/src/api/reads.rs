@@ -1,0 +1,321 @@
+//! What doors may read: committed state, and what wakes them when it changes.
+
+use crate::gate::rights::{ask_of, run_of, session, session_of};
+use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
+use crate::refusal::{Refusal, RefusalCode, no_session};
+use crate::request::{Inspection, RunReport};
+use crate::session_cache::Rested;
+use crate::waiting::feed::Watch;
+use kernel::ask::reply::BadReply;
+use kernel::ask::{Ask, Reply};
+use kernel::contracts::policy::Resource;
+use kernel::contracts::{
+    AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
+    SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, StoreFigures, WHOLE,
+};
+use kernel::journal::projection::{HistoryItem, SessionRow};
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{AskId, ContentHash, RunId, SessionKey};
+use std::slice;
+
+impl Sessions<'_> {
+    /// One session's row.
+    pub async fn get(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow, Refusal> {
+        let found = self.shared.store.session(&caller.realm, &caller.meant(session)).await?;
+        let found = found.filter(|row| self.shared.gate.reads(caller, session_of(row)));
+        found.ok_or_else(|| no_session(session))
+    }
+
+    /// The same, for something that is done to it.
+    pub(crate) async fn get_for(
+        self,
+        caller: &Caller,
+        act: Act,
+        session: &SessionRef,
+    ) -> Result<SessionRow, Refusal> {
+        let row = self.get(caller, session).await?;
+        self.shared.gate.permit(caller, act, session_of(&row))?;
+        Ok(row)
+    }
+
+    /// Sessions, newest first. Those of a page that the caller may not read are left out of it.
+    pub async fn list(
+        self,
+        caller: &Caller,
+        filter: &SessionFilter,
+        page: &Page,
+    ) -> Result<Paged<SessionRow>, Refusal> {
+        let Paged { items, next_cursor } =
+            self.shared.store.sessions(&caller.realm, filter, page).await?;
+        let items = self.shared.gate.readable(caller, items, session_of);
+        Ok(Paged { items, next_cursor })
+    }
+
+    /// A session with its context.
+    pub async fn inspect(
+        self,
+        caller: &Caller,
+        session: &SessionRef,
+    ) -> Result<Inspection, Refusal> {
+        let row = self.get(caller, session).await?;
+        let read = self.shared.read_session(&row.key).await?;
+        let Some(Rested { session: state, .. }) = read else {
+            return Err(Refusal::not_found("session", &row.key.id));
+        };
+        let context = state.shown_context();
+        let context =
+            context.iter().map(|(key, datum)| (key.to_string(), datum.to_value())).collect();
+        Ok(Inspection {
+            row: kernel::journal::projection::session_row(&state, state.updated_at),
+            context,
+        })
+    }
+
+    /// How many sessions of the caller's realm are not over, by status.
+    pub async fn open(self, caller: &Caller) -> Result<Vec<OpenSessions>, Refusal> {
+        self.shared.gate.permit(caller, Act::Read, Resource::Server)?;
+        Ok(self.shared.store.open_sessions(&caller.realm).await?)
+    }
+
+    /// A session's history, newest first.
+    pub async fn history(
+        self,
+        caller: &Caller,
+        session: &SessionRef,
+        page: &Page,
+    ) -> Result<Paged<HistoryItem>, Refusal> {
+        let row = self.get(caller, session).await?;
+        Ok(self.shared.store.history(&row.key, HistoryFilter::default(), page).await?)
+    }
+
+    /// A session's events after a sequence, as JSON.
+    pub async fn events(
+        self,
+        caller: &Caller,
+        session: &SessionRef,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, String)>, Refusal> {
+        let row = self.get(caller, session).await?;
+        Ok(self.shared.store.events(&row.key, after, limit).await?)
+    }
+
+    /// Removes a session that does not move, with all that belongs to it, once all sinks have
+    /// passed its events. That is waited for a moment; then it is refused, and nothing is removed.
+    /// Where a sink that has not passed them is not configured any more, it is refused at once.
+    pub async fn remove(self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
+        let (shared, clock) = (self.shared, &self.shared.clock);
+        let mut looks = shared.limits.unsent_wait_ms / UNSENT_LOOK_MS;
+        let mut changes = REMOVE_LOOKS_MAX;
+        loop {
+            let row = self.removable(caller, session).await?;
+            let consumer = match shared.store.remove_sent(&row.key, row.known()).await {
+                // It has changed since we looked.
+                Err(StoreError::Conflict(_)) if changes > 0 => {
+                    changes -= 1;
+                    continue;
+                }
+                removed => removed?,
+            };
+            let key = row.key;
+            let Some(consumer) = consumer else {
+                shared.removed(slice::from_ref(&key));
+                return Ok(());
+            };
+            let sink = consumer.strip_prefix(SINKS).unwrap_or(&consumer);
+            if !shared.outboxes.is_configured(&key.realm, sink) {
+                return Err(unsent(&key, sink).hint(format!(
+                    "this sink is not configured any more: forget it with `waypost events forget \
+                     {sink}`, or send `?unsent=drop` to remove them unsent"
+                )));
+            }
+            if looks == 0 {
+                return Err(unsent(&key, sink));
+            }
+            looks -= 1;
+            clock.sleep_until(clock.now().plus_ms(UNSENT_LOOK_MS)).await;
+        }
+    }
+
+    /// The same at once, with events that were not sent.
+    pub async fn remove_unsent(self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
+        let mut changes = REMOVE_LOOKS_MAX;
+        loop {
+            let row = self.removable(caller, session).await?;
+            match self.shared.store.remove(&row.key, row.known()).await {
+                Err(StoreError::Conflict(_)) if changes > 0 => changes -= 1,
+                removed => {
+                    removed?;
+                    self.shared.removed(slice::from_ref(&row.key));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// A session that does not move.
+    async fn removable(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow, Refusal> {
+        let row = self.get_for(caller, Act::Remove, session).await?;
+        if row.run.is_some() && !row.status.is_over() {
+            let message = format!("session `{}` has an active run", row.key.id);
+            return Err(
+                Refusal::new(RefusalCode::SessionInUse, message).hint("cancel the run first")
+            );
+        }
+        Ok(row)
+    }
+
+    /// How long a session of the caller's realm stays after its last change once it is over; none
+    /// where sessions stay for ever.
+    pub fn ttl_ms(self, caller: &Caller) -> Option<u64> {
+        let own = self.shared.session_ttls.get(&caller.realm).copied();
+        let ttl_ms = own.unwrap_or(self.shared.limits.session_ttl_ms);
+        (ttl_ms > 0).then_some(ttl_ms)
+    }
+
+    fn may_read_blob(self, caller: &Caller, hash: &ContentHash) -> Result<(), Refusal> {
+        let may = self.shared.gate.reads(caller, Resource::Blob(hash.as_str()));
+        may.then_some(()).ok_or_else(|| Refusal::not_found("blob", hash))
+    }
+
+    /// A blob of the caller's realm, to be read piece by piece.
+    pub async fn open_blob(self, caller: &Caller, hash: &ContentHash) -> Result<OpenBlob, Refusal> {
+        self.may_read_blob(caller, hash)?;
+        let found = self.shared.blobs.open(&caller.realm, hash, WHOLE).await?;
+        found.ok_or_else(|| Refusal::not_found("blob", hash))
+    }
+
+    /// A blob of the caller's realm, unless it is too large to be read at once.
+    pub async fn blob(self, caller: &Caller, hash: &ContentHash) -> Result<Vec<u8>, Refusal> {
+        let open = self.open_blob(caller, hash).await?;
+        Ok(open.whole(self.shared.limits.blob_value_bytes_max).await?)
+    }
+}
+
+impl Runs<'_> {
+    /// One run with its session's key.
+    pub(crate) async fn stored(self, caller: &Caller, run: RunId) -> Result<SessionRun, Refusal> {
+        let found = self.shared.store.run(&caller.realm, run).await?;
+        let gate = &self.shared.gate;
+        let found = found.filter(|run| gate.reads(caller, run_of(run)));
+        found.ok_or_else(|| Refusal::no_run(run))
+    }
+
+    /// One run with its session and its open asks.
+    pub async fn report(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let found = self.stored(caller, run).await?;
+        let session = self.shared.sessions().get(caller, &SessionRef::Id(found.session)).await?;
+        let filter =
+            AskFilter { run: Some(run), status: Some("open".to_owned()), ..AskFilter::default() };
+        let page = Page { cursor: None, limit: self.shared.limits.page_items_max };
+        let asks = self.shared.asks().list(caller, &filter, &page).await?;
+        Ok(RunReport {
+            run: found.row,
+            session,
+            asks: asks.items,
+            replayed: false,
+            elsewhere: false,
+        })
+    }
+}
+
+impl Asks<'_> {
+    /// One ask.
+    pub async fn get(self, caller: &Caller, ask: AskId) -> Result<SessionAsk, Refusal> {
+        let found = self.shared.store.ask(&caller.realm, ask).await?;
+        let found = found.filter(|ask| self.shared.gate.reads(caller, ask_of(ask)));
+        found.ok_or_else(|| {
+            Refusal::not_found("ask", ask).hint("`waypost inbox ls` lists the open asks")
+        })
+    }
+
+    /// Asks, oldest first. Those of a page that the caller may not read are left out of it.
+    pub async fn list(
+        self,
+        caller: &Caller,
+        filter: &AskFilter,
+        page: &Page,
+    ) -> Result<Paged<SessionAsk>, Refusal> {
+        let Paged { items, next_cursor } =
+            self.shared.store.asks(&caller.realm, filter, page).await?;
+        let items = self.shared.gate.readable(caller, items, ask_of);
+        Ok(Paged { items, next_cursor })
+    }
+
+    /// How many asks of the caller's realm are open, by kind.
+    pub async fn open(self, caller: &Caller) -> Result<Vec<OpenAsks>, Refusal> {
+        self.shared.gate.permit(caller, Act::Read, Resource::Server)?;
+        Ok(self.shared.store.open_asks(&caller.realm).await?)
+    }
+
+    /// Whether a reply fits an ask, as far as one can tell without giving it: edited arguments are
+    /// the gate's to check.
+    pub fn check(self, ask: &Ask, reply: &Reply) -> Result<(), BadReply> {
+        kernel::ask::reply::check(ask, reply, self.shared.schemas.as_ref())
+    }
+}
+
+impl Feed<'_> {
+    /// The feed of the caller's realm after a cursor: one row for the events of one append. A row
+    /// of a session that the caller may not read is empty: a reader passes it, and continues.
+    pub async fn rows(
+        self,
+        caller: &Caller,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<FeedRow>, Refusal> {
+        let mut rows = self.shared.store.feed(&caller.realm, after, limit).await?;
+        if self.shared.gate.is_free(caller, Act::Read) {
+            return Ok(rows);
+        }
+        let sessions: Vec<Resource<'_>> = rows.iter().map(|row| session(&row.key)).collect();
+        let read = self.shared.gate.read_of(caller, &sessions);
+        for (row, is_read) in rows.iter_mut().zip(read) {
+            if !is_read {
+                row.body = NO_EVENTS.to_owned();
+            }
+        }
+        Ok(rows)
+    }
+
+    /// How far the feed is kept: rows up to the first cursor may be gone by retention, and the
+    /// second is the newest.
+    pub async fn bounds(self, caller: &Caller) -> Result<(u64, u64), Refusal> {
+        let (store, realm) = (&self.shared.store, &caller.realm);
+        Ok((store.consumer(realm, RETENTION).await?, store.feed_end().await?))
+    }
+
+    /// Wakes after commits of this session.
+    pub fn watch(self, key: &SessionKey) -> Watch {
+        self.shared.watchers.watch(key)
+    }
+
+    /// Wakes after commits of any session.
+    pub fn watch_all(self) -> Watch {
+        self.shared.watchers.watch_all()
+    }
+}
+
+impl Admin<'_> {
+    /// What the store says of its own work; none where it says nothing.
+    pub fn store_figures(self) -> Option<StoreFigures> {
+        self.shared.store.figures()
+    }
+}
+
+/// The events of a row that its reader may not see.
+const NO_EVENTS: &str = "[]";
+
+/// How often a session that is to be removed may turn out to have changed since it was looked at.
+const REMOVE_LOOKS_MAX: u32 = 8;
+/// How often we check whether the sinks have passed a session that is to be removed.
+const UNSENT_LOOK_MS: u64 = 50;
+
+fn unsent(key: &SessionKey, sink: &str) -> Refusal {
+    let message = format!("session `{}` has events that sink `{sink}` has not passed yet", key.id);
+    Refusal::new(RefusalCode::EventsUnsent, message).hint(
+        "`waypost events sinks` says what keeps it; try again when it has caught up, or send \
+         `?unsent=drop` to remove them unsent",
+    )
+}

@@ -1,0 +1,119 @@
+//! Repeated requests: one with a key that was used before gets what came of the first, and does
+//! nothing.
+
+use crate::command::Command;
+use crate::handles::{Asks, Runs};
+use crate::idempotency::{Turn, mismatch, removed};
+use crate::refusal::{Refusal, RefusalCode, RefusalKind};
+use crate::request::{Once, ReplyReport, RunReport};
+use crate::shared::Shared;
+use kernel::journal::projection::OnceRow;
+use kernel::session::RunStatus;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{AskId, RunId, SessionKey};
+
+impl Shared {
+    /// Takes the request's key, or finds the outcome; nothing for a request without one.
+    pub(crate) async fn turn(
+        &self,
+        caller: &Caller,
+        once: Option<&Once>,
+    ) -> Result<Option<Turn>, Refusal> {
+        let Some(once) = once else { return Ok(None) };
+        let (length, max) = (once.key.chars().count(), self.limits.client_id_chars_max);
+        if length == 0 || length > max {
+            let message = format!("an Idempotency-Key has 1 to {max} characters, not {length}");
+            return Err(
+                Refusal::new(RefusalCode::BadIdempotencyKey, message).hint("a UUID is a good key")
+            );
+        }
+        let (store, keys) = (self.store.as_ref(), &self.keys);
+        keys.turn(store, &caller.realm, &caller.subject, once).await.map(Some)
+    }
+
+    /// Another request may have taken the key first, in another process: then what came of that
+    /// one counts, else the refusal.
+    pub(crate) async fn winner(
+        &self,
+        caller: &Caller,
+        once: Option<&Once>,
+        refusal: Refusal,
+    ) -> Result<OnceRow, Refusal> {
+        // The code of a conflict in the store, no matter who met it first.
+        if refusal.code != RefusalCode::SessionReloading {
+            return Err(refusal);
+        }
+        match self.turn(caller, once).await? {
+            Some(Turn::Repeat(row)) => Ok(row),
+            Some(Turn::First(_)) | None => Err(refusal),
+        }
+    }
+}
+
+impl Runs<'_> {
+    /// The run that an earlier request with this key started, or whose ask it answered.
+    pub(crate) async fn repeated(
+        self,
+        caller: &Caller,
+        row: &OnceRow,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let run = row.run.ok_or_else(|| removed(row))?;
+        let report = self.settled(caller, run, wait_ms).await.map_err(|r| or_gone(r, row))?;
+        Ok(RunReport { replayed: true, ..report })
+    }
+
+    /// A run once it ended or paused; one that still moves after so long as it is then.
+    pub async fn settled(
+        self,
+        caller: &Caller,
+        run: RunId,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let report = self.report(caller, run).await?;
+        if report.run.status != RunStatus::Running || wait_ms == 0 {
+            return Ok(report);
+        }
+        let key = report.session.key.clone();
+        let waited = self.wait_for(&key, run, wait_ms, |answer| Command::Await { run, answer });
+        match waited.await {
+            Ok(report) => Ok(report),
+            // It ended, and another run after it, while we asked.
+            Err(_) => self.report(caller, run).await,
+        }
+    }
+}
+
+impl Asks<'_> {
+    /// The run whose asks an earlier request with this key answered, if it is of this session.
+    pub(crate) async fn repeated_resume(
+        self,
+        caller: &Caller,
+        session: &SessionKey,
+        row: &OnceRow,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let report = self.shared.runs().repeated(caller, row, wait_ms).await?;
+        if report.session.key == *session { Ok(report) } else { Err(mismatch(row)) }
+    }
+
+    /// The reply that an earlier request with this key gave.
+    pub(crate) async fn repeated_reply(
+        self,
+        caller: &Caller,
+        ask: AskId,
+        row: &OnceRow,
+        wait_ms: u64,
+    ) -> Result<ReplyReport, Refusal> {
+        if row.ask != Some(ask) {
+            return Err(mismatch(row));
+        }
+        let run = self.shared.runs().repeated(caller, row, wait_ms).await?;
+        let ask = self.get(caller, ask).await.map_err(|refusal| or_gone(refusal, row))?;
+        Ok(ReplyReport { ask, run, replayed: true })
+    }
+}
+
+fn or_gone(refusal: Refusal, row: &OnceRow) -> Refusal {
+    if refusal.kind() == RefusalKind::NotFound { removed(row) } else { refusal }
+}

@@ -1,0 +1,438 @@
+//! What doors may ask: sessions, runs, replies. Everything that is answered is durable.
+
+use crate::catalog::invalid_plan;
+use crate::command::{Answer, Command, Presence, Replier, StartRun};
+use crate::driver::drive;
+use crate::gate::rights::{run_of, session, session_of};
+use crate::handles::{Asks, Runs, Sessions};
+use crate::idempotency::{Claim, Turn};
+use crate::refusal::{Refusal, RefusalCode, no_session};
+use crate::request::{Once, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget};
+use crate::shared::{Shared, lock, stopping};
+use crate::system::clock::timeout;
+use kernel::ask::Reply;
+use kernel::contracts::SessionRef;
+use kernel::contracts::policy::Resource;
+use kernel::definition::plan::Closure;
+use kernel::journal::projection::SessionRow;
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{AskId, RunId, SessionId, SessionKey, Space};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+
+impl Sessions<'_> {
+    /// Makes a session; under the client's key if it gives one.
+    pub async fn create(self, caller: &Caller, key: Option<String>) -> Result<SessionRow, Refusal> {
+        let id = SessionId(self.shared.id_bits());
+        let name = match key {
+            Some(key) => self.shared.client_key(key)?,
+            None => id.to_string().into(),
+        };
+        let key = caller.key(Space::session(), name);
+        let owner = caller.owner();
+        self.shared.gate.permit(caller, Act::Run, session(&key))?;
+        self.shared.ask(&key, |answer| Command::Create { id, owner, answer }).await
+    }
+}
+
+impl Runs<'_> {
+    /// An id for a run that a door wants to know before it starts.
+    pub fn new_id(self) -> RunId {
+        RunId(self.shared.id_bits())
+    }
+
+    /// Starts a run and waits until it ends or pauses, at most so long. A repeat under the same
+    /// key gets that run and starts none.
+    pub async fn start(
+        self,
+        caller: &Caller,
+        request: RunRequest,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        self.start_as(caller, self.new_id(), request, wait_ms).await
+    }
+
+    /// The same, with an id that the door made beforehand.
+    pub(crate) async fn start_as(
+        self,
+        caller: &Caller,
+        run: RunId,
+        mut request: RunRequest,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        self.may_start(caller, &request).await?;
+        let once = request.once.take();
+        let claim = match self.shared.turn(caller, once.as_ref()).await? {
+            Some(Turn::Repeat(row)) => return self.repeated(caller, &row, wait_ms).await,
+            Some(Turn::First(claim)) => Some(claim),
+            None => None,
+        };
+        match self.start_run(caller, run, (request, claim), wait_ms).await {
+            Err(refusal) => {
+                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
+                self.repeated(caller, &row, wait_ms).await
+            }
+            report => report,
+        }
+    }
+
+    /// Refuses a run that this caller may not start, or not there.
+    async fn may_start(self, caller: &Caller, request: &RunRequest) -> Result<(), Refusal> {
+        let gate = &self.shared.gate;
+        // To talk and to submit need the same scope.
+        if gate.is_free(caller, Act::Run) {
+            return Ok(());
+        }
+        match &request.target {
+            RunTarget::Plan(id) => gate.permit_start(caller, id, &request.input)?,
+            RunTarget::Inline(_) => gate.permit(caller, Act::Run, Resource::InlinePlan)?,
+            // Who pinned it has asked.
+            RunTarget::Pinned(_) => {}
+        }
+        let named = |key: &str, space| SessionRef::Key { key: key.into(), space: Some(space) };
+        let place = match &request.session {
+            // A case is its pipeline's: who may submit one adds a run to it.
+            RunSession::New | RunSession::Case(..) => return Ok(()),
+            RunSession::Thread(name) => named(name, Space::thread()),
+            RunSession::Named(name) => match name.parse() {
+                Ok(existing) => SessionRef::Id(existing),
+                Err(_) => named(name, Space::session()),
+            },
+            RunSession::Existing(reference) => reference.clone(),
+        };
+        let found = self.shared.store.session(&caller.realm, &place).await?;
+        match found.as_ref().map(session_of) {
+            Some(there) if gate.reads(caller, there) => gate.permit(caller, Act::Run, there),
+            Some(_) => Err(no_session(&place)),
+            // It may be made, or is missed by the one who looks for it.
+            None => Ok(()),
+        }
+    }
+
+    async fn start_run(
+        self,
+        caller: &Caller,
+        run: RunId,
+        (request, claim): (RunRequest, Option<Claim>),
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let closure = self.shared.closure_of(caller, request.target)?;
+        if let Some(parameters) = &closure.main.parameters {
+            self.shared.schemas.check(parameters, &request.input).map_err(|misfits| {
+                let message = format!("the input does not fit plan `{}`", closure.main.id);
+                Refusal::new(RefusalCode::InputMisfit(None), message)
+                    .hint(format!("`waypost plan show {}` shows its parameters", closure.main.id))
+                    .errors(misfits)
+            })?;
+        }
+        if let RunSession::Thread(thread) = &request.session {
+            self.shared.threads().give_up_login(caller, thread).await?;
+        }
+        let (key, presence, session) = self.place(caller, request.session).await?;
+        let start = StartRun {
+            session,
+            presence,
+            run,
+            closure,
+            input: request.input,
+            caller: caller.clone(),
+            claim,
+            as_task: false,
+            sent: None,
+            about: request.about,
+        };
+        self.wait_for(&key, run, wait_ms, |answer| Command::Run { start: Box::new(start), answer })
+            .await
+    }
+
+    /// Where a run happens.
+    async fn place(
+        self,
+        caller: &Caller,
+        session: RunSession,
+    ) -> Result<(SessionKey, Presence, SessionId), Refusal> {
+        let id = SessionId(self.shared.id_bits());
+        match session {
+            RunSession::New => {
+                Ok((caller.key(Space::session(), id.to_string()), Presence::Fresh, id))
+            }
+            RunSession::Thread(name) => {
+                let name = self.shared.client_key(name)?;
+                Ok((caller.key(Space::thread(), name), Presence::MayExist, id))
+            }
+            RunSession::Case(pipeline, name) => {
+                let name = self.shared.client_key(name)?;
+                Ok((caller.key(Space::case(&pipeline), name), Presence::MayExist, id))
+            }
+            // A `ses_` id names a session that is there; any other name may be new.
+            RunSession::Named(name) => match name.parse::<SessionId>() {
+                Ok(existing) => {
+                    let row = self.shared.sessions().get(caller, &SessionRef::Id(existing)).await?;
+                    Ok((row.key, Presence::MustExist, row.id))
+                }
+                Err(_) => {
+                    let name = self.shared.client_key(name)?;
+                    Ok((caller.key(Space::session(), name), Presence::MayExist, id))
+                }
+            },
+            RunSession::Existing(reference) => {
+                let row = self.shared.sessions().get(caller, &reference).await?;
+                Ok((row.key, Presence::MustExist, row.id))
+            }
+        }
+    }
+
+    /// Sends a command that moves a run and waits for the run; a run that takes longer continues,
+    /// and the caller gets it as it is, once that is durable.
+    pub(crate) async fn wait_for(
+        self,
+        key: &SessionKey,
+        run: RunId,
+        wait_ms: u64,
+        command: impl FnOnce(Answer<RunReport>) -> Command,
+    ) -> Result<RunReport, Refusal> {
+        let answered = self.shared.ask(key, command);
+        match timeout(self.shared.clock.as_ref(), wait_ms, answered).await {
+            Some(report) => report,
+            None => self.report_now(key, run).await,
+        }
+    }
+
+    /// A run as its driver has it now.
+    pub(crate) async fn report_now(
+        self,
+        key: &SessionKey,
+        run: RunId,
+    ) -> Result<RunReport, Refusal> {
+        self.shared.ask(key, |answer| Command::Report { run, answer }).await
+    }
+
+    /// Stops a run at its next step.
+    pub async fn pause(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let by = caller.subject.clone();
+        let command = |answer| Command::Pause { run, by, answer };
+        self.change(caller, Act::Cancel, run, command).await
+    }
+
+    /// Lets a paused run go on.
+    pub async fn continue_run(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let by = caller.subject.clone();
+        let command = |answer| Command::Continue { run, by, answer };
+        self.change(caller, Act::Answer, run, command).await
+    }
+
+    /// Ends a run: no new effect starts, open asks are withdrawn, calls get a moment to finish.
+    pub async fn cancel(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+        let by = caller.subject.clone();
+        let command = |answer| Command::Cancel { run, by, answer };
+        self.change(caller, Act::Cancel, run, command).await
+    }
+
+    async fn change(
+        self,
+        caller: &Caller,
+        act: Act,
+        run: RunId,
+        command: impl FnOnce(Answer<RunReport>) -> Command,
+    ) -> Result<RunReport, Refusal> {
+        let found = self.stored(caller, run).await?;
+        self.shared.gate.permit(caller, act, run_of(&found))?;
+        self.wait_for(&found.key, run, self.shared.limits.run_wait_ms, command).await
+    }
+}
+
+impl Asks<'_> {
+    /// Answers one ask and waits until its run ends or pauses again, at most so long. A repeat
+    /// under the same key gets what came of the first.
+    pub async fn reply(
+        self,
+        caller: &Caller,
+        ask: AskId,
+        reply: Reply,
+        once: Option<Once>,
+        wait_ms: u64,
+    ) -> Result<ReplyReport, Refusal> {
+        let claim = match self.shared.turn(caller, once.as_ref()).await? {
+            Some(Turn::Repeat(row)) => {
+                return self.repeated_reply(caller, ask, &row, wait_ms).await;
+            }
+            Some(Turn::First(claim)) => Some(claim),
+            None => None,
+        };
+        let by = Box::new(Replier { caller: caller.clone(), claim });
+        match self.send_reply(caller, ask, reply, by, wait_ms).await {
+            Err(refusal) => {
+                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
+                self.repeated_reply(caller, ask, &row, wait_ms).await
+            }
+            report => report,
+        }
+    }
+
+    async fn send_reply(
+        self,
+        caller: &Caller,
+        ask: AskId,
+        reply: Reply,
+        by: Box<Replier>,
+        wait_ms: u64,
+    ) -> Result<ReplyReport, Refusal> {
+        let found = self.get(caller, ask).await?;
+        let answered =
+            self.shared.ask(&found.key, |answer| Command::Reply { ask, reply, by, answer });
+        match timeout(self.shared.clock.as_ref(), wait_ms, answered).await {
+            Some(report) => report,
+            None => {
+                let run = self.shared.runs().report_now(&found.key, found.row.ask.run).await?;
+                Ok(ReplyReport { ask: self.get(caller, ask).await?, run, replayed: false })
+            }
+        }
+    }
+
+    /// Answers the ask that a session has open, and waits like `reply`.
+    pub async fn resume(
+        self,
+        caller: &Caller,
+        session: &SessionRef,
+        mut resume: Resume,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let once = resume.once.take();
+        let command = |by, answer| Command::Resume { resume, by, answer };
+        self.resumed(caller, session, (once, wait_ms), command).await
+    }
+
+    /// Answers several asks of one run of a session, in one commit or not at all, and waits like
+    /// `reply`.
+    pub async fn reply_all(
+        self,
+        caller: &Caller,
+        session: &SessionRef,
+        replies: Vec<(AskId, Reply)>,
+        once: Option<Once>,
+        wait_ms: u64,
+    ) -> Result<RunReport, Refusal> {
+        let command = |by, answer| Command::Replies { replies, by, answer };
+        self.resumed(caller, session, (once, wait_ms), command).await
+    }
+
+    /// Sends a command that answers asks of a session; a repeat under the same key gets what came
+    /// of the first.
+    async fn resumed(
+        self,
+        caller: &Caller,
+        session: &SessionRef,
+        (once, wait_ms): (Option<Once>, u64),
+        command: impl FnOnce(Box<Replier>, Answer<RunReport>) -> Command,
+    ) -> Result<RunReport, Refusal> {
+        let row = self.shared.sessions().get(caller, session).await?;
+        let key = &row.key;
+        let claim = match self.shared.turn(caller, once.as_ref()).await? {
+            Some(Turn::Repeat(row)) => {
+                return self.repeated_resume(caller, key, &row, wait_ms).await;
+            }
+            Some(Turn::First(claim)) => Some(claim),
+            None => None,
+        };
+        let by = Box::new(Replier { caller: caller.clone(), claim });
+        let command = |answer| command(by, answer);
+        let resumed = match row.run {
+            Some(run) => self.shared.runs().wait_for(key, run, wait_ms, command).await,
+            None => self.shared.ask(key, command).await,
+        };
+        match resumed {
+            Err(refusal) => {
+                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
+                self.repeated_resume(caller, key, &row, wait_ms).await
+            }
+            report => report,
+        }
+    }
+}
+
+impl Shared {
+    /// Sends a command to a session's driver and waits for its answer.
+    pub(crate) async fn ask<T>(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        command: impl FnOnce(Answer<T>) -> Command,
+    ) -> Result<T, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        self.send(key, command(answer))?;
+        answered.await.unwrap_or_else(|_| {
+            Err(Refusal::new(RefusalCode::DriverEnded, "the session's driver ended")
+                .hint("send it again; look at the server's log"))
+        })
+    }
+
+    /// Sends a command to a session's driver, starting one if there is none.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        mut command: Command,
+    ) -> Result<(), Refusal> {
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(stopping());
+        }
+        let mut driven = lock(&self.driven);
+        if let Some(sender) = driven.get(key) {
+            match sender.try_send(command) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full(_)) => {
+                    let message = format!("session `{}` has too many requests waiting", key.id);
+                    return Err(Refusal::new(RefusalCode::SessionBusy, message)
+                        .hint("send it again in a moment"));
+                }
+                // Its driver ended without saying so, by a panic: start another.
+                Err(TrySendError::Closed(returned)) => command = returned,
+            }
+        }
+        let max = self.limits.runs_active_max;
+        if driven.len() >= max && !matches!(command, Command::Wake) {
+            let message = format!("{max} sessions move already");
+            return Err(Refusal::new(RefusalCode::RunsActiveMax, message)
+                .hint("send it again in a moment, or raise `runs_active_max` in [limits]"));
+        }
+        let (sender, receiver) = mpsc::channel(self.limits.session_queue_max);
+        if sender.try_send(command).is_ok() {
+            driven.insert(key.clone(), sender);
+            self.spawn.task("session", Box::pin(drive(self.clone(), key.clone(), receiver)));
+        }
+        Ok(())
+    }
+
+    fn closure_of(&self, caller: &Caller, target: RunTarget) -> Result<Arc<Closure>, Refusal> {
+        match target {
+            RunTarget::Plan(id) => self.catalog.closure(&caller.realm, &id),
+            RunTarget::Inline(source) => {
+                let read = self.gate.read_plan(caller, &source);
+                let (plan, _) = read.map_err(|found| invalid_plan(&found))?;
+                self.catalog.close_over(&caller.realm, Arc::new(plan)).map(Arc::new)
+            }
+            RunTarget::Pinned(closure) => Ok(closure),
+        }
+    }
+
+    /// A key that a client chose, if it can be one.
+    fn client_key(&self, key: String) -> Result<Arc<str>, Refusal> {
+        let max = self.limits.client_id_chars_max;
+        let length = key.chars().count();
+        let wrong = if length == 0 || length > max {
+            Some(format!("a session's id has 1 to {max} characters, not {length}"))
+        } else if key.chars().any(char::is_control) {
+            Some("a session's id has no control characters".to_owned())
+        } else if key.starts_with(SessionId::PREFIX) {
+            Some(format!("ids that begin with `{}` are given by the server", SessionId::PREFIX))
+        } else {
+            None
+        };
+        match wrong {
+            None => Ok(key.into()),
+            Some(message) => Err(Refusal::new(RefusalCode::BadSessionId, message)
+                .hint("choose another id, or leave it out")),
+        }
+    }
+}

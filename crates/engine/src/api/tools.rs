@@ -1,0 +1,107 @@
+//! Tools as doors see them: listed, replaced, and asked for what they want.
+
+use crate::catalog::registry::ToolSource;
+use crate::command::Command;
+use crate::gate::judged::ListVersion;
+use crate::handles::Tools;
+use crate::waiting::login_pages::Hearer;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::call::{Caller, ToolSpec, Wants};
+use kernel::tool::schema::Misfit;
+use serde_json::Value;
+use std::sync::Arc;
+
+impl Tools<'_> {
+    /// The tools that this caller sees; nothing else can be called by it.
+    pub fn list(self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        self.shared.gate.visible(caller)
+    }
+
+    /// One of them.
+    pub fn get(self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
+        self.shared.gate.find(caller, name).map(|listed| listed.tool.spec().clone())
+    }
+
+    /// What lists of tools follow from now: as long as this stays, a caller sees the same. None
+    /// where policy must be asked each time.
+    pub fn list_version(self) -> Option<ListVersion> {
+        self.shared.gate.list_version()
+    }
+
+    /// All that this caller can call, by name: the tools, and the plans as tools.
+    pub fn callables(self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        let mut specs = self.shared.gate.visible(caller);
+        specs.extend(self.shared.gate.visible_plans(caller));
+        specs.sort_by(|left, right| left.name.cmp(&right.name));
+        specs
+    }
+
+    /// One of them.
+    pub fn callable(self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
+        self.get(caller, name).or_else(|| self.shared.gate.find_plan(caller, name))
+    }
+
+    /// The plans among them, by name.
+    pub fn plans(self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        self.shared.gate.visible_plans(caller)
+    }
+
+    /// One of these.
+    pub fn plan(self, caller: &Caller, id: &str) -> Option<Arc<ToolSpec>> {
+        self.shared.gate.find_plan(caller, id)
+    }
+
+    /// What a source brings now, in place of what it brought before: all at once for everyone who
+    /// lists or calls. Tools that cannot be used, or whose names are taken, are left out and
+    /// reported.
+    pub fn replace(self, source: ToolSource) -> Vec<Mistake> {
+        self.shared.catalog.replace_tools(source)
+    }
+
+    /// The servers that bring the awaited tools were all heard, or are away: no one waits for their
+    /// tools any more.
+    pub fn end_arrivals(self) {
+        self.shared.gate.arrivals.end();
+    }
+
+    /// Whether a call that wants this can simply be made again: nothing is held for the answer.
+    pub fn can_be_asked_anew(self, caller: &Caller, tool: &str, wants: &Wants) -> bool {
+        let listed = self.shared.gate.find(caller, tool);
+        listed.is_some_and(|listed| listed.tool.can_be_asked_anew(&wants.state))
+    }
+
+    /// What a tool wanted of this caller will not be given.
+    pub fn forget_wants(self, caller: &Caller, tool: &str, wants: &Wants) {
+        if let Some(listed) = self.shared.gate.find(caller, tool) {
+            listed.tool.forget(&wants.state);
+        }
+    }
+
+    /// Whether a value fits a schema.
+    pub fn check_value(self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>> {
+        self.shared.schemas.check(schema, value)
+    }
+
+    /// Lets this one hear once when a page is opened that a tool wants under this key, as far as
+    /// the tool's provider reports it.
+    pub fn when_opened(self, tool: &str, key: &str, hearer: Hearer) {
+        let registry = &self.shared.catalog.registry;
+        if let (Some(source), Some(listed)) = (registry.source(tool), registry.tool(tool)) {
+            self.shared.pages.hear(&source, listed.tool.page_name(key), hearer);
+        }
+    }
+
+    /// A page of this name was opened that a tool of this source wanted: threads that wait for it
+    /// look at once, and who was given it hears of it. Those who cannot be notified now look in
+    /// their own time.
+    pub fn page_opened(self, source: &str, page: &str) {
+        for hearer in self.shared.pages.hearers_of(source, page) {
+            hearer();
+        }
+        for (ask, key) in self.shared.pages.opened(source, page) {
+            if let Err(refusal) = self.shared.send(&key, Command::Look(ask)) {
+                tracing::debug!(%ask, code = refusal.code.name(), "a login is checked later");
+            }
+        }
+    }
+}

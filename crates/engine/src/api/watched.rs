@@ -1,0 +1,96 @@
+//! Direct calls that are not kept, as observers see them. There is no journal that would know
+//! their spans: their ids are made up.
+
+use crate::observe::captured::called;
+use crate::observe::observers::{Tracing, outcome_word, reach_word};
+use crate::shared::Shared;
+use kernel::contracts::observe::{Seen, What};
+use kernel::tool::call::{Reach, ToolError, ToolOutput, Upstream};
+use kernel::values::ids::{CallId, Millis, RealmId, ToolName};
+use kernel::values::trace::TraceParent;
+use serde_json::Value;
+
+/// A call that is under way.
+pub(crate) struct Watched {
+    /// Its span, for the next call.
+    pub(crate) span: Option<TraceParent>,
+    parent: Option<u64>,
+    /// None where no one observes.
+    began: Option<Millis>,
+}
+
+/// Which call came back.
+pub(crate) struct Came<'a> {
+    pub(crate) realm: &'a RealmId,
+    pub(crate) tool: &'a ToolName,
+    pub(crate) arguments: &'a Value,
+    pub(crate) call: CallId,
+}
+
+impl Shared {
+    /// A call begins. It costs nothing where no one observes and no trace came with it.
+    pub(crate) fn watch_call(&self, call: CallId, caller: Option<TraceParent>) -> Watched {
+        let unseen = self.observers.are_none();
+        if unseen && caller.is_none() {
+            return Watched { span: None, parent: None, began: None };
+        }
+        let tracing = self.observers.trace(call.0, caller);
+        // The format forbids zero.
+        let own = || (self.entropy.bits() as u64).max(1);
+        let span = |tracing: Tracing| match tracing.parent {
+            Some(parent) => self.observers.outward(tracing.at(parent), own),
+            None => tracing.at(own()),
+        };
+        Watched {
+            span: tracing.map(span),
+            parent: tracing.and_then(|tracing| tracing.parent),
+            began: (!unseen).then(|| self.clock.now()),
+        }
+    }
+
+    /// The server that a tool is of, as far as the tool is there still.
+    pub(crate) fn upstream_of(&self, tool: &ToolName) -> Option<Upstream> {
+        self.gate.catalog.tool(tool.as_str())?.tool.upstream()
+    }
+
+    /// It came back. One that wants something first has not ended yet.
+    pub(crate) fn call_ended(
+        &self,
+        watched: Watched,
+        came: Came<'_>,
+        reach: Reach,
+        result: &Result<ToolOutput, ToolError>,
+    ) {
+        let Some(began) = watched.began else { return };
+        let (output, error) = match result {
+            Ok(ToolOutput::Value(output)) => (Some(output), None),
+            Ok(ToolOutput::Blob(_)) => (None, None),
+            Ok(ToolOutput::Wants(_)) => return,
+            Err(error) => (None, Some(error)),
+        };
+        let content = match self.observers.want_content() {
+            true => called(came.arguments, output, self.limits.span_content_bytes_max),
+            false => Vec::new(),
+        };
+        let trace = watched.span.filter(|span| span.sampled);
+        self.observers.see(&Seen {
+            realm: came.realm.clone(),
+            session: None,
+            run: None,
+            at: None,
+            trace,
+            parent: trace.and(watched.parent),
+            began,
+            ended: self.clock.now(),
+            what: What::Call {
+                tool: came.tool.clone(),
+                upstream: self.upstream_of(came.tool),
+                id: came.call,
+                reach: reach_word(reach),
+                outcome: error.map_or("ok", |error| outcome_word(error.how)),
+            },
+            error: error.map(|error| error.fault.name.as_str().into()),
+            content,
+        });
+    }
+}

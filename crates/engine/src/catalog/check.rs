@@ -1,0 +1,33 @@
+//! Checks a project's files as an engine that begins with them would, without an engine: nothing is
+//! stored, and nothing runs.
+
+use crate::catalog::registry::{Registry, ToolSource};
+use crate::catalog::schema::JsonSchemas;
+use crate::catalog::{Catalog, ProjectFiles};
+use kernel::definition::plan::mistake::Mistake;
+use kernel::limits::Limits;
+use kernel::tool::rules::ToolRules;
+use kernel::values::ids::RealmId;
+use std::sync::Arc;
+
+/// What a project's files are checked against.
+pub struct Around {
+    /// The tools that are there from the start.
+    pub tools: Vec<ToolSource>,
+    /// The rules for tools.
+    pub rules: ToolRules,
+    /// What stands before the names of tools that are still to come.
+    pub awaited: Vec<String>,
+    /// The limits.
+    pub limits: Arc<Limits>,
+}
+
+/// Warnings of these files, or all mistakes in them. What a data folder holds is not known here.
+pub fn check_files(files: &ProjectFiles, around: Around) -> Result<Vec<Mistake>, Vec<Mistake>> {
+    let Around { tools, rules, awaited, limits } = around;
+    let schemas = Arc::new(JsonSchemas::default());
+    let registry = Registry::new(tools, (rules, awaited), schemas.as_ref())?;
+    let catalog = Catalog::new(registry, schemas, limits);
+    let (_, warnings) = catalog.read_files(&RealmId::from("local"), files)?;
+    Ok(warnings)
+}

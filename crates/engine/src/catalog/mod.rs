@@ -1,0 +1,454 @@
+//! What there is: tools from code, plans and agents from files and from the store. No stored tool
+//! definitions, ever: a tool exists as code, plan, file or upstream.
+
+use crate::catalog::registry::{Listed, Registry, ToolSource, bad_name};
+use crate::catalog::roster::{Roster, TALKS, starting};
+use crate::refusal::{Refusal, RefusalCode};
+use kernel::contracts::policy::Resource;
+use kernel::definition::agent::Agent;
+use kernel::definition::pipeline::PIPELINES;
+use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::flow::load_value;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::read::Origin;
+use kernel::definition::plan::{Closure, Plan, Step, StepKind};
+use kernel::limits::Limits;
+use kernel::tool::call::{Reach, ToolSpec, Yields};
+use kernel::tool::schema::{Misfit, Schemas};
+use kernel::values::ids::{AgentName, PlanId, RealmId, ToolName};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::watch;
+
+pub mod schema;
+pub mod models;
+pub mod registry;
+pub mod roster;
+mod agents;
+mod pipelines;
+mod files;
+pub(crate) mod check;
+
+pub use agents::AgentFile;
+pub use files::{Filed, ProjectFiles};
+pub use pipelines::PipelineFile;
+
+/// How many plans one run pins.
+const CLOSURE_PLANS_MAX: usize = 256;
+
+/// A plan's text and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanFile {
+    /// The file, as a person would name it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// The id of a plan that gives none.
+    pub default_id: PlanId,
+}
+
+/// Whose plan is read: it finds the tools, plans and agents that they see.
+#[derive(Clone, Copy)]
+pub(crate) enum Author<'a> {
+    /// The operator, who sees all, also what the rules keep out.
+    Operator,
+    /// A caller, who sees what this says.
+    Caller(&'a dyn Fn(Resource<'_>) -> bool),
+}
+
+impl Author<'_> {
+    fn sees(self, resource: Resource<'_>) -> bool {
+        match self {
+            Author::Operator => true,
+            Author::Caller(sees) => sees(resource),
+        }
+    }
+}
+
+/// The plans and agents that a plan may name.
+struct Others<'a> {
+    plan: &'a dyn Fn(&PlanId) -> bool,
+    agent: &'a dyn Fn(&AgentName) -> bool,
+    agent_names: &'a dyn Fn() -> Vec<AgentName>,
+}
+
+/// Tools and plans.
+pub(crate) struct Catalog {
+    pub(crate) registry: Registry,
+    schemas: Arc<dyn Schemas>,
+    limits: Arc<Limits>,
+    realms: RwLock<HashMap<RealmId, RealmPlans>>,
+    /// Grows with every change of what there is.
+    version: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct RealmPlans {
+    plans: BTreeMap<PlanId, Arc<Plan>>,
+    /// Which of them a project's files brought. What is stored overrides a file.
+    filed: BTreeSet<PlanId>,
+    /// The plans as tools.
+    specs: BTreeMap<PlanId, Arc<ToolSpec>>,
+    /// Closures by their main plan, made when first asked for.
+    closures: HashMap<PlanId, Arc<Closure>>,
+    /// The agents, each with the plan by which it is talked to: it is neither listed nor a tool.
+    agents: Roster,
+    /// The pipelines, each with its plan and its agent, which are as hidden.
+    pipelines: pipelines::Pipelines,
+    /// Grows with every change: a closure of what was there before it is not kept.
+    changes: u64,
+}
+
+impl RealmPlans {
+    /// Something changed that closures are made of.
+    fn changed(&mut self) {
+        self.closures.clear();
+        self.changes += 1;
+    }
+}
+
+impl Catalog {
+    pub(crate) fn new(registry: Registry, schemas: Arc<dyn Schemas>, limits: Arc<Limits>) -> Self {
+        let version = watch::Sender::new(1);
+        Self { registry, schemas, limits, realms: RwLock::default(), version }
+    }
+
+    /// A number that grows with every change of what there is.
+    pub(crate) fn version(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// That number now.
+    pub(crate) fn version_now(&self) -> u64 {
+        *self.version.borrow()
+    }
+
+    /// A number that grows with every change of a realm's plans, agents or pipelines, also with
+    /// one of which no one is notified.
+    pub(crate) fn changes(&self, realm: &RealmId) -> u64 {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm).map_or(0, |known| known.changes)
+    }
+
+    /// A realm's plans as tools.
+    pub(crate) fn plan_specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm).map(|known| known.specs.values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// A plan as a tool.
+    pub(crate) fn plan_spec(&self, realm: &RealmId, id: &str) -> Option<Arc<ToolSpec>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm)?.specs.get(id).cloned()
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
+        self.registry.tool(name)
+    }
+
+    pub(crate) fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        self.registry.book().tools().map(|listed| listed.tool.spec().clone()).collect()
+    }
+
+    /// What a source brings now, in place of what it brought before; what of it is left out.
+    pub(crate) fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
+        let mistakes = self.registry.replace(source, self.schemas.as_ref());
+        // A plan reaches as far as its tools do.
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        for known in realms.values_mut() {
+            known.specs = self.as_tools(&known.plans);
+        }
+        drop(realms);
+        self.version.send_modify(|version| *version += 1);
+        mistakes
+    }
+
+    /// Warnings of rules that fit no tool and no plan of this realm.
+    pub(crate) fn idle_rules(&self, realm: &RealmId) -> Vec<Mistake> {
+        let plans = self.plans(realm);
+        let ids: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
+        self.registry.idle_rules(&ids)
+    }
+
+    pub(crate) fn plans(&self, realm: &RealmId) -> Vec<Arc<Plan>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm).map(|known| known.plans.values().cloned().collect()).unwrap_or_default()
+    }
+
+    pub(crate) fn plan(&self, realm: &RealmId, id: &PlanId) -> Option<Arc<Plan>> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        let known = realms.get(realm)?;
+        let talk = || known.agents.plan(id);
+        known.plans.get(id).cloned().or_else(talk).or_else(|| known.pipelines.plan(id))
+    }
+
+    /// Reads a plan that came as JSON, without adding it. It may name those that are coming.
+    pub(crate) fn read(
+        &self,
+        realm: &RealmId,
+        source: &Value,
+        coming: &[PlanId],
+        author: Author<'_>,
+    ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+        let origin = Origin { file: None, default_id: Some(PlanId::from("inline/plan")) };
+        self.around(realm, coming, author, |around| {
+            load_value(source, &origin, &self.limits, around)
+        })
+    }
+
+    /// Why a plan cannot be kept under this id, if so: a plan is a tool as well, and one name is
+    /// one tool's.
+    pub(crate) fn misnamed(&self, id: &PlanId, author: Author<'_>) -> Option<Mistake> {
+        let taken = || {
+            let listed = self.registry.tool(id.as_str())?;
+            author
+                .sees(Resource::Tool(listed.tool.spec()))
+                .then(|| "it is the name of a tool".to_owned())
+        };
+        let talks = || {
+            let why = format!("what begins with `{TALKS}` is how agents are talked to");
+            id.as_str().starts_with(TALKS).then_some(why)
+        };
+        let cases = || {
+            let why = format!("what begins with `{PIPELINES}` takes the cases of pipelines");
+            id.as_str().starts_with(PIPELINES).then_some(why)
+        };
+        let why = bad_name(id.as_str()).or_else(taken).or_else(talks).or_else(cases)?;
+        let message = format!("a plan cannot have the id `{id}`: {why}");
+        Some(Mistake::error(message).hint("give it another planId").at((0, 0), "/planId"))
+    }
+
+    pub(crate) fn insert(&self, realm: &RealmId, plans: impl Iterator<Item = Plan>) {
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        let known = realms.entry(realm.clone()).or_default();
+        for plan in plans {
+            known.filed.remove(&plan.id);
+            known.plans.insert(plan.id.clone(), Arc::new(plan));
+        }
+        known.changed();
+        // A plan's reach is that of all it can reach, so a new plan may change the others' too.
+        known.specs = self.as_tools(&known.plans);
+        drop(realms);
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    /// Plans as tools, those that the rules keep out left out.
+    fn as_tools(&self, plans: &BTreeMap<PlanId, Arc<Plan>>) -> BTreeMap<PlanId, Arc<ToolSpec>> {
+        let allowed = plans.values().filter(|plan| self.registry.rules().allows(plan.id.as_str()));
+        allowed.map(|plan| (plan.id.clone(), Arc::new(self.as_tool(plans, plan)))).collect()
+    }
+
+    /// A plan as a tool: what it takes, what it answers, and the farthest reach of its steps.
+    fn as_tool(&self, plans: &BTreeMap<PlanId, Arc<Plan>>, plan: &Plan) -> ToolSpec {
+        let mut reach = Reach::Reads;
+        let mut seen = BTreeSet::from([&plan.id]);
+        let mut to_visit = vec![plan];
+        while let Some(visited) = to_visit.pop() {
+            for step in visited.index.keys().filter_map(|id| visited.step(id)) {
+                match &step.kind {
+                    StepKind::ToolCall(call) => {
+                        let tool = self.registry.tool(call.tool.as_str());
+                        let known = tool.map(|listed| listed.tool.spec().reach);
+                        reach = reach.max(known.unwrap_or(Reach::Writes));
+                    }
+                    StepKind::Plan { plan, .. } => match plans.get_key_value(plan) {
+                        Some((id, inner)) if seen.insert(id) => to_visit.push(inner),
+                        Some(_) => {}
+                        None => reach = reach.max(Reach::Writes),
+                    },
+                    // What an agent will call no one knows beforehand.
+                    StepKind::Agent { .. } => reach = reach.max(Reach::Writes),
+                    // It publishes an event.
+                    StepKind::Publish { .. } => reach = reach.max(Reach::Writes),
+                    _ => {}
+                }
+            }
+        }
+        let any = || Arc::new(json!({"type": "object"}));
+        ToolSpec {
+            name: ToolName::from(plan.id.as_str()),
+            title: plan.id.to_string(),
+            description: plan.description.clone(),
+            input_schema: plan.parameters.clone().unwrap_or_else(any),
+            output_schema: plan.output_schema.clone(),
+            reach,
+            idempotent: false,
+            tags: vec!["plan".to_owned()],
+            pace: plan.pace,
+            yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
+        }
+    }
+
+    fn around<T>(
+        &self,
+        realm: &RealmId,
+        coming: &[PlanId],
+        author: Author<'_>,
+        work: impl FnOnce(&Surroundings<'_>) -> T,
+    ) -> T {
+        let sees_agent = |name: &AgentName| author.sees(Resource::Agent(name.as_str()));
+        let has_plan = |id: &PlanId| self.plan(realm, id).is_some() && author.sees(starting(id).1);
+        let others = Others {
+            plan: &|id| coming.contains(id) || has_plan(id),
+            agent: &|name| self.agent(realm, name.as_str()).is_some() && sees_agent(name),
+            agent_names: &|| {
+                let mut names = self.agent_names(realm);
+                names.retain(sees_agent);
+                names
+            },
+        };
+        self.among(&others, author, work)
+    }
+
+    /// The same among these plans and agents.
+    fn among<T>(
+        &self,
+        others: &Others<'_>,
+        author: Author<'_>,
+        work: impl FnOnce(&Surroundings<'_>) -> T,
+    ) -> T {
+        let tool = |name: &ToolName| {
+            let spec = self.registry.tool(name.as_str())?.tool.spec().clone();
+            author.sees(Resource::Tool(&spec)).then_some(spec)
+        };
+        let withheld = |name: &ToolName| match author {
+            Author::Operator => self.registry.withholds(name.as_str()),
+            Author::Caller(_) => false,
+        };
+        let names = || {
+            let seen = self.specs().into_iter().filter(|spec| author.sees(Resource::Tool(spec)));
+            seen.map(|spec| spec.name.clone()).collect()
+        };
+        work(&Surroundings {
+            tools: &tool,
+            withheld: &withheld,
+            awaited: &|name| self.registry.awaits(name.as_str()),
+            plans: others.plan,
+            agents: others.agent,
+            agent_names: others.agent_names,
+            tool_names: &names,
+            schemas: self.schemas.as_ref(),
+        })
+    }
+
+    /// The closure of a catalog plan.
+    pub(crate) fn closure(&self, realm: &RealmId, id: &PlanId) -> Result<Arc<Closure>, Refusal> {
+        let changes = {
+            let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+            let known = realms.get(realm);
+            if let Some(closure) = known.and_then(|known| known.closures.get(id)) {
+                return Ok(closure.clone());
+            }
+            known.map(|known| known.changes)
+        };
+        let main = self.plan(realm, id).ok_or_else(|| no_plan(id))?;
+        let closure = Arc::new(self.close_over(realm, main)?);
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        let known = realms.get_mut(realm).filter(|known| Some(known.changes) == changes);
+        if let Some(known) = known {
+            known.closures.insert(id.clone(), closure.clone());
+        }
+        Ok(closure)
+    }
+
+    /// The closure of a plan: all plans that it can reach, and the agents that these name.
+    pub(crate) fn close_over(&self, realm: &RealmId, main: Arc<Plan>) -> Result<Closure, Refusal> {
+        let mut plans = BTreeMap::from([(main.id.clone(), main.clone())]);
+        let mut agents = BTreeMap::new();
+        let mut to_visit = vec![main.clone()];
+        while let Some(plan) = to_visit.pop() {
+            let mut named = Named::default();
+            named.gather(&plan.steps);
+            for name in named.agents {
+                let agent = self.agent_of(realm, &plan, &name)?;
+                agents.insert(name, agent);
+            }
+            for id in named.plans {
+                if plans.contains_key(&id) {
+                    continue;
+                }
+                let found = self.plan(realm, &id).ok_or_else(|| {
+                    let message = format!("plan `{}` names plan `{id}`, which is gone", plan.id);
+                    Refusal::new(RefusalCode::PlanMissing, message)
+                })?;
+                if plans.len() >= CLOSURE_PLANS_MAX {
+                    let message = format!("plan `{}` reaches too many plans", main.id);
+                    return Err(Refusal::new(RefusalCode::ClosurePlansMax, message));
+                }
+                plans.insert(id, found.clone());
+                to_visit.push(found);
+            }
+        }
+        Ok(Closure::new(main, plans, agents))
+    }
+
+    /// An agent that a plan names.
+    fn agent_of(
+        &self,
+        realm: &RealmId,
+        plan: &Plan,
+        name: &AgentName,
+    ) -> Result<Arc<Agent>, Refusal> {
+        let known = self.agent(realm, name.as_str()).map(|known| known.agent);
+        known.or_else(|| self.pipeline_agent(realm, name)).ok_or_else(|| {
+            let message = format!("plan `{}` names agent `{name}`, which is gone", plan.id);
+            Refusal::new(RefusalCode::AgentMissing, message)
+                .hint("`waypost agent ls` lists the agents")
+        })
+    }
+}
+
+/// The plans and agents that steps name, inner steps included.
+#[derive(Default)]
+struct Named {
+    plans: Vec<PlanId>,
+    agents: Vec<AgentName>,
+}
+
+impl Named {
+    fn gather(&mut self, steps: &[Step]) {
+        for step in steps {
+            match &step.kind {
+                StepKind::Plan { plan, .. } => self.plans.push(plan.clone()),
+                StepKind::Agent { agent, .. } => self.agents.push(agent.clone()),
+                StepKind::Parallel { branches, .. } => {
+                    branches.iter().for_each(|branch| self.gather(&branch.steps));
+                }
+                StepKind::Loop(looping) => self.gather(&looping.body),
+                StepKind::ToolCall(_)
+                | StepKind::Match { .. }
+                | StepKind::Conditional { .. }
+                | StepKind::Human { .. }
+                | StepKind::Publish { .. }
+                | StepKind::Final { .. } => {}
+            }
+        }
+    }
+}
+
+/// There is no such plan.
+pub(crate) fn no_plan(id: &PlanId) -> Refusal {
+    Refusal::not_found("plan", id).hint("`waypost plan ls` lists the plans")
+}
+
+/// Mistakes of an inline plan as a refusal that names each faulty value.
+pub(crate) fn invalid_plan(mistakes: &[Mistake]) -> Refusal {
+    let misfit = |mistake: &Mistake| Misfit {
+        pointer: mistake.pointer.clone(),
+        message: match &mistake.hint {
+            Some(hint) => format!("{} ({hint})", mistake.message),
+            None => mistake.message.clone(),
+        },
+    };
+    let errors: Vec<Misfit> =
+        mistakes.iter().filter(|mistake| mistake.is_error()).map(misfit).collect();
+    let count = errors.len();
+    let first = errors.first().map(|error| error.message.clone()).unwrap_or_default();
+    let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
+    Refusal::new(RefusalCode::InvalidPlan, format!("the plan is invalid: {first}{more}"))
+        .hint("`waypost plan validate` checks a file and shows lines")
+        .errors(errors)
+}

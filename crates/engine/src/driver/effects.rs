@@ -1,0 +1,412 @@
+//! Performing what facts name: judge, call, fetch, cancel. Results come back as facts.
+
+use super::late::output_of;
+use super::record::no_session;
+use super::state::{Done, Driver, Effect, Sight};
+use crate::gate::{Sending, Started};
+use crate::observe::counts::count;
+use crate::observe::observers::call_span;
+use crate::refusal::{Refusal, RefusalCode};
+use futures::FutureExt;
+use futures::future::{abortable, ready};
+use kernel::contracts::cloud::Published;
+use kernel::event::Fact;
+use kernel::expression::pointer::Want;
+use kernel::journal::projection::PinnedSpec;
+use kernel::session::{CallState, OpenCall};
+use kernel::tool::call::{
+    Abilities, CallPlace, HowFar, Publisher, Reach, Teller, ToolError, ToolOutput, Wants,
+};
+use kernel::values::datum::{Datum, Origin};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, FrameId, RunId, StepId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Driver {
+    /// Performs an effect, or puts it where `pump` finds it when it records in its turn.
+    pub(super) fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Judge(call) => self.to_judge.push(call),
+            Effect::Start(call) => self.start_call(call),
+            Effect::Close(run) => self.to_close.push(run),
+            Effect::Look(ask, look) => self.to_look.push((ask, look)),
+            Effect::DropOrphans => self.drop_orphans(),
+            Effect::EndRun => {
+                self.drop_orphans();
+                self.flush();
+            }
+            Effect::None => {}
+        }
+    }
+
+    /// Asks the gate's first half and records what it says.
+    pub(super) async fn judge(&mut self, call: CallId) -> Result<(), Refusal> {
+        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
+        if let Some(tool) = open.map(|open| open.request.tool.clone()) {
+            self.shared.gate.await_tool(&tool).await;
+        }
+        let Some(session) = &self.session else {
+            return Err(no_session());
+        };
+        let Some(open) = session.calls.get(&call) else {
+            return Ok(());
+        };
+        let Some(run) = session.runs.get(&open.run) else {
+            return Ok(());
+        };
+        let caller = run.caller(&self.key.realm);
+        let request = &open.request;
+        let (judgement, listed) =
+            self.shared.gate.admit(&caller, &request.tool, &request.arguments);
+        if let Some(listed) = listed {
+            let (closure, hash) = (run.closure.clone(), listed.spec_hash.clone());
+            // Calls of one tool often come one after the other.
+            let is_same = |last: &PinnedSpec| last.hash == hash && last.closure == closure;
+            if !self.new_specs.last().is_some_and(is_same) {
+                let spec = listed.tool.spec().clone();
+                self.new_specs.push(PinnedSpec { closure, hash, spec });
+            }
+        }
+        self.record(Fact::CallJudged { call, judgement }).await
+    }
+
+    /// Sends a started call. A write waits until its start is durable: after a crash we must know
+    /// that it may have happened.
+    pub(super) fn start_call(&mut self, id: CallId) {
+        let Some(session) = &self.session else { return };
+        let Some(open) = session.calls.get(&id) else {
+            return;
+        };
+        let Some(run) = session.runs.get(&open.run) else {
+            return;
+        };
+        if let Some((_, state)) = self.sent.take_if(|(run, _)| *run == open.run) {
+            // What it answered when it was sent is known: it comes back with that at once.
+            let wants = Box::new(Wants { inputs: BTreeMap::new(), state });
+            let started = Started::answered(ToolOutput::Wants(wants));
+            self.in_flight.push(ready(Done::Call(id, Some(started))).boxed());
+            return;
+        }
+        let reach = open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach);
+        let sending = Sending {
+            caller: run.caller(&self.key.realm),
+            call: id,
+            tool: open.request.tool.clone(),
+            arguments: open.request.arguments.clone(),
+            reach,
+            given: open.given.clone(),
+            can: Abilities::RUN,
+            teller: Teller::default(),
+            place: CallPlace {
+                session: Some(self.key.clone()),
+                run: Some(open.run),
+                trace: run.trace.map(|trace| {
+                    self.shared.observers.outward(trace, || call_span(id, open.requested_seq))
+                }),
+                publisher: if reach == Reach::Reads {
+                    Publisher::default()
+                } else {
+                    let publisher = Publisher::recorded();
+                    self.publishers.insert(id, publisher.clone());
+                    publisher
+                },
+                blobs: self.shared.blobs_of_call(&self.key.realm, id, &open.request.arguments),
+            },
+        };
+        let ticket = if sending.reach == Reach::Reads {
+            None
+        } else {
+            self.flush();
+            self.ticket.clone()
+        };
+        count(&self.shared.counters.calls_started);
+        let gate = self.shared.gate.clone();
+        let calling = async move {
+            if let Some(ticket) = ticket
+                && let Err(error) = ticket.await
+            {
+                let message = format!("the start could not be recorded: {error}");
+                return Started::failed(ToolError::not_sent("StoreError", message));
+            }
+            gate.start(sending).await
+        };
+        let (calling, abort) = abortable(calling);
+        self.aborts.insert(id, abort);
+        self.in_flight.push(calling.map(move |result| Done::Call(id, result.ok())).boxed());
+    }
+
+    /// A closing run starts nothing new: reads are dropped at once, writes get time to finish.
+    pub(super) async fn close_calls(&mut self, run: RunId) -> Result<(), Refusal> {
+        let started = self.started_calls(run);
+        let mut waits = false;
+        for (call, repeatable) in started {
+            if repeatable {
+                self.give_up(call, "the run is being closed").await?;
+            } else {
+                waits = true;
+            }
+        }
+        if waits {
+            let clock = self.shared.clock.clone();
+            let over = clock.now().plus_ms(self.shared.limits.cancel_grace_ms);
+            let grace = clock.sleep_until(over);
+            self.in_flight.push(grace.map(move |()| Done::GraceOver(run)).boxed());
+        }
+        Ok(())
+    }
+
+    fn started_calls(&self, run: RunId) -> Vec<(CallId, bool)> {
+        let Some(session) = &self.session else {
+            return Vec::new();
+        };
+        let started = session
+            .calls
+            .iter()
+            .filter(|(_, open)| open.run == run && matches!(open.state, CallState::Started));
+        started.map(|(id, open)| (*id, open.repeatable())).collect()
+    }
+
+    async fn give_up(&mut self, call: CallId, why: &str) -> Result<(), Refusal> {
+        if let Some(abort) = self.aborts.remove(&call) {
+            abort.abort();
+        }
+        let fault = Fault::new("Cancelled", format!("it is unknown whether it happened: {why}"));
+        self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await
+    }
+
+    /// Drops calls and turns that no frame waits for any more.
+    fn drop_orphans(&mut self) {
+        let Some(session) = &self.session else { return };
+        let open = &session.calls;
+        self.aborts.retain(|call, abort| {
+            let wanted = open.contains_key(call);
+            if !wanted {
+                abort.abort();
+            }
+            wanted
+        });
+        self.drop_orphan_turns();
+    }
+
+    /// What calls wanted that end with this fact will not be given any more: whatever their tools
+    /// hold for it can go. To be asked before the fact is applied.
+    pub(super) fn forget_wants(&self, fact: &Fact) {
+        if !matches!(fact, Fact::RunEnded { .. } | Fact::FrameCancelled { .. }) {
+            return;
+        }
+        let ends = |open: &OpenCall| match fact {
+            Fact::RunEnded { run, .. } => open.run == *run,
+            Fact::FrameCancelled { frame } => open.request.frame == *frame,
+            _ => false,
+        };
+        let Some(session) = &self.session else { return };
+        for open in session.calls.values().filter(|&open| ends(open)) {
+            let CallState::Wanting(wanting) = &open.state else { continue };
+            let Some(run) = session.runs.get(&open.run) else { continue };
+            let caller = run.caller(&self.key.realm);
+            if let Some(listed) = self.shared.gate.find(&caller, open.request.tool.as_str()) {
+                listed.tool.forget(&wanting.wants.state);
+            }
+        }
+    }
+
+    /// Takes in what arrived.
+    pub(super) async fn finish(&mut self, done: Done) -> Result<(), Refusal> {
+        match done {
+            Done::Call(call, Some(started)) => self.called(call, started).await,
+            Done::Late(call, Some(result)) => self.came_late(call, result).await,
+            Done::Call(_, None)
+            | Done::Late(_, None)
+            | Done::Turned(_, _, None)
+            | Done::Kept(Ok(())) => Ok(()),
+            Done::Kept(Err(error)) => Err(error.into()),
+            Done::Turned(frame, number, Some(answered)) => {
+                self.turn_done(frame, number, *answered).await
+            }
+            Done::Gathered(frame, said) => {
+                self.gathered(frame, said?);
+                Ok(())
+            }
+            Done::GraceOver(run) => {
+                for (call, _) in self.started_calls(run) {
+                    self.give_up(call, "it was cancelled while under way").await?;
+                }
+                Ok(())
+            }
+            Done::Fetched(frame, want, Ok(value)) => {
+                self.fetching.remove(&frame);
+                match want {
+                    Want::Blob(hash) => {
+                        self.fetched.blobs.insert(hash, Arc::new(value));
+                    }
+                    Want::History(step) => {
+                        let frames = self.session.as_ref().map(|session| &session.frames);
+                        let ordinal = frames.and_then(|frames| frames.get(&frame));
+                        let ordinal = ordinal.map_or(0, |frame| frame.ordinal);
+                        let place = (frame, ordinal, step);
+                        self.fetched.histories.insert(place, Arc::new(value));
+                    }
+                }
+                Ok(())
+            }
+            Done::Fetched(_, _, Err(refusal)) => Err(refusal),
+        }
+    }
+
+    async fn called(&mut self, call: CallId, started: Started) -> Result<(), Refusal> {
+        let Started { result, late, .. } = started;
+        self.aborts.remove(&call);
+        if let Some(late) = late {
+            self.wait_longer(call, late);
+        }
+        let Some(result) = self.looked(call, result).await? else { return Ok(()) };
+        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
+        let expected = open.filter(|open| matches!(open.state, CallState::Started));
+        let fact = match (result, expected) {
+            (Ok(ToolOutput::Value(output)), Some(_)) => {
+                self.finished(call, Datum::inline(output, Origin::Call(call)))
+            }
+            (Ok(ToolOutput::Blob(blob)), Some(_)) => {
+                self.finished(call, Datum::stored(blob, Origin::Call(call)))
+            }
+            (Ok(ToolOutput::Wants(wants)), Some(_)) => {
+                let Wants { inputs, state } = *wants;
+                Fact::CallWants { call, inputs, state }
+            }
+            (Err(error), Some(open)) => {
+                count(&self.shared.counters.calls_failed);
+                let how = match error.how {
+                    HowFar::NotSent => open.unsent(),
+                    how @ (HowFar::Failed | HowFar::Unknown) => how,
+                };
+                Fact::CallFailed { call, how, fault: error.fault }
+            }
+            (result, None) => {
+                let result = output_of(call, result).map_err(|error| error.fault);
+                Fact::CallLate { call, result }
+            }
+        };
+        self.record(fact).await
+    }
+
+    fn finished(&mut self, call: CallId, output: Datum) -> Fact {
+        let published = self.published(call);
+        Fact::CallFinished { call, output: Arc::new(output), settled: None, published }
+    }
+
+    /// What a call published, now that its result counts.
+    pub(super) fn published(&mut self, call: CallId) -> Vec<Published> {
+        let Some(publisher) = self.publishers.remove(&call) else { return Vec::new() };
+        let events = publisher.take();
+        if events.is_empty() {
+            return Vec::new();
+        }
+        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
+        let run = open.and_then(|open| self.session.as_ref()?.runs.get(&open.run));
+        let closure = run.and_then(|run| self.closures.get(&run.closure));
+        let source = closure.and_then(|closure| closure.main.event_source.clone());
+        let published = |event| Published { source: source.clone(), event: Arc::new(event) };
+        events.into_iter().map(published).collect()
+    }
+
+    /// Fetches what a frame's decision needs.
+    pub(super) fn fetch(&mut self, frame: FrameId, want: Want) {
+        self.fetching.insert(frame);
+        // The store answers: it must have what was recorded so far.
+        self.flush();
+        let shared = self.shared.clone();
+        let key = self.key.clone();
+        let sight = self.sight(frame);
+        self.fetched.make_room();
+        let fetching = async move {
+            let value = match &want {
+                Want::Blob(hash) => shared.open_blob(&key.realm, hash).await,
+                Want::History(step) => shared.visible_history(&key, sight, step.as_ref()).await,
+            };
+            Done::Fetched(frame, want, value)
+        };
+        self.in_flight.push(fetching.boxed());
+    }
+
+    /// From where a frame looks at the history, and until when the store must be ahead.
+    fn sight(&self, frame: FrameId) -> Option<Sight> {
+        let session = self.session.as_ref()?;
+        let frame = session.frames.get(&frame)?;
+        let run = session.runs.get(&frame.run)?;
+        Some(Sight {
+            path: frame.path.clone(),
+            run: run.id,
+            run_no: run.no,
+            ticket: self.ticket.clone(),
+        })
+    }
+
+    /// Counts and logs; never arguments nor outputs.
+    pub(super) fn note(&self, fact: &Fact) {
+        let counters = &self.shared.counters;
+        let (realm, session) = (&self.key.realm, &self.key.id);
+        let plan = self.session.as_ref().and_then(|s| s.latest_run()).map(|run| run.plan.as_str());
+        match fact {
+            Fact::RunStarted { run, plan, .. } => {
+                count(&counters.runs_started);
+                tracing::debug!(%realm, %session, %run, %plan, "run started");
+            }
+            Fact::RunEnded { run, outcome } => {
+                let status = kernel::session::ending(outcome);
+                counters.ended(status);
+                tracing::debug!(%realm, %session, %run, plan, status = status.name(), "run ended");
+            }
+            Fact::CallStarted { call, .. } | Fact::CallResumed { call, .. } => {
+                let step = self.step_of(*call);
+                let step = step.as_ref().map(StepId::as_str);
+                tracing::debug!(%realm, %session, plan, step, %call, "call started");
+            }
+            Fact::CallWants { call, inputs, .. } => {
+                let step = self.step_of(*call);
+                let (step, wants) = (step.as_ref().map(StepId::as_str), inputs.len());
+                tracing::debug!(%realm, %session, plan, step, %call, wants, "call wants more");
+            }
+            Fact::CallFinished { call, .. } => {
+                let step = self.last_step();
+                tracing::debug!(%realm, %session, plan, step, %call, "call finished");
+            }
+            Fact::CallFailed { call, how, fault } => {
+                let step = self.step_of(*call);
+                let step = step.as_ref().map(StepId::as_str);
+                tracing::info!(%realm, %session, plan, step, %call, ?how, name = fault.name,
+                    "call failed");
+            }
+            Fact::AskOpened(ask) => {
+                count(&counters.asks_opened);
+                let (step, kind) = (&ask.step, ask.body.kind());
+                tracing::info!(%realm, %session, plan, %step, ask = %ask.id, kind, "ask opened");
+            }
+            Fact::AskDecided { ask, .. } => {
+                count(&counters.asks_decided);
+                tracing::info!(%realm, %session, plan, %ask, "ask decided");
+            }
+            Fact::RunClaimed { run, attempt, .. } => {
+                count(&counters.recoveries);
+                tracing::info!(%realm, %session, plan, %run, attempt, "run claimed");
+            }
+            _ => self.note_turn(fact),
+        }
+    }
+
+    /// The step of the newest finished call.
+    fn last_step(&self) -> Option<&str> {
+        self.history.last().map(|row| row.step.as_str())
+    }
+
+    fn step_of(&self, call: CallId) -> Option<StepId> {
+        let open = self.session.as_ref()?.calls.get(&call)?;
+        Some(open.request.step.clone())
+    }
+}
+
+/// A stored value that cannot be read back.
+pub(super) fn unreadable(what: &str) -> Refusal {
+    Refusal::new(RefusalCode::Unreadable, format!("{what} cannot be read"))
+        .hint("look at the server's log; the data folder may be damaged")
+}

@@ -1,0 +1,44 @@
+//! Keeping drivers away from a session for a moment, while something else changes it.
+
+use crate::command::Command;
+use crate::driver::drive;
+use crate::shared::{Shared, lock};
+use kernel::values::ids::SessionKey;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// A session that no one drives as long as this lives. What is asked of it meanwhile waits, and is
+/// driven then.
+pub(crate) struct Hold {
+    shared: Arc<Shared>,
+    key: SessionKey,
+    /// There until it is dropped.
+    commands: Option<mpsc::Receiver<Command>>,
+}
+
+impl Shared {
+    /// Holds a session, unless someone drives it.
+    pub(crate) fn hold(self: &Arc<Self>, key: &SessionKey) -> Option<Hold> {
+        let mut driven = lock(&self.driven);
+        if driven.contains_key(key) {
+            return None;
+        }
+        let (sender, commands) = mpsc::channel(self.limits.session_queue_max);
+        driven.insert(key.clone(), sender);
+        Some(Hold { shared: self.clone(), key: key.clone(), commands: Some(commands) })
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let Some(commands) = self.commands.take() else { return };
+        // No one can send between the look and the removal: senders are handed out under this lock.
+        let mut driven = lock(&self.shared.driven);
+        if commands.is_empty() {
+            driven.remove(&self.key);
+        } else {
+            let driver = drive(self.shared.clone(), self.key.clone(), commands);
+            self.shared.spawn.task("session", Box::pin(driver));
+        }
+    }
+}

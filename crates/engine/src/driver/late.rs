@@ -1,0 +1,89 @@
+//! Calls that took too long and come back after all. A late success settles the open `Fix` ask of
+//! its call; anything else is recorded and changes nothing.
+
+use super::state::{Done, Driver};
+use crate::gate::Late;
+use crate::refusal::Refusal;
+use crate::system::clock::timeout;
+use futures::FutureExt;
+use kernel::ask::AskBody;
+use kernel::event::Fact;
+use kernel::planted::{Switch, is_on};
+use kernel::session::CallState;
+use kernel::tool::call::{HowFar, ToolError, ToolOutput};
+use kernel::values::datum::{Datum, Origin};
+use kernel::values::ids::{AskId, CallId};
+use std::sync::Arc;
+
+impl Driver {
+    /// Waits as long again for a call that took too long.
+    pub(super) fn wait_longer(&mut self, call: CallId, late: Late) {
+        let clock = self.shared.clock.clone();
+        let Late { coming, timeout_ms } = late;
+        let waiting =
+            async move { Done::Late(call, timeout(clock.as_ref(), timeout_ms, coming).await) };
+        self.in_flight.push(waiting.boxed());
+    }
+
+    /// Takes in what came late.
+    pub(super) async fn came_late(
+        &mut self,
+        call: CallId,
+        result: Result<ToolOutput, ToolError>,
+    ) -> Result<(), Refusal> {
+        match (output_of(call, result), self.open_fix(call)) {
+            (Ok(output), None) if is_on(Switch::LateResultApplied) => {
+                let (settled, published) = (None, self.published(call));
+                self.record(Fact::CallFinished { call, output, settled, published }).await
+            }
+            (Ok(output), Some(ask)) => {
+                // Both in one append: an ask that is withdrawn alone would leave its frame waiting.
+                self.flush();
+                self.record(Fact::AskWithdrawn { ask }).await?;
+                let (settled, published) = (Some(ask), self.published(call));
+                self.record(Fact::CallFinished { call, output, settled, published }).await
+            }
+            (result, _) => {
+                let result = result.map_err(|error| error.fault);
+                self.record(Fact::CallLate { call, result }).await
+            }
+        }
+    }
+
+    /// The open ask about this call, if its outcome is still what no one knows.
+    fn open_fix(&self, call: CallId) -> Option<AskId> {
+        let session = self.session.as_ref()?;
+        let open = session.calls.get(&call)?;
+        let closing = session.runs.get(&open.run).is_none_or(|run| run.closing.is_some());
+        if closing || !matches!(open.state, CallState::Failed(HowFar::Unknown, _)) {
+            return None;
+        }
+        let about = |body: &AskBody| match body {
+            AskBody::Fix { call: Some(asked), .. } => asked.call_id == call,
+            _ => false,
+        };
+        let mut asks = session.asks.values().filter(|open| open.is_open());
+        asks.find(|open| about(&open.ask.body)).map(|open| open.ask.id)
+    }
+}
+
+/// The output of a call that came too late to be given anything.
+pub(super) fn output_of(
+    call: CallId,
+    result: Result<ToolOutput, ToolError>,
+) -> Result<Arc<Datum>, ToolError> {
+    match result? {
+        ToolOutput::Value(value) => Ok(Arc::new(Datum::inline(value, Origin::Call(call)))),
+        ToolOutput::Blob(blob) => Ok(Arc::new(Datum::stored(blob, Origin::Call(call)))),
+        ToolOutput::Wants(wants) if wants.inputs.is_empty() => {
+            let message = "it continues elsewhere, and said so too late to be followed";
+            Err(ToolError::unknown("WentOn", message).hint("look at the other side"))
+        }
+        ToolOutput::Wants(wants) => {
+            let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
+            let message = format!("it did nothing: it wants `{}` first", keys.join("`, `"));
+            Err(ToolError::not_sent("InputWanted", message)
+                .hint("retry the call, and what it wants is asked for"))
+        }
+    }
+}

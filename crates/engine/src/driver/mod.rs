@@ -1,0 +1,271 @@
+//! The driver of one session: it alone changes it. Decide, record, perform, until nothing moves;
+//! then write, wait until that is durable, and only then tell anyone.
+
+use crate::command::Command;
+use crate::refusal::Refusal;
+use crate::shared::{Shared, lock};
+use crate::suspects::Probation;
+use crate::system::clock::yield_now;
+use crate::system::panics::caught;
+use futures::StreamExt;
+use futures::future::poll_fn;
+use futures::stream::FuturesUnordered;
+use kernel::decide::{Env, Next, next};
+use kernel::session::{Phase, Session};
+use kernel::values::ids::SessionKey;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::mpsc;
+
+pub(crate) mod blobs;
+pub(crate) mod said;
+mod state;
+mod key;
+mod observed;
+mod record;
+mod time;
+mod late;
+mod turns;
+mod login;
+mod effects;
+mod wake;
+mod parked;
+mod report;
+mod adopt;
+mod commands;
+mod replies;
+pub(crate) mod hold;
+
+use parked::panicked_refusal;
+use state::{Done, Driver};
+
+/// How many decisions are taken before other tasks get their turn.
+const DECISIONS_PER_TURN: u32 = 64;
+
+/// How many appends a run may be ahead of the disk. One that spins would fill the writer's queue,
+/// and everybody else's writes would wait behind it.
+const APPENDS_AHEAD_MAX: u32 = 4;
+/// How often one driver may panic before it leaves its session alone.
+const PANICS_MAX: u32 = 6;
+
+/// Drives one session until nothing moves and no one asks.
+pub(crate) async fn drive(shared: Arc<Shared>, key: SessionKey, commands: mpsc::Receiver<Command>) {
+    let probation = Arc::<Probation>::default();
+    let seat = Seat { shared: shared.clone(), key, commands };
+    let mut driving = pin!(seat.drive(probation.clone()));
+    // Each stretch of work is noted while the session is on probation, so that a process that dies
+    // of it leaves its name.
+    poll_fn(|context| shared.suspects.watch(&probation, || driving.as_mut().poll(context))).await;
+}
+
+/// The one place from which a session is driven. Whatever ends its driver gives it up, so that the
+/// next command or recovery starts another.
+struct Seat {
+    shared: Arc<Shared>,
+    key: SessionKey,
+    commands: mpsc::Receiver<Command>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.commands.close();
+        let mut driven = lock(&self.shared.driven);
+        if driven.get(&self.key).is_some_and(mpsc::Sender::is_closed) {
+            driven.remove(&self.key);
+        }
+    }
+}
+
+impl Seat {
+    async fn drive(mut self, probation: Arc<Probation>) {
+        let new = || Driver::new(self.shared.clone(), self.key.clone(), probation.clone());
+        let mut driver = new();
+        let mut panics = 0;
+        loop {
+            let turned = {
+                let turn = pin!(driver.turn(&mut self.commands, panics > 0));
+                caught(turn).await
+            };
+            match turned {
+                Ok(Ok(())) => {}
+                Ok(Err(refusal)) => {
+                    driver.fail(&refusal);
+                    // What was in memory may not be in the store: the next command loads it again.
+                    driver = new();
+                }
+                Err(panicked) => {
+                    panics += 1;
+                    let mut broken = std::mem::replace(&mut driver, new());
+                    if panics < PANICS_MAX && broken.accuse(&panicked) {
+                        driver.waiters = std::mem::take(&mut broken.waiters);
+                        continue;
+                    }
+                    self.shared.park(&self.key, &panicked.0).await;
+                    broken.fail(&panicked_refusal(&panicked));
+                }
+            }
+            if !driver.is_idle() {
+                continue;
+            }
+            // No one can send between the look and the removal: senders are handed out under this
+            // lock.
+            let mut driven = lock(&self.shared.driven);
+            if self.commands.is_empty() {
+                driver.rest();
+                driven.remove(&self.key);
+                return;
+            }
+        }
+    }
+}
+
+/// What a driver receives.
+type Commands = mpsc::Receiver<Command>;
+
+/// What a driver waits for.
+enum Happened {
+    Command(Option<Command>),
+    Done(Done),
+    Alarm,
+}
+
+impl Driver {
+    /// Decides and performs until nothing moves, tells those who wait, then waits for one thing.
+    /// After a panic the session is loaded first: what was under way is taken over, as after a
+    /// crash.
+    async fn turn(&mut self, commands: &mut Commands, panicked: bool) -> Result<(), Refusal> {
+        if panicked && self.session.is_none() {
+            self.take_up_again().await?;
+        }
+        self.settle(commands).await?;
+        if self.is_idle() && commands.is_empty() {
+            return Ok(());
+        }
+        match self.wait(commands).await {
+            Happened::Command(Some(command)) => self.obey(command).await,
+            Happened::Command(None) => Ok(()),
+            Happened::Done(done) => self.finish(done).await,
+            Happened::Alarm => {
+                self.alarm = None;
+                self.keep_time().await
+            }
+        }
+    }
+
+    /// Runs everything that can run now. Results that are there at once cost no write of their own:
+    /// a run of read-only steps is one append.
+    async fn settle(&mut self, commands: &mut Commands) -> Result<(), Refusal> {
+        loop {
+            self.pump(commands).await?;
+            match self.ready_result() {
+                Some(done) => self.finish(done).await?,
+                None => break,
+            }
+        }
+        self.flush();
+        self.tell().await
+    }
+
+    async fn pump(&mut self, commands: &mut Commands) -> Result<(), Refusal> {
+        loop {
+            if let Some(call) = self.to_judge.pop() {
+                self.judge(call).await?;
+                continue;
+            }
+            if let Some(run) = self.to_close.pop() {
+                self.close_calls(run).await?;
+                self.close_turns(run).await?;
+                continue;
+            }
+            if let Some((ask, look)) = self.to_look.pop() {
+                self.look_at_login(ask, look).await?;
+                continue;
+            }
+            match self.decide() {
+                Some(Next::Fact(fact)) => self.record(*fact).await?,
+                Some(Next::Fetch(frame, want)) => self.fetch(frame, want),
+                Some(Next::Turn(frame, kind)) => self.take_turn(frame, kind).await?,
+                Some(Next::Idle) | None => return Ok(()),
+            }
+            self.decisions = self.decisions.wrapping_add(1);
+            if self.decisions.is_multiple_of(DECISIONS_PER_TURN) {
+                self.breathe(commands).await?;
+            }
+        }
+    }
+
+    /// What a run that never waits owes everybody else: other tasks get their turn, commands are
+    /// obeyed, and the disk keeps up with the journal.
+    async fn breathe(&mut self, commands: &mut Commands) -> Result<(), Refusal> {
+        yield_now().await;
+        while let Ok(command) = commands.try_recv() {
+            self.obey(command).await?;
+        }
+        if self.appends_ahead < APPENDS_AHEAD_MAX {
+            return Ok(());
+        }
+        self.appends_ahead = 0;
+        match self.ticket.clone() {
+            Some(ticket) => ticket.await.map_err(Refusal::from),
+            None => Ok(()),
+        }
+    }
+
+    fn decide(&self) -> Option<Next> {
+        let session: &Session = self.session.as_ref()?;
+        Some(next(&self.env(), session))
+    }
+
+    /// What a decision may look at besides the session.
+    fn env(&self) -> Env<'_> {
+        Env {
+            closures: &self.closures,
+            limits: &self.shared.limits,
+            fetched: &self.fetched,
+            fetching: &self.fetching,
+            now: self.shared.clock.now(),
+        }
+    }
+
+    /// A result that is there without waiting.
+    fn ready_result(&mut self) -> Option<Done> {
+        if self.in_flight.is_empty() {
+            return None;
+        }
+        // Polled with a waker that does nothing: `wait` polls again with a real one.
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match self.in_flight.poll_next_unpin(&mut context) {
+            Poll::Ready(done) => done,
+            Poll::Pending => None,
+        }
+    }
+
+    async fn wait(&mut self, commands: &mut Commands) -> Happened {
+        self.set_alarm();
+        let alarm = &mut self.alarm;
+        let in_flight: &mut FuturesUnordered<_> = &mut self.in_flight;
+        poll_fn(|context| {
+            if !in_flight.is_empty()
+                && let Poll::Ready(Some(done)) = in_flight.poll_next_unpin(context)
+            {
+                return Poll::Ready(Happened::Done(done));
+            }
+            if let Some(alarm) = alarm.as_mut()
+                && alarm.rings.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready(Happened::Alarm);
+            }
+            commands.poll_recv(context).map(Happened::Command)
+        })
+        .await
+    }
+
+    /// Whether nothing is left to write and there is nothing to wait for but commands.
+    fn is_idle(&self) -> bool {
+        let moving = self.session.as_ref().is_some_and(|session| session.phase() == Phase::Moving);
+        let waits = !self.in_flight.is_empty() || !self.waiters.is_empty();
+        self.to_look.is_empty() && self.pending.is_empty() && !waits && !moving
+    }
+}

@@ -1,0 +1,148 @@
+//! Recording: a fact becomes an event, is applied, and is queued with others in one append.
+
+use super::state::{Driver, Effect};
+use crate::driver::said::{KEPT_BYTES_MAX, is_said};
+use crate::observe::counts::count;
+use crate::refusal::{Refusal, RefusalCode};
+use futures::FutureExt;
+use futures::future::ready;
+use kernel::contracts::StoreError;
+use kernel::event::{Event, Fact, VERSION};
+use kernel::journal::projection::Append;
+use kernel::session::FrameState;
+use kernel::values::datum::{BlobRef, Datum, Origin};
+use kernel::values::ids::FrameId;
+use std::sync::Arc;
+
+/// How many events one journal row holds at most.
+pub(super) const EVENTS_PER_APPEND: usize = 128;
+
+impl Driver {
+    /// Records a fact and performs the effect that it names.
+    pub(super) async fn record(&mut self, fact: Fact) -> Result<(), Refusal> {
+        let fact = self.spilled(fact).await?;
+        let seq = self.session.as_ref().ok_or_else(no_session)?.seq + 1;
+        let event = Event { seq, at: self.shared.clock.now(), v: VERSION, fact };
+        let seen = self.ended(&event);
+        self.forget_wants(&event.fact);
+        let Some(session) = &mut self.session else { return Err(no_session()) };
+        // Before it is applied: an agent's call that finished is gone after that.
+        let said = is_said(session, &event.fact).then(|| event.fact.clone());
+        self.history.extend(session.apply(&event));
+        if let Some(fact) = said {
+            self.said.note(event.seq, fact, KEPT_BYTES_MAX);
+        }
+        self.note(&event.fact);
+        seen.iter().for_each(|seen| self.shared.observers.see(seen));
+        self.probation.review(self.session.as_ref());
+        let effect = Effect::of(&event.fact);
+        self.run_ended |= matches!(effect, Effect::EndRun);
+        self.pending.push(event);
+        if self.pending.len() >= EVENTS_PER_APPEND {
+            self.flush();
+        }
+        self.perform(effect);
+        Ok(())
+    }
+
+    /// A large value goes to a blob, synced before the row that names it is queued.
+    async fn spilled(&mut self, mut fact: Fact) -> Result<Fact, Refusal> {
+        let bytes_max = self.shared.limits.context_inline_bytes_max;
+        if let Fact::FramesJoined { frame, blob, .. } = &mut fact {
+            *blob = self.spill_join(*frame, bytes_max).await?;
+            return Ok(fact);
+        }
+        let Some(datum) = fact.data_mut() else {
+            return Ok(fact);
+        };
+        if let Some(bytes) = Arc::make_mut(datum).spill(bytes_max) {
+            self.shared.blobs.put(&self.key.realm, bytes).await?;
+        }
+        Ok(fact)
+    }
+
+    /// A large joined value goes to a blob of its own, so that the state stays small.
+    async fn spill_join(
+        &mut self,
+        frame: FrameId,
+        bytes_max: usize,
+    ) -> Result<Option<BlobRef>, Refusal> {
+        let frames = self.session.as_ref().map(|session| &session.frames);
+        let state = frames.and_then(|frames| frames.get(&frame)).map(|frame| &frame.state);
+        let Some(FrameState::Joining(join)) = state else { return Ok(None) };
+        let joined = Datum::joined(join.value());
+        if joined.holds_blob() {
+            return Ok(None);
+        }
+        match Datum::inline(joined.to_value(), Origin::Join).spill(bytes_max) {
+            Some(bytes) => Ok(Some(self.shared.blobs.put(&self.key.realm, bytes).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Queues what is pending as one append.
+    pub(super) fn flush(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let Some(session) = &self.session else { return };
+        let events = std::mem::take(&mut self.pending);
+        let history = std::mem::take(&mut self.history);
+        let now = self.shared.clock.now();
+        let mut append = match Append::new(session, self.fence, &events, history, now) {
+            Ok(append) => append,
+            Err(error) => {
+                tracing::error!(session = %self.key.id, %error, "events cannot be written as JSON");
+                // What is applied and cannot be kept is void, like an append that failed.
+                let lost = StoreError::Failed("events cannot be written as JSON".to_owned());
+                self.ticket = Some(ready(Err(lost)).boxed().shared());
+                return;
+            }
+        };
+        append.closure = self.new_closure.take();
+        append.specs = std::mem::take(&mut self.new_specs);
+        let claim = self.with_key(&mut append);
+        append.tally = self.new_tally.take();
+        if self.asleep {
+            append.session.wake_at = None;
+            append.owned = true;
+        }
+        self.tail_bytes += append.body.len();
+        append.snapshot = self.snapshot();
+        self.appends_ahead += 1;
+        count(&self.shared.counters.appends);
+        self.ticket = Some(self.shared.store.append(append).shared());
+        // It will have moved by one when the next append's turn comes.
+        self.fence = self.fence.next();
+        if let Some(claim) = claim {
+            self.let_key_go(claim);
+        }
+    }
+
+    /// A snapshot, if it is time for one. Amortised constant: the tail has outgrown both the last
+    /// snapshot and a floor. Or a run ended, and may have left a state far smaller than that
+    /// snapshot: the next reader should not have to read it.
+    fn snapshot(&mut self) -> Option<String> {
+        let run_ended = std::mem::take(&mut self.run_ended);
+        let floor = self.shared.limits.snapshot_floor_bytes;
+        let bytes_max = if self.tail_bytes > self.snapshot_bytes.max(floor) {
+            usize::MAX
+        } else if run_ended && self.snapshot_bytes > floor {
+            self.snapshot_bytes / 2
+        } else {
+            return None;
+        };
+        let body = self.session.as_ref()?.to_snapshot().ok()?;
+        if body.len() > bytes_max {
+            return None;
+        }
+        self.snapshot_bytes = body.len();
+        self.tail_bytes = 0;
+        Some(body)
+    }
+}
+
+/// A fact without a session is our own mistake.
+pub(super) fn no_session() -> Refusal {
+    Refusal::new(RefusalCode::NoSession, "the session is not loaded")
+}

@@ -1,0 +1,311 @@
+//! What a driver holds between two turns.
+
+use crate::command::Answer;
+use crate::driver::said::Said;
+use crate::gate::Started;
+use crate::idempotency::Claim;
+use crate::observe::captured::Contents;
+use crate::refusal::Refusal;
+use crate::request::{ReplyReport, RunReport};
+use crate::session_cache::Rested;
+use crate::shared::Shared;
+use crate::suspects::Probation;
+use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
+use futures::stream::FuturesUnordered;
+use kernel::ask::{Ask, AskBody};
+use kernel::contracts::{SessionAsk, StoreError, Ticket};
+use kernel::conversation::llm::{LlmError, Turn};
+use kernel::decide::resolve::Fetched;
+use kernel::definition::pipeline::Tally;
+use kernel::definition::plan::Closure;
+use kernel::event::{Event, Fact, TurnKind};
+use kernel::expression::pointer::Want;
+use kernel::journal::projection::{OnceRow, PinnedSpec, StoredClosure};
+use kernel::session::{Session, login_look};
+use kernel::tool::call::{Publisher, ToolError, ToolOutput, Wants};
+use kernel::values::entry::{FramePath, HistoryRow};
+use kernel::values::ids::{
+    AskId, CallId, ContentHash, Fence, FrameId, Millis, RunId, SessionKey, ToolName,
+};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// What a recorded fact asks the driver to do.
+pub(super) enum Effect {
+    /// Ask the gate's first half.
+    Judge(CallId),
+    /// Send the call.
+    Start(CallId),
+    /// Let the run's calls come to an end.
+    Close(RunId),
+    /// Drop calls that no frame waits for any more.
+    DropOrphans,
+    /// The same, and write: a run's row is taken from the state, so the next run must not hide it.
+    EndRun,
+    /// See whether a login is done, for so many times so far.
+    Look(AskId, u32),
+    /// Nothing.
+    None,
+}
+
+impl Effect {
+    pub(super) fn of(fact: &Fact) -> Self {
+        match fact {
+            Fact::CallRequested(request) => Effect::Judge(request.call),
+            Fact::CallStarted { call, .. } | Fact::CallResumed { call, .. } => Effect::Start(*call),
+            Fact::RunClosing { run, .. } => Effect::Close(*run),
+            Fact::FrameCancelled { .. } | Fact::ItemFailed { .. } => Effect::DropOrphans,
+            Fact::RunEnded { .. } => Effect::EndRun,
+            Fact::AskOpened(ask) if is_login(ask) => Effect::Look(ask.id, 0),
+            Fact::TimerFired { timer } => match login_look(timer) {
+                Some((ask, look)) => Effect::Look(ask, look),
+                None => Effect::None,
+            },
+            _ => Effect::None,
+        }
+    }
+}
+
+/// Whether this asks someone to open a page for a call.
+fn is_login(ask: &Ask) -> bool {
+    ask.wanted.is_some() && matches!(ask.body, AskBody::Authorize { .. })
+}
+
+/// Something that was on its way and arrived.
+pub(super) enum Done {
+    /// A call came back; `None` when it was aborted.
+    Call(CallId, Option<Started>),
+    /// A call that took too long came back after all, or did not.
+    Late(CallId, Option<Result<ToolOutput, ToolError>>),
+    /// A blob or a history came.
+    Fetched(FrameId, Want, Result<Value, Refusal>),
+    /// What was said in a frame's conversation came.
+    Gathered(FrameId, Result<Said, Refusal>),
+    /// A model answered this turn and attempt, or did not; `None` when it was given up.
+    Turned(FrameId, (u32, u32), Option<Box<Answered>>),
+    /// A closing run's calls had time enough.
+    GraceOver(RunId),
+    /// What had to be in the store is there, or it is not.
+    Kept(Result<(), StoreError>),
+}
+
+/// What came of a turn, and what its model was shown.
+pub(super) struct Answered {
+    pub(super) asked: Asked,
+    /// The tools, by the names that the model saw.
+    pub(super) tools: BTreeMap<String, ToolName>,
+}
+
+/// What came of asking a model.
+pub(super) struct Asked {
+    pub(super) result: Result<Turn, LlmError>,
+    /// What it cost, where the price is known.
+    pub(super) cost_micros: Option<u64>,
+    /// When the first piece of its answer came.
+    pub(super) first_at: Option<Millis>,
+}
+
+/// A turn as it began, for observers.
+pub(super) struct TurnBegun {
+    pub(super) at: Millis,
+    pub(super) number: (u32, u32),
+    pub(super) kind: TurnKind,
+    /// The model, by its name in this project.
+    pub(super) model: Arc<str>,
+    /// Who provides it, and under which name.
+    pub(super) provider: Option<Arc<str>>,
+    pub(super) provider_model: Option<Arc<str>>,
+    /// When the first piece of its answer came.
+    pub(super) first_at: Option<Millis>,
+    /// What it is asked, where content is wanted.
+    pub(super) asked: Contents,
+}
+
+/// A turn on its way.
+pub(super) struct Flying {
+    /// Which turn and attempt.
+    pub(super) number: (u32, u32),
+    pub(super) abort: AbortHandle,
+}
+
+/// Someone who waits for a run to end or pause.
+pub(super) enum Waiter {
+    /// Who started or resumed it.
+    Run(RunId, Answer<RunReport>),
+    /// Who started it and need not wait for what continues elsewhere.
+    Task(RunId, Answer<RunReport>),
+    /// Who answered an ask of it.
+    Reply(RunId, Box<SessionAsk>, Answer<ReplyReport>),
+}
+
+impl Waiter {
+    pub(super) fn run(&self) -> RunId {
+        match self {
+            Waiter::Run(run, _) | Waiter::Task(run, _) | Waiter::Reply(run, ..) => *run,
+        }
+    }
+
+    pub(super) fn refuse(self, refusal: Refusal) {
+        match self {
+            Waiter::Run(_, answer) | Waiter::Task(_, answer) => drop(answer.send(Err(refusal))),
+            Waiter::Reply(_, _, answer) => drop(answer.send(Err(refusal))),
+        }
+    }
+}
+
+/// A session's next deadline.
+pub(super) struct Alarm {
+    pub(super) at: Millis,
+    /// Comes then.
+    pub(super) rings: BoxFuture<'static, ()>,
+}
+
+/// From where a frame looks at the history.
+pub(super) struct Sight {
+    pub(super) path: FramePath,
+    pub(super) run: RunId,
+    pub(super) run_no: u32,
+    /// What must be durable before the store is asked.
+    pub(super) ticket: Option<SharedFuture<Ticket>>,
+}
+
+/// The one who drives a session.
+pub(super) struct Driver {
+    pub(super) shared: Arc<Shared>,
+    pub(super) key: SessionKey,
+    /// None until a command makes or loads it.
+    pub(super) session: Option<Session>,
+    /// Its fence in the store, once all that was queued is there.
+    pub(super) fence: Fence,
+    /// Its name was made up for the request that made it.
+    pub(super) fresh: bool,
+    /// It is being made out of another one: no one may wake it yet.
+    pub(super) asleep: bool,
+    /// Events that are applied and not yet queued.
+    pub(super) pending: Vec<Event>,
+    pub(super) history: Vec<HistoryRow>,
+    /// The closures that the active runs pin.
+    pub(super) closures: HashMap<ContentHash, Arc<Closure>>,
+    /// A closure that the next append has to bring along.
+    pub(super) new_closure: Option<Arc<StoredClosure>>,
+    /// Specs that calls pin, for the next append to bring along.
+    pub(super) new_specs: Vec<PinnedSpec>,
+    /// A request's key that the next append has to write down.
+    pub(super) new_key: Option<(OnceRow, Claim)>,
+    /// The path of a case that the next append has to count.
+    pub(super) new_tally: Option<Tally>,
+    /// What was fetched for decisions, and for which frames more is on its way.
+    pub(super) fetched: Fetched,
+    pub(super) fetching: BTreeSet<FrameId>,
+    /// What recorded facts asked for and what may record again.
+    pub(super) to_judge: Vec<CallId>,
+    pub(super) to_close: Vec<RunId>,
+    /// The state of the one call of a run that was sent before the run was made and continues.
+    pub(super) sent: Option<(RunId, Value)>,
+    pub(super) to_look: Vec<(AskId, u32)>,
+    /// What calls wanted that were sent again only to see whether they still do.
+    pub(super) looking: BTreeMap<CallId, Wants>,
+    /// Calls, fetches and timers on their way.
+    pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
+    pub(super) aborts: BTreeMap<CallId, AbortHandle>,
+    /// What calls on their way publish, once their results count.
+    pub(super) publishers: BTreeMap<CallId, Publisher>,
+    /// Turns on their way, each of its frame's agent.
+    pub(super) turns: BTreeMap<FrameId, Flying>,
+    /// What observers get of these turns once they end, if there are any.
+    pub(super) begun: BTreeMap<FrameId, TurnBegun>,
+    /// What was said, as far as it is at hand.
+    pub(super) said: Said,
+    /// The session's next deadline. It keeps no one here: recovery wakes sessions that sleep.
+    pub(super) alarm: Option<Alarm>,
+    /// The last append: when it is durable, all before it are.
+    pub(super) ticket: Option<SharedFuture<Ticket>>,
+    /// How many appends were queued since one of them was waited for.
+    pub(super) appends_ahead: u32,
+    /// How many decisions were taken.
+    pub(super) decisions: u32,
+    /// Whether the session was recovered and has made no progress since.
+    pub(super) probation: Arc<Probation>,
+    /// Who waits for a run to end or pause.
+    pub(super) waiters: Vec<Waiter>,
+    /// Bytes of journal since the last snapshot, and that snapshot's size.
+    pub(super) tail_bytes: usize,
+    pub(super) snapshot_bytes: usize,
+    /// A run ended in the events that are not queued yet.
+    pub(super) run_ended: bool,
+}
+
+impl Driver {
+    pub(super) fn new(shared: Arc<Shared>, key: SessionKey, probation: Arc<Probation>) -> Self {
+        Self {
+            shared,
+            key,
+            session: None,
+            fence: Fence::NONE,
+            fresh: false,
+            asleep: false,
+            pending: Vec::new(),
+            history: Vec::new(),
+            closures: HashMap::new(),
+            new_closure: None,
+            new_specs: Vec::new(),
+            new_key: None,
+            new_tally: None,
+            fetched: Fetched::default(),
+            fetching: BTreeSet::new(),
+            to_judge: Vec::new(),
+            to_close: Vec::new(),
+            sent: None,
+            to_look: Vec::new(),
+            looking: BTreeMap::new(),
+            in_flight: FuturesUnordered::new(),
+            aborts: BTreeMap::new(),
+            publishers: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            said: Said::default(),
+            alarm: None,
+            ticket: None,
+            appends_ahead: 0,
+            decisions: 0,
+            probation,
+            waiters: Vec::new(),
+            tail_bytes: 0,
+            snapshot_bytes: 0,
+            run_ended: false,
+        }
+    }
+
+    /// Tells everyone who waits that it went wrong.
+    pub(super) fn fail(&mut self, refusal: &Refusal) {
+        tracing::warn!(realm = %self.key.realm, session = %self.key.id, code = refusal.code.name(),
+            "session dropped from memory: {}", refusal.message);
+        for waiter in self.waiters.drain(..) {
+            waiter.refuse(refusal.clone());
+        }
+    }
+
+    /// Leaves the session where the next driver finds it, if someone may come back to it: a
+    /// session whose name was made up for one request is not likely to be asked for again.
+    pub(super) fn rest(&mut self) {
+        let durable = self.ticket.is_none() && self.pending.is_empty();
+        if !durable || self.fresh {
+            return;
+        }
+        if let Some(session) = self.session.take() {
+            let (tail_bytes, snapshot_bytes) = (self.tail_bytes, self.snapshot_bytes);
+            let rested = Rested { session, fence: self.fence, tail_bytes, snapshot_bytes };
+            self.shared.rest.keep(&self.key, rested);
+        }
+    }
+
+    /// Waits until all that was recorded is durable.
+    pub(super) async fn durable(&mut self) -> Result<(), Refusal> {
+        self.flush();
+        match self.ticket.take() {
+            Some(ticket) => ticket.await.map_err(|error: StoreError| Refusal::from(error)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Turns of models: gather what was said, render it, record the start, ask, record the outcome.
+
+use super::record::no_session;
+use super::state::{Answered, Asked, Done, Driver, Flying};
+use crate::driver::said::{KEPT_BYTES_MAX, Missing, Said};
+use crate::observe::counts::{add, count};
+use crate::refusal::Refusal;
+use crate::shared::Shared;
+use crate::system::clock::timeout;
+use crate::system::zones::here;
+use crate::waiting::deltas::{Ear, TurnPlace};
+use futures::FutureExt;
+use futures::future::abortable;
+use kernel::contracts::Clock;
+use kernel::conversation::llm::{Delta, DeltaSink, LlmError, LlmErrorKind, Prompt};
+use kernel::decide::{Turned, turn_failed, turn_to_start, turned};
+use kernel::event::{Fact, TurnKind, TurnStart};
+use kernel::prompt::cards::Cards;
+use kernel::prompt::transcript::{Around, RENDERER, RESULT_BYTES_MAX, prompt};
+use kernel::session::AgentPhase;
+use kernel::values::canonical;
+use kernel::values::fault::Fault;
+use kernel::values::ids::{FrameId, Millis, RunId, ToolName};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// A turn that is ready to be asked.
+struct Asking {
+    run: RunId,
+    start: TurnStart,
+    prompt: Prompt,
+    tools: BTreeMap<String, ToolName>,
+}
+
+impl Driver {
+    /// Begins the turn that a frame's agent wants; what has to be shown and is not at hand is
+    /// fetched first, and the frame decides again when it is there.
+    pub(super) async fn take_turn(
+        &mut self,
+        frame: FrameId,
+        kind: TurnKind,
+    ) -> Result<(), Refusal> {
+        let agent = self.session.as_ref().and_then(|session| session.agent(frame));
+        let missing = agent.map(|agent| self.said.missing(&agent.talk)).ok_or_else(no_session)?;
+        // An agent must not learn that it has no tools while they are on their way.
+        if !missing.is_nothing() || !self.shared.gate.arrivals.are_over() {
+            self.gather(frame, missing);
+            return Ok(());
+        }
+        match self.asking(frame, kind).ok_or_else(no_session)? {
+            Ok(asking) => self.ask_model(asking).await,
+            // It cannot even be asked: a person has to look at the agent.
+            Err(failed) => self.record(failed).await,
+        }
+    }
+
+    fn gather(&mut self, frame: FrameId, missing: Missing) {
+        self.fetching.insert(frame);
+        // The store answers: it must have what was recorded so far.
+        self.flush();
+        let (shared, key, ticket) = (self.shared.clone(), self.key.clone(), self.ticket.clone());
+        let gathering = async move {
+            if let Some(ticket) = ticket
+                && let Err(error) = ticket.await
+            {
+                return Done::Gathered(frame, Err(error.into()));
+            }
+            shared.gate.arrivals.wait(shared.clock.as_ref()).await;
+            let gathered = shared.gather(&key, missing).await;
+            Done::Gathered(frame, gathered)
+        };
+        self.in_flight.push(gathering.boxed());
+    }
+
+    /// Takes in what was fetched for a frame's turn.
+    pub(super) fn gathered(&mut self, frame: FrameId, said: Said) {
+        self.fetching.remove(&frame);
+        if let Some(agent) = self.session.as_ref().and_then(|session| session.agent(frame)) {
+            self.said.take_in(said, &agent.talk, KEPT_BYTES_MAX);
+        }
+    }
+
+    /// What a frame's agent asks its model now, or why it cannot.
+    fn asking(&self, frame: FrameId, kind: TurnKind) -> Option<Result<Asking, Fact>> {
+        let session = self.session.as_ref()?;
+        let state = session.agent(frame)?;
+        let run = session.runs.get(&session.frames.get(&frame)?.run)?;
+        let agent = self.closures.get(&run.closure)?.agents.get(&state.agent)?;
+        let Cards { shown, tools } = match kind {
+            TurnKind::Act => {
+                // What is not listed for the one who started the run is not there for its agents.
+                let specs = self.shared.gate.visible(&run.caller(&self.key.realm));
+                Cards::of(agent, state.route.as_ref(), &specs)
+            }
+            TurnKind::Route | TurnKind::Sum => Cards::default(),
+        };
+        let now = self.shared.clock.now();
+        let (zone, local) = here(self.shared.zones.as_ref(), now, agent.zone.as_deref());
+        let around = Around {
+            agent,
+            kind,
+            tools: shown,
+            now,
+            zone: &zone,
+            local: &local,
+            result_bytes_max: RESULT_BYTES_MAX,
+            lines: state.talk.compactable(agent.limits.keep_turns),
+        };
+        let (turn, attempt) = turn_to_start(state);
+        let prompt = match prompt(around, &state.talk, &self.said) {
+            Ok(prompt) => Prompt { trace: self.turn_trace(frame, (turn, attempt)), ..prompt },
+            Err(fault) => {
+                return Some(Err(Fact::TurnFailed { frame, turn, attempt, fault, again_at: None }));
+            }
+        };
+        let spent = state.spent.input.saturating_add(state.spent.output);
+        let start = TurnStart {
+            frame,
+            turn,
+            attempt,
+            kind,
+            model: match (kind, &agent.router_model) {
+                (TurnKind::Route, Some(model)) => model.clone(),
+                _ => agent.model.clone(),
+            },
+            digest: canonical::digest(&json!(prompt)),
+            renderer: RENDERER,
+            reserved: agent.limits.tokens.map(|max| max.saturating_sub(spent)),
+        };
+        Some(Ok(Asking { run: run.id, start, prompt, tools }))
+    }
+
+    /// Records the start, and asks once that is durable: from there on it may cost money.
+    async fn ask_model(&mut self, asking: Asking) -> Result<(), Refusal> {
+        let Asking { run, start, prompt, tools } = asking;
+        let TurnStart { frame, turn, attempt, kind, .. } = start;
+        let model = start.model.clone();
+        self.turn_begins(&start, &prompt);
+        self.record(Fact::TurnStarted(Box::new(start))).await?;
+        self.flush();
+        let (shared, ticket) = (self.shared.clone(), self.ticket.clone());
+        let ear = Ear {
+            listeners: self.shared.listeners.clone(),
+            key: self.key.clone(),
+            at: TurnPlace { run, frame, turn, attempt },
+            open: kind == TurnKind::Act,
+        };
+        let number = (turn, attempt);
+        let asking = async move {
+            if let Some(ticket) = ticket
+                && let Err(error) = ticket.await
+            {
+                return Done::Kept(Err(error));
+            }
+            ear.begin();
+            let asked = shared.one_turn(&model, &prompt, &ear).await;
+            Done::Turned(frame, number, Some(Box::new(Answered { asked, tools })))
+        };
+        let (asking, abort) = abortable(asking);
+        self.turns.insert(frame, Flying { number, abort });
+        let given_up = move |_| Done::Turned(frame, number, None);
+        self.in_flight.push(asking.map(move |done| done.unwrap_or_else(given_up)).boxed());
+        Ok(())
+    }
+
+    /// Takes in what a model answered, unless its turn was given up.
+    pub(super) async fn turn_done(
+        &mut self,
+        frame: FrameId,
+        number: (u32, u32),
+        answered: Answered,
+    ) -> Result<(), Refusal> {
+        if self.turns.get(&frame).is_none_or(|flying| flying.number != number) {
+            return Ok(());
+        }
+        self.turns.remove(&frame);
+        let Answered { asked, tools } = answered;
+        if let Some(begun) = self.begun.get_mut(&frame) {
+            begun.first_at = asked.first_at;
+        }
+        let session = self.session.as_ref().ok_or_else(no_session)?;
+        let env = self.env();
+        let fact = match asked.result {
+            Ok(turn) => {
+                let cost_micros = asked.cost_micros;
+                turned(&env, session, frame, Turned { turn, cards: &tools, cost_micros })
+            }
+            Err(error) => turn_failed(&env, session, frame, &error),
+        };
+        match fact {
+            Some(fact) => self.record(fact).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A closing run asks no model any more.
+    pub(super) async fn close_turns(&mut self, run: RunId) -> Result<(), Refusal> {
+        for (frame, (turn, attempt)) in self.turns_of(run) {
+            if let Some(flying) = self.turns.remove(&frame) {
+                flying.abort.abort();
+            }
+            let fault = Fault::new("Cancelled", "the run is being closed");
+            let again_at = None;
+            self.record(Fact::TurnFailed { frame, turn, attempt, fault, again_at }).await?;
+        }
+        Ok(())
+    }
+
+    fn turns_of(&self, run: RunId) -> Vec<(FrameId, (u32, u32))> {
+        let frames = self.session.iter().flat_map(|session| session.frames.values());
+        let turns = frames.filter(|frame| frame.run == run).filter_map(|frame| {
+            let AgentPhase::Turn { turn, attempt, .. } = frame.agent.as_ref()?.phase else {
+                return None;
+            };
+            Some((frame.id, (turn, attempt)))
+        });
+        turns.collect()
+    }
+
+    /// Gives up turns that no frame waits for any more.
+    pub(super) fn drop_orphan_turns(&mut self) {
+        let Some(session) = &self.session else { return };
+        self.turns.retain(|frame, flying| {
+            let phase = session.agent(*frame).map(|agent| &agent.phase);
+            let wanted = match phase {
+                Some(AgentPhase::Turn { turn, attempt, .. }) => (*turn, *attempt) == flying.number,
+                _ => false,
+            };
+            if !wanted {
+                flying.abort.abort();
+            }
+            wanted
+        });
+    }
+
+    /// Agents of a run that was claimed again and again without progress: each is left to a person.
+    pub(super) async fn hand_over_agents(
+        &mut self,
+        run: RunId,
+        fault: &(dyn Fn(&str) -> Fault + Sync),
+    ) -> Result<(), Refusal> {
+        let frames = self.session.iter().flat_map(|session| session.frames.values());
+        let waits = frames.filter(|frame| frame.run == run).filter_map(|frame| {
+            let agent = frame.agent.as_ref()?;
+            let begins = matches!(agent.phase, AgentPhase::Between | AgentPhase::Resting { .. });
+            begins.then(|| (frame.id, turn_to_start(agent), agent.agent.clone()))
+        });
+        let waits: Vec<_> = waits.collect();
+        for (frame, (turn, attempt), agent) in waits {
+            let fault = fault(&format!("agent `{agent}`"));
+            let again_at = None;
+            self.record(Fact::TurnFailed { frame, turn, attempt, fault, again_at }).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts and logs turns; never what was said.
+    pub(super) fn note_turn(&self, fact: &Fact) {
+        let counters = &self.shared.counters;
+        let (realm, session) = (&self.key.realm, &self.key.id);
+        match fact {
+            Fact::TurnStarted(start) => {
+                count(&counters.turns_started);
+                let TurnStart { turn, attempt, kind, model, .. } = &**start;
+                tracing::debug!(%realm, %session, turn, attempt, ?kind, %model, "turn started");
+            }
+            Fact::TurnFailed { turn, attempt, fault, again_at, .. } => {
+                count(&counters.turns_failed);
+                let again = again_at.is_some();
+                tracing::info!(%realm, %session, turn, attempt, name = fault.name, again,
+                    "turn failed");
+            }
+            Fact::TurnFinished(end) | Fact::TalkCompacted { turn: end, .. } => {
+                count(&counters.turns_finished);
+                add(&counters.tokens_read, end.usage.input);
+                add(&counters.tokens_written, end.usage.output);
+                add(&counters.cost_micros, end.cost_micros.unwrap_or(0));
+                let (turn, calls) = (end.turn, end.calls.len());
+                tracing::debug!(%realm, %session, turn, calls, "turn finished");
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Shared {
+    /// One turn of a model, within its time and among not too many others.
+    async fn one_turn(&self, name: &str, prompt: &Prompt, sink: &dyn DeltaSink) -> Asked {
+        let models = self.models();
+        let Some(model) = models.get(name) else {
+            return Asked { result: Err(no_such_model(name)), cost_micros: None, first_at: None };
+        };
+        let Ok(_place) = self.turns.acquire().await else {
+            let error = LlmError::new(LlmErrorKind::Unreachable, "the server is stopping");
+            return Asked { result: Err(error), cost_micros: None, first_at: None };
+        };
+        let timeout_ms = model.timeout_ms.unwrap_or(self.limits.turn_timeout_ms);
+        let sink = Timed { sink, clock: self.clock.as_ref(), first: OnceLock::new() };
+        let turn = timeout(self.clock.as_ref(), timeout_ms, model.llm.turn(prompt, &sink)).await;
+        let result = turn.unwrap_or_else(|| Err(timed_out(name, timeout_ms)));
+        let price = model.price.as_ref().zip(result.as_ref().ok());
+        let cost_micros = price.and_then(|(price, turn)| price(&turn.usage));
+        Asked { result, cost_micros, first_at: sink.first.get().copied() }
+    }
+}
+
+/// Notes when the first piece of a turn comes.
+struct Timed<'a> {
+    sink: &'a dyn DeltaSink,
+    clock: &'a dyn Clock,
+    first: OnceLock<Millis>,
+}
+
+impl DeltaSink for Timed<'_> {
+    fn delta(&self, delta: Delta) {
+        self.first.get_or_init(|| self.clock.now());
+        self.sink.delta(delta);
+    }
+}
+
+fn no_such_model(name: &str) -> LlmError {
+    LlmError::new(LlmErrorKind::NoSuchModel, format!("there is no model `{name}` in this project"))
+        .hint("configure it, or let the agent's `llmConfigRef` name another one; then retry")
+}
+
+fn timed_out(name: &str, timeout_ms: u64) -> LlmError {
+    let message = format!("model `{name}` did not answer within {timeout_ms} ms");
+    LlmError::new(LlmErrorKind::Timeout, message)
+        .hint("raise its timeout, or `turn_timeout_ms` in [limits]")
+}

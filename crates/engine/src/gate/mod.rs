@@ -1,0 +1,418 @@
+//! The only way to call a tool. `admit`: known, visible, well-formed, policy; its verdict is
+//! journaled. `start`: visible and not denied still, limits, then the call with its timeout, then
+//! its output's schema and size. Listing and calling use the same filter. Rates and places are
+//! looked at in `start` alone: a call that a person approved must not be judged away by them.
+
+mod outputs;
+pub(crate) mod rates;
+pub(crate) mod arrivals;
+pub(crate) mod judged;
+pub(crate) mod rights;
+
+use crate::catalog::registry::Listed;
+use crate::catalog::{Author, Catalog};
+use crate::gate::arrivals::Arrivals;
+use crate::gate::judged::JudgedLists;
+use crate::gate::rates::Rates;
+use crate::system::clock::timeout;
+use crate::system::panics::{caught, caught_now, panic_error, panic_fault};
+use futures::FutureExt;
+use futures::future::{BoxFuture, Either, select};
+use kernel::contracts::policy::{Context, Resource, Trigger};
+use kernel::contracts::{Clock, Policy};
+use kernel::definition::plan::Plan;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::limits::Limits;
+use kernel::planted::{Switch, is_on};
+use kernel::tool::call::{
+    Abilities, Call, CallPlace, Caller, Given, Judgement, Pins, Reach, Teller, ToolError,
+    ToolOutput, Verdict,
+};
+use kernel::tool::schema::{Misfit, Schemas, sentence};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, ToolName};
+use outputs::{narrowed, not_as_promised};
+use serde_json::Value;
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The gate.
+pub(crate) struct Gate {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) policy: Arc<dyn Policy>,
+    pub(crate) schemas: Arc<dyn Schemas>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Arc<Limits>,
+    /// One permit for each call that runs.
+    pub(crate) calls: Arc<Semaphore>,
+    /// How often callers may call.
+    pub(crate) rates: Rates,
+    /// Whether tools that are not there may still come.
+    pub(crate) arrivals: Arrivals,
+    /// The lists that were judged already.
+    pub(crate) judged: JudgedLists,
+}
+
+/// A call that was admitted and may be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Sending {
+    pub(crate) caller: Caller,
+    pub(crate) call: CallId,
+    pub(crate) tool: ToolName,
+    pub(crate) arguments: Arc<Value>,
+    pub(crate) reach: Reach,
+    /// What came of what it wanted before.
+    pub(crate) given: Arc<Given>,
+    /// What its caller can do for it.
+    pub(crate) can: Abilities,
+    /// Whom it tells how far it is.
+    pub(crate) teller: Teller,
+    /// Where it happens.
+    pub(crate) place: CallPlace,
+}
+
+/// What came of a call that was sent.
+pub(crate) struct Started {
+    pub(crate) result: Result<ToolOutput, ToolError>,
+    /// A call that took too long: it may still come back.
+    pub(crate) late: Option<Late>,
+    /// Nothing was sent because there were too many calls: in how many milliseconds to come back.
+    pub(crate) retry_ms: Option<u64>,
+}
+
+/// A call that took too long.
+pub(crate) struct Late {
+    /// What comes of it.
+    pub(crate) coming: BoxFuture<'static, Result<ToolOutput, ToolError>>,
+    /// How long it may have taken; it is waited for as long again.
+    pub(crate) timeout_ms: u64,
+}
+
+impl Started {
+    /// It answered this.
+    pub(crate) fn answered(output: ToolOutput) -> Self {
+        Self { result: Ok(output), late: None, retry_ms: None }
+    }
+
+    /// It failed, and nothing will come of it.
+    pub(crate) fn failed(error: ToolError) -> Self {
+        Self { result: Err(error), late: None, retry_ms: None }
+    }
+}
+
+/// Fault of a call that came too soon after the others.
+pub(crate) const RATE_LIMITED: &str = "RateLimited";
+/// Fault of a call that found no place among the others in time.
+pub(crate) const TOO_MANY_CALLS: &str = "TooManyCalls";
+/// When to come back where no one knows when a place will be free.
+const PLACE_RETRY_MS: u64 = 1_000;
+
+/// Why a call cannot start.
+struct Held {
+    error: ToolError,
+    /// In how many milliseconds it may, if that is all that is wrong.
+    retry_ms: Option<u64>,
+}
+
+impl From<ToolError> for Held {
+    fn from(error: ToolError) -> Self {
+        Self { error, retry_ms: None }
+    }
+}
+
+/// What a call that starts may cost, and the places that it holds until it comes back.
+struct Pass {
+    timeout_ms: u64,
+    output_bytes_max: usize,
+    _place: Option<OwnedSemaphorePermit>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Gate {
+    /// For how many more calls there is a place.
+    pub(crate) fn calls_free(&self) -> usize {
+        self.calls.available_permits()
+    }
+
+    /// Reads a plan that a caller sent: for it there is only what its caller sees.
+    pub(crate) fn read_plan(
+        &self,
+        caller: &Caller,
+        source: &Value,
+    ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+        let sees = |resource: Resource<'_>| self.sees(caller, resource);
+        self.catalog.read(&caller.realm, source, &[], Author::Caller(&sees))
+    }
+
+    /// The same for a plan that is to be kept, or might be: its id must be free.
+    pub(crate) fn read_plan_to_keep(
+        &self,
+        caller: &Caller,
+        source: &Value,
+    ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+        let (plan, warnings) = self.read_plan(caller, source)?;
+        let sees = |resource: Resource<'_>| self.sees(caller, resource);
+        match self.catalog.misnamed(&plan.id, Author::Caller(&sees)) {
+            Some(mistake) => Err(vec![mistake]),
+            None => Ok((plan, warnings)),
+        }
+    }
+
+    /// A tool that this caller sees. An invisible one is exactly like one that does not exist.
+    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Arc<Listed>> {
+        let listed = self.catalog.tool(name)?;
+        self.sees(caller, Resource::Tool(listed.tool.spec())).then_some(listed)
+    }
+
+    /// The first half: what policy says of a call of a run that could run, and its tool.
+    pub(crate) fn admit(
+        &self,
+        caller: &Caller,
+        tool: &ToolName,
+        arguments: &Value,
+    ) -> (Judgement, Option<Arc<Listed>>) {
+        match self.well_formed(caller, tool, arguments) {
+            Ok(listed) => (self.judge(caller, &listed, arguments, Trigger::Run), Some(listed)),
+            Err(misfit) => (Judgement::Refused(misfit.fault), None),
+        }
+    }
+
+    /// What policy says of a call that is well-formed.
+    pub(crate) fn judge(
+        &self,
+        caller: &Caller,
+        listed: &Listed,
+        arguments: &Value,
+        trigger: Trigger,
+    ) -> Judgement {
+        let (reach, idempotent) = listed.tool.reach(arguments);
+        let pins = Pins { spec: listed.spec_hash.clone(), reach, idempotent };
+        let context = Context { arguments: Some(arguments), trigger };
+        let decision = self.decide_call(caller, listed.tool.spec(), context);
+        Judgement::Admitted { verdict: decision.verdict, pins, policy: decision.version }
+    }
+
+    /// Known, visible, and the arguments fit the tool's schema and its own check.
+    pub(crate) fn well_formed(
+        &self,
+        caller: &Caller,
+        tool: &ToolName,
+        arguments: &Value,
+    ) -> Result<Arc<Listed>, IllFormed> {
+        let listed = self.find(caller, tool.as_str()).ok_or_else(|| IllFormed {
+            fault: Fault::new("ToolNotFoundError", format!("there is no tool `{tool}`"))
+                .hint("`waypost tool ls` lists the tools"),
+            misfits: Vec::new(),
+        })?;
+        let checked = caught_now(|| self.fitting(&listed, arguments));
+        checked.unwrap_or_else(|panicked| {
+            let fault = panic_fault(tool, "its arguments were checked", &panicked);
+            Err(IllFormed { fault, misfits: Vec::new() })
+        })?;
+        Ok(listed)
+    }
+
+    /// The arguments fit the tool's schema and its own check.
+    fn fitting(&self, listed: &Listed, arguments: &Value) -> Result<(), IllFormed> {
+        let spec = listed.tool.spec();
+        let tool = &spec.name;
+        self.schemas.check(&spec.input_schema, arguments).map_err(|misfits| IllFormed {
+            fault: Fault::new(
+                "InputValidationError",
+                format!("arguments of `{tool}` do not fit its schema: {}", sentence(&misfits)),
+            )
+            .hint(format!("`waypost tool show {tool}` shows the schema")),
+            misfits,
+        })?;
+        let checked = listed.tool.check(arguments);
+        checked.map_err(|error| IllFormed { fault: error.fault, misfits: Vec::new() })
+    }
+
+    /// The second half: sends the call. One that takes too long fails, and is handed on.
+    pub(crate) async fn start(self: Arc<Self>, sending: Sending) -> Started {
+        let pass = match self.may_start(&sending).await {
+            Ok(pass) => pass,
+            Err(Held { error, retry_ms }) => {
+                return Started { retry_ms, ..Started::failed(error) };
+            }
+        };
+        let (clock, timeout_ms) = (self.clock.clone(), pass.timeout_ms);
+        let (tool, reach) = (sending.tool.clone(), sending.reach);
+        let called = tool.clone();
+        let calling = async move {
+            let sent = caught(pin!(self.send(sending, pass))).await;
+            sent.unwrap_or_else(|panicked| Err(panic_error(&called, reach, &panicked)))
+        };
+        let calling = calling.boxed();
+        match select(calling, clock.sleep_until(clock.now().plus_ms(timeout_ms))).await {
+            Either::Left((result, _)) => Started { result, late: None, retry_ms: None },
+            Either::Right(((), coming)) => {
+                let late = Some(Late { coming, timeout_ms });
+                Started { late, ..Started::failed(timed_out(&tool, timeout_ms)) }
+            }
+        }
+    }
+
+    /// Still visible and not denied, not too soon, and a free place among the calls.
+    async fn may_start(&self, sending: &Sending) -> Result<Pass, Held> {
+        self.await_tool(&sending.tool).await;
+        let listed = self.still_there(sending)?;
+        let spec = listed.tool.spec();
+        let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
+        let context = Context { arguments: Some(&sending.arguments), trigger };
+        if let Verdict::Deny(why) = self.decide_call(&sending.caller, spec, context).verdict
+            && !is_on(Switch::DenyIgnoredAtStart)
+        {
+            let message = format!("policy refuses `{}`: {why}", sending.tool);
+            return Err(ToolError::not_sent("PolicyDenied", message).into());
+        }
+        if let Some(per_minute) = listed.limits.per_minute {
+            let whose = (&sending.caller, &sending.tool);
+            let taken = self.rates.take(whose, per_minute, self.clock.now());
+            taken.map_err(|retry_ms| too_soon(&sending.tool, per_minute, retry_ms))?;
+        }
+        let limits = &listed.limits;
+        let timeout_ms = limits.timeout_ms.map_or(self.limits.call_timeout_ms, NonZeroU64::get);
+        let most = self.limits.call_output_bytes_max;
+        let output_bytes_max = limits.output_bytes.map_or(most, NonZeroUsize::get);
+        // Its own place first: a call that waits for one must not keep other tools from running.
+        let place = self.place(&listed, timeout_ms).await?;
+        let permit = self.calls.clone().acquire_owned().await.map_err(|_| stopping())?;
+        Ok(Pass { timeout_ms, output_bytes_max, _place: place, _permit: permit })
+    }
+
+    /// A place among the calls of one tool, if they are counted. It is waited for as long as a call
+    /// may take; the call itself has its whole time after that, for one that is cut short may have
+    /// happened.
+    async fn place(
+        &self,
+        listed: &Listed,
+        timeout_ms: u64,
+    ) -> Result<Option<OwnedSemaphorePermit>, Held> {
+        let Some(places) = &listed.places else { return Ok(None) };
+        // Most often there is one: that needs no timer.
+        if let Ok(place) = places.clone().try_acquire_owned() {
+            return Ok(Some(place));
+        }
+        let waiting = places.clone().acquire_owned();
+        match timeout(self.clock.as_ref(), timeout_ms, waiting).await {
+            Some(place) => place.map(Some).map_err(|_| stopping().into()),
+            None => Err(crowded(listed, timeout_ms)),
+        }
+    }
+
+    /// Whether a call could begin now as far as its rate goes, without counting it; else in how
+    /// many milliseconds.
+    pub(crate) fn in_time(&self, caller: &Caller, tool: &ToolName) -> Result<(), (Fault, u64)> {
+        let Some(per_minute) = self.per_minute(tool) else { return Ok(()) };
+        let looked = self.rates.look((caller, tool), per_minute, self.clock.now());
+        looked.map_err(|retry_ms| (too_soon(tool, per_minute, retry_ms).error.fault, retry_ms))
+    }
+
+    /// Counts a call of a plan, whose steps alone pass `start`; else in how many milliseconds it
+    /// may begin.
+    pub(crate) fn count_plan(&self, caller: &Caller, plan: &ToolName) -> Result<(), (Fault, u64)> {
+        let Some(per_minute) = self.per_minute(plan) else { return Ok(()) };
+        let taken = self.rates.take((caller, plan), per_minute, self.clock.now());
+        taken.map_err(|retry_ms| (too_soon(plan, per_minute, retry_ms).error.fault, retry_ms))
+    }
+
+    fn per_minute(&self, name: &ToolName) -> Option<NonZeroU32> {
+        match self.catalog.tool(name.as_str()) {
+            Some(listed) => listed.limits.per_minute,
+            None => self.catalog.registry.rules().limits(name.as_str()).per_minute,
+        }
+    }
+
+    /// Waits for a tool that is not there, if it may be one of those that come after the start.
+    pub(crate) async fn await_tool(&self, name: &ToolName) {
+        let is_awaited = || self.catalog.registry.awaits(name.as_str());
+        let is_missing = || self.catalog.tool(name.as_str()).is_none();
+        if !self.arrivals.are_over() && is_missing() && is_awaited() {
+            self.arrivals.wait(self.clock.as_ref()).await;
+        }
+    }
+
+    fn still_there(&self, sending: &Sending) -> Result<Arc<Listed>, ToolError> {
+        self.find(&sending.caller, sending.tool.as_str()).ok_or_else(|| {
+            let message = format!("tool `{}` is gone", sending.tool);
+            ToolError::not_sent("ToolNotFoundError", message)
+        })
+    }
+
+    /// Sends it; it keeps its places until it comes back.
+    async fn send(self: Arc<Self>, sending: Sending, pass: Pass) -> Result<ToolOutput, ToolError> {
+        let listed = self.still_there(&sending)?;
+        let call = Call {
+            id: sending.call,
+            tool: sending.tool.clone(),
+            arguments: sending.arguments.clone(),
+            timeout_ms: pass.timeout_ms,
+            output_bytes_max: pass.output_bytes_max,
+            given: sending.given.clone(),
+            can: sending.can,
+            teller: sending.teller.clone(),
+            place: narrowed(sending.place.clone(), &listed),
+        };
+        match listed.tool.call(&sending.caller, &call).await? {
+            ToolOutput::Value(value) => {
+                let checked = self.check_output(listed.tool.spec(), (&sending, &pass), value);
+                checked.map(ToolOutput::Value)
+            }
+            ToolOutput::Blob(blob) if call.place.blobs.has_put(&blob) => Ok(ToolOutput::Blob(blob)),
+            ToolOutput::Blob(_) => {
+                let spec = listed.tool.spec();
+                Err(not_as_promised(spec, sending.reach, "its blob is not one that the call put"))
+            }
+            ToolOutput::Wants(wants) => {
+                self.check_wants(&sending.tool, &wants)?;
+                Ok(ToolOutput::Wants(wants))
+            }
+        }
+    }
+}
+
+fn timed_out(tool: &ToolName, timeout_ms: u64) -> ToolError {
+    let message = format!("`{tool}` did not answer within {timeout_ms} ms");
+    ToolError::unknown("Timeout", message).hint(
+        "raise `call_timeout_ms` in [limits] or `timeout_ms` in [tools.limits], or look at the \
+         other side",
+    )
+}
+
+fn too_soon(tool: &ToolName, per_minute: NonZeroU32, retry_ms: u64) -> Held {
+    let message = format!(
+        "`{tool}` may be called {per_minute} times a minute, and was; the next call may come in \
+         {retry_ms} ms"
+    );
+    let error = ToolError::not_sent(RATE_LIMITED, message)
+        .hint("nothing was sent: come back then, or raise `per_minute` in [tools.limits]");
+    Held { error, retry_ms: Some(retry_ms) }
+}
+
+fn crowded(listed: &Listed, timeout_ms: u64) -> Held {
+    let places = listed.limits.concurrency.map_or(0, NonZeroU32::get);
+    let tool = &listed.tool.spec().name;
+    let message = format!(
+        "`{tool}` may run {places} times at the same time, and no place was free for \
+         {timeout_ms} ms"
+    );
+    let error = ToolError::not_sent(TOO_MANY_CALLS, message)
+        .hint("nothing was sent: come back later, or raise `concurrency` in [tools.limits]");
+    Held { error, retry_ms: Some(PLACE_RETRY_MS) }
+}
+
+fn stopping() -> ToolError {
+    ToolError::not_sent("Stopping", "the server is stopping")
+}
+
+/// Why a call cannot run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct IllFormed {
+    /// What is wrong.
+    pub(crate) fault: Fault,
+    /// The faulty arguments.
+    pub(crate) misfits: Vec<Misfit>,
+}

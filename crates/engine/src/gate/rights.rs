@@ -1,0 +1,356 @@
+//! What a caller may do: the scopes of its credential first, then policy, for every act on every
+//! resource. Handles ask here before they do anything. Where policy allows everything this is a
+//! branch, and nothing is looked up for it.
+
+use crate::catalog::no_plan;
+use crate::catalog::roster::{KnownAgent, TALKS, starting};
+use crate::gate::Gate;
+use crate::gate::judged::{Judged, ListVersion};
+use crate::refusal::{Refusal, RefusalCode};
+use kernel::ask::Ask;
+use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
+use kernel::contracts::{Policy, SessionAsk, SessionRun};
+use kernel::definition::pipeline::Pipeline;
+use kernel::definition::plan::Plan;
+use kernel::journal::projection::SessionRow;
+use kernel::tool::call::{Caller, ToolSpec, Verdict};
+use kernel::values::caller::Act;
+use kernel::values::ids::{PlanId, SessionKey};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Everyone may do everything: local mode.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AllowAll;
+
+impl Policy for AllowAll {
+    fn decide(&self, _request: &Request<'_>) -> Decision {
+        Decision::allow()
+    }
+
+    fn allows_everything(&self) -> bool {
+        true
+    }
+}
+
+/// Whether the scopes of a caller's credential cover an act.
+fn covers(caller: &Caller, act: Act) -> bool {
+    caller.scopes.is_none_or(|scopes| scopes.allow(act))
+}
+
+impl Gate {
+    /// Whether nothing needs to be asked about this act of this caller.
+    pub(crate) fn is_free(&self, caller: &Caller, act: Act) -> bool {
+        self.policy.allows_everything() && covers(caller, act)
+    }
+
+    /// What is said of one request. The scopes are a ceiling: they forbid, and grant nothing.
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        if covers(request.subject, request.act) {
+            return self.policy.decide(request);
+        }
+        let needed = request.act.scope().name();
+        Verdict::Deny(format!("the credential does not have the scope `{needed}`")).into()
+    }
+
+    /// What is said of one act on each of these.
+    fn decide_all(&self, caller: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
+        if covers(caller, act) {
+            self.policy.decide_all(caller, act, resources)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// What is said of a call of this tool.
+    pub(crate) fn decide_call(
+        &self,
+        caller: &Caller,
+        spec: &ToolSpec,
+        context: Context<'_>,
+    ) -> Decision {
+        if self.is_free(caller, Act::Call) {
+            return Decision::allow();
+        }
+        let resource = Resource::Tool(spec);
+        self.decide(&Request { act: Act::Call, subject: caller, resource, context })
+    }
+
+    /// Whether this caller sees something that can be used: some call of a tool, some start of a
+    /// plan, agent or pipeline is allowed, or asked about.
+    pub(crate) fn sees(&self, caller: &Caller, resource: Resource<'_>) -> bool {
+        let act = match resource {
+            Resource::Tool(_) => Act::Call,
+            Resource::Agent(_) => Act::Talk,
+            Resource::Pipeline(_) => Act::Submit,
+            _ => Act::Run,
+        };
+        let context = Context::default();
+        self.is_free(caller, act)
+            || self.decide(&Request { act, subject: caller, resource, context }).shows()
+    }
+
+    /// Whether this caller may read it. What it may not read is for it like what is not there.
+    pub(crate) fn reads(&self, caller: &Caller, resource: Resource<'_>) -> bool {
+        let context = Context::default();
+        self.is_free(caller, Act::Read)
+            || self.decide(&Request { act: Act::Read, subject: caller, resource, context }).allows()
+    }
+
+    /// Those of a page that this caller may read, judged at once.
+    pub(crate) fn readable<T>(
+        &self,
+        caller: &Caller,
+        mut items: Vec<T>,
+        resource: impl Fn(&T) -> Resource<'_>,
+    ) -> Vec<T> {
+        if items.is_empty() || self.is_free(caller, Act::Read) {
+            return items;
+        }
+        let resources: Vec<Resource<'_>> = items.iter().map(resource).collect();
+        let mut read = self.read_of(caller, &resources).into_iter();
+        items.retain(|_| read.next().unwrap_or(false));
+        items
+    }
+
+    /// For each of these whether this caller may read it, judged at once.
+    pub(crate) fn read_of(&self, caller: &Caller, resources: &[Resource<'_>]) -> Vec<bool> {
+        let said = self.decide_all(caller, Act::Read, resources);
+        let mut read: Vec<bool> = said.iter().map(Decision::allows).collect();
+        read.resize(resources.len(), false);
+        read
+    }
+
+    /// Refuses what this caller may not do, and names the act: it is no secret that the resource is
+    /// there.
+    pub(crate) fn permit(
+        &self,
+        caller: &Caller,
+        act: Act,
+        resource: Resource<'_>,
+    ) -> Result<(), Refusal> {
+        self.permit_with(caller, act, resource, Context::default())
+    }
+
+    fn permit_with(
+        &self,
+        caller: &Caller,
+        act: Act,
+        resource: Resource<'_>,
+        context: Context<'_>,
+    ) -> Result<(), Refusal> {
+        if self.is_free(caller, act) {
+            return Ok(());
+        }
+        match self.decide(&Request { act, subject: caller, resource, context }).verdict {
+            Verdict::Allow => Ok(()),
+            Verdict::Ask(why) => Err(needs_approval(&resource, &why)),
+            Verdict::Deny(why) => Err(forbidden(caller, act, &resource, &why)),
+        }
+    }
+
+    /// Refuses an act that the scopes of the credential do not cover, whatever it is done to.
+    pub(crate) fn permit_act(&self, caller: &Caller, act: Act) -> Result<(), Refusal> {
+        if covers(caller, act) { Ok(()) } else { Err(out_of_scope(caller, act)) }
+    }
+
+    /// Refuses to start a plan of the catalog with this input that the caller may not start. One
+    /// that it may not read either is like one that is not there.
+    pub(crate) fn permit_start(
+        &self,
+        caller: &Caller,
+        plan: &PlanId,
+        input: &Value,
+    ) -> Result<(), Refusal> {
+        let (act, resource) = starting(plan);
+        let context = Context { arguments: Some(input), ..Context::default() };
+        self.permit_with(caller, act, resource, context)
+            .map_err(|refusal| if self.reads(caller, resource) { refusal } else { no_plan(plan) })
+    }
+
+    /// The tools that this caller sees.
+    pub(crate) fn visible(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.tools,
+                act: Act::Call,
+                resource: |spec| Resource::Tool(spec),
+                version: &|| self.catalog.version_now(),
+                all: &|| self.catalog.specs(),
+            },
+        )
+    }
+
+    /// The plans of the caller's realm that it sees, as tools.
+    pub(crate) fn visible_plans(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.plan_tools,
+                act: Act::Run,
+                resource: |spec| Resource::Plan(spec.name.as_str()),
+                version: &|| self.catalog.version_now(),
+                all: &|| self.catalog.plan_specs(&caller.realm),
+            },
+        )
+    }
+
+    /// One of them.
+    pub(crate) fn find_plan(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
+        let spec = self.catalog.plan_spec(&caller.realm, name)?;
+        self.sees(caller, Resource::Plan(name)).then_some(spec)
+    }
+
+    /// The plans of the caller's realm that it may read.
+    pub(crate) fn readable_plans(&self, caller: &Caller) -> Vec<Arc<Plan>> {
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.plans,
+                act: Act::Read,
+                resource: |plan| Resource::Plan(plan.id.as_str()),
+                version: &|| self.catalog.changes(&caller.realm),
+                all: &|| self.catalog.plans(&caller.realm),
+            },
+        )
+    }
+
+    /// The agents of the caller's realm that it may read.
+    pub(crate) fn readable_agents(&self, caller: &Caller) -> Vec<KnownAgent> {
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.agents,
+                act: Act::Read,
+                resource: |known| Resource::Agent(known.agent.name.as_str()),
+                version: &|| self.catalog.changes(&caller.realm),
+                all: &|| self.catalog.agents(&caller.realm),
+            },
+        )
+    }
+
+    /// The pipelines of the caller's realm that it may read.
+    pub(crate) fn readable_pipelines(&self, caller: &Caller) -> Vec<Arc<Pipeline>> {
+        self.listed(
+            caller,
+            Listing {
+                judged: &self.judged.pipelines,
+                act: Act::Read,
+                resource: |pipeline| Resource::Pipeline(pipeline.name.as_str()),
+                version: &|| self.catalog.changes(&caller.realm),
+                all: &|| self.catalog.pipelines(&caller.realm),
+            },
+        )
+    }
+
+    /// What lists of tools follow from now; none where they must be judged each time.
+    pub(crate) fn list_version(&self) -> Option<ListVersion> {
+        self.list_version_at(self.catalog.version_now())
+    }
+
+    /// The same where what there is has this version.
+    fn list_version_at(&self, catalog: u64) -> Option<ListVersion> {
+        let policy = match self.policy.allows_everything() {
+            true => None,
+            false => Some(self.policy.version()?),
+        };
+        Some(ListVersion { catalog, policy })
+    }
+
+    fn listed<T: Clone>(&self, caller: &Caller, listing: Listing<'_, T>) -> Vec<T> {
+        let Listing { judged, act, resource, version, all } = listing;
+        if self.is_free(caller, act) {
+            return all();
+        }
+        // Read before the list is: a change in between is found the next time.
+        let version = self.list_version_at(version());
+        let known = version.as_ref().and_then(|now| judged.find(caller, now));
+        if let Some(known) = known {
+            return known;
+        }
+        let mut items = all();
+        let resources: Vec<Resource<'_>> = items.iter().map(resource).collect();
+        let said = self.decide_all(caller, act, &resources);
+        let mut passes = said.iter().map(|decision| match act {
+            Act::Read => decision.allows(),
+            _ => decision.shows(),
+        });
+        items.retain(|_| passes.next().unwrap_or(false));
+        if let Some(version) = version {
+            judged.keep(caller, version, &items);
+        }
+        items
+    }
+}
+
+/// A list that policy judges, and that is remembered.
+struct Listing<'a, T> {
+    /// Where it is remembered.
+    judged: &'a Judged<T>,
+    /// What is done to each: what may be read is listed, and what can be used with some arguments.
+    act: Act,
+    /// Each of it as policy knows it.
+    resource: fn(&T) -> Resource<'_>,
+    /// Grows with every change of it.
+    version: &'a dyn Fn() -> u64,
+    all: &'a dyn Fn() -> Vec<T>,
+}
+
+/// A session as policy knows it, of which only the key is known.
+pub(crate) fn session(key: &SessionKey) -> Resource<'_> {
+    Resource::Session(facts(key, None))
+}
+
+/// A session's row as policy knows it.
+pub(crate) fn session_of(row: &SessionRow) -> Resource<'_> {
+    Resource::Session(facts(&row.key, row.plan.as_ref()).owned_by(row.owner.as_deref()))
+}
+
+/// A run as policy knows it: a session that it is the latest run of.
+pub(crate) fn run_of(run: &SessionRun) -> Resource<'_> {
+    Resource::Session(facts(&run.key, Some(&run.row.plan)).owned_by(run.row.owner.as_deref()))
+}
+
+/// An ask as policy knows it.
+pub(crate) fn ask_of(ask: &SessionAsk) -> Resource<'_> {
+    let Ask { body, subject, .. } = &ask.row.ask;
+    let session = facts(&ask.key, None).owned_by(subject.as_deref());
+    Resource::Ask { kind: body.kind(), session }
+}
+
+/// What policy knows of a session with this key, whose latest run is of this plan.
+pub(crate) fn facts<'a>(key: &'a SessionKey, plan: Option<&'a PlanId>) -> SessionFacts<'a> {
+    let plan = plan.map(PlanId::as_str);
+    SessionFacts {
+        owner: key.owner.as_deref(),
+        space: key.space.as_str(),
+        plan,
+        agent: plan.and_then(|plan| plan.strip_prefix(TALKS)),
+        pipeline: key.space.pipeline(),
+    }
+}
+
+/// Only administrators learn why policy says so.
+fn forbidden(caller: &Caller, act: Act, resource: &Resource<'_>, why: &str) -> Refusal {
+    if !covers(caller, act) {
+        return out_of_scope(caller, act);
+    }
+    let (subject, name) = (&caller.subject, act.name());
+    let message = format!("`{subject}` may not do this: `{name}` on {resource}");
+    let message = if caller.admin { format!("{message}: {why}") } else { message };
+    Refusal::new(RefusalCode::Forbidden(act), message).hint("ask an administrator of the realm")
+}
+
+fn out_of_scope(caller: &Caller, act: Act) -> Refusal {
+    let (subject, name) = (&caller.subject, act.name());
+    let message = format!("the credential of `{subject}` does not cover `{name}`");
+    Refusal::new(RefusalCode::OutOfScope(act), message)
+        .hint(format!("use one with the scope `{}`", act.scope().name()))
+}
+
+fn needs_approval(resource: &Resource<'_>, why: &str) -> Refusal {
+    let message = format!("{resource} needs an approval as a whole: {why}");
+    Refusal::new(RefusalCode::ApprovalNeeded, message)
+        .hint("only calls of tools can be approved: let the policy ask about those")
+}

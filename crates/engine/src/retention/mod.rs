@@ -1,0 +1,171 @@
+//! What retention removes: old sessions, old runs, blobs that nothing names.
+
+pub(crate) mod trim;
+
+use crate::handles::Admin;
+use crate::observe::counts::add;
+use crate::refusal::Refusal;
+use crate::shared::{Shared, lock};
+use kernel::contracts::policy::Resource;
+use kernel::contracts::{Realms, Slice};
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{Millis, RealmId, SessionKey};
+
+/// What a removal of what is old removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// Whole sessions.
+    pub sessions: u64,
+    /// Runs of sessions that stay.
+    pub runs: u64,
+    /// Rows of the store, those of the sessions and runs included.
+    pub rows: u64,
+}
+
+impl Admin<'_> {
+    /// Refuses what this caller may not do to something that a door keeps itself, such as an
+    /// upstream or a provider. What is the engine's own, its handles ask about.
+    pub fn permit(self, caller: &Caller, act: Act, resource: Resource<'_>) -> Result<(), Refusal> {
+        self.shared.gate.permit(caller, act, resource)
+    }
+
+    /// Whether this caller may read something that a door keeps itself. What it may not read must
+    /// look as if it were not there.
+    pub fn reads(self, caller: &Caller, resource: Resource<'_>) -> bool {
+        self.shared.gate.reads(caller, resource)
+    }
+
+    /// Those of a list of what a door keeps itself that this caller may read, judged at once.
+    pub fn readable<T>(
+        self,
+        caller: &Caller,
+        items: Vec<T>,
+        resource: impl Fn(&T) -> Resource<'_>,
+    ) -> Vec<T> {
+        self.shared.gate.readable(caller, items, resource)
+    }
+
+    /// Removes whole sessions of the caller's realm that are over, or never had a run, and that
+    /// no one touched for so long; with them the keys of requests that are as old. Of sessions that
+    /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has
+    /// named for `blob_grace_ms` go, whosever they are.
+    pub async fn prune(self, caller: &Caller, older_than_ms: u64) -> Result<Pruned, Refusal> {
+        self.shared.gate.permit(caller, Act::Operate, Resource::Server)?;
+        let realm = Realms::One(&caller.realm);
+        let pruned = self.prune_before(realm, self.ago(older_than_ms)).await?;
+        self.sweep().await;
+        Ok(pruned)
+    }
+
+    /// The same for every realm, by its own `session_ttl_ms` or by that of the limits.
+    pub async fn prune_expired(self) {
+        let ttls = &self.shared.session_ttls;
+        for (realm, ttl_ms) in ttls {
+            self.prune_older(Realms::One(realm), *ttl_ms).await;
+        }
+        let named: Vec<RealmId> = ttls.keys().cloned().collect();
+        self.prune_older(Realms::AllBut(&named), self.shared.limits.session_ttl_ms).await;
+        self.sweep().await;
+    }
+
+    /// Removes blobs that nothing has named for `blob_grace_ms`, in slices. What cannot be removed
+    /// now will be another time.
+    async fn sweep(self) {
+        self.sweep_closures().await;
+        let before = self.ago(self.shared.limits.blob_grace_ms);
+        let limit = self.shared.limits.prune_batch_max.max(1);
+        let mut blobs = 0;
+        loop {
+            match self.shared.blobs.sweep(before, limit).await {
+                Ok((looked, removed)) => {
+                    blobs += removed;
+                    if looked < limit {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "blobs that nothing names cannot be removed");
+                    break;
+                }
+            }
+        }
+        add(&self.shared.counters.blobs_removed, blobs);
+        if blobs > 0 {
+            tracing::info!(blobs, "blobs that nothing names removed");
+        }
+    }
+
+    /// Removes closures whose last run was removed, in slices.
+    async fn sweep_closures(self) {
+        let limit = self.shared.limits.prune_batch_max;
+        loop {
+            match self.shared.store.sweep_closures(limit).await {
+                Ok((looked, _)) if looked >= limit => {}
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "plans that no run pins cannot be removed");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn prune_older(self, realms: Realms<'_>, ttl_ms: u64) {
+        if ttl_ms == 0 {
+            return;
+        }
+        match self.prune_before(realms, self.ago(ttl_ms)).await {
+            Ok(Pruned { sessions: 0, runs: 0, .. }) => {}
+            Ok(Pruned { sessions, runs, rows }) => {
+                tracing::info!(sessions, runs, rows, "old sessions and runs removed");
+            }
+            Err(refusal) => tracing::warn!("old sessions cannot be removed: {}", refusal.message),
+        }
+    }
+
+    fn ago(self, age_ms: u64) -> Millis {
+        let age_ms = i64::try_from(age_ms).unwrap_or(i64::MAX);
+        Millis(self.shared.clock.now().0.saturating_sub(age_ms))
+    }
+
+    /// In slices, so that a large removal never holds up a run.
+    async fn prune_before(self, realms: Realms<'_>, before: Millis) -> Result<Pruned, Refusal> {
+        let shared = self.shared;
+        let mut pruned = Pruned::default();
+        let mut after = 0;
+        loop {
+            // The driver of a session may be about to start a run in it.
+            let driven: Vec<SessionKey> = lock(&shared.driven).keys().cloned().collect();
+            let slice = Slice { after, limit: shared.limits.prune_batch_max };
+            let slice = shared.store.prune(realms, before, &driven, slice).await?;
+            shared.removed(&slice.removed);
+            let sessions = slice.removed.len() as u64;
+            add(&shared.counters.sessions_removed, sessions);
+            pruned.sessions += sessions;
+            pruned.rows += slice.rows;
+            match slice.next {
+                Some(next) => after = next,
+                None => break,
+            }
+        }
+        let trimmed = self.trim_before(realms, before).await?;
+        pruned.runs += trimmed.runs;
+        pruned.rows += trimmed.rows;
+        add(&shared.counters.runs_removed, trimmed.runs);
+        Ok(pruned)
+    }
+}
+
+impl Shared {
+    /// These sessions were removed: nothing of them stays in memory, and a follower of one of them
+    /// looks again.
+    pub(crate) fn removed(&self, keys: &[SessionKey]) {
+        for key in keys {
+            drop(self.rest.take(key));
+        }
+        if !keys.is_empty() {
+            self.watchers.committed(keys);
+        }
+    }
+}

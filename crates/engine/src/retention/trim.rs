@@ -1,0 +1,190 @@
+//! Old runs of sessions that go on: the journal is read as far as it is to go, what it left is
+//! worked out, and the store puts that in its place.
+
+use crate::driver::said::Said;
+use crate::handles::Admin;
+use crate::refusal::{Refusal, RefusalCode};
+use kernel::contracts::{Realms, Slice, StoreError, Trimmable};
+use kernel::conversation::llm::Message;
+use kernel::event::{self, Event, Fact};
+use kernel::journal::trim::{Cut, Cutter, Trim};
+use kernel::prompt::transcript::{RESULT_BYTES_MAX, render};
+use kernel::values::datum::{Datum, Origin};
+use kernel::values::ids::{Millis, SessionKey};
+use serde_json::json;
+use std::sync::Arc;
+
+/// How many events are read at once.
+const EVENTS_PER_READ: usize = 1_000;
+/// How many events one commit removes, if there is a place to cut: a long journal goes piece by
+/// piece, so that no commit holds up the others for long.
+const EVENTS_PER_TRIM: u64 = 10_000;
+
+/// What went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Trimmed {
+    pub(crate) runs: u64,
+    /// Rows of the store, of all kinds.
+    pub(crate) rows: u64,
+}
+
+impl Trimmed {
+    fn add(&mut self, other: Trimmed) {
+        self.runs += other.runs;
+        self.rows += other.rows;
+    }
+}
+
+impl Admin<'_> {
+    /// Removes runs that ended before this and that are not the newest of their session, as far as
+    /// nothing that stays stands before them.
+    pub(crate) async fn trim_before(
+        self,
+        realms: Realms<'_>,
+        before: Millis,
+    ) -> Result<Trimmed, Refusal> {
+        let shared = self.shared;
+        let limit = shared.limits.prune_batch_max.max(1);
+        let mut trimmed = Trimmed::default();
+        let mut after = None;
+        loop {
+            let found = shared.store.trimmable(realms, before, Slice { after, limit }).await?;
+            for old in &found {
+                match self.trim_session(old, before).await {
+                    Ok(more) => trimmed.add(more),
+                    // One session that cannot be read does not keep the others.
+                    Err(refusal) if refusal.code == RefusalCode::Unreadable => {
+                        let (session, why) = (&old.key.id, &refusal.message);
+                        tracing::warn!(%session, "old runs cannot be removed: {why}");
+                    }
+                    Err(refusal) => return Err(refusal),
+                }
+            }
+            match found.last() {
+                Some(last) if found.len() >= limit => after = Some(last.place),
+                _ => return Ok(trimmed),
+            }
+        }
+    }
+
+    /// Piece by piece, until nothing more can go.
+    async fn trim_session(self, old: &Trimmable, before: Millis) -> Result<Trimmed, Refusal> {
+        let shared = self.shared;
+        let (mut trimmed, mut fence) = (Trimmed::default(), old.fence);
+        while let Some(cut) = self.cut(old, before).await? {
+            let cut = self.with_talk(&old.key, cut).await?;
+            let trim = Trim {
+                key: old.key.clone(),
+                id: old.id,
+                fence,
+                before,
+                seq: cut.base.seq,
+                base: written(&cut.base)?,
+                last_run: cut.last_run,
+            };
+            // The driver of a session will let go of it; there is no hurry. And a caller that comes
+            // now finds the session as it is after this, not as it was before.
+            let Some(_hold) = shared.hold(&old.key) else { break };
+            // Refused: it has changed or was removed meanwhile.
+            let Some(rows) = shared.store.trim(trim).await? else { break };
+            fence = fence.next();
+            trimmed.add(Trimmed { runs: u64::from(cut.runs), rows });
+        }
+        Ok(trimmed)
+    }
+
+    /// The cut with what was said before it: the events that its lines name will be gone.
+    async fn with_talk(self, key: &SessionKey, mut cut: Cut) -> Result<Cut, Refusal> {
+        let shared = self.shared;
+        if cut.talk.lines.is_empty() {
+            return Ok(cut);
+        }
+        let said = shared.gather(key, Said::default().missing(&cut.talk)).await?;
+        let mut messages = render(&cut.talk, &said, RESULT_BYTES_MAX);
+        if key.space.pipeline().is_some() {
+            // Each cut adds to what the last one left: without an end that would grow for ever.
+            leave_behind(&mut messages, shared.limits.case_requests_read_max);
+        }
+        let mut talk = Datum::inline(json!(messages), Origin::Join);
+        if let Some(bytes) = talk.spill(shared.limits.context_inline_bytes_max) {
+            shared.blobs.put(&key.realm, bytes).await?;
+        }
+        if let Fact::BaseSet(base) = &mut cut.base.fact {
+            base.talk = Some(Arc::new(talk));
+        }
+        Ok(cut)
+    }
+
+    /// Where the journal can be cut next, if it can.
+    async fn cut(self, old: &Trimmable, before: Millis) -> Result<Option<Cut>, Refusal> {
+        let mut cutter = Cutter::new(old.id, old.key.clone(), before, old.keeps);
+        let mut taken = 0;
+        loop {
+            let read = self.shared.store.events(&old.key, cutter.seq(), EVENTS_PER_READ).await;
+            let texts = match read {
+                Ok(texts) => texts,
+                // Someone else trimmed it while we read.
+                Err(StoreError::Gone(_)) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let mut goes_on = !texts.is_empty();
+            for (_, text) in &texts {
+                goes_on = goes_on && cutter.take(&read_event(text)?);
+            }
+            taken += texts.len() as u64;
+            let enough = taken >= EVENTS_PER_TRIM && cutter.found().is_some();
+            if !goes_on || enough {
+                return Ok(cutter.found().cloned());
+            }
+        }
+    }
+}
+
+/// Drops what stands before so many of the newest requests.
+fn leave_behind(messages: &mut Vec<Message>, requests_max: u32) {
+    let asked =
+        |(at, message): (usize, &Message)| matches!(message, Message::User { .. }).then_some(at);
+    let mut newest = messages.iter().enumerate().rev().filter_map(asked);
+    let first = match requests_max {
+        0 => messages.len(),
+        max => newest.nth(max as usize - 1).unwrap_or(0),
+    };
+    messages.drain(..first);
+}
+
+fn read_event(text: &str) -> Result<Event, Refusal> {
+    let unreadable = |why: String| {
+        Refusal::new(RefusalCode::Unreadable, why)
+            .hint("a newer release wrote this session: run that release")
+    };
+    let events =
+        event::read(&format!("[{text}]")).map_err(|error| unreadable(error.to_string()))?;
+    events.into_iter().next().ok_or_else(|| unreadable("an event is empty".to_owned()))
+}
+
+fn written(base: &Event) -> Result<String, Refusal> {
+    serde_json::to_string(base).map_err(|error| {
+        let message = format!("a session's base cannot be written as JSON: {error}");
+        Refusal::new(RefusalCode::Unwritable, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_requests_stay_with_what_came_of_them() {
+        let said = |text: &str| match text.strip_prefix("user ") {
+            Some(asked) => Message::User { text: asked.to_owned() },
+            None => Message::System { text: text.to_owned() },
+        };
+        let left = |requests_max: u32| {
+            let mut messages: Vec<Message> =
+                ["before", "user 1", "one", "user 2", "two"].map(said).to_vec();
+            leave_behind(&mut messages, requests_max);
+            messages.len()
+        };
+        assert_eq!([0, 1, 2, 3].map(left), [0, 2, 4, 5]);
+    }
+}
