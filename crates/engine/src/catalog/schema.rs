@@ -1,11 +1,11 @@
 //! JSON Schema by the `jsonschema` crate: draft 7 and 2020-12, nothing fetched from the network.
 //!
-//! Schemas come from callers and from other servers, so each is measured (`kernel::tool::schema::weigh`)
-//! before a validator is made of it, and each value before it is held against one. What is let
-//! through takes a bounded number of steps, and the limits are set so that neither takes more than
-//! a fraction of a second, whatever the schema and the value. So both happen where they are asked
-//! for: a thread of its own could not be ended either. Nothing is built, checked or dropped
-//! while the lock is held.
+//! Schemas come from callers and from other servers, so each is measured
+//! (`kernel::tool::schema::weigh`) before a validator is made of it, and each value before it is
+//! held against one. What is let through takes a bounded number of steps, and the limits are set so
+//! that neither takes more than a fraction of a second, whatever the schema and the value. So both
+//! happen where they are asked for: a thread of its own could not be ended either. Nothing is
+//! built, checked or dropped while the lock is held.
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use kernel::tool::schema::{BACKTRACKS_MAX, Misfit, Schemas, Weight, weigh};

@@ -5,7 +5,7 @@
 //!
 //! | the seed says | here | elsewhere |
 //! |---|---|---|
-//! | config validation | `a_file_with_mistakes_stops_the_start` | `kernel/src/definition/pipeline_reader` |
+//! | config validation | `a_file_with_mistakes_stops_the_start` | `pipeline_reader` in the kernel |
 //! | factories with error cases | the same | `server/tests/it/pipeline_start.rs` |
 //! | YAML, missing resources | `a_file_that_is_not_there_stops_the_start` | the same |
 //! | handlers and publishing | `the_requests_of_the_seed` | `server/tests/it/seed000.rs` |
