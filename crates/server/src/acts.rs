@@ -3,10 +3,10 @@
 //! providers, is asked about here. A door that nobody asks about says why. Routes name their act in
 //! the table of routes, the methods of `/mcp` here.
 
-use crate::auth::Visitor;
-use crate::doors::{Doors, Shared};
-use crate::error::Failure;
 use crate::http::{providers, upstreams};
+use crate::problem::Failure;
+use crate::request::auth::Visitor;
+use crate::request::doors::{Doors, Shared};
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::{Next, from_fn_with_state};

@@ -1,12 +1,13 @@
 //! Ports of pipelines' own: `http.port` opens one more listener on this machine, where the
 //! pipeline's route and `/health` are and nothing else, in a frame like that of all other doors.
 
-use crate::doors::{Shared, Who};
-use crate::error::Failure;
-use crate::frame::{OwnFrame, own_frame};
-use crate::http::{ops, pipelines};
-use crate::params::short;
+use crate::http::operations::health;
+use crate::http::pipelines;
+use crate::problem::Failure;
 use crate::realm::local_caller;
+use crate::request::doors::{Shared, Who};
+use crate::request::frame::{OwnFrame, own_frame};
+use crate::request::params::short;
 use crate::routes::wrong_method;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -93,7 +94,7 @@ fn router(doors: &Shared, address: SocketAddr, pipeline: PipelineName) -> Router
     let entrance = doors.entrance.beside(address);
     let frame = Arc::new(OwnFrame { doors: doors.clone(), entrance });
     Router::new()
-        .route("/health", get(ops::health))
+        .route("/health", get(health::health))
         .fallback(serve)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(frame, own_frame))

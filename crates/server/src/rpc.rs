@@ -3,14 +3,14 @@
 //! does, without its handshake. What is wrong with a request is an error; a tool that fails has a
 //! result that says so.
 
-use crate::body::{Raw, is_deeper};
-use crate::content::{Structures, content, failure, words_with};
-use crate::cursors::{Purpose, refused_rpc};
-use crate::doors::{Doors, Shared, Who};
-use crate::once::{Key, replayed};
-use crate::params::short;
-use crate::shown;
-use crate::trace::Trace;
+use crate::request::body::{Raw, is_deeper};
+use crate::request::cursors::{Purpose, refused_rpc};
+use crate::request::doors::{Doors, Shared, Who};
+use crate::request::key::{Key, replayed};
+use crate::request::params::short;
+use crate::request::trace::Trace;
+use crate::views::content::{Structures, content, failure, words_with};
+use crate::views::rows;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -345,7 +345,7 @@ fn failed(tool: &ToolName, report: &RunReport) -> Done {
 /// A person is asked, or it takes longer than the caller waits.
 fn pending(tool: &ToolName, report: RunReport) -> Done {
     let again = report.replayed;
-    let run = shown::run_answer(report).run;
+    let run = rows::run_answer(report).run;
     let id = &run.id;
     let message = match run.asks.first() {
         Some(ask) => format!(

@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
-use server::instance::proof;
+use server::secrets::instance::proof;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;

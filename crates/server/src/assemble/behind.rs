@@ -3,7 +3,7 @@
 
 use super::error::AssembleError;
 use super::setup::Setup;
-use crate::sending::Wanted;
+use crate::assemble::sinks::Wanted;
 use crate::upstreams::{Ourselves, Upstreams, absolute};
 use engine::{Model, Models, Price};
 use kernel::conversation::llm::Usage;

@@ -4,10 +4,10 @@
 use super::behind::opened;
 use super::error::AssembleError;
 use crate::agents;
+use crate::assemble::pipelines;
 use crate::config::Config;
-use crate::pipelines;
 use crate::project::Project;
-use crate::secret::wrong_secret;
+use crate::secrets::secret::wrong_secret;
 use crate::upstreams::{Upstreams, Variables};
 use engine::{Around, ProjectFiles, ToolSource, check_files};
 use kernel::definition::plan::mistake::Mistake;

@@ -1,7 +1,7 @@
 //! Why a server could not be built.
 
 use crate::project::told;
-use crate::secret::SecretError;
+use crate::secrets::secret::SecretError;
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::Mistake;
 use stores::{Holder, OpenError};

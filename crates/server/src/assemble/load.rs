@@ -3,7 +3,7 @@
 use super::error::{AssembleError, stored};
 use super::setup::Setup;
 use crate::agents;
-use crate::pipelines;
+use crate::assemble::pipelines;
 use crate::realm::local_caller;
 use engine::{AgentFile, Engine, PipelineFile, PlanFile};
 use kernel::contracts::Definitions;

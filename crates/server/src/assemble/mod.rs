@@ -1,29 +1,34 @@
 //! Builds everything: settings and a data folder become a store, an engine and its doors. The one
 //! place where parts meet; constructors receive, nothing is looked up.
 
+pub(crate) mod zones;
+pub(crate) mod sinks;
+pub(crate) mod pipelines;
 mod setup;
 mod error;
 mod behind;
 mod load;
 mod check;
+pub(crate) mod reload;
+pub(crate) mod watch;
 
-use crate::auth::Entrance;
+use crate::assemble::sinks::{Outlets, Wanted, left_behind};
+use crate::assemble::zones::SystemZones;
 use crate::config::{Config, ServerConfig};
 use crate::connections::{CONNECTIONS_MAX, connections_within};
-use crate::cursors::Cursors;
-use crate::doors::{Doors, Shared, SinkFacts};
 use crate::gateway::{Gateway, GatewayParts, left_out, stored_entries};
 use crate::mcp::door::Door;
 use crate::mcp::own::Own;
 use crate::ports::{self, OpenPort, OwnPort, PortError};
 use crate::public_url::PublicUrl;
 use crate::realm::default_realm;
+use crate::request::auth::Entrance;
+use crate::request::cursors::Cursors;
+use crate::request::doors::{Doors, Shared, SinkFacts};
 use crate::routes::router;
-use crate::secret::keyring;
-use crate::sending::{Outlets, Wanted, left_behind};
+use crate::secrets::secret::keyring;
+use crate::secrets::vault::{FileVault, VaultParts};
 use crate::upstreams::{Entry, Upstreams};
-use crate::vault::{FileVault, VaultParts};
-use crate::zones::SystemZones;
 use axum::Router;
 use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
@@ -87,7 +92,8 @@ impl Assembled {
         self.connections_max = connections_within(descriptors);
     }
 
-    /// What this server proves to know to a client that sends a challenge: [`crate::instance`].
+    /// What this server proves to know to a client that sends a challenge:
+    /// [`crate::secrets::instance`].
     pub fn token(&self) -> &str {
         &self.doors.token
     }

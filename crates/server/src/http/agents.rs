@@ -3,12 +3,12 @@
 
 use super::condition::{Condition, not_stored, stale, tagged};
 use super::tools::{PageQuery, paged};
-use crate::body::Posted;
-use crate::cursors::Purpose;
-use crate::doors::{Administrator, Doors, Shared, Who};
-use crate::error::Failure;
-use crate::params::{Named, Params, short};
-use crate::shown;
+use crate::problem::Failure;
+use crate::request::body::Posted;
+use crate::request::cursors::Purpose;
+use crate::request::doors::{Administrator, Doors, Shared, Who};
+use crate::request::params::{Named, Params, short};
+use crate::views::rows;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -133,7 +133,7 @@ fn default_agent(doors: &Doors, caller: &Caller) -> Option<AgentName> {
 }
 
 fn summary(known: &KnownAgent, default: Option<&AgentName>) -> AgentSummary {
-    shown::agent_summary(known, default == Some(&known.agent.name))
+    rows::agent_summary(known, default == Some(&known.agent.name))
 }
 
 /// An agent is stored under the name in its path; one without a name gets it from there.

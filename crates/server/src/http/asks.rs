@@ -1,12 +1,12 @@
 //! `/api/v1/asks`: the inbox, and replies by kind of ask.
 
-use crate::body::{Raw, parse};
-use crate::cursors::Purpose;
-use crate::doors::{Doors, Shared, Who};
-use crate::error::Failure;
-use crate::once::{Key, replayed};
-use crate::params::{Named, Params, Wait, page, session_ref};
-use crate::shown;
+use crate::problem::Failure;
+use crate::request::body::{Raw, parse};
+use crate::request::cursors::Purpose;
+use crate::request::doors::{Doors, Shared, Who};
+use crate::request::key::{Key, replayed};
+use crate::request::params::{Named, Params, Wait, page, session_ref};
+use crate::views::rows;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -55,7 +55,7 @@ pub(crate) async fn list(
     let of = Purpose::of(&caller, "/api/v1/asks").filtered(&filter);
     let page = page(limit, doors.cursors.start(&of, cursor)?, doors.limits());
     let found = doors.engine.asks().list(&caller, &filter, &page).await?;
-    let items = found.items.into_iter().map(shown::ask).collect();
+    let items = found.items.into_iter().map(rows::ask).collect();
     Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn show(
     name: Named,
 ) -> Result<Json<rest::Ask>, Failure> {
     let ask = doors.engine.asks().get(&caller, name.ask()?).await?;
-    Ok(Json(shown::ask(ask)))
+    Ok(Json(rows::ask(ask)))
 }
 
 /// `POST /asks/{id}`: 200 once the reply has won, whatever the run does then.
@@ -87,7 +87,7 @@ pub(crate) async fn reply(
     let report = doors.engine.asks().reply(&caller, id, reply, once, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     let again = report.replayed;
-    Ok(replayed(Json(shown::reply_answer(report)).into_response(), again))
+    Ok(replayed(Json(rows::reply_answer(report)).into_response(), again))
 }
 
 async fn filter(doors: &Doors, caller: &Caller, query: InboxQuery) -> Result<AskFilter, Failure> {

@@ -1,9 +1,9 @@
 //! `/api/v1/blobs`: large values of the caller's realm, by the hash of their content. They are read
 //! from the disk as fast as their client takes them.
 
-use crate::doors::{Shared, Who};
-use crate::error::Failure;
-use crate::params::{Named, short};
+use crate::problem::Failure;
+use crate::request::doors::{Shared, Who};
+use crate::request::params::{Named, short};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};

@@ -1,7 +1,7 @@
 //! What a request says of the version that is stored: `If-Match`, `If-None-Match`, and the `ETag`
 //! of an answer.
 
-use crate::error::Failure;
+use crate::problem::Failure;
 use axum::http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;

@@ -4,9 +4,9 @@
 
 use super::page::page;
 use super::upstreams::{member, running};
-use crate::doors::{Administrator, Shared};
-use crate::error::Failure;
-use crate::params::Named;
+use crate::problem::Failure;
+use crate::request::doors::{Administrator, Shared};
+use crate::request::params::Named;
 use crate::upstreams::cleaned;
 use axum::Json;
 use axum::extract::{Query, State};

@@ -3,14 +3,15 @@
 //! change while we serve.
 
 use super::tools::{PageQuery, paged};
-use crate::body::{parse, read};
-use crate::content::whole;
-use crate::cursors::Purpose;
-use crate::doors::{Doors, Shared, Who};
-use crate::error::{Failure, Shape};
-use crate::once::{Key, replayed, replayed_failure};
-use crate::params::{Named, Params, short};
-use crate::{shown, trace};
+use crate::problem::{Failure, Shape};
+use crate::request::body::{parse, read};
+use crate::request::cursors::Purpose;
+use crate::request::doors::{Doors, Shared, Who};
+use crate::request::key::{Key, replayed, replayed_failure};
+use crate::request::params::{Named, Params, short};
+use crate::request::trace;
+use crate::views::content::whole;
+use crate::views::rows;
 use axum::Json;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION};
@@ -42,7 +43,7 @@ pub(crate) async fn list(
     let of = Purpose::of(&caller, "/api/v1/pipelines");
     let page = paged(&doors, &of, pipelines, query, |known: &Pipeline| known.name.as_str())?;
     Ok(Json(Page {
-        items: page.items.iter().map(|known| shown::pipeline(known)).collect(),
+        items: page.items.iter().map(|known| rows::pipeline(known)).collect(),
         next_cursor: page.next_cursor,
     }))
 }
@@ -54,7 +55,7 @@ pub(crate) async fn show(
     Named(name): Named,
 ) -> Result<Json<PipelineAnswer>, Failure> {
     let pipeline = named(&doors, &caller, &name)?;
-    Ok(Json(shown::pipeline_answer(&pipeline)))
+    Ok(Json(rows::pipeline_answer(&pipeline)))
 }
 
 /// `GET /pipelines/{name}/stats`.
@@ -66,7 +67,7 @@ pub(crate) async fn stats(
     let pipeline = named(&doors, &caller, &name)?;
     let rows = doors.engine.cases().tallies(&caller, &pipeline.name).await?;
     let chars_max = doors.limits().tally_reason_chars_max;
-    Ok(Json(shown::pipeline_stats(&pipeline, rows, chars_max)))
+    Ok(Json(rows::pipeline_stats(&pipeline, rows, chars_max)))
 }
 
 /// `POST /pipelines/{name}/cases`: what the pipeline's own route does.
@@ -261,7 +262,7 @@ impl Told<'_> {
         let RunReport { session, asks, replayed: again, .. } = report;
         let mut body = self.with_id(json!({"status": "pending", "path": self.road.name()}));
         if let Some(asked) = asks.into_iter().next() {
-            body["ask"] = json!(shown::ask(asked));
+            body["ask"] = json!(rows::ask(asked));
         }
         let mut response = pretty(StatusCode::ACCEPTED, &body);
         response.headers_mut().insert(LOCATION, location(session.id));

@@ -2,12 +2,12 @@
 
 use super::condition::{Condition, not_stored, stale, tagged};
 use super::tools::{PageQuery, paged};
-use crate::body::Posted;
-use crate::cursors::Purpose;
-use crate::doors::{Administrator, Doors, Shared, Who};
-use crate::error::Failure;
-use crate::params::{Named, Params, short};
-use crate::shown;
+use crate::problem::Failure;
+use crate::request::body::Posted;
+use crate::request::cursors::Purpose;
+use crate::request::doors::{Administrator, Doors, Shared, Who};
+use crate::request::params::{Named, Params, short};
+use crate::views::rows;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -29,7 +29,7 @@ pub(crate) async fn list(
     let of = Purpose::of(&caller, "/api/v1/plans");
     let page = paged(&doors, &of, plans, query, |plan| plan.id.as_str())?;
     Ok(Json(Page {
-        items: page.items.iter().map(|plan| shown::plan_summary(plan)).collect(),
+        items: page.items.iter().map(|plan| rows::plan_summary(plan)).collect(),
         next_cursor: page.next_cursor,
     }))
 }
@@ -83,7 +83,7 @@ fn shown_plan(
             .unwrap_or_else(|| "`GET /api/v1/plans` lists the plans".to_owned());
         return Err(Refusal::not_found("plan", short(id.as_str())).hint(hint).into());
     };
-    let summary = shown::plan_summary(&plan);
+    let summary = rows::plan_summary(&plan);
     let response = Json(PlanAnswer { summary, plan: (*plan.source).clone() }).into_response();
     Ok(match version {
         Some(version) => tagged(response, version),
@@ -118,7 +118,7 @@ pub(crate) async fn validate(
         mistakes.into_iter().partition(Mistake::is_error);
     Json(PlanCheck {
         valid,
-        errors: errors.into_iter().map(shown::plan_mistake).collect(),
-        warnings: warnings.into_iter().map(shown::plan_mistake).collect(),
+        errors: errors.into_iter().map(rows::plan_mistake).collect(),
+        warnings: warnings.into_iter().map(rows::plan_mistake).collect(),
     })
 }

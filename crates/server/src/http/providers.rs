@@ -2,12 +2,12 @@
 //! when it is removed; what runs is shown by `/api/v1/upstreams`.
 
 use super::condition::{Condition, stale, tagged};
-use crate::auth::Visitor;
-use crate::body::Posted;
-use crate::doors::{Administrator, Shared};
-use crate::error::Failure;
 use crate::gateway::Gateway;
-use crate::params::{Named, short};
+use crate::problem::Failure;
+use crate::request::auth::Visitor;
+use crate::request::body::Posted;
+use crate::request::doors::{Administrator, Shared};
+use crate::request::params::{Named, short};
 use crate::upstreams::stored::{KIND, entry_of};
 use crate::upstreams::{Entry, shown_url};
 use axum::Json;

@@ -1,12 +1,12 @@
 //! `/api/v1/runs`: starts a run of a plan or an agent, and what can be done with one.
 
-use crate::body::{Raw, parse};
-use crate::doors::{Doors, Shared, Who};
-use crate::error::Failure;
-use crate::once::{Key, replayed};
-use crate::params::{Named, Params, Wait, short};
-use crate::shown;
-use crate::trace::Trace;
+use crate::problem::Failure;
+use crate::request::body::{Raw, parse};
+use crate::request::doors::{Doors, Shared, Who};
+use crate::request::key::{Key, replayed};
+use crate::request::params::{Named, Params, Wait, short};
+use crate::request::trace::Trace;
+use crate::views::rows;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::LOCATION;
@@ -69,7 +69,7 @@ pub(crate) async fn show(
     name: Named,
 ) -> Result<Json<RunAnswer>, Failure> {
     let report = doors.engine.runs().report(&caller, name.run()?).await?;
-    Ok(Json(shown::run_answer(report)))
+    Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/cancel`.
@@ -89,7 +89,7 @@ pub(crate) async fn pause(
     name: Named,
 ) -> Result<Json<RunAnswer>, Failure> {
     let report = doors.engine.runs().pause(&caller, name.run()?).await?;
-    Ok(Json(shown::run_answer(report)))
+    Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/continue`.
@@ -99,7 +99,7 @@ pub(crate) async fn go_on(
     name: Named,
 ) -> Result<Json<RunAnswer>, Failure> {
     let report = doors.engine.runs().continue_run(&caller, name.run()?).await?;
-    Ok(Json(shown::run_answer(report)))
+    Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/retry`: tries the run's failed step again.
@@ -184,7 +184,7 @@ pub(super) fn location(run: RunId) -> HeaderValue {
 fn settled_or_not(report: RunReport) -> Response {
     let id = report.run.id;
     let (over, again) = (report.run.status.is_over(), report.replayed);
-    let body = Json(shown::run_answer(report));
+    let body = Json(rows::run_answer(report));
     let response = if over {
         body.into_response()
     } else {

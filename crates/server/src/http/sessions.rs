@@ -2,13 +2,13 @@
 //! removed.
 
 use super::runs::talk;
-use crate::body::{Maybe, Posted};
-use crate::cursors::Purpose;
-use crate::doors::{Administrator, Doors, Shared, Who};
-use crate::error::Failure;
-use crate::params::{InSpace, Named, Params, page, session_ref, short};
-use crate::shown;
-use crate::threads;
+use crate::problem::Failure;
+use crate::request::body::{Maybe, Posted};
+use crate::request::cursors::Purpose;
+use crate::request::doors::{Administrator, Doors, Shared, Who};
+use crate::request::params::{InSpace, Named, Params, page, session_ref, short};
+use crate::views::rows;
+use crate::views::threads;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -136,7 +136,7 @@ pub(crate) async fn history(
     let of = Purpose::history(&caller, &wanted);
     let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
     let found = doors.engine.sessions().history(&caller, &wanted, &page).await?;
-    let items = found.items.into_iter().map(shown::history_entry).collect();
+    let items = found.items.into_iter().map(rows::history_entry).collect();
     Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
 }
 
@@ -243,7 +243,7 @@ pub(super) async fn session(
         let asks = doors.engine.asks().list(caller, &filter, &page).await?;
         ids.extend(asks.items.iter().map(|ask| ask.row.ask.id.to_string()));
     }
-    Ok(shown::session(row, ids))
+    Ok(rows::session(row, ids))
 }
 
 fn status(name: &str) -> Result<RunStatus, Failure> {

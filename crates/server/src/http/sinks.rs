@@ -1,12 +1,12 @@
 //! `/api/v1/sinks`: where events go, how far each sink came, its log of deliveries, an event sent
 //! once more, a sink that is gone let go on, and one that is not configured any more forgotten.
 
-use super::feed::after_row;
 use super::tools::{PageQuery, paged};
-use crate::cursors::Purpose;
-use crate::doors::{Administrator, Doors, Shared, SinkFacts, Who};
-use crate::error::Failure;
-use crate::params::{Named, Params, TwoNamed, page, short};
+use crate::http::streams::feed::after_row;
+use crate::problem::Failure;
+use crate::request::cursors::Purpose;
+use crate::request::doors::{Administrator, Doors, Shared, SinkFacts, Who};
+use crate::request::params::{Named, Params, TwoNamed, page, short};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,14 +1,14 @@
 //! `/api/v1/tools`: the catalog as the caller sees it, and direct calls.
 
 use super::runs::{input, location};
-use crate::body::{Raw, parse_maybe};
-use crate::cursors::Purpose;
-use crate::doors::{Doors, Shared, Who};
-use crate::error::Failure;
-use crate::once::{Key, replayed, replayed_failure};
-use crate::params::{Named, Params, Wait, page, short};
-use crate::shown;
-use crate::trace::Trace;
+use crate::problem::Failure;
+use crate::request::body::{Raw, parse_maybe};
+use crate::request::cursors::Purpose;
+use crate::request::doors::{Doors, Shared, Who};
+use crate::request::key::{Key, replayed, replayed_failure};
+use crate::request::params::{Named, Params, Wait, page, short};
+use crate::request::trace::Trace;
+use crate::views::rows;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -101,7 +101,7 @@ pub(crate) async fn call(
         CallReport::Failed(report) => Err(failed(&tool, &report)),
         CallReport::Pending(report) => {
             let (location, again) = (location(report.run.id), report.replayed);
-            let RunAnswer { run, session } = shown::run_answer(*report);
+            let RunAnswer { run, session } = rows::run_answer(*report);
             let ask = run.asks.first().cloned();
             let body = Json(PendingCall { run, session, ask });
             let response = (StatusCode::ACCEPTED, [(LOCATION, location)], body).into_response();
@@ -113,7 +113,7 @@ pub(crate) async fn call(
 /// A tool as it is shown; what is no tool of the caller's is a plan.
 fn listed(doors: &Shared, caller: &Caller, spec: &ToolSpec) -> Tool {
     let is_plan = doors.engine.tools().get(caller, spec.name.as_str()).is_none();
-    shown::tool(spec, is_plan)
+    rows::tool(spec, is_plan)
 }
 
 /// The tool reads and needs something first: a read has no run in which a person could be asked.

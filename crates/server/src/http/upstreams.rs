@@ -1,12 +1,12 @@
 //! `/api/v1/upstreams`: the servers behind this one, how they are, and a check of one now.
 
 use super::tools::{PageQuery, paged};
-use crate::auth::Visitor;
-use crate::cursors::Purpose;
-use crate::doors::{Administrator, Doors, Shared};
-use crate::error::Failure;
 use crate::gateway::Member;
-use crate::params::{Named, Params, short};
+use crate::problem::Failure;
+use crate::request::auth::Visitor;
+use crate::request::cursors::Purpose;
+use crate::request::doors::{Administrator, Doors, Shared};
+use crate::request::params::{Named, Params, short};
 use crate::upstreams;
 use axum::Json;
 use axum::extract::State;

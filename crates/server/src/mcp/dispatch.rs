@@ -2,11 +2,18 @@
 
 use super::answer::Answered;
 use super::exchange::Exchange;
-use super::listen::LISTEN;
-use super::requests::Requests;
+use super::lists;
 use super::sessions::Session;
-use super::{call, complete, hello, listen, lists, prompts, resources, tasks};
-use crate::params::short;
+use crate::mcp::calls::call;
+use crate::mcp::messages::requests::Requests;
+use crate::mcp::methods::complete;
+use crate::mcp::methods::hello;
+use crate::mcp::methods::listen;
+use crate::mcp::methods::listen::LISTEN;
+use crate::mcp::methods::prompts;
+use crate::mcp::methods::resources;
+use crate::mcp::methods::tasks;
+use crate::request::params::short;
 use futures::future::{BoxFuture, ready};
 use serde::Deserialize;
 use serde_json::value::RawValue;

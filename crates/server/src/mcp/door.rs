@@ -3,7 +3,7 @@
 use super::cache::Lists;
 use super::seal::Seal;
 use super::sessions::Sessions;
-use crate::doors::{Doors, Shared};
+use crate::request::doors::{Doors, Shared};
 use kernel::contracts::Spawn;
 use kernel::contracts::policy::Resource;
 use kernel::contracts::shelf::Shelf;

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::door::Door;
-use super::outbox::Outbox;
+use crate::mcp::messages::outbox::Outbox;
 use kernel::tool::call::{Caller, Listener, LogLevel, Teller, Told};
 use kernel::values::trace::TraceParent;
 use serde::de::DeserializeOwned;

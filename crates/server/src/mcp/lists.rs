@@ -5,7 +5,7 @@ use super::answer::{Answered, Kind, Outcome};
 use super::client::Version;
 use super::door::Door;
 use super::exchange::Exchange;
-use crate::cursors::{NOT_OF_LIST, Purpose, refused_rpc};
+use crate::request::cursors::{NOT_OF_LIST, Purpose, refused_rpc};
 use kernel::contracts::shelf::WRONG_REQUEST;
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::values::fault::Fault;

@@ -3,10 +3,10 @@
 //! outlives the process: a client whose session is gone begins another one.
 
 use super::client::{Can, Client, Version};
-use super::outbox::{Outbox, Way};
-use super::replay::{Replay, STANDALONE};
-use super::requests::{REQUESTS_MAX, Requests};
-use crate::doors::Doors;
+use crate::mcp::messages::outbox::{Outbox, Way};
+use crate::mcp::messages::replay::{Replay, STANDALONE};
+use crate::mcp::messages::requests::{REQUESTS_MAX, Requests};
+use crate::request::doors::Doors;
 use futures::future::{BoxFuture, ready};
 use kernel::contracts::Clock;
 use kernel::contracts::shelf::Changes;

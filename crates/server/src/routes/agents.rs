@@ -2,7 +2,8 @@
 
 use super::route::Route;
 use crate::acts::Right::Engine;
-use crate::http::{agents, seed002};
+use crate::http::agents;
+use crate::http::compat::agent_config;
 use crate::openapi::{Answer, BODY, Body, Content, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post, put};
 use kernel::values::caller::Act;
@@ -47,22 +48,22 @@ pub(super) const AGENTS: &[Route] = &[
 
 /// `/api/agent/config`, with and without a slash at the end.
 pub(super) const ENTITIES: &[Route] = &[
-    Route::get("/api/agent/config/list", || get(seed002::list), Engine(Act::Read))
+    Route::get("/api/agent/config/list", || get(agent_config::list), Engine(Act::Read))
         .says("listAgentEntities", "All agents as entities, by name")
         .parameters(&["realm"])
         .answers(&[json_answer(200, of::<Vec<Agent>>, "the agents")])
         .refusals(&[&[400, 404]]),
-    Route::get("/api/agent/config/{refName}", || get(seed002::show), Engine(Act::Read))
+    Route::get("/api/agent/config/{refName}", || get(agent_config::show), Engine(Act::Read))
         .says("showAgentEntity", "One agent as an entity, by its name")
         .parameters(&["agentName", "realm"])
         .answers(&[json_answer(200, of::<Agent>, "the agent")])
         .refusals(&[&[400, 404]]),
-    Route::get("/api/agent/config/id/{id}", || get(seed002::show_by_id), Engine(Act::Read))
+    Route::get("/api/agent/config/id/{id}", || get(agent_config::show_by_id), Engine(Act::Read))
         .says("showAgentEntityById", "One agent as an entity, by its id")
         .parameters(&["agentId", "realm"])
         .answers(&[json_answer(200, of::<Agent>, "the agent")])
         .refusals(&[&[400, 404]]),
-    Route::post("/api/agent/config", || post(seed002::save), Engine(Act::Define))
+    Route::post("/api/agent/config", || post(agent_config::save), Engine(Act::Define))
         .says(
             "saveAgentEntity",
             "Stores an agent under its `refName`, or its next version; for administrators",
@@ -71,14 +72,18 @@ pub(super) const ENTITIES: &[Route] = &[
         .body(Body::Json(of::<Agent>))
         .answers(&[json_answer(200, of::<Agent>, "the agent as it is stored, with its id")])
         .refusals(&[&[401, 404, 409], BODY, WRITE]),
-    Route::delete("/api/agent/config/{refName}", || delete(seed002::remove), Engine(Act::Define))
-        .says("deleteAgentEntity", "Removes a stored agent by its name; for administrators")
-        .parameters(&["agentName", "realm"])
-        .answers(&[json_answer(200, of::<AgentDeleted>, "it is gone")])
-        .refusals(&[&[400, 401, 404, 409], WRITE]),
+    Route::delete(
+        "/api/agent/config/{refName}",
+        || delete(agent_config::remove),
+        Engine(Act::Define),
+    )
+    .says("deleteAgentEntity", "Removes a stored agent by its name; for administrators")
+    .parameters(&["agentName", "realm"])
+    .answers(&[json_answer(200, of::<AgentDeleted>, "it is gone")])
+    .refusals(&[&[400, 401, 404, 409], WRITE]),
     Route::delete(
         "/api/agent/config/id/{id}",
-        || delete(seed002::remove_by_id),
+        || delete(agent_config::remove_by_id),
         Engine(Act::Define),
     )
     .says("deleteAgentEntityById", "Removes a stored agent by its id; for administrators")

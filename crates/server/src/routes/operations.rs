@@ -6,7 +6,9 @@ use crate::acts::{
     HEALTH, Of,
     Right::{Door, Engine, Open},
 };
-use crate::http::{backup, blobs, ops};
+use crate::http::blobs;
+use crate::http::operations::backup;
+use crate::http::operations::health;
 use crate::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{get, post};
 use kernel::values::caller::Act;
@@ -33,18 +35,18 @@ pub(super) const STORED: &[Route] = &[
 
 /// Health, metrics, and this document.
 pub(super) const OPERATIONS: &[Route] = &[
-    Route::get("/livez", || get(ops::livez), HEALTH)
+    Route::get("/livez", || get(health::livez), HEALTH)
         .says("live", "Whether the process answers")
         .parameters(&["challenge"])
         .answers(&[json_answer(200, of::<Health>, "it does")]),
-    Route::get("/readyz", || get(ops::readyz), HEALTH)
+    Route::get("/readyz", || get(health::readyz), HEALTH)
         .says("ready", "Whether work can be taken")
         .answers(&[json_answer(200, of::<Health>, "it can")])
         .refusals(&[&[503]]),
-    Route::get("/health", || get(ops::health), HEALTH)
+    Route::get("/health", || get(health::health), HEALTH)
         .says("health", "Whether the process answers, as clients of pipelines ask it")
         .answers(&[json_answer(200, of::<Health>, "`UP`")]),
-    Route::get("/metrics", || get(ops::metrics), Door(Act::Read, Of::Server))
+    Route::get("/metrics", || get(health::metrics), Door(Act::Read, Of::Server))
         .says("metrics", "Counters and gauges as OpenMetrics")
         .answers(&[answer(200, Content::Text(METRICS_TYPE), "the metrics")])
         .refusals(&[&[500]]),

@@ -2,7 +2,7 @@
 
 use super::route::Route;
 use crate::acts::Right::Engine;
-use crate::http::seed004;
+use crate::http::compat::plan_sessions;
 use crate::openapi::{Answer, BODY, Body, READ, WRITE, json_answer, of};
 use axum::routing::{get, post};
 use kernel::values::caller::Act;
@@ -20,37 +20,37 @@ const ACCEPTED: &[Answer] = &[json_answer(
 
 /// All of them.
 pub(super) const PLAN_SESSIONS: &[Route] = &[
-    Route::post("/sessions", || post(seed004::create), Engine(Act::Run))
+    Route::post("/sessions", || post(plan_sessions::create), Engine(Act::Run))
         .says("createSession", "Makes a session, under the client's id if it gives one")
         .body(Body::Maybe(of::<CreateSession>))
         .answers(&[json_answer(201, of::<SessionCore>, "the session")])
         .refusals(&[BODY, &[409], WRITE]),
-    Route::get("/sessions/{id}", || get(seed004::show), Engine(Act::Read))
+    Route::get("/sessions/{id}", || get(plan_sessions::show), Engine(Act::Read))
         .says("viewSession", "A session with its context and its history, newest first")
         .parameters(&["sessionId", "limit", "cursor"])
         .answers(&[json_answer(200, of::<SessionView>, "the session")])
         .refusals(&[&[400, 404], READ]),
-    Route::post("/sessions/{id}/execute-plan", || post(seed004::execute), Engine(Act::Run))
+    Route::post("/sessions/{id}/execute-plan", || post(plan_sessions::execute), Engine(Act::Run))
         .says("executePlan", "Starts a run in a session that is there")
         .parameters(&["sessionId", "idempotencyKey"])
         .body(Body::Json(of::<ExecutePlan>))
         .answers(ACCEPTED)
         .refusals(&[BODY, &[404, 409, 410], WRITE]),
-    Route::post("/sessions/{id}/resume", || post(seed004::resume), Engine(Act::Answer))
+    Route::post("/sessions/{id}/resume", || post(plan_sessions::resume), Engine(Act::Answer))
         .says("resumeSession", "Answers the open ask of a session")
         .parameters(&["sessionId", "idempotencyKey"])
         .body(Body::Maybe(of::<ResumeBody>))
         .answers(ACCEPTED)
         .refusals(&[BODY, &[404, 409, 410], WRITE]),
-    Route::get("/capabilities", || get(seed004::capabilities), Engine(Act::Read))
+    Route::get("/capabilities", || get(plan_sessions::capabilities), Engine(Act::Read))
         .says("listCapabilities", "All tools and plans")
         .answers(&[json_answer(200, of::<Capabilities>, "tools and plans")]),
-    Route::post("/capabilities/discover", || post(seed004::discover), Engine(Act::Read))
+    Route::post("/capabilities/discover", || post(plan_sessions::discover), Engine(Act::Read))
         .says("discoverCapabilities", "Tools and plans whose id or description has these words")
         .body(Body::Json(of::<Discover>))
         .answers(&[json_answer(200, of::<Capabilities>, "what was found")])
         .refusals(&[BODY]),
-    Route::post("/admin/capabilities", || post(seed004::register), Engine(Act::Define))
+    Route::post("/admin/capabilities", || post(plan_sessions::register), Engine(Act::Define))
         .says("registerCapability", "Stores a plan; for who may administer")
         .body(Body::Json(of::<Register>))
         .answers(&[json_answer(201, of::<Registered>, "it is stored")])

@@ -1,8 +1,8 @@
 //! One line of the table: a route with its handler, its act and its description.
 
 use crate::acts::Right;
-use crate::doors::Shared;
 use crate::openapi::{Answer, Body, Operation};
+use crate::request::doors::Shared;
 use axum::routing::MethodRouter;
 
 type Handler = fn() -> MethodRouter<Shared>;

@@ -2,7 +2,9 @@
 
 use super::route::Route;
 use crate::acts::Right::Engine;
-use crate::http::{events, feed, sessions};
+use crate::http::sessions;
+use crate::http::streams::feed;
+use crate::http::streams::session;
 use crate::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post};
 use kernel::values::caller::Act;
@@ -43,7 +45,7 @@ pub(super) const SESSIONS: &[Route] = &[
         .parameters(&["sessionId", "space"])
         .answers(&[json_answer(200, of::<ContextAnswer>, "the context")])
         .refusals(&[&[400, 404], READ]),
-    Route::get("/api/v1/sessions/{id}/events", || get(events::follow), Engine(Act::Read))
+    Route::get("/api/v1/sessions/{id}/events", || get(session::follow), Engine(Act::Read))
         .says(
             "followSession",
             "A session's journal as server-sent events: `snapshot`, each event, `end`",

@@ -2,7 +2,7 @@
 
 use super::route::Route;
 use crate::acts::{HEALTH, Right::Engine};
-use crate::http::seed001;
+use crate::http::compat::threads;
 use crate::openapi::{Answer, BODY, Body, Content, WRITE, answer, json_answer, of};
 use axum::routing::{get, post};
 use kernel::values::caller::Act;
@@ -22,19 +22,19 @@ const THREAD_ANSWERS: &[Answer] = &[
 
 /// All of them.
 pub(super) const THREADS: &[Route] = &[
-    Route::post("/run", || post(seed001::run), Engine(Act::Talk))
+    Route::post("/run", || post(threads::run), Engine(Act::Talk))
         .says("runThread", "Says something to an agent in a thread, which is made if there is none")
         .parameters(&["wait", "idempotencyKey"])
         .body(Body::Json(of::<RunThread>))
         .answers(THREAD_ANSWERS)
         .refusals(&[BODY, &[404, 409, 410], WRITE]),
-    Route::post("/resume", || post(seed001::resume), Engine(Act::Answer))
+    Route::post("/resume", || post(threads::resume), Engine(Act::Answer))
         .says("resumeThread", "Answers what a thread waits for: whole asks, all of them or none")
         .parameters(&["wait", "idempotencyKey"])
         .body(Body::Json(of::<ResumeThread>))
         .answers(THREAD_ANSWERS)
         .refusals(&[BODY, &[404, 409, 410], WRITE]),
-    Route::get("/health-check", || get(seed001::health), HEALTH)
+    Route::get("/health-check", || get(threads::health), HEALTH)
         .says("healthCheck", "Whether the server answers")
         .answers(&[answer(200, Content::AnyJson, "a sentence that says so")]),
 ];

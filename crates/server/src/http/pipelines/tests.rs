@@ -72,7 +72,7 @@ fn roads_are_counted_by_reason() {
         row(true, "gone", 2),
         row(false, "a", 1),
     ];
-    let stats = json!(shown::pipeline_stats(&pipeline(), rows, 200));
+    let stats = json!(rows::pipeline_stats(&pipeline(), rows, 200));
     let at = "1970-01-01T00:00:00.000Z";
     let expected = json!({
         "pipeline": "trades", "total": 9, "deterministic": 4, "agent": 5, "share": 4.0 / 9.0,
@@ -88,6 +88,6 @@ fn roads_are_counted_by_reason() {
         ],
     });
     assert_eq!(stats, expected);
-    let none = json!(shown::pipeline_stats(&pipeline(), Vec::new(), 200));
+    let none = json!(rows::pipeline_stats(&pipeline(), Vec::new(), 200));
     assert_eq!((&none["total"], none.get("share")), (&json!(0), None));
 }

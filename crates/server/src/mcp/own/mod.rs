@@ -8,8 +8,8 @@ mod contents;
 mod prompt;
 mod agent;
 
-use crate::cursors::{Cursors, Purpose};
-use crate::shown;
+use crate::request::cursors::{Cursors, Purpose};
+use crate::views::rows;
 use engine::refusal::{Refusal, RefusalKind};
 use engine::{Engine, Inspection, KnownAgent, Watch};
 use futures::future::BoxFuture;
@@ -115,7 +115,7 @@ impl Own {
             }
             Place::Run(id) => {
                 let report = found(self.engine.runs().report(caller, id).await)?;
-                report.map(|report| contents::of_value(uri, &shown::run_answer(report)))
+                report.map(|report| contents::of_value(uri, &rows::run_answer(report)))
             }
             Place::Blob(hash) => {
                 let bytes = found(self.engine.sessions().blob(caller, &hash).await)?;
@@ -133,11 +133,11 @@ impl Own {
             Some(run) => found(self.engine.runs().report(caller, run).await)?,
             None => None,
         };
-        Ok(Some(match report.map(shown::run_answer) {
+        Ok(Some(match report.map(rows::run_answer) {
             Some(RunAnswer { run, session }) => {
                 json!({"session": session, "run": run, "context": context})
             }
-            None => json!({"session": shown::session(row, Vec::new()), "context": context}),
+            None => json!({"session": rows::session(row, Vec::new()), "context": context}),
         }))
     }
 
@@ -152,7 +152,7 @@ impl Own {
         // The next page is to be had where the REST API lists it.
         let of = Purpose::history(caller, &session);
         Ok(newest.map(|Paged { items, next_cursor }| rest::Page {
-            items: items.into_iter().map(shown::history_entry).collect(),
+            items: items.into_iter().map(rows::history_entry).collect(),
             next_cursor: self.cursors.next(&of, next_cursor),
         }))
     }

@@ -1,0 +1,231 @@
+//! What of a project can change while it is served: agents, plans, pipelines, and the models that
+//! these name. Everything is read and checked before anything changes; then it comes in together,
+//! or what was served before stays. Runs that began keep what they pin.
+
+use crate::agents;
+use crate::assemble::pipelines::misplaced;
+use crate::assemble::{AssembleError, opened};
+use crate::project::Project;
+use crate::realm::local_caller;
+use crate::upstreams::Variables;
+use engine::{Engine, Models, ProjectFiles};
+use kernel::definition::agent::Agent;
+use kernel::definition::pipeline::Pipeline;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{AgentName, PipelineName};
+use llms::config::{ModelConfig, ModelKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a project's files say, as far as it can change while it is served.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Parts {
+    files: ProjectFiles,
+    /// The pipelines as far as they can be read, each with its file.
+    readable: Vec<(String, Pipeline)>,
+    models: Vec<ModelConfig>,
+    /// The files of rules among them; rules can also stand in a pipeline, or be our own.
+    rules: Vec<PathBuf>,
+    /// The agent of requests that name none.
+    default: Option<AgentName>,
+}
+
+impl Parts {
+    /// Those of this project, or what is wrong with its models.
+    pub(crate) fn of(project: &Project, variables: &Variables<'_>) -> Result<Self, Vec<Mistake>> {
+        let models = project.models(variables)?;
+        let files = models.iter().filter_map(rules_of).map(|(file, _)| file);
+        let rules = files.filter(|file| project.folder.join(file).is_file());
+        let rules = rules.map(Path::to_path_buf).collect();
+        let files = ProjectFiles {
+            agents: project.agents.clone(),
+            plans: project.plans.clone(),
+            pipelines: project.pipelines.clone(),
+        };
+        let readable = project.readable_pipelines();
+        Ok(Self { files, readable, models, rules, default: project.config.agents.default.clone() })
+    }
+
+    /// The files of its rules, by their paths in the project's folder.
+    pub(crate) fn rules(&self) -> &[PathBuf] {
+        &self.rules
+    }
+
+    /// The names of the files that say something else than they do in the other.
+    pub(crate) fn names_beside(&self, other: &Parts) -> Vec<String> {
+        let (now, before) = (self.texts(), other.texts());
+        let all: BTreeSet<&str> = now.keys().chain(before.keys()).copied().collect();
+        let changed = all.into_iter().filter(|file| now.get(file) != before.get(file));
+        changed.map(str::to_owned).collect()
+    }
+
+    /// All texts, by file.
+    fn texts(&self) -> BTreeMap<&str, &str> {
+        let ProjectFiles { agents, plans, pipelines } = &self.files;
+        let agents = agents.iter().map(|file| (file.file.as_str(), file.text.as_str()));
+        let plans = plans.iter().map(|file| (file.file.as_str(), file.text.as_str()));
+        let pipelines = pipelines.iter().map(|file| (file.file.as_str(), file.text.as_str()));
+        let rules = self.models.iter().filter_map(rules_of);
+        let rules = rules.filter(|(file, _)| self.rules.iter().any(|known| known == file));
+        let rules = rules.filter_map(|(file, text)| Some((file.to_str()?, text)));
+        agents.chain(plans).chain(pipelines).chain(rules).collect()
+    }
+}
+
+/// Takes what changed into a server that runs.
+pub(crate) struct Reload {
+    engine: Engine,
+    caller: Caller,
+    /// What is served now.
+    taken: Parts,
+    /// Models that no file brings.
+    given: Vec<String>,
+    /// The ports of pipelines that are open: all that there were at the start.
+    open: BTreeSet<Port>,
+}
+
+/// A pipeline and the port that it wants for itself.
+type Port = (PipelineName, u16);
+
+impl Reload {
+    /// For an engine that serves this.
+    pub(crate) fn new(engine: Engine, taken: Parts) -> Self {
+        let caller = local_caller();
+        let mut given = engine.catalog().model_names();
+        given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
+        let open = ports(&taken.readable);
+        Self { engine, caller, taken, given, open }
+    }
+
+    /// What is served now.
+    pub(crate) fn taken(&self) -> &Parts {
+        &self.taken
+    }
+
+    /// Serves this from now on: all of it, or nothing of it. Gives warnings, or all mistakes.
+    pub(crate) fn take(&mut self, parts: Parts) -> Result<Vec<Mistake>, Vec<Mistake>> {
+        let configured = parts.models.iter().map(|config| config.name.clone());
+        let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
+        let wrong = misplaced(&parts.readable, Some(&names));
+        let models = self.models(&parts);
+        let read = self.engine.catalog().read_files(&self.caller.realm, &parts.files);
+        let (models, (files, mut warnings)) = match (models, read) {
+            (Ok(models), Ok(read)) if wrong.is_empty() => (models, read),
+            (models, read) => {
+                let mistakes = models.err().into_iter().chain(read.err()).flatten();
+                return Err(mistakes.chain(wrong).collect());
+            }
+        };
+        // Models come before who names them.
+        self.engine.catalog().replace_models(models);
+        self.engine.catalog().set_files(&self.caller.realm, files);
+        warnings.extend(self.idle_agents(&parts, &names));
+        warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
+        self.taken = parts;
+        Ok(warnings)
+    }
+
+    /// The models that are served, with those that changed opened again. The others stay as they
+    /// are, connections included. One that no one names any more stays too: a run in flight may
+    /// pin an agent that does.
+    fn models(&self, parts: &Parts) -> Result<Models, Vec<Mistake>> {
+        let known = &self.taken.models;
+        let changed = parts.models.iter().filter(|config| !known.contains(config)).cloned();
+        let fresh = opened(changed.collect()).map_err(AssembleError::into_mistakes)?;
+        let mut models = (*self.engine.catalog().models()).clone();
+        for name in fresh.names() {
+            if let Some(model) = fresh.get(name) {
+                models = models.with(name, model.clone());
+            }
+        }
+        Ok(models)
+    }
+
+    /// Warnings of agents whose models are not there, and of the agent that is asked where no one
+    /// is named.
+    fn idle_agents(&self, parts: &Parts, models: &[String]) -> Vec<Mistake> {
+        let agents = &parts.files.agents;
+        let mut warnings = agents::without_models(agents, models, self.engine.limits());
+        if *agents != self.taken.files.agents {
+            let known = self.engine.catalog().agents(&self.caller).into_iter();
+            let known: Vec<Arc<Agent>> = known.map(|known| known.agent).collect();
+            warnings.extend(agents::no_default(parts.default.as_ref(), &known));
+        }
+        warnings
+    }
+}
+
+/// Warnings of ports that pipelines want now or want no more: those that are open were opened at
+/// the start, and stay.
+fn other_ports(
+    open: &BTreeSet<Port>,
+    before: &[(String, Pipeline)],
+    now: &[(String, Pipeline)],
+) -> Vec<Mistake> {
+    let (before, wanted) = (ports(before), ports(now));
+    let is_new = |port: &&Port| !before.contains(*port) && !open.contains(*port);
+    let is_gone = |port: &&Port| before.contains(*port) && !wanted.contains(*port);
+    let comes = wanted.iter().filter(is_new).map(|(name, _)| {
+        let what = format!("the port of pipeline `{name}` is opened at the next start");
+        let hint = "until then the server's own port serves its route";
+        (name, Mistake::warning(what).hint(hint))
+    });
+    let goes = open.iter().filter(is_gone).map(|(name, _)| {
+        let what = format!("the port of pipeline `{name}` stays open until the next start");
+        (name, Mistake::warning(what))
+    });
+    let filed = |(name, mistake): (&PipelineName, Mistake)| {
+        let file = now.iter().find(|(_, pipeline)| pipeline.name == *name);
+        Mistake { file: file.map(|(file, _)| file.clone()), ..mistake }
+    };
+    comes.chain(goes).map(filed).collect()
+}
+
+/// The file and the text of a rule-based model.
+fn rules_of(config: &ModelConfig) -> Option<(&Path, &str)> {
+    match &config.kind {
+        ModelKind::Rules { text, file } => Some((file.as_path(), text.as_str())),
+        ModelKind::OpenAi(_) | ModelKind::Anthropic(_) | ModelKind::Gemini(_) => None,
+    }
+}
+
+/// The ports that these pipelines want for themselves.
+fn ports(pipelines: &[(String, Pipeline)]) -> BTreeSet<Port> {
+    let wanted = |(_, pipeline): &(String, Pipeline)| Some((pipeline.name.clone(), pipeline.port?));
+    pipelines.iter().filter_map(wanted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::definition::pipeline_reader::read_text;
+    use kernel::limits::Limits;
+
+    fn desk(port: &str) -> Vec<(String, Pipeline)> {
+        let text = format!(
+            "http: {{route: /desk{port}}}\nschema: {{caseIdField: id, allowedFields: [id, reason], \
+             requiredFields: [id, reason]}}\ntools: [case.raiseTicket]\nllm: {{type: stub}}\n"
+        );
+        let read = read_text(&text, "desk.yaml", "desk", &Limits::default());
+        vec![("desk.yaml".to_owned(), read.unwrap().0)]
+    }
+
+    #[test]
+    fn ports_are_told_when_they_come_and_when_they_go() {
+        let (none, one, other) = (desk(""), desk(", port: 1"), desk(", port: 2"));
+        let open = ports(&one);
+        let told = |before: &[(String, Pipeline)], now: &[(String, Pipeline)]| -> Vec<String> {
+            other_ports(&open, before, now).iter().map(Mistake::to_string).collect()
+        };
+        let comes = "desk.yaml: warning: the port of pipeline `desk` is opened at the next start; \
+            hint: until then the server's own port serves its route";
+        let stays = "warning: the port of pipeline `desk` stays open until the next start";
+        assert_eq!(told(&one, &one), Vec::<String>::new());
+        assert_eq!(told(&one, &other), [comes.to_owned(), format!("desk.yaml: {stays}")]);
+        assert_eq!(told(&other, &other), Vec::<String>::new(), "it is told once");
+        assert_eq!(told(&none, &one), Vec::<String>::new(), "it is open");
+        assert_eq!(told(&one, &[]), [stays]);
+    }
+}

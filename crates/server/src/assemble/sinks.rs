@@ -1,0 +1,114 @@
+//! The sinks of a server: opened before anything is served, and given what happens from when the
+//! engine began to recover.
+
+use crate::event_sinks::Sending;
+use crate::request::doors::SinkFacts;
+use engine::refusal::Refusal;
+use engine::{Engine, SinkRules, SinkState};
+use kernel::contracts::sink::EventSink;
+use kernel::contracts::{Clock, Spawn};
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::ids::RealmId;
+use sinks::config::SinkKind;
+use std::sync::Arc;
+
+/// The sinks of a project, before they are opened.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    active: Vec<Sending>,
+    /// Those that nothing is sent to for now.
+    resting: Vec<Sending>,
+}
+
+impl Wanted {
+    /// All of them.
+    pub(crate) fn all(sendings: Vec<Sending>) -> Self {
+        Self { active: sendings, resting: Vec::new() }
+    }
+
+    /// All but those that write to standard output, which is an MCP client's. The events that they
+    /// would have got wait for a server that has an output of its own.
+    pub(crate) fn on_a_pipe(sendings: Vec<Sending>) -> Self {
+        let is_stdout = |sending: &Sending| matches!(sending.config.kind, SinkKind::Stdout);
+        let (resting, active) = sendings.into_iter().partition(is_stdout);
+        Self { active, resting }
+    }
+
+    /// What is to say of those that rest.
+    pub(crate) fn warnings(&self) -> Vec<Mistake> {
+        let warning = |sending: &Sending| {
+            let name = &sending.config.name;
+            let what =
+                format!("the sink `{name}` rests: standard output belongs to the MCP client here");
+            sending.place.mistake(Mistake::warning(what).hint("`waypost up` sends to it"))
+        };
+        self.resting.iter().map(warning).collect()
+    }
+}
+
+/// Sinks that are open.
+pub(crate) struct Outlets {
+    all: Vec<(Sending, Arc<dyn EventSink>)>,
+    /// The names of those that nothing is sent to for now.
+    resting: Vec<String>,
+}
+
+impl Outlets {
+    /// Opens all of them, or says what is wrong, each where it is written.
+    pub(crate) fn open(
+        wanted: Wanted,
+        clock: &Arc<dyn Clock>,
+        spawn: &Arc<dyn Spawn>,
+    ) -> Result<Self, Vec<Mistake>> {
+        let resting = wanted.resting.into_iter().map(|sending| sending.config.name).collect();
+        let parts = sinks::Parts { clock: clock.clone(), spawn: spawn.clone() };
+        let (mut all, mut mistakes) = (Vec::new(), Vec::new());
+        for sending in wanted.active {
+            match sinks::open(&sending.config, &parts) {
+                Ok(sink) => all.push((sending, sink)),
+                Err(found) => {
+                    let placed = |mistake: Mistake| match mistake.file.is_some() {
+                        true => mistake,
+                        false => sending.place.mistake(mistake),
+                    };
+                    mistakes.extend(found.into_iter().map(placed));
+                }
+            }
+        }
+        if mistakes.is_empty() { Ok(Self { all, resting }) } else { Err(mistakes) }
+    }
+
+    /// Lets the engine send to them; what there is to say of each.
+    pub(crate) async fn begin(
+        self,
+        engine: &Engine,
+        realm: &RealmId,
+    ) -> Result<Vec<SinkFacts>, Refusal> {
+        self.resting.iter().for_each(|name| engine.feed().rest_sink(realm, name));
+        let mut facts = Vec::new();
+        for (sending, sink) in self.all {
+            let kind = sending.word();
+            let Sending { config, target, types, from_start, .. } = sending;
+            let rules = SinkRules { types: types.clone(), from_start };
+            engine.feed().keep_sending(realm, &config.name, sink, rules).await?;
+            facts.push(SinkFacts { name: config.name, kind, target, types });
+        }
+        Ok(facts)
+    }
+}
+
+/// What is to say of the sinks that have a place and are not configured: an operator decides
+/// whether they come back.
+pub(crate) async fn left_behind(engine: &Engine, realm: &RealmId) -> Result<Vec<Mistake>, Refusal> {
+    let warning = |SinkState { name, lag, .. }: SinkState| {
+        let what = format!(
+            "the sink `{name}` is not configured any more and is {lag} rows of the feed behind: \
+             retention keeps what it has not passed"
+        );
+        Mistake::warning(what).hint(format!(
+            "`waypost events forget {name}` lets go of it; if it is configured again, it \
+             continues where it was"
+        ))
+    };
+    Ok(engine.feed().unconfigured_sinks(realm).await?.into_iter().map(warning).collect())
+}

@@ -1,0 +1,265 @@
+//! Seed 004's doors: `/sessions`, `/capabilities`, `/admin/capabilities`. Thin aliases of what
+//! `/api/v1` does, in the seed's spelling and with its statuses.
+
+use crate::http::runs::{input, target};
+use crate::problem::Failure;
+use crate::request::body::{Maybe, Posted, Raw, parse, parse_maybe};
+use crate::request::cursors::Purpose;
+use crate::request::doors::{Administrator, Shared, Who};
+use crate::request::key::{Key, replayed};
+use crate::request::params::{Named, Params, page};
+use crate::request::trace::Trace;
+use crate::views::rows;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use engine::{RefusalCode, Resume, RunAbout, RunReport, RunRequest, RunSession};
+use kernel::contracts::SessionRef;
+use kernel::definition::plan::Plan;
+use kernel::event::Occasion;
+use kernel::journal::projection::SessionRow;
+use kernel::tool::call::ToolSpec;
+use kernel::values::ids::{AskId, BadId, Space, StepId};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use wire::seed004::{
+    Capabilities, Capability, CapabilityType, CreateSession, Discover, ExecutePlan, Register,
+    Registered, ResumeBody, SessionCore, SessionStatus, SessionView,
+};
+
+const DISCOVER_LIMIT_DEFAULT: u64 = 10;
+
+/// Where in the body stood what the engine refuses.
+fn place(code: &RefusalCode) -> Option<&'static str> {
+    match code {
+        RefusalCode::BadSessionId => Some("/sessionId"),
+        RefusalCode::InputMisfit(_) => Some("/initialArgs"),
+        RefusalCode::InvalidPlan => Some("/plan"),
+        _ => None,
+    }
+}
+
+/// The same for what answers an ask.
+fn resume_place(code: &RefusalCode) -> Option<&'static str> {
+    match code {
+        RefusalCode::InputMisfit(_) | RefusalCode::BadAction(_) | RefusalCode::UnsafeAction(_) => {
+            Some("/input")
+        }
+        _ => None,
+    }
+}
+
+/// The same for a plan that is registered.
+fn register_place(code: &RefusalCode) -> Option<&'static str> {
+    matches!(code, RefusalCode::InvalidPlan).then_some("/definition")
+}
+
+/// `?limit=&cursor=` of the history.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HistoryQuery {
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `POST /sessions`.
+pub(crate) async fn create(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+    Maybe(body): Maybe<CreateSession>,
+) -> Result<(StatusCode, Json<SessionCore>), Failure> {
+    let row = doors.engine.sessions().create(&caller, body.session_id).await;
+    let row = row.map_err(|refusal| Failure::placed(refusal, place))?;
+    Ok((StatusCode::CREATED, Json(session_core(row))))
+}
+
+/// `GET /sessions/{id}`.
+pub(crate) async fn show(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+    Named(name): Named,
+    Params(query): Params<HistoryQuery>,
+) -> Result<Json<SessionView>, Failure> {
+    let wanted = named(&name);
+    let of = Purpose::history(&caller, &wanted);
+    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
+    let inspection = doors.engine.sessions().inspect(&caller, &wanted).await?;
+    let history = doors.engine.sessions().history(&caller, &wanted, &page).await?;
+    let entries = history.items.iter().map(|item| item.entry.datum().to_value());
+    Ok(Json(SessionView {
+        core: session_core(inspection.row),
+        context: inspection.context,
+        history: entries.collect(),
+        next_cursor: doors.cursors.next(&of, history.next_cursor),
+    }))
+}
+
+/// `POST /sessions/{id}/execute-plan`.
+pub(crate) async fn execute(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+    Named(name): Named,
+    key: Key,
+    Trace(trace): Trace,
+    Raw(sent): Raw,
+) -> Result<Response, Failure> {
+    let body: ExecutePlan = parse(&sent, doors.limits().body_depth_max)?;
+    let request = RunRequest {
+        target: target(body.plan, body.plan_id)?,
+        input: input(body.initial_args),
+        session: RunSession::Existing(named(&name)),
+        once: key.once(&sent),
+        about: RunAbout {
+            trace,
+            tally: None,
+            occasion: Occasion::at("rest", "/sessions/{id}/execute-plan"),
+        },
+    };
+    drop(sent);
+    let wait_ms = doors.limits().execute_wait_ms;
+    let report = doors.engine.runs().start(&caller, request, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
+    Ok(accepted(report))
+}
+
+/// `POST /sessions/{id}/resume`.
+pub(crate) async fn resume(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+    Named(name): Named,
+    key: Key,
+    Raw(sent): Raw,
+) -> Result<Response, Failure> {
+    let body: ResumeBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
+    let ask = body.ask_id.as_deref().map(str::parse::<AskId>).transpose();
+    let ask = ask.map_err(|bad: BadId| Failure::wrong_value("/askId", bad.to_string()))?;
+    let step = body.step_id.map(StepId::from);
+    let resume = Resume { input: body.input, ask, step, once: key.once(&sent) };
+    drop(sent);
+    let wait_ms = doors.limits().execute_wait_ms;
+    let report = doors.engine.asks().resume(&caller, &named(&name), resume, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::placed(refusal, resume_place))?;
+    Ok(accepted(report))
+}
+
+/// `GET /capabilities`.
+pub(crate) async fn capabilities(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+) -> Json<Capabilities> {
+    let tools = doors.engine.tools().list(&caller);
+    let plans = doors.engine.catalog().plans(&caller);
+    Json(Capabilities {
+        tools: tools.iter().map(|spec| tool(spec)).collect(),
+        plans: plans.iter().map(|known| plan(known)).collect(),
+    })
+}
+
+/// `POST /capabilities/discover`.
+pub(crate) async fn discover(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+    Posted(body): Posted<Discover>,
+) -> Json<Capabilities> {
+    let query = body.query.to_lowercase();
+    let fits =
+        |id: &str, description: &str| format!("{id} {description}").to_lowercase().contains(&query);
+    let limit = body.limit.unwrap_or(DISCOVER_LIMIT_DEFAULT);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(doors.limits().page_items_max);
+    let tools = doors.engine.tools().list(&caller);
+    let tools: Vec<Capability> = tools
+        .iter()
+        .filter(|spec| fits(spec.name.as_str(), &spec.description))
+        .take(limit)
+        .map(|spec| tool(spec))
+        .collect();
+    let plans = doors.engine.catalog().plans(&caller);
+    let plans = plans
+        .iter()
+        .filter(|plan| fits(plan.id.as_str(), &plan.description))
+        .take(limit - tools.len())
+        .map(|known| plan(known))
+        .collect();
+    Json(Capabilities { tools, plans })
+}
+
+/// `POST /admin/capabilities`.
+pub(crate) async fn register(
+    State(doors): State<Shared>,
+    Administrator(caller): Administrator,
+    Posted(body): Posted<Register>,
+) -> Result<(StatusCode, Json<Registered>), Failure> {
+    match body.kind {
+        CapabilityType::Tool => Err(Failure::bad_request(
+            "tool_without_code",
+            "a tool that is only described cannot be called, so it is not registered",
+        )
+        .hint("register a plan, or write the tool as code")),
+        CapabilityType::Plan if !has_plan_id(&body.definition) => {
+            Err(Failure::bad_request("no_plan_id", "`definition` has no `planId`")
+                .hint("a registered plan is called by its `planId`"))
+        }
+        CapabilityType::Plan => {
+            let stored = doors.engine.catalog().register_plan(&caller, body.definition, None).await;
+            let stored = stored.map_err(|refusal| Failure::placed(refusal, register_place))?;
+            let (id, status) = (stored.id.as_str().to_owned(), "registered".to_owned());
+            Ok((StatusCode::CREATED, Json(Registered { id, status })))
+        }
+    }
+}
+
+/// A session by the id that this door gave or took. Ids of different doors never meet: a session
+/// of another space is not there, whatever its own id is.
+fn named(name: &str) -> SessionRef {
+    SessionRef::Key { key: name.into(), space: Some(Space::session()) }
+}
+
+fn accepted(report: RunReport) -> Response {
+    let status = SessionStatus {
+        session_id: report.session.key.id.to_string(),
+        status: report.run.status.seed_name().to_owned(),
+    };
+    replayed((StatusCode::ACCEPTED, Json(status)).into_response(), report.replayed)
+}
+
+fn session_core(row: SessionRow) -> SessionCore {
+    SessionCore {
+        session_id: row.key.id.to_string(),
+        status: row.status.seed_name().to_owned(),
+        created_at: row.created_at.rfc3339(),
+        updated_at: row.updated_at.rfc3339(),
+        current_plan_id: row.plan.map(|plan| plan.as_str().to_owned()),
+        current_step_id: row.step.map(|step| step.as_str().to_owned()),
+        last_error: row.last_error.map(rows::fault),
+    }
+}
+
+fn has_plan_id(definition: &Value) -> bool {
+    let id = definition.get("planId").and_then(Value::as_str);
+    id.is_some_and(|id| !id.is_empty())
+}
+
+fn tool(spec: &ToolSpec) -> Capability {
+    Capability {
+        id: spec.name.as_str().to_owned(),
+        description: spec.description.clone(),
+        parameters: (*spec.input_schema).clone(),
+        output_schema: schema(spec.output_schema.as_ref()),
+    }
+}
+
+fn plan(plan: &Plan) -> Capability {
+    Capability {
+        id: plan.id.as_str().to_owned(),
+        description: plan.description.clone(),
+        parameters: schema(plan.parameters.as_ref()),
+        output_schema: schema(plan.output_schema.as_ref()),
+    }
+}
+
+/// `{}` is the schema of anything.
+fn schema(schema: Option<&Arc<Value>>) -> Value {
+    schema.map_or_else(|| Value::Object(Map::new()), |schema| (**schema).clone())
+}

@@ -1,0 +1,245 @@
+//! Seed 001's doors: `/run`, `/resume` and `/health-check`. A thread is a session in a space of
+//! its own, a request in it a run of an agent.
+
+mod replies;
+mod follow;
+
+use crate::http::runs::location;
+use crate::problem::Failure;
+use crate::request::body::{Raw, parse};
+use crate::request::doors::{Doors, Shared, Who};
+use crate::request::key::{Key, replayed};
+use crate::request::params::{Params, Wait, short};
+use crate::request::trace;
+use crate::views::threads;
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{ACCEPT, LOCATION};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::refusal::{ActiveRun, Refusal, RefusalCode, RefusalKind};
+use engine::{Once, RunReport, Saying};
+use follow::Ear;
+use kernel::ask::{Ask, AskBody};
+use kernel::contracts::{AskFilter, Page, SessionAsk, SessionRef};
+use kernel::event::Occasion;
+use kernel::session::RunStatus;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{AgentName, RunId, Space};
+use kernel::values::trace::TraceParent;
+use serde_json::{Value, json};
+use wire::seed001::{ResumeThread, RunThread, ThreadStatus};
+
+/// Where in the body stood what the engine refuses.
+fn place(code: &RefusalCode) -> Option<&'static str> {
+    match code {
+        RefusalCode::BadSessionId => Some("/thread_id"),
+        RefusalCode::AgentNeeded(_) => Some("/agent"),
+        RefusalCode::InputMisfit(_) => Some("/elicitation_responses"),
+        RefusalCode::FeedbackMissing(_) | RefusalCode::EditRefused => Some("/approvals"),
+        _ => None,
+    }
+}
+
+/// How long a request waits for a look at a login that is under way.
+const LOOK_WAIT_MS: u64 = 10_000;
+
+const EVENTS: &str = "text/event-stream";
+
+/// `GET /health-check`.
+pub(crate) async fn health() -> Json<&'static str> {
+    Json("Server is healthy")
+}
+
+/// `POST /run`.
+pub(crate) async fn run(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+    Params(wait): Params<Wait>,
+    key: Key,
+    headers: HeaderMap,
+    Raw(sent): Raw,
+) -> Result<Response, Failure> {
+    let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
+    let body: RunThread = parse(&sent, doors.limits().body_depth_max)?;
+    if body.user_request.trim().is_empty() {
+        return Err(Failure::wrong_value("/user_request", "`user_request` says nothing")
+            .hint("say what you want, in words"));
+    }
+    let about = (key.once(&sent), trace::of(&headers));
+    drop(sent);
+    if takes_events(&headers) {
+        // Listened to before it begins, so that nothing is missed.
+        let ear = Ear::open(&doors, &caller, &body.thread_id).await?;
+        let report = say(&doors, &caller, &body, about, 0).await?;
+        return Ok(ear.tell(doors, &report));
+    }
+    answered(say(&doors, &caller, &body, about, wait_ms).await?)
+}
+
+/// `POST /resume`.
+pub(crate) async fn resume(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+    Params(wait): Params<Wait>,
+    key: Key,
+    headers: HeaderMap,
+    Raw(sent): Raw,
+) -> Result<Response, Failure> {
+    let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
+    let body: ResumeThread = parse(&sent, doors.limits().body_depth_max)?;
+    let (thread, given) = replies::given(body)?;
+    let asks = asks(&doors, &caller, &thread).await?;
+    let replies = replies::read(&thread, given, &asks);
+    let (session, once) = (session(&thread), key.once(&sent));
+    drop(sent);
+    let ear = match takes_events(&headers) {
+        true => Some(Ear::open(&doors, &caller, &thread).await?),
+        false => None,
+    };
+    let wait_ms = if ear.is_some() { 0 } else { wait_ms };
+    let report = match replies {
+        Ok(replies) => {
+            let report =
+                doors.engine.asks().reply_all(&caller, &session, replies, once, wait_ms).await;
+            report.map_err(|refusal| Failure::placed(refusal, place))?
+        }
+        Err(failure) => repeated(&doors, &caller, &session, once, wait_ms).await.ok_or(failure)?,
+    };
+    match ear {
+        Some(ear) => Ok(ear.tell(doors, &report)),
+        None => answered(report),
+    }
+}
+
+/// What came of the very same request before, if it has a key: what it answered may have been asked
+/// by an older run, and no one asks it any more.
+async fn repeated(
+    doors: &Doors,
+    caller: &Caller,
+    session: &SessionRef,
+    once: Option<Once>,
+    wait_ms: u64,
+) -> Option<RunReport> {
+    let once = Some(once?);
+    // It answers nothing: either it is a repeat, or it is refused.
+    let replies = Vec::new();
+    doors.engine.asks().reply_all(caller, session, replies, once, wait_ms).await.ok()
+}
+
+/// The session of a thread.
+fn session(thread: &str) -> SessionRef {
+    SessionRef::Key { key: thread.into(), space: Some(Space::thread()) }
+}
+
+fn takes_events(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.any(|value| value.contains(EVENTS))
+}
+
+/// Says something in a thread.
+async fn say(
+    doors: &Doors,
+    caller: &Caller,
+    body: &RunThread,
+    (once, trace): (Option<Once>, Option<TraceParent>),
+    wait_ms: u64,
+) -> Result<RunReport, Failure> {
+    let agent = body.agent.as_deref().map(AgentName::from);
+    let agent = agent.as_ref().or(doors.default_agent.as_ref());
+    let engine = &doors.engine;
+    let (thread, text) = (&body.thread_id, &body.user_request);
+    let occasion = Occasion::at("run", "/run");
+    let saying = Saying { agent, thread, text, once, trace, occasion };
+    let said = engine.threads().say(caller, saying.clone(), wait_ms).await;
+    let said = match said {
+        Err(refusal) => match look_under_way(&refusal) {
+            Some(run) => {
+                // A login gives way to what is said now, once no one looks at it any more.
+                engine.runs().settled(caller, run, LOOK_WAIT_MS).await?;
+                engine.threads().say(caller, saying, wait_ms).await
+            }
+            None => Err(refusal),
+        },
+        said => said,
+    };
+    said.map_err(|refusal| match &refusal.code {
+        RefusalCode::RunActive(active) => busy(thread, active),
+        _ => Failure::placed(refusal, place),
+    })
+}
+
+/// The run of a thread that only waits for a login, and is looking this moment whether that is
+/// done.
+fn look_under_way(refusal: &Refusal) -> Option<RunId> {
+    let RefusalCode::RunActive(active) = &refusal.code else { return None };
+    let is_login = |ask: &Ask| matches!(ask.body, AskBody::Authorize { .. });
+    let only_logins = !active.asks.is_empty() && active.asks.iter().all(is_login);
+    (only_logins && active.status == RunStatus::Running).then_some(active.run)
+}
+
+/// A thread does one thing at a time.
+fn busy(thread: &str, active: &ActiveRun) -> Failure {
+    let run = active.run;
+    let (what, first) = match active.asks.is_empty() {
+        false => ("waits for an answer", "answer it with POST /resume"),
+        true => ("is still at work", "wait for it"),
+    };
+    let message = format!("thread `{}` {what}", short(thread));
+    let hint = format!("{first}, give it up with POST /api/v1/runs/{run}/cancel, or use another");
+    let detail = active.detail();
+    Failure::new(StatusCode::CONFLICT, "thread_busy", message).hint(hint).detail(detail)
+}
+
+/// The asks of a thread's latest run, open and closed.
+async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<SessionAsk>, Failure> {
+    let engine = &doors.engine;
+    let row =
+        engine.sessions().get(caller, &session(thread)).await.map_err(|refusal| {
+            match refusal.kind() {
+                RefusalKind::NotFound => {
+                    Refusal::not_found("thread", short(thread)).hint("POST /run begins one")
+                }
+                _ => refusal,
+            }
+        })?;
+    let Some(run) = row.run else { return Ok(Vec::new()) };
+    let filter = AskFilter { run: Some(run), ..AskFilter::default() };
+    let mut page = Page { cursor: None, limit: doors.limits().page_items_max };
+    let mut asks = Vec::new();
+    // As many as a run has: its agent's limits bound them.
+    loop {
+        let found = engine.asks().list(caller, &filter, &page).await?;
+        asks.extend(found.items);
+        page.cursor = found.next_cursor;
+        if page.cursor.is_none() {
+            return Ok(asks);
+        }
+    }
+}
+
+/// 200 for what is done, 202 for all that continues.
+fn answered(report: RunReport) -> Result<Response, Failure> {
+    let (run, again) = (report.run.id, report.replayed);
+    let answer = threads::answer(&report)?;
+    let response = match answer.status {
+        ThreadStatus::Success => Json(answer).into_response(),
+        _ => {
+            let location = [(LOCATION, location(run))];
+            (StatusCode::ACCEPTED, location, Json(answer)).into_response()
+        }
+    };
+    Ok(replayed(response, again))
+}
+
+/// A refusal that names one value of the body.
+fn wrong(code: &'static str, pointer: String, message: String) -> Failure {
+    let misfit = kernel::tool::schema::Misfit { pointer, message: message.clone() };
+    Failure::bad_request(code, message).errors(vec![misfit])
+}
+
+/// A conflict with where the thread stands.
+fn conflict(code: &'static str, message: String, detail: Value) -> Failure {
+    let detail = json!({"asks": detail});
+    Failure::new(StatusCode::CONFLICT, code, message).detail(detail)
+}

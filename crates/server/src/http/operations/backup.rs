@@ -1,0 +1,52 @@
+//! `/api/v1/backup`: a backup of the data folder, on the server's own machine.
+
+use crate::problem::Failure;
+use crate::request::body::Posted;
+use crate::request::doors::{Administrator, Shared};
+use crate::secrets::backup::{BESIDE, told};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use engine::refusal::{Refusal, RefusalCode};
+use futures::future::{Either, select};
+use kernel::contracts::StoreError;
+use kernel::contracts::backup::BackupError;
+use kernel::tool::schema::Misfit;
+use std::path::PathBuf;
+use std::pin::pin;
+use wire::rest;
+
+/// `POST /backup`: answered when the backup is durable, however long that takes. It is given up
+/// when the client goes away, and when the server stops.
+pub(crate) async fn write(
+    State(doors): State<Shared>,
+    Administrator(_): Administrator,
+    Posted(body): Posted<rest::BackupBody>,
+) -> Result<Json<rest::BackupAnswer>, Failure> {
+    let into = PathBuf::from(body.dir);
+    let mut closing = doors.closing();
+    let making = doors.backup.backup(into.clone(), BESIDE);
+    let made = match select(making, pin!(closing.begun())).await {
+        Either::Left((made, _)) => made.map_err(refused)?,
+        Either::Right(((), _)) => return Err(Refusal::from(StoreError::Closed).into()),
+    };
+    tracing::info!(folder = %into.display(), files = made.files, "a backup was written");
+    Ok(Json(told(&into, made)))
+}
+
+fn refused(error: BackupError) -> Failure {
+    let message = error.to_string();
+    match error {
+        BackupError::Folder(_) => {
+            let misfit = Misfit { pointer: "/dir".to_owned(), message: message.clone() };
+            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "backup_folder", message)
+                .errors(vec![misfit])
+        }
+        BackupError::UnderWay => Failure::new(StatusCode::CONFLICT, "backup_under_way", message),
+        BackupError::Full(_) => Refusal::new(RefusalCode::DiskFull, message).into(),
+        BackupError::Unsound(_) => Refusal::new(RefusalCode::Unreadable, message).into(),
+        BackupError::Failed(_) => {
+            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "backup_failed", message)
+        }
+    }
+}

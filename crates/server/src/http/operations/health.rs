@@ -1,0 +1,76 @@
+//! Operations: `/livez`, `/readyz`, `/health`, `/metrics`.
+
+use super::readings::Reading;
+use crate::problem::Failure;
+use crate::request::auth::Visitor;
+use crate::request::doors::{Shared, Who};
+use crate::secrets::instance::{CHALLENGE, CHALLENGE_CHARS_MAX, proof};
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use wire::rest::{Health, Instance};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// `GET /livez`: the process answers, and a client that sends a challenge learns which one it is.
+pub(crate) async fn livez(
+    State(doors): State<Shared>,
+    visitor: Visitor,
+    headers: HeaderMap,
+) -> Json<Health> {
+    let challenge = headers.get(CHALLENGE).and_then(|value| value.to_str().ok());
+    let is_short = |text: &&str| (1..=CHALLENGE_CHARS_MAX).contains(&text.len());
+    let instance = challenge.filter(is_short).map(|challenge| {
+        // A stranger behind a proxy has no business with processes and folders of this machine.
+        let is_told = visitor.administers();
+        Instance {
+            proof: proof(&doors.token, challenge),
+            pid: is_told.then(std::process::id),
+            data: is_told.then(|| doors.data.display().to_string()),
+        }
+    });
+    Json(Health { status: "live".to_owned(), instance })
+}
+
+/// `GET /readyz`: work can be taken.
+pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>, Failure> {
+    match doors.engine.healthy() {
+        Ok(()) => Ok(Json(Health { status: "ready".to_owned(), instance: None })),
+        // Whatever the reason, a load balancer must hear 503.
+        Err(refusal) => Err(Failure::with_status(StatusCode::SERVICE_UNAVAILABLE, refusal)),
+    }
+}
+
+/// `GET /health`: the same as `/livez`, in the words that clients of pipelines know.
+pub(crate) async fn health() -> Json<Health> {
+    Json(Health { status: "UP".to_owned(), instance: None })
+}
+
+/// `GET /metrics`.
+pub(crate) async fn metrics(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+) -> Result<Response, Failure> {
+    let reading = Reading::of(&doors, &caller).await;
+    let mut registry = Registry::with_prefix("waypost");
+    registry.register("build", "What is running", Info::new(vec![("version", VERSION)]));
+    if let Some(telemetry) = &doors.telemetry {
+        telemetry.register(&mut registry);
+    }
+    registry.register_collector(Box::new(reading));
+    let mut body = String::new();
+    match text::encode(&mut body, &registry) {
+        Ok(()) => Ok(([(CONTENT_TYPE, METRICS_TYPE)], body).into_response()),
+        Err(error) => Err(Failure::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "metrics_failed",
+            format!("the metrics cannot be written: {error}"),
+        )),
+    }
+}

@@ -1,0 +1,374 @@
+//! What `/metrics` says beside the durations: counters and states at one moment.
+
+use crate::request::doors::Doors;
+use engine::{Counts, RefusalCode, SinkState};
+use kernel::contracts::StoreFigures;
+use kernel::contracts::figures::{COMMIT_MS, OpenAsks, OpenSessions};
+use kernel::tool::call::Caller;
+use kernel::values::ids::Millis;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+use std::fmt;
+use tools::remote::UpstreamState;
+
+/// All statuses of sessions that are not over, and that of those which cannot be read.
+const OPEN_STATUSES: [&str; 5] = ["running", "waiting", "stuck", "paused", "parked"];
+/// All kinds of asks.
+const ASK_KINDS: [&str; 5] = ["clarify", "approve", "fill", "authorize", "fix"];
+
+/// The counters at one moment.
+#[derive(Debug)]
+pub(in crate::http) struct Reading {
+    pub(in crate::http) counts: Counts,
+    pub(in crate::http) streams_open: u64,
+    pub(in crate::http) sinks: Vec<SinkState>,
+    pub(in crate::http) upstreams: Vec<UpstreamReading>,
+    /// Why no work can be taken.
+    pub(in crate::http) unwell: Option<RefusalCode>,
+    /// What the store says of itself, where it does.
+    pub(in crate::http) store: Option<StoreFigures>,
+    /// None where the store cannot be read.
+    pub(in crate::http) asks: Option<Vec<OpenAsks>>,
+    /// The same.
+    pub(in crate::http) sessions: Option<Vec<OpenSessions>>,
+    /// Answers by status.
+    pub(in crate::http) answers: Vec<(String, u64)>,
+    /// What became of files that changed.
+    pub(in crate::http) reloads: [(&'static str, u64); 2],
+    /// Whether what they say is not served.
+    pub(in crate::http) reload_refused: bool,
+    /// When the process began to serve, and now.
+    pub(in crate::http) started: Millis,
+    pub(in crate::http) now: Millis,
+}
+
+/// One upstream at that moment.
+#[derive(Debug)]
+pub(in crate::http) struct UpstreamReading {
+    pub(in crate::http) name: String,
+    pub(in crate::http) up: bool,
+    pub(in crate::http) tools: u64,
+    pub(in crate::http) restarts: u64,
+}
+
+impl Reading {
+    /// How it is now. A store that cannot be read has metrics too.
+    pub(in crate::http) async fn of(doors: &Doors, caller: &Caller) -> Self {
+        let engine = &doors.engine;
+        let open = doors.limits().streams_max.saturating_sub(doors.streams.available_permits());
+        Self {
+            counts: engine.counts(),
+            streams_open: open as u64,
+            sinks: engine.feed().sinks(caller).await.unwrap_or_default(),
+            upstreams: upstreams(doors),
+            unwell: engine.healthy().err().map(|refusal| refusal.code),
+            store: engine.admin().store_figures(),
+            asks: engine.asks().open(caller).await.ok(),
+            sessions: engine.sessions().open(caller).await.ok(),
+            answers: doors.answers.given(),
+            reloads: doors.reloads.counts(),
+            reload_refused: doors.reloads.is_broken(),
+            started: doors.started,
+            now: engine.clock().now(),
+        }
+    }
+
+    fn counters(&self) -> [(&'static str, &'static str, u64); 17] {
+        let counts = &self.counts;
+        [
+            ("runs_started", "Runs that were started", counts.runs_started),
+            ("calls_started", "Tool calls that were sent", counts.calls_started),
+            ("calls_failed", "Tool calls that failed", counts.calls_failed),
+            ("asks_opened", "Asks that were raised", counts.asks_opened),
+            ("asks_decided", "Asks that a reply closed", counts.asks_decided),
+            ("appends", "Appends to the journal", counts.appends),
+            ("recoveries", "Runs that were taken over after a crash", counts.recoveries),
+            ("turns_started", "Turns of models that were begun", counts.turns_started),
+            ("turns_finished", "Turns of models that were answered", counts.turns_finished),
+            ("turns_failed", "Turns of models that failed", counts.turns_failed),
+            ("tokens_read", "Tokens that models read", counts.tokens_read),
+            ("tokens_written", "Tokens that models wrote", counts.tokens_written),
+            (
+                "cost_micros",
+                "Millionths of a dollar, as far as prices are known",
+                counts.cost_micros,
+            ),
+            ("deliveries_retried", "Deliveries that are tried again", counts.deliveries_retried),
+            ("sessions_removed", "Sessions that retention removed", counts.sessions_removed),
+            ("runs_removed", "Old runs that retention removed", counts.runs_removed),
+            ("blobs_removed", "Blobs that retention removed", counts.blobs_removed),
+        ]
+    }
+
+    fn gauges(&self) -> [(&'static str, &'static str, u64); 8] {
+        let counts = &self.counts;
+        let disk_full = u64::from(self.unwell == Some(RefusalCode::DiskFull));
+        let refused = u64::from(self.reload_refused);
+        [
+            ("sessions_active", "Sessions that are being driven", counts.sessions_active),
+            ("calls_active", "Tool calls that are under way", counts.calls_active),
+            ("turns_active", "Turns of models that are under way", counts.turns_active),
+            ("cases_waiting", "Requests that wait until their case is free", counts.cases_waiting),
+            ("streams_open", "Event streams that are open", self.streams_open),
+            ("ready", "Whether work can be taken", u64::from(self.unwell.is_none())),
+            ("disk_full", "Whether the last write found no room", disk_full),
+            ("reload_refused", "Whether what the files say is wrong and not served", refused),
+        ]
+    }
+
+    fn encode_store(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let StoreFigures { queued, commits, bytes, wal_bytes } = store;
+        let help = "Writes that wait for the store";
+        let metric = encoder.encode_descriptor("store_queued", help, None, MetricType::Gauge)?;
+        ConstGauge::new(*queued as u64).encode(metric)?;
+        let (help, unit) = ("What the database has on the disk, without blobs", Unit::Bytes);
+        let metric = encoder.encode_descriptor("store", help, Some(&unit), MetricType::Gauge)?;
+        ConstGauge::new(*bytes).encode(metric)?;
+        let help = "What of that is the write-ahead log";
+        let metric =
+            encoder.encode_descriptor("store_wal", help, Some(&unit), MetricType::Gauge)?;
+        ConstGauge::new(*wal_bytes).encode(metric)?;
+        let (name, help, unit) = ("commit_duration", "How long commits took", Unit::Seconds);
+        let mut metric =
+            encoder.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
+        let bounds = COMMIT_MS.iter().map(|ms| *ms as f64 / 1_000.0).chain([f64::INFINITY]);
+        let buckets: Vec<(f64, u64)> = bounds.zip(commits.counts).collect();
+        let (sum, count) = (commits.total_ms as f64 / 1_000.0, commits.counts.iter().sum());
+        metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+    }
+
+    fn encode_asks(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(asks) = &self.asks else { return Ok(()) };
+        // A kind of which there are none is listed too: a dashboard must see a zero.
+        let of = |kind: &str| asks.iter().find(|open| open.kind == kind);
+        let open = ASK_KINDS.map(|kind| (kind, of(kind).map_or(0, |open| open.count)));
+        gauges(encoder, ("asks_open", "Open asks", "kind"), open)?;
+        let (name, help, unit) = ("asks_oldest", "How long the oldest one waits", Unit::Seconds);
+        let mut family = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
+        for kind in ASK_KINDS {
+            let waits_ms = of(kind).map_or(0, |open| self.now.0.saturating_sub(open.oldest.0));
+            let labels = [("kind", kind)];
+            let seconds = waits_ms.max(0) as f64 / 1_000.0;
+            ConstGauge::new(seconds).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn encode_sessions(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(sessions) = &self.sessions else { return Ok(()) };
+        let of = |status: &str| sessions.iter().find(|open| open.status == status);
+        let open = OPEN_STATUSES.map(|status| (status, of(status).map_or(0, |open| open.count)));
+        gauges(encoder, ("sessions_open", "Sessions that are not over", "status"), open)
+    }
+
+    fn encode_sinks(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let of = |value: fn(&SinkState) -> u64| {
+            self.sinks.iter().map(move |sink| (sink.name.as_str(), value(sink)))
+        };
+        let told = ("events_delivered", "Events that a sink took", "sink");
+        counters(encoder, told, of(|sink| sink.delivered))?;
+        let told = ("events_failed", "Events that were given up, by sink", "sink");
+        counters(encoder, told, of(|sink| sink.failed))?;
+        let told = ("events_retrying", "Events that are tried again, by sink", "sink");
+        gauges(encoder, told, of(|sink| sink.retrying))?;
+        let told = ("sink_gone", "Whether a sink rests because its receiver is gone", "sink");
+        gauges(encoder, told, of(|sink| u64::from(sink.gone)))?;
+        let told = ("sink_unconfigured", "Whether a sink with a place is not configured", "sink");
+        gauges(encoder, told, of(|sink| u64::from(!sink.configured)))?;
+        let told = ("event_lag", "Rows of the feed that are still ahead of a sink", "sink");
+        gauges(encoder, told, of(|sink| sink.lag))
+    }
+
+    fn encode_upstreams(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let of = |value: fn(&UpstreamReading) -> u64| {
+            self.upstreams.iter().map(move |upstream| (upstream.name.as_str(), value(upstream)))
+        };
+        let told = ("upstream_up", "Whether an upstream is connected and listed", "upstream");
+        gauges(encoder, told, of(|upstream| u64::from(upstream.up)))?;
+        let told = ("upstream_tools", "How many tools an upstream has", "upstream");
+        gauges(encoder, told, of(|upstream| upstream.tools))?;
+        let told = ("upstream_restarts", "How often an upstream was reconnected", "upstream");
+        counters(encoder, told, of(|upstream| upstream.restarts))
+    }
+}
+
+impl Collector for Reading {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (name, help, value) in self.counters() {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        for (name, help, value) in self.gauges() {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        let (name, help, unit) = ("start_time", "When the process began to serve", Unit::Seconds);
+        let metric = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
+        ConstGauge::new(self.started.0 as f64 / 1_000.0).encode(metric)?;
+        let ended = self.counts.runs_ended.iter().map(|(status, count)| (*status, *count));
+        counters(&mut encoder, ("runs_ended", "Runs that ended", "status"), ended)?;
+        let answers = self.answers.iter().map(|(status, count)| (status.as_str(), *count));
+        counters(&mut encoder, ("http_responses", "Answers of all endpoints", "code"), answers)?;
+        let told = ("reloads", "Files that changed and were read again", "outcome");
+        counters(&mut encoder, told, self.reloads)?;
+        self.encode_store(&mut encoder)?;
+        self.encode_asks(&mut encoder)?;
+        self.encode_sessions(&mut encoder)?;
+        self.encode_sinks(&mut encoder)?;
+        self.encode_upstreams(&mut encoder)
+    }
+}
+
+/// All upstreams that are not left alone.
+fn upstreams(doors: &Doors) -> Vec<UpstreamReading> {
+    let read = |member: crate::gateway::Member| {
+        let status = member.upstream?.status();
+        Some(UpstreamReading {
+            name: member.facts.name,
+            up: status.state == UpstreamState::Ready,
+            tools: status.tools as u64,
+            restarts: status.restarts,
+        })
+    };
+    doors.gateway.members().into_iter().filter_map(read).collect()
+}
+
+/// Counters that one label tells apart: name, help, label.
+fn counters<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help, label): (&str, &str, &str),
+    values: impl IntoIterator<Item = (&'a str, u64)>,
+) -> Result<(), fmt::Error> {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (value, count) in values {
+        let labels = [(label, value)];
+        ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// The same for what goes up and down.
+fn gauges<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help, label): (&str, &str, &str),
+    values: impl IntoIterator<Item = (&'a str, u64)>,
+) -> Result<(), fmt::Error> {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (value, count) in values {
+        let labels = [(label, value)];
+        ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::contracts::CommitTimes;
+    use prometheus_client::encoding::text;
+    use prometheus_client::registry::Registry;
+    use std::collections::BTreeMap;
+
+    fn reading() -> Reading {
+        let mut commits = CommitTimes::default();
+        [1, 3, 7_000].into_iter().for_each(|took_ms| commits.add(took_ms));
+        let hook = SinkState {
+            name: "hook".to_owned(),
+            kind: "webhook".to_owned(),
+            place: 1,
+            feed_end: 3,
+            lag: 2,
+            delivered: 5,
+            failed: 1,
+            retrying: 4,
+            gone: true,
+            configured: true,
+            last_error: None,
+        };
+        Reading {
+            counts: Counts {
+                runs_started: 3,
+                runs_ended: BTreeMap::from([("completed", 2), ("failed", 1)]),
+                cases_waiting: 6,
+                ..Counts::default()
+            },
+            streams_open: 1,
+            sinks: vec![hook],
+            upstreams: vec![UpstreamReading {
+                name: "crm".to_owned(),
+                up: false,
+                tools: 9,
+                restarts: 2,
+            }],
+            unwell: Some(RefusalCode::DiskFull),
+            store: Some(StoreFigures { queued: 7, commits, bytes: 4_096, wal_bytes: 1_024 }),
+            asks: Some(vec![OpenAsks {
+                kind: "clarify".to_owned(),
+                count: 2,
+                oldest: Millis(1_000),
+            }]),
+            sessions: Some(vec![
+                OpenSessions { status: "parked".to_owned(), count: 2 },
+                OpenSessions { status: "stuck".to_owned(), count: 3 },
+            ]),
+            answers: vec![("429".to_owned(), 8)],
+            reloads: [("taken", 1), ("refused", 2)],
+            reload_refused: true,
+            started: Millis(500),
+            now: Millis(6_500),
+        }
+    }
+
+    #[test]
+    fn readings_become_open_metrics() {
+        let mut registry = Registry::with_prefix("waypost");
+        registry.register_collector(Box::new(reading()));
+        let mut body = String::new();
+        text::encode(&mut body, &registry).unwrap();
+        for line in [
+            "waypost_runs_started_total 3",
+            "waypost_runs_ended_total{status=\"completed\"} 2",
+            "waypost_streams_open 1",
+            "# TYPE waypost_sessions_active gauge",
+            "waypost_cases_waiting 6",
+            "waypost_ready 0",
+            "waypost_disk_full 1",
+            "waypost_store_queued 7",
+            "waypost_store_bytes 4096",
+            "waypost_store_wal_bytes 1024",
+            "waypost_commit_duration_seconds_count 3",
+            "waypost_commit_duration_seconds_sum 7.004",
+            "waypost_commit_duration_seconds_bucket{le=\"0.001\"} 1",
+            "waypost_commit_duration_seconds_bucket{le=\"0.005\"} 2",
+            "waypost_commit_duration_seconds_bucket{le=\"+Inf\"} 3",
+            "waypost_asks_open{kind=\"clarify\"} 2",
+            "waypost_asks_open{kind=\"fix\"} 0",
+            "waypost_asks_oldest_seconds{kind=\"clarify\"} 5.5",
+            "waypost_asks_oldest_seconds{kind=\"fix\"} 0.0",
+            "waypost_sessions_open{status=\"stuck\"} 3",
+            "waypost_sessions_open{status=\"paused\"} 0",
+            "waypost_sessions_open{status=\"parked\"} 2",
+            "waypost_events_delivered_total{sink=\"hook\"} 5",
+            "waypost_events_failed_total{sink=\"hook\"} 1",
+            "waypost_events_retrying{sink=\"hook\"} 4",
+            "waypost_sink_gone{sink=\"hook\"} 1",
+            "waypost_sink_unconfigured{sink=\"hook\"} 0",
+            "waypost_event_lag{sink=\"hook\"} 2",
+            "waypost_upstream_up{upstream=\"crm\"} 0",
+            "waypost_upstream_tools{upstream=\"crm\"} 9",
+            "waypost_upstream_restarts_total{upstream=\"crm\"} 2",
+            "waypost_http_responses_total{code=\"429\"} 8",
+            "waypost_reloads_total{outcome=\"refused\"} 2",
+            "waypost_reload_refused 1",
+            "waypost_start_time_seconds 0.5",
+            "# EOF",
+        ] {
+            assert!(body.lines().any(|told| told == line), "{line} is not in\n{body}");
+        }
+    }
+}

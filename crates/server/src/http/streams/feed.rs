@@ -1,0 +1,232 @@
+//! `/api/v1/events`: the journals of all sessions of the caller's realm as server-sent events. A
+//! `snapshot` first, then each event under its place in the feed. It has no end: a client that is
+//! cut off comes back with the last `id` and misses nothing.
+
+use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
+use crate::problem::Failure;
+use crate::request::cursors::{Purpose, refused};
+use crate::request::doors::{Doors, Shared, Who};
+use crate::request::params::Params;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::response::sse::Event;
+use engine::Watch;
+use engine::refusal::{Refusal, RefusalCode};
+use kernel::contracts::{AskFilter, FeedRow, Page};
+use kernel::tool::call::Caller;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use wire::rest::{FeedEvent, FeedSnapshot};
+
+/// How many rows are read at once; each holds the events of one append.
+const ROWS_MAX: usize = 100;
+
+/// `?after=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct FeedQuery {
+    after: Option<String>,
+}
+
+/// `GET /events`.
+pub(crate) async fn follow(
+    State(doors): State<Shared>,
+    Who(caller): Who,
+    Params(query): Params<FeedQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let of = Purpose::feed(&caller);
+    let wanted = wanted(&doors, &of, query, &headers)?;
+    let permit = permit(&doors)?;
+    // Before the first read: what is committed after it wakes us.
+    let watch = doors.engine.feed().watch_all();
+    let (gone, end) = doors.engine.feed().bounds(&caller).await?;
+    let place = match wanted {
+        None => Place { row: gone + 1, sent: 0 },
+        Some(place) => place.within(gone, end)?,
+    };
+    let feed =
+        Feed { caller, of, end, waiting: VecDeque::new(), read: place.row - 1, place, watch };
+    Ok(answer(doors, feed, permit))
+}
+
+/// A client that comes back says in the header what it saw last; that is later than what its URL
+/// once said.
+fn wanted(
+    doors: &Doors,
+    of: &Purpose,
+    query: FeedQuery,
+    headers: &HeaderMap,
+) -> Result<Option<Place>, Failure> {
+    let text = match headers.get(LAST_EVENT_ID) {
+        Some(last) => last.to_str().unwrap_or_default().to_owned(),
+        None => match query.after {
+            Some(after) => after,
+            None => return Ok(None),
+        },
+    };
+    let place = doors.cursors.open(of, &text).map_err(|why| refused(why, bad_cursor))?;
+    Place::parse(&place).map(Some).ok_or_else(bad_cursor)
+}
+
+fn bad_cursor() -> Failure {
+    Refusal::new(RefusalCode::BadCursor, "that is no place in this feed")
+        .hint("send the `id` of the last event as it was, or leave it out")
+        .into()
+}
+
+/// A place in the feed: so many events of this row were sent. Clients get it sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    row: u64,
+    sent: u64,
+}
+
+impl Place {
+    fn parse(text: &str) -> Option<Self> {
+        let (row, sent) = text.split_once('-')?;
+        let place = Self { row: number(row)?, sent: number(sent)? };
+        // Rows are counted from one.
+        (place.row > 0).then_some(place)
+    }
+
+    /// The same, if it is neither past the end nor older than what is kept.
+    fn within(self, gone: u64, end: u64) -> Result<Self, Failure> {
+        if self > (Self { row: end.saturating_add(1), sent: 0 }) {
+            return Err(bad_cursor());
+        }
+        if self.row <= gone {
+            let message = "the events after this place are not kept any more";
+            let refusal = Refusal::new(RefusalCode::CursorGone, message)
+                .hint("read the lists, then follow the feed from its beginning");
+            return Err(refusal.into());
+        }
+        Ok(self)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{:x}", self.row, self.sent)
+    }
+}
+
+/// A place as clients see it, where everything up to this row is behind it: what comes after
+/// is asked for with it.
+pub(in crate::http) fn after_row(doors: &Doors, caller: &Caller, row: u64) -> String {
+    let place = Place { row: row.saturating_add(1), sent: 0 };
+    doors.cursors.seal(&Purpose::feed(caller), &place.to_string())
+}
+
+fn number(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if plain { u64::from_str_radix(text, 16).ok() } else { None }
+}
+
+/// One client's place in the feed.
+struct Feed {
+    /// Whose stream it is.
+    caller: Arc<Caller>,
+    /// What the ids of its events are good for.
+    of: Purpose,
+    /// The last row when the stream began.
+    end: u64,
+    /// Events that were read and not yet sent.
+    waiting: VecDeque<(Place, String)>,
+    /// The last row that was read.
+    read: u64,
+    /// The place of the last event that was sent.
+    place: Place,
+    watch: Watch,
+}
+
+impl Source for Feed {
+    async fn first(&mut self, doors: &Doors) -> Result<Option<Event>, Failure> {
+        let asks = open_asks(doors, &self.caller).await?;
+        let realm = self.caller.realm.as_str().to_owned();
+        let cursor = after_row(doors, &self.caller, self.end);
+        Ok(Some(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY)))
+    }
+
+    async fn look(&mut self, doors: &Doors) -> Result<Look, Failure> {
+        loop {
+            if let Some((place, body)) = self.waiting.pop_front() {
+                self.place = place;
+                let id = doors.cursors.seal(&self.of, &place.to_string());
+                return Ok(Look::Event(Event::default().id(id).data(body)));
+            }
+            let rows = doors.engine.feed().rows(&self.caller, self.read, ROWS_MAX).await?;
+            let Some(last) = rows.last() else { return Ok(Look::Nothing) };
+            self.read = last.cursor;
+            for row in &rows {
+                self.take(row)?;
+            }
+        }
+    }
+
+    async fn woken(&mut self) {
+        self.watch.changed().await;
+    }
+}
+
+impl Feed {
+    /// Queues the events of a row, those left out that the client has seen.
+    fn take(&mut self, row: &FeedRow) -> Result<(), Failure> {
+        let events: Vec<&RawValue> =
+            serde_json::from_str(&row.body).map_err(|error| unreadable(&error))?;
+        for (index, event) in events.into_iter().enumerate() {
+            let place = Place { row: row.cursor, sent: index as u64 + 1 };
+            if place > self.place {
+                let body = FeedEvent { session: row.session.to_string(), event };
+                let body = serde_json::to_string(&body).map_err(|error| unreadable(&error))?;
+                self.waiting.push_back((place, body));
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn open_asks(doors: &Doors, caller: &Caller) -> Result<Vec<String>, Failure> {
+    let filter = AskFilter { status: Some("open".to_owned()), ..AskFilter::default() };
+    let page = Page { cursor: None, limit: doors.limits().page_items_max };
+    let asks = doors.engine.asks().list(caller, &filter, &page).await?;
+    Ok(asks.items.iter().map(|ask| ask.row.ask.id.to_string()).collect())
+}
+
+fn unreadable(error: &serde_json::Error) -> Failure {
+    let message = format!("a journal row cannot be read: {error}");
+    Refusal::new(RefusalCode::Unreadable, message).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_was_written() {
+        for place in [Place { row: 1, sent: 0 }, Place { row: u64::MAX, sent: 17 }] {
+            assert_eq!(Place::parse(&place.to_string()), Some(place));
+        }
+        for text in ["", "1", "-", "1-", "-1", "0-0", "+1-0", "1-0-0", "g-0", "1 -0"] {
+            assert_eq!(Place::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_within_what_is_kept() {
+        let code = |row, sent| match (Place { row, sent }).within(4, 9) {
+            Ok(_) => "ok",
+            Err(failure) => failure.code(),
+        };
+        assert_eq!(code(5, 0), "ok");
+        assert_eq!(code(9, 3), "ok");
+        assert_eq!(code(10, 0), "ok");
+        assert_eq!(code(10, 1), "bad_cursor");
+        assert_eq!(code(11, 0), "bad_cursor");
+        assert_eq!(code(4, 2), "cursor_gone");
+    }
+}

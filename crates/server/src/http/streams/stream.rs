@@ -1,0 +1,162 @@
+//! What event streams share: how one begins, continues and ends, how many there may be, and what
+//! wakes one.
+
+use crate::problem::Failure;
+use crate::request::doors::{Closing, Doors, Shared};
+use axum::http::StatusCode;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::future::{Either, select};
+use futures::stream;
+use serde::Serialize;
+use serde_json::json;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A client that hears nothing for so long hears that we are still here.
+const HEARTBEAT_MS: u64 = 15_000;
+/// How soon a client that lost the stream comes back.
+pub(in crate::http) const RETRY: Duration = Duration::from_millis(2_000);
+/// What a client that comes back saw last.
+pub(in crate::http) const LAST_EVENT_ID: &str = "last-event-id";
+
+/// What a stream tells.
+pub(in crate::http) trait Source: Send + 'static {
+    /// What it begins with, where that is no event like the others.
+    fn first(
+        &mut self,
+        doors: &Doors,
+    ) -> impl Future<Output = Result<Option<Event>, Failure>> + Send;
+
+    /// What there is to tell now.
+    fn look(&mut self, doors: &Doors) -> impl Future<Output = Result<Look, Failure>> + Send;
+
+    /// Waits until there may be more.
+    fn woken(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// The last event, where it cannot go on.
+    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
+        told("error", &json!({"code": failure.code(), "detail": failure.message()}))
+    }
+}
+
+/// What a look at a source found.
+pub(in crate::http) enum Look {
+    /// An event.
+    Event(Event),
+    /// The last one there will be.
+    Last(Event),
+    /// Nothing, until something is committed.
+    Nothing,
+}
+
+/// A stream of events as an answer.
+pub(in crate::http) fn answer(
+    doors: Shared,
+    source: impl Source,
+    permit: OwnedSemaphorePermit,
+) -> Response {
+    let closing = doors.closing();
+    let tail = Tail { doors, source, stage: Stage::Begun, closing, _permit: permit };
+    let events = stream::unfold(tail, |mut tail| async move {
+        let event = tail.next().await?;
+        Some((Ok::<Event, Infallible>(event), tail))
+    });
+    ([("x-accel-buffering", "no")], Sse::new(events)).into_response()
+}
+
+/// How far a stream is.
+enum Stage {
+    Begun,
+    Following,
+    Over,
+}
+
+/// One client's stream.
+struct Tail<S> {
+    doors: Shared,
+    source: S,
+    stage: Stage,
+    closing: Closing,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl<S: Source> Tail<S> {
+    /// The next event, or none after the last one.
+    async fn next(&mut self) -> Option<Event> {
+        match self.tell().await {
+            Ok(event) => event,
+            Err(failure) => {
+                self.stage = Stage::Over;
+                Some(self.source.broken(&self.doors, failure))
+            }
+        }
+    }
+
+    async fn tell(&mut self) -> Result<Option<Event>, Failure> {
+        if let Stage::Begun = self.stage {
+            self.stage = Stage::Following;
+            let first = self.source.first(&self.doors).await?;
+            if first.is_some() {
+                return Ok(first);
+            }
+        }
+        while let Stage::Following = self.stage {
+            match self.source.look(&self.doors).await? {
+                Look::Event(event) => return Ok(Some(event)),
+                Look::Last(event) => {
+                    self.stage = Stage::Over;
+                    return Ok(Some(event));
+                }
+                Look::Nothing => {}
+            }
+            match self.woken().await {
+                Woken::Source => {}
+                Woken::Heartbeat => return Ok(Some(Event::default().comment("still here"))),
+                // Without a last event: the client comes back when the server does.
+                Woken::Closing => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn woken(&mut self) -> Woken {
+        let clock = self.doors.engine.clock().as_ref();
+        let woken = engine::timeout(clock, HEARTBEAT_MS, self.source.woken());
+        match select(pin!(woken), pin!(self.closing.begun())).await {
+            Either::Left((Some(()), _)) => Woken::Source,
+            Either::Left((None, _)) => Woken::Heartbeat,
+            Either::Right(((), _)) => Woken::Closing,
+        }
+    }
+}
+
+/// Room for one more stream.
+pub(in crate::http) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit, Failure> {
+    doors.free_stream().ok_or_else(|| {
+        let max = doors.limits().streams_max;
+        let message = format!("{max} event streams are open, and no more are allowed");
+        Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message)
+            .hint("close one, or raise `streams_max` in `[limits]`")
+    })
+}
+
+/// Why a wait ended.
+enum Woken {
+    /// There may be more to tell.
+    Source,
+    /// There was not, for so long that the client must hear that we are still here.
+    Heartbeat,
+    /// The server is closing.
+    Closing,
+}
+
+/// An event with a name.
+pub(in crate::http) fn told(name: &str, body: &impl Serialize) -> Event {
+    // These bodies are plain data; writing them as JSON cannot fail.
+    let text = serde_json::to_string(body).unwrap_or_default();
+    Event::default().event(name).data(text)
+}

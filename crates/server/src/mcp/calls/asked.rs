@@ -1,0 +1,308 @@
+//! Calls whose runs do not end at once. A run that waits for a person asks the client's, where the
+//! client can show it: in the stateless version by `input_required`, in the others by a request of
+//! ours. Someone else may answer meanwhile, in the inbox; then the call continues with that.
+
+use super::calling::Calling;
+use super::elicit::{self, Said, Unfit};
+use super::result::trouble;
+use super::wanting::{ROUNDS_MAX, Retry, asking, responses, tell_when_opened};
+use crate::mcp::answer::{Answered, Outcome};
+use engine::refusal::{Refusal, RefusalCode, RefusalKind};
+use engine::{Once, RunReport};
+use futures::future::{Either, join_all, select};
+use kernel::ask::Ask;
+use kernel::ask::reply::BadReply;
+use kernel::contracts::SessionAsk;
+use kernel::session::RunStatus;
+use kernel::tool::schema::sentence;
+use kernel::values::canonical;
+use kernel::values::ids::{AskId, ContentHash, RunId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use wire::jsonrpc::RpcError;
+
+/// The door under which replies that come with a state are remembered.
+const ROUTE: &str = "mcp/requestState";
+
+/// What a client carries while its person answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// The run that waits.
+    pub(crate) run: RunId,
+    /// The asks that were shown.
+    asks: Vec<AskId>,
+}
+
+impl Waiting {
+    /// What an opened state says, if it is one of a run that waits.
+    pub(crate) fn read(state: &Value) -> Option<Self> {
+        Waiting::deserialize(state).ok()
+    }
+}
+
+/// What was answered so far in this request.
+#[derive(Debug, Default)]
+struct Notes {
+    /// Answers that did not fit, and why.
+    wrong: BTreeMap<AskId, String>,
+    /// Asks that the person did not want to decide.
+    left: BTreeSet<AskId>,
+    /// How many answers did not fit.
+    misfits: u32,
+}
+
+/// What came of one answer.
+enum Taken {
+    /// The ask is decided, by this answer or another.
+    Decided,
+    /// The answer does not fit.
+    Wrong(String),
+    /// The ask stays open.
+    Left,
+}
+
+impl Notes {
+    fn note(&mut self, ask: AskId, taken: Taken) {
+        self.wrong.remove(&ask);
+        match taken {
+            Taken::Decided => {}
+            Taken::Wrong(why) => {
+                self.wrong.insert(ask, why);
+                self.misfits += 1;
+            }
+            Taken::Left => {
+                self.left.insert(ask);
+            }
+        }
+    }
+}
+
+/// Answers a call whose run did not end at once.
+pub(crate) async fn follow(calling: &Calling<'_>, report: RunReport) -> Answered {
+    go_on(calling, report, Notes::default()).await
+}
+
+/// Answers a call that is sent again with the state of a run that waits: gives the run the answers
+/// that came, and continues with it. The same answers again change nothing.
+pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retry) -> Answered {
+    let responses = responses(retry)?;
+    let state = ContentHash::of(retry.request_state.as_deref().unwrap_or_default().as_bytes());
+    let mut taking = Vec::new();
+    for ask in &waiting.asks {
+        let Some(answer) = responses.get(&ask.to_string()) else { continue };
+        let (key, digest) = (format!("{state}/{ask}"), canonical::digest(answer));
+        let once = Once { route: ROUTE.to_owned(), key, digest };
+        taking.push(take_stored(calling, *ask, answer, once));
+    }
+    // Together: each waits for the run, which may need all of them.
+    let mut notes = Notes::default();
+    for taken in join_all(taking).await {
+        let (id, taken) = taken?;
+        notes.note(id, taken);
+    }
+    let report = calling.engine().runs().report(calling.caller(), waiting.run).await;
+    go_on(calling, report.map_err(trouble)?, notes).await
+}
+
+async fn go_on(calling: &Calling<'_>, report: RunReport, mut notes: Notes) -> Answered {
+    let mut report = report;
+    loop {
+        match report.run.status {
+            RunStatus::Completed => {
+                return Ok(calling.done(report.run.answer.unwrap_or_default()).await);
+            }
+            RunStatus::Failed | RunStatus::Cancelled => return Ok(calling.failed(&report)),
+            RunStatus::Paused => return Ok(calling.later(&report)),
+            _ if calling.is_task() || calling.became_task(&report) => {
+                return Ok(calling.later(&report));
+            }
+            RunStatus::Running if calling.left_ms() == 0 => return Ok(calling.later(&report)),
+            RunStatus::Running => report = calling.wait(&report).await?,
+            RunStatus::Waiting | RunStatus::Stuck => {
+                match ask(calling, &report, &mut notes).await? {
+                    Some(outcome) => return Ok(outcome),
+                    None => {
+                        let now = calling.engine().runs().report(calling.caller(), report.run.id);
+                        report = now.await.map_err(trouble)?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Asks the client for what the run waits for: the call's answer, or none once some of it is
+/// decided.
+async fn ask(
+    calling: &Calling<'_>,
+    report: &RunReport,
+    notes: &mut Notes,
+) -> Result<Option<Outcome>, RpcError> {
+    let (client, limits) = (&calling.exchange.client, calling.limits());
+    let left = report.asks.iter().any(|asked| notes.left.contains(&asked.row.ask.id));
+    if left || notes.misfits > ROUNDS_MAX {
+        return Ok(Some(calling.unfinished(report)));
+    }
+    let shown = |asked: &SessionAsk| {
+        let ask = &asked.row.ask;
+        let params = elicit::request(ask, client, limits.mcp_shown_chars_max)?;
+        Some(match notes.wrong.get(&ask.id) {
+            Some(wrong) => elicit::again(params, wrong),
+            None => params,
+        })
+    };
+    if client.version.is_modern() {
+        let requests = report.asks.iter().filter_map(|asked| {
+            let request = json!({"method": elicit::METHOD, "params": shown(asked)?});
+            Some((asked.row.ask.id, request))
+        });
+        return Ok(Some(input_required(calling, report, requests.collect())));
+    }
+    let mut shown = report.asks.iter().filter_map(|asked| Some((asked, shown(asked)?)));
+    let first = shown.next();
+    let reachable = calling.exchange.outbox.is_open() && calling.left_ms() > 0;
+    let Some((asked, params)) = first.filter(|_| reachable) else {
+        return Ok(Some(calling.unfinished(report)));
+    };
+    match hear(calling, asked, params).await {
+        Heard::Answer(answer) => {
+            let ask = &asked.row.ask;
+            let taken = take(calling, ask, &answer, None).await?;
+            notes.note(ask.id, taken);
+            Ok(None)
+        }
+        Heard::Closed => Ok(None),
+        Heard::Nothing => Ok(Some(calling.unfinished(report))),
+    }
+}
+
+fn input_required(
+    calling: &Calling<'_>,
+    report: &RunReport,
+    requests: BTreeMap<AskId, Value>,
+) -> Outcome {
+    if requests.is_empty() {
+        return calling.later(report);
+    }
+    let waiting = Waiting { run: report.run.id, asks: requests.keys().copied().collect() };
+    let requests: Map<String, Value> =
+        requests.into_iter().map(|(ask, request)| (ask.to_string(), request)).collect();
+    asking(calling.exchange, requests, &json!(waiting), &calling.bound())
+}
+
+/// What was heard from the client.
+enum Heard {
+    /// Its answer.
+    Answer(Value),
+    /// Someone else decided, or the ask expired.
+    Closed,
+    /// It does not answer, or not in time.
+    Nothing,
+}
+
+async fn hear(calling: &Calling<'_>, asked: &SessionAsk, params: Value) -> Heard {
+    let engine = calling.engine();
+    let closed = engine.asks().closed(calling.caller(), asked);
+    if let (Some(wanted), Some(id)) = (&asked.row.ask.wanted, params["elicitationId"].as_str()) {
+        tell_when_opened(calling.exchange, (wanted.call.tool.as_str(), &wanted.key), id);
+    }
+    let answered = calling.exchange.outbox.ask(elicit::METHOD, params);
+    let first = async {
+        match select(pin!(answered), pin!(closed)).await {
+            Either::Left((Ok(answer), _)) => Heard::Answer(answer),
+            Either::Left((Err(error), _)) => {
+                tracing::debug!(code = error.code, "a client did not answer: {}", error.message);
+                Heard::Nothing
+            }
+            Either::Right(((), _)) => Heard::Closed,
+        }
+    };
+    let heard = engine::timeout(engine.clock().as_ref(), calling.left_ms(), first).await;
+    heard.unwrap_or(Heard::Nothing)
+}
+
+/// The same as `take` for an ask that is only known by its id.
+async fn take_stored(
+    calling: &Calling<'_>,
+    id: AskId,
+    answer: &Value,
+    once: Once,
+) -> Result<(AskId, Taken), RpcError> {
+    let asked = calling.engine().asks().get(calling.caller(), id).await.map_err(trouble)?;
+    let taken = take(calling, &asked.row.ask, answer, Some(once)).await?;
+    Ok((id, taken))
+}
+
+/// Gives an ask the client's answer and waits for the run.
+async fn take(
+    calling: &Calling<'_>,
+    ask: &Ask,
+    answer: &Value,
+    once: Option<Once>,
+) -> Result<Taken, RpcError> {
+    let (version, chars_max) =
+        (calling.exchange.client.version, calling.limits().mcp_shown_chars_max);
+    let reply = match elicit::read(ask, answer, version, chars_max) {
+        Ok(Said::Reply(reply)) => reply,
+        Ok(Said::Nothing) => return Ok(Taken::Left),
+        Err(Unfit::Misfit(why)) => return Ok(Taken::Wrong(why)),
+        Err(Unfit::Malformed(why)) => return Err(RpcError::invalid_params(why)),
+    };
+    let engine = calling.engine();
+    if let Err(bad) = engine.asks().check(ask, &reply) {
+        return Ok(Taken::Wrong(why(&bad)));
+    }
+    match engine.asks().reply(calling.caller(), ask.id, reply, once, calling.first_ms()).await {
+        Ok(_) => Ok(Taken::Decided),
+        Err(refusal) if is_closed(&refusal) => Ok(Taken::Decided),
+        Err(refusal) if refusal.code == RefusalCode::IdempotencyMismatch => {
+            let message = format!("`{}` was answered otherwise with this `requestState`", ask.id);
+            Err(RpcError::invalid_params(message))
+        }
+        Err(refusal) if refusal.kind() == RefusalKind::WrongShape => {
+            Ok(Taken::Wrong(refusal.message))
+        }
+        Err(refusal) => Err(trouble(refusal)),
+    }
+}
+
+/// Whether a reply was refused because the ask is not open any more.
+pub(crate) fn is_closed(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.code,
+        RefusalCode::AskDecided(_) | RefusalCode::AskExpired(_) | RefusalCode::AskWithdrawn(_)
+    )
+}
+
+/// Why a reply does not fit, with the faulty values.
+pub(crate) fn why(bad: &BadReply) -> String {
+    match bad {
+        BadReply::Misfits(misfits) => sentence(misfits),
+        BadReply::OtherKind { .. } | BadReply::Calls(_) | BadReply::Action(_) => bad.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_state_of_a_run_is_one() {
+        let waiting = Waiting { run: RunId(1), asks: vec![AskId(2)] };
+        assert_eq!(Waiting::read(&json!(waiting)), Some(waiting));
+        assert_eq!(Waiting::read(&json!({"wanted": {}, "given": {}})), None);
+    }
+
+    #[test]
+    fn an_answer_that_fits_clears_what_was_wrong() {
+        let mut notes = Notes::default();
+        notes.note(AskId(1), Taken::Wrong("no".to_owned()));
+        assert_eq!((notes.wrong.len(), notes.misfits), (1, 1));
+        notes.note(AskId(1), Taken::Decided);
+        assert_eq!((notes.wrong.len(), notes.misfits), (0, 1));
+        notes.note(AskId(2), Taken::Left);
+        assert!(notes.left.contains(&AskId(2)));
+    }
+}

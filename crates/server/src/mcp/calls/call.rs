@@ -1,0 +1,99 @@
+//! `tools/call`: a tool, or a plan as a tool. Most calls are answered with what the tool gives; one
+//! that becomes a run is answered with its outcome, with what it asks for, or with a task.
+
+use super::asked::{self, Waiting};
+use super::calling::{Calling, Guard, Params, takes_tasks, tasks_needed};
+use super::result::{refused, words};
+use super::wanting::{ROUNDS_MAX, Retry, Wanted, gathered, opened, want};
+use crate::mcp::answer::Answered;
+use crate::mcp::exchange::Exchange;
+use crate::mcp::lists;
+use engine::{CallReport, Refusal, RefusalCode};
+use kernel::tool::call::{Given, Pace};
+use kernel::values::ids::RunId;
+use serde_json::Value;
+use wire::jsonrpc::RpcError;
+
+/// How much of a name that no one knows is repeated.
+const NAME_CHARS_MAX: usize = 80;
+
+/// Calls a tool.
+pub(crate) async fn call(exchange: Exchange) -> Answered {
+    let mut params: Params = exchange.params()?;
+    let spec = lists::find(&exchange.door, &exchange.caller, &params.name)
+        .ok_or_else(|| no_tool(&params.name))?;
+    if spec.pace == Pace::Task && !takes_tasks(&exchange.client) {
+        return Err(tasks_needed());
+    }
+    let calling = Calling::new(&exchange, &spec, &mut params)?;
+    let (arguments, retry) = params.split();
+    let (waiting, given) = before(&calling, &retry)?;
+    let run = match &waiting {
+        Some(waiting) => waiting.run,
+        None => calling.engine().runs().new_id(),
+    };
+    let guard = Guard::new(&calling, run);
+    let answered = match waiting {
+        Some(waiting) => asked::resume(&calling, waiting, &retry).await,
+        None => begin(&calling, run, arguments, given).await,
+    };
+    guard.answered();
+    answered
+}
+
+/// What a call that is sent again brings along: a run that waits, or what the tool wanted.
+fn before(calling: &Calling<'_>, retry: &Retry) -> Result<(Option<Waiting>, Given), RpcError> {
+    if retry.input_responses.is_none() && retry.request_state.is_none() {
+        return Ok((None, Given::default()));
+    }
+    let state = opened(calling.exchange, retry, &calling.bound())?;
+    match state.as_ref().and_then(Waiting::read) {
+        Some(waiting) => Ok((Some(waiting), Given::default())),
+        None => Ok((None, gathered(calling.exchange, retry, state)?)),
+    }
+}
+
+/// Calls, and calls again while the tool wants more and the client can be asked at once.
+async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given) -> Answered {
+    let (engine, caller) = (calling.engine(), calling.caller());
+    let (mut arguments, mut given) = (arguments, given);
+    for _ in 0..=ROUNDS_MAX {
+        let request = calling.request(run, arguments, given.clone());
+        let wants = match engine.tools().call_with(caller, request).await {
+            Ok(CallReport::Done(output) | CallReport::Repeated(output)) => {
+                return Ok(calling.done(output).await);
+            }
+            Ok(CallReport::Pending(report)) => return asked::follow(calling, *report).await,
+            Ok(CallReport::Failed(report)) => return Ok(calling.failed(&report)),
+            Ok(CallReport::Wants(wants)) => wants,
+            Err(Refusal { code: RefusalCode::NotFound | RefusalCode::NoRun(_), .. }) => {
+                return Err(no_tool(calling.spec.name.as_str()));
+            }
+            Err(refusal) => return refused(refusal, calling.exchange.client.version),
+        };
+        let asks = (Some(calling.spec.name.as_str()), &*wants);
+        let wanted = want(calling.exchange, asks, given, &calling.bound()).await;
+        if wanted.is_err() {
+            // No one can answer: what the tool holds for the answer must not wait for it.
+            let engine = &calling.exchange.door.doors.engine;
+            engine.tools().forget_wants(
+                &calling.exchange.caller,
+                calling.spec.name.as_str(),
+                &wants,
+            );
+        }
+        match wanted? {
+            Wanted::Answer(outcome) => return Ok(outcome),
+            Wanted::Again(more) => given = more,
+        }
+        arguments = calling.arguments();
+    }
+    let tool = &calling.spec.name;
+    Ok(words(&format!("`{tool}` still wanted more after {ROUNDS_MAX} rounds"), true))
+}
+
+/// A tool that is not visible is exactly like one that does not exist.
+fn no_tool(name: &str) -> RpcError {
+    let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+    RpcError::invalid_params(format!("there is no tool `{name}`; `tools/list` names all"))
+}

@@ -1,0 +1,463 @@
+//! Tools and prompts that want something of the client first. In the stateless version the answer
+//! is `input_required`, and the client calls again with the outcome and with a sealed state; in
+//! the versions with a handshake the client is asked at once.
+
+use super::elicit::{self, opens_pages, shows_forms};
+use crate::mcp::answer::{Kind, Outcome};
+use crate::mcp::client::Client;
+use crate::mcp::exchange::Exchange;
+use crate::mcp::seal::Bound;
+use engine::Engine;
+use kernel::tool::call::{Abilities, Given, Want, Wants};
+use kernel::tool::schema::sentence;
+use kernel::values::canonical;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::jsonrpc::RpcError;
+use wire::mcp::{MISSING_CAPABILITY, PAGES_FIRST, TASKS};
+
+/// How often one call asks its client again: for more, or because an answer did not fit.
+pub(crate) const ROUNDS_MAX: u32 = 16;
+/// How a client learns that a page was opened that it was given.
+const PAGE_OPENED: &str = "notifications/elicitation/complete";
+
+/// What a client adds to a request when it sends it again.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Retry {
+    /// Its answers, by our keys. `null` is an answer, and a wrong one.
+    #[serde(deserialize_with = "as_sent")]
+    pub(crate) input_responses: Option<Value>,
+    /// The state that it got with the questions.
+    pub(crate) request_state: Option<String>,
+}
+
+/// A member as it was sent: `null` is not the same as nothing.
+pub(crate) fn as_sent<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// What comes of wanting something.
+pub(crate) enum Wanted {
+    /// It is there: call again with it.
+    Again(Given),
+    /// The client has to be asked first.
+    Answer(Outcome),
+}
+
+/// What the client carries between two rounds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Carried {
+    /// What it was asked for.
+    wanted: BTreeMap<String, Expected>,
+    /// What came of earlier rounds, and the tool's own state.
+    given: Given,
+}
+
+/// What the answer to one question must be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Expected {
+    Form { schema: Arc<Value> },
+    Page,
+    Sample,
+    Roots,
+}
+
+/// What a state is bound to: method, name and a digest of the arguments.
+pub(crate) fn what(method: &str, name: &str, arguments: &Value) -> String {
+    format!("{method} {name} {}", canonical::digest(arguments))
+}
+
+/// What came of what a tool or prompt wanted before, out of a request that is sent again. Keys that
+/// no one asked for are ignored.
+pub(crate) fn given(exchange: &Exchange, retry: &Retry, bound: &Bound) -> Result<Given, RpcError> {
+    gathered(exchange, retry, opened(exchange, retry, bound)?)
+}
+
+/// The state of a request that is sent again.
+pub(crate) fn opened(
+    exchange: &Exchange,
+    retry: &Retry,
+    bound: &Bound,
+) -> Result<Option<Value>, RpcError> {
+    match &retry.request_state {
+        Some(state) if exchange.client.version.is_modern() => {
+            let now = exchange.door.doors.engine.clock().now();
+            exchange.door.seal.open(state, bound, now).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// `given` with the state already opened.
+pub(crate) fn gathered(
+    exchange: &Exchange,
+    retry: &Retry,
+    state: Option<Value>,
+) -> Result<Given, RpcError> {
+    if !exchange.client.version.is_modern() {
+        return Ok(Given::default());
+    }
+    let mut responses = responses(retry)?;
+    let Some(state) = state else {
+        // A client that answers without a state: what the tool does not want it does not look at.
+        return Ok(Given { inputs: responses.into_iter().collect(), state: Value::Null });
+    };
+    let Carried { wanted, mut given } = serde_json::from_value(state).map_err(|_| {
+        RpcError::invalid_params("`requestState` is not one of this request; send it as it came")
+    })?;
+    for (key, expected) in wanted {
+        if let Some(response) = responses.remove(&key) {
+            let checked = expected.check(&exchange.door.doors.engine, &response);
+            checked.map_err(|wrong| unfit(&key, &wrong))?;
+            given.inputs.insert(key, response);
+        }
+    }
+    Ok(given)
+}
+
+/// The client's answers, by our keys; none if it sent none.
+pub(crate) fn responses(retry: &Retry) -> Result<Map<String, Value>, RpcError> {
+    let responses = match &retry.input_responses {
+        None => return Ok(Map::new()),
+        Some(Value::Object(responses)) => responses,
+        Some(_) => {
+            let message = "`inputResponses` must be an object: the answers by the keys asked for";
+            return Err(RpcError::invalid_params(message));
+        }
+    };
+    match responses.iter().find(|(_, response)| !response.is_object()) {
+        Some((key, _)) => Err(unfit(key, "it must be an object")),
+        None => Ok(responses.clone()),
+    }
+}
+
+/// Gets what a prompt, or the tool of this name, wants of the client, as far as the client can do
+/// it: nothing else is ever asked of it.
+pub(crate) async fn want(
+    exchange: &Exchange,
+    (tool, wants): (Option<&str>, &Wants),
+    so_far: Given,
+    bound: &Bound,
+) -> Result<Wanted, RpcError> {
+    let mut given = so_far;
+    // What is wanted again was not good enough.
+    given.inputs.retain(|key, _| !wants.inputs.contains_key(key));
+    given.state = wants.state.clone();
+    let (client, engine) = (&exchange.client, &exchange.door.doors.engine);
+    let anew =
+        tool.is_some_and(|tool| engine.tools().can_be_asked_anew(&exchange.caller, tool, wants));
+    if let Some(error) = pages_first(client, wants, anew) {
+        if let Some(tool) = tool {
+            wants.inputs.keys().for_each(|id| tell_when_opened(exchange, (tool, id), id));
+        }
+        return Err(error);
+    }
+    let possible: BTreeMap<&String, &Want> =
+        wants.inputs.iter().filter(|(_, want)| can(client, want)).collect();
+    if possible.is_empty() && !wants.inputs.is_empty() {
+        return Err(cannot(wants.inputs.values()));
+    }
+    if client.version.is_modern() {
+        return Ok(Wanted::Answer(input_required(exchange, &possible, given, bound)));
+    }
+    for (key, want) in possible {
+        let (method, params) = request(exchange, want);
+        if let (Some(tool), Some(id)) = (tool, params["elicitationId"].as_str()) {
+            tell_when_opened(exchange, (tool, key), id);
+        }
+        let answer = exchange.outbox.ask(method, params).await?;
+        let checked = Expected::of(want).check(engine, &answer);
+        checked.map_err(|wrong| unfit(key, &wrong))?;
+        given.inputs.insert(key.clone(), answer);
+    }
+    Ok(Wanted::Again(given))
+}
+
+fn input_required(
+    exchange: &Exchange,
+    possible: &BTreeMap<&String, &Want>,
+    given: Given,
+    bound: &Bound,
+) -> Outcome {
+    let mut requests = Map::new();
+    let mut wanted = BTreeMap::new();
+    for (key, want) in possible {
+        let (method, params) = request(exchange, want);
+        requests.insert((*key).clone(), json!({"method": method, "params": params}));
+        wanted.insert((*key).clone(), Expected::of(want));
+    }
+    asking(exchange, requests, &json!(Carried { wanted, given }), bound)
+}
+
+/// The result that asks the client for these, and to come back with this state.
+pub(crate) fn asking(
+    exchange: &Exchange,
+    requests: Map<String, Value>,
+    state: &Value,
+    bound: &Bound,
+) -> Outcome {
+    let engine = &exchange.door.doors.engine;
+    let expires_at = engine.clock().now().plus_ms(engine.limits().mcp_state_ttl_ms);
+    let state = exchange.door.seal.seal(bound, state, expires_at, engine.entropy().as_ref());
+    let mut result = json!({"requestState": state});
+    if !requests.is_empty() {
+        result["inputRequests"] = Value::Object(requests);
+    }
+    Outcome::of(Kind::InputRequired, &result)
+}
+
+fn request(exchange: &Exchange, want: &Want) -> (&'static str, Value) {
+    let version = exchange.client.version;
+    match want {
+        Want::Form { message, schema } => {
+            (elicit::METHOD, elicit::form(message, (**schema).clone()))
+        }
+        Want::Url { message, url } => {
+            let id = format!("{:032x}", exchange.door.doors.engine.entropy().bits());
+            (elicit::METHOD, elicit::page(version, message, url, &id))
+        }
+        Want::Sample { request } => ("sampling/createMessage", (**request).clone()),
+        Want::Roots => ("roots/list", json!({})),
+    }
+}
+
+fn can(client: &Client, want: &Want) -> bool {
+    match want {
+        Want::Form { .. } => shows_forms(client),
+        Want::Url { .. } => opens_pages(client),
+        Want::Sample { .. } => client.can.sample,
+        Want::Roots => client.can.roots,
+    }
+}
+
+/// What the client of a request can do for it. Without a stream, a client of the versions with a
+/// handshake cannot be asked anything.
+pub(crate) fn abilities(exchange: &Exchange) -> Abilities {
+    let client = &exchange.client;
+    if !client.version.is_modern() && !exchange.outbox.is_open() {
+        return Abilities::default();
+    }
+    Abilities {
+        form: shows_forms(client),
+        page: opens_pages(client),
+        sample: client.can.sample,
+        roots: client.can.roots,
+        later: false,
+    }
+}
+
+/// Lets the client hear when a page is opened that this tool wants under this key, and that it is
+/// given under this id, as far as the tool's own server tells. Only 2025-11-25 has a word for it.
+pub(crate) fn tell_when_opened(exchange: &Exchange, (tool, key): (&str, &str), id: &str) {
+    if exchange.client.version.is_modern() || !opens_pages(&exchange.client) {
+        return;
+    }
+    let Some(later) = exchange.outbox.later() else { return };
+    let params = json!({"elicitationId": id});
+    let hearer = Box::new(move || later.tell(PAGE_OPENED, &params));
+    exchange.door.doors.engine.tools().when_opened(tool, key, hearer);
+}
+
+/// In the versions with a handshake: the answer to a call that needs nothing but pages, and for
+/// which nothing is kept meanwhile. It is made again once they were opened; to ask for them in the
+/// middle of it would hold it up for as long as a person needs. A tool with a state of its own has
+/// the client asked all the same, if that opens pages; else it gets an error, where the call can be
+/// made again.
+fn pages_first(client: &Client, wants: &Wants, anew: bool) -> Option<RpcError> {
+    if client.version.is_modern() || wants.inputs.is_empty() {
+        return None;
+    }
+    if !wants.state.is_null() && (opens_pages(client) || !anew) {
+        return None;
+    }
+    let page = |(id, want): (&String, &Want)| match want {
+        Want::Url { message, url } => Some(elicit::page(client.version, message, url, id)),
+        Want::Form { .. } | Want::Sample { .. } | Want::Roots => None,
+    };
+    let pages: Vec<Value> = wants.inputs.iter().map(page).collect::<Option<_>>()?;
+    let told: Vec<String> = pages
+        .iter()
+        .map(|page| {
+            let text = |key: &str| page[key].as_str().unwrap_or_default();
+            format!("{}: {}", text("message"), text("url"))
+        })
+        .collect();
+    let message = format!("open this first, then call again: {}", told.join("; "));
+    Some(RpcError::new(PAGES_FIRST, message).data(json!({"elicitations": pages})))
+}
+
+/// The client lacks what these need.
+fn cannot<'a>(wants: impl Iterator<Item = &'a Want>) -> RpcError {
+    lacking(wants.fold(Abilities::default(), Abilities::and))
+}
+
+/// The client lacks these.
+pub(crate) fn lacking(lacks: Abilities) -> RpcError {
+    let mut needed = json!({});
+    if lacks.form {
+        needed["elicitation"]["form"] = json!({});
+    }
+    if lacks.page {
+        needed["elicitation"]["url"] = json!({});
+    }
+    if lacks.sample {
+        needed["sampling"] = json!({});
+    }
+    if lacks.roots {
+        needed["roots"] = json!({});
+    }
+    if lacks.later {
+        needed["extensions"][TASKS] = json!({});
+    }
+    missing_capability(&needed)
+}
+
+/// The client lacks these capabilities, written as a client declares them.
+pub(crate) fn missing_capability(needed: &Value) -> RpcError {
+    let message =
+        format!("the request needs capabilities that the client did not declare: {needed}");
+    RpcError::new(MISSING_CAPABILITY, message).data(json!({"requiredCapabilities": needed}))
+}
+
+fn unfit(key: &str, wrong: &str) -> RpcError {
+    RpcError::invalid_params(format!("the answer to `{key}` does not fit: {wrong}"))
+}
+
+impl Expected {
+    fn of(want: &Want) -> Self {
+        match want {
+            Want::Form { schema, .. } => Expected::Form { schema: schema.clone() },
+            Want::Url { .. } => Expected::Page,
+            Want::Sample { .. } => Expected::Sample,
+            Want::Roots => Expected::Roots,
+        }
+    }
+
+    fn check(&self, engine: &Engine, answer: &Value) -> Result<(), String> {
+        match self {
+            Expected::Form { schema } => match answer["action"].as_str() {
+                Some("accept") => {
+                    let empty = json!({});
+                    let content = answer.get("content").unwrap_or(&empty);
+                    let checked = engine.tools().check_value(schema, content);
+                    checked.map_err(|misfits| sentence(&misfits))
+                }
+                Some("decline" | "cancel") => Ok(()),
+                _ => Err("`action` must be `accept`, `decline` or `cancel`".to_owned()),
+            },
+            Expected::Page => match answer["action"].as_str() {
+                Some("accept" | "decline" | "cancel") => Ok(()),
+                _ => Err("`action` must be `accept`, `decline` or `cancel`".to_owned()),
+            },
+            Expected::Sample if answer.get("content").is_none() => {
+                Err("`content` is missing: a turn of the model is expected".to_owned())
+            }
+            Expected::Roots if !answer["roots"].is_array() => {
+                Err("`roots` must be a list".to_owned())
+            }
+            Expected::Sample | Expected::Roots => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::client::{Can, Version};
+    use wire::jsonrpc::INVALID_PARAMS;
+
+    fn retry(text: &str) -> Retry {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn answers_are_objects_by_key() {
+        assert!(responses(&retry("{}")).unwrap().is_empty());
+        let good = retry(r#"{"inputResponses": {"a": {"action": "cancel"}}, "requestState": "x"}"#);
+        assert_eq!(responses(&good).unwrap().len(), 1);
+        assert_eq!(good.request_state.as_deref(), Some("x"));
+        for wrong in ["null", "1", "[]", r#"{"a": 12345}"#, r#"{"a": null}"#] {
+            let error = responses(&retry(&format!("{{\"inputResponses\": {wrong}}}"))).unwrap_err();
+            assert_eq!(error.code, INVALID_PARAMS, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_retry_is_read_beside_other_members() {
+        #[derive(Deserialize)]
+        struct Params {
+            name: String,
+            #[serde(flatten)]
+            retry: Retry,
+        }
+        let params: Params =
+            serde_json::from_str(r#"{"name": "n", "inputResponses": null, "_meta": {}}"#).unwrap();
+        assert_eq!((params.name.as_str(), params.retry.input_responses), ("n", Some(Value::Null)));
+        let params: Params = serde_json::from_str(r#"{"name": "n"}"#).unwrap();
+        assert_eq!(params.retry.input_responses, None);
+    }
+
+    #[test]
+    fn what_the_client_lacks_is_named_as_it_would_declare_it() {
+        let schema = Arc::new(json!({}));
+        let wants = [
+            Want::Form { message: String::new(), schema },
+            Want::Url { message: String::new(), url: String::new() },
+            Want::Sample { request: Arc::new(json!({})) },
+        ];
+        let error = cannot(wants.iter());
+        assert_eq!(error.code, MISSING_CAPABILITY);
+        let needed = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}});
+        assert_eq!(error.data, Some(json!({"requiredCapabilities": needed})));
+    }
+
+    #[test]
+    fn only_what_the_client_can_is_asked() {
+        let client = |version, can| Client { version, can, log: None, progress: None };
+        let samples = client(Version::July2026, Can { sample: true, ..Can::default() });
+        assert!(can(&samples, &Want::Sample { request: Arc::new(json!({})) }));
+        assert!(!can(&samples, &Want::Roots));
+        let form = Want::Form { message: String::new(), schema: Arc::new(json!({})) };
+        let old = client(Version::March2025, Can { form: true, ..Can::default() });
+        assert!(!can(&old, &form), "2025-03-26 has no forms");
+        assert!(can(&Client { version: Version::June2025, ..old }, &form));
+    }
+
+    #[test]
+    fn a_call_that_needs_pages_only_is_refused_with_them_in_the_older_versions() {
+        let client = |version| Client { version, can: Can::default(), log: None, progress: None };
+        let page = Want::Url { message: "log in".to_owned(), url: "http://a.test/1".to_owned() };
+        let mut wants = Wants { inputs: [("e1".to_owned(), page)].into(), state: Value::Null };
+        let error = pages_first(&client(Version::November2025), &wants, false).unwrap();
+        assert_eq!(error.code, PAGES_FIRST);
+        let elicitation = json!({"mode": "url", "message": "log in", "url": "http://a.test/1",
+            "elicitationId": "e1"});
+        assert_eq!(error.data, Some(json!({"elicitations": [elicitation]})));
+        assert!(error.message.contains("http://a.test/1"), "{}", error.message);
+        assert_eq!(pages_first(&client(Version::July2026), &wants, true), None, "it is asked for");
+        wants.state = json!(1);
+        let older = client(Version::November2025);
+        assert_eq!(pages_first(&older, &wants, false), None, "something waits for the answer");
+        assert!(pages_first(&older, &wants, true).is_some(), "it cannot be asked, but told");
+        let mut opens = older.clone();
+        opens.can.page = true;
+        assert_eq!(pages_first(&opens, &wants, true), None, "it is asked, and the call goes on");
+        wants.state = Value::Null;
+        wants.inputs.insert("r".to_owned(), Want::Roots);
+        assert_eq!(pages_first(&older, &wants, true), None, "a client answers that itself");
+    }
+
+    #[test]
+    fn a_state_is_bound_to_method_name_and_arguments() {
+        let one = what("tools/call", "a", &json!({"x": 1, "y": 2}));
+        assert_eq!(one, what("tools/call", "a", &json!({"y": 2, "x": 1})));
+        assert_ne!(one, what("tools/call", "a", &json!({"x": 1})));
+        assert_ne!(one, what("prompts/get", "a", &json!({"x": 1, "y": 2})));
+    }
+}

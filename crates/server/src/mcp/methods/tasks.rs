@@ -1,0 +1,173 @@
+//! Tasks: the extension by which a client comes back to a call. A task is a run, under the run's
+//! id; what it waits for is answered here or anywhere else that asks are answered.
+
+use crate::mcp::answer::{Answered, Kind, Outcome};
+use crate::mcp::calls::asked::{is_closed, why};
+use crate::mcp::calls::calling::{takes_tasks, tasks_needed};
+use crate::mcp::calls::elicit::{self, Said, Unfit};
+use crate::mcp::calls::result::{self, TaskStatus, trouble};
+use crate::mcp::calls::wanting::{Retry, responses};
+use crate::mcp::exchange::Exchange;
+use crate::views::content::whole;
+use engine::refusal::{RefusalCode, RefusalKind};
+use engine::{Engine, RunReport};
+use kernel::ask::{Ask, AskStatus, Reply};
+use kernel::session::RunStatus;
+use kernel::values::ids::{AskId, RunId};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use wire::jsonrpc::{INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError};
+
+/// How much of an id that no one knows is repeated.
+const ID_CHARS_MAX: usize = 80;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    task_id: String,
+    #[serde(flatten)]
+    retry: Retry,
+}
+
+/// `tasks/get`: where a task stands, with its result, its error, or what it asks for.
+pub(crate) async fn get(exchange: Exchange) -> Answered {
+    let (report, _) = find(&exchange).await?;
+    let engine = &exchange.door.doors.engine;
+    let requests = requests(&exchange, &report);
+    let status = TaskStatus::of(&report, requests.len());
+    let mut task = result::task(engine, &exchange.caller, &report, status);
+    match status {
+        TaskStatus::InputRequired => task["inputRequests"] = Value::Object(requests),
+        TaskStatus::Failed => task["error"] = error(&report),
+        TaskStatus::Working | TaskStatus::Cancelled => {}
+        TaskStatus::Completed => {
+            let result = outcome(&exchange, report).await.write(exchange.client.version);
+            let task = task.to_string();
+            let members = task.strip_prefix('{').and_then(|task| task.strip_suffix('}'));
+            let members = format!("{},\"result\":{result}", members.unwrap_or_default());
+            return Ok(Outcome::written(Kind::Complete, members));
+        }
+    }
+    Ok(Outcome::complete(&task))
+}
+
+/// `tasks/update`: answers to what a task asks for. Keys that no one asked for are ignored, and so
+/// are answers to what is decided already. If one does not fit, none of them counts.
+pub(crate) async fn update(exchange: Exchange) -> Answered {
+    let (report, retry) = find(&exchange).await?;
+    if retry.input_responses.is_none() {
+        return Err(RpcError::invalid_params("`inputResponses` is missing"));
+    }
+    let mut replies = Vec::new();
+    for (key, answer) in responses(&retry)? {
+        let Ok(ask) = key.parse::<AskId>() else { continue };
+        replies.extend(reply(&exchange, &report, ask, &answer).await?.map(|reply| (ask, reply)));
+    }
+    for (ask, reply) in replies {
+        // Not waited for: the client looks at the task again. It is durable when this returns.
+        let engine = &exchange.door.doors.engine;
+        match engine.asks().reply(&exchange.caller, ask, reply, None, 0).await {
+            Ok(_) => {}
+            Err(refusal) if is_closed(&refusal) => {}
+            Err(refusal) => return Err(trouble(refusal)),
+        }
+    }
+    Ok(Outcome::empty())
+}
+
+/// `tasks/cancel`: ends a task. One that is over stays as it is.
+pub(crate) async fn cancel(exchange: Exchange) -> Answered {
+    let (report, _) = find(&exchange).await?;
+    match exchange.door.doors.engine.runs().cancel(&exchange.caller, report.run.id).await {
+        Ok(_) => Ok(Outcome::empty()),
+        Err(refusal) if refusal.code == RefusalCode::RunOver => Ok(Outcome::empty()),
+        Err(refusal) => Err(trouble(refusal)),
+    }
+}
+
+/// The task that a request names, if the client takes tasks at all.
+async fn find(exchange: &Exchange) -> Result<(RunReport, Retry), RpcError> {
+    if !exchange.client.version.is_modern() {
+        let version = exchange.client.version.name();
+        let message = format!("version {version} has no tasks");
+        return Err(RpcError::new(METHOD_NOT_FOUND, message));
+    }
+    if !takes_tasks(&exchange.client) {
+        return Err(tasks_needed());
+    }
+    let Named { task_id, retry } = exchange.params()?;
+    let Ok(run) = task_id.parse::<RunId>() else { return Err(no_task(&task_id)) };
+    match exchange.door.doors.engine.runs().report(&exchange.caller, run).await {
+        Ok(report) => Ok((report, retry)),
+        Err(refusal) if refusal.kind() == RefusalKind::NotFound => Err(no_task(&task_id)),
+        Err(refusal) => Err(trouble(refusal)),
+    }
+}
+
+fn no_task(id: &str) -> RpcError {
+    let id: String = id.chars().take(ID_CHARS_MAX).collect();
+    RpcError::invalid_params(format!("there is no task `{id}`"))
+}
+
+/// What the client is asked for, by ask.
+fn requests(exchange: &Exchange, report: &RunReport) -> Map<String, Value> {
+    let chars_max = exchange.door.doors.limits().mcp_shown_chars_max;
+    let request = |ask: &Ask| {
+        let params = elicit::request_or_text(ask, &exchange.client, chars_max)?;
+        Some((ask.id.to_string(), json!({"method": elicit::METHOD, "params": params})))
+    };
+    report.asks.iter().filter_map(|asked| request(&asked.row.ask)).collect()
+}
+
+/// The result of a task that has one.
+async fn outcome(exchange: &Exchange, report: RunReport) -> Outcome {
+    let engine: &Engine = &exchange.door.doors.engine;
+    if report.run.status != RunStatus::Completed {
+        return result::failed(&report);
+    }
+    let spec = result::called(engine, &exchange.caller, &report);
+    let output = report.run.answer.unwrap_or_default();
+    let output = whole(engine, &exchange.caller, output).await;
+    result::done(spec.as_deref(), output, exchange.client.version)
+}
+
+/// Why a task has no result.
+fn error(report: &RunReport) -> Value {
+    let run = report.run.id;
+    let message = match &report.run.last_error {
+        Some(fault) => result::in_words(fault),
+        None => format!("run `{run}` failed"),
+    };
+    let name = report.run.last_error.as_ref().map(|fault| &fault.name);
+    let data = json!({"name": name, "run": run});
+    RpcError::new(INTERNAL_ERROR, message).data(data).to_value()
+}
+
+/// The reply that an answer is; none where there is nothing to reply to, or nothing was decided.
+async fn reply(
+    exchange: &Exchange,
+    report: &RunReport,
+    ask: AskId,
+    answer: &Value,
+) -> Result<Option<Reply>, RpcError> {
+    let engine = &exchange.door.doors.engine;
+    let found = match engine.asks().get(&exchange.caller, ask).await {
+        Ok(found) => found.row,
+        Err(refusal) if refusal.kind() == RefusalKind::NotFound => return Ok(None),
+        Err(refusal) => return Err(trouble(refusal)),
+    };
+    if found.ask.run != report.run.id || found.status != AskStatus::Open {
+        return Ok(None);
+    }
+    let unfit = |wrong: &str| {
+        RpcError::invalid_params(format!("the answer to `{ask}` does not fit: {wrong}"))
+    };
+    let (version, chars_max) = (exchange.client.version, engine.limits().mcp_shown_chars_max);
+    let reply = match elicit::read(&found.ask, answer, version, chars_max) {
+        Ok(Said::Reply(reply)) => reply,
+        Ok(Said::Nothing) => return Ok(None),
+        Err(Unfit::Misfit(wrong) | Unfit::Malformed(wrong)) => return Err(unfit(&wrong)),
+    };
+    engine.asks().check(&found.ask, &reply).map_err(|bad| unfit(&why(&bad)))?;
+    Ok(Some(reply))
+}

@@ -1,0 +1,7 @@
+//! MCP over HTTP and over a pipe: both read messages and deliver answers.
+
+pub(crate) mod headers;
+pub(crate) mod delivery;
+pub(crate) mod post;
+pub(crate) mod http;
+pub(crate) mod stdio;

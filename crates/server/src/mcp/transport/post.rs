@@ -1,0 +1,357 @@
+//! `POST /mcp`: one message, of either era. A request that says itself who sends it is stateless;
+//! any other needs the session that `initialize` began.
+
+use super::delivery::{self, Accept, Channel, Handling, written};
+use super::headers::{self, header};
+use crate::mcp::answer::Answered;
+use crate::mcp::client::{Client, Version};
+use crate::mcp::dispatch::{self, INITIALIZE, InSession, Line};
+use crate::mcp::door::Door;
+use crate::mcp::exchange::Exchange;
+use crate::mcp::lists;
+use crate::mcp::messages::message::{self, Asked, Message, Meta, Noted, Said};
+use crate::mcp::messages::outbox::Outbox;
+use crate::mcp::messages::requests::REQUESTS_MAX;
+use crate::mcp::methods::hello;
+use crate::mcp::methods::listen::{self, LISTEN};
+use crate::mcp::sessions::Session;
+use crate::request::body::{self, is_deeper};
+use crate::request::trace;
+use axum::extract::Request;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all, ready};
+use kernel::tool::call::Caller;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::Arc;
+use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, Id, RpcError};
+use wire::mcp::{HEADER_SESSION, HEADER_VERSION, MODERN};
+
+/// A request that is not answered by its method.
+pub(crate) struct Refused {
+    status: StatusCode,
+    error: RpcError,
+}
+
+impl Refused {
+    /// With this status.
+    pub(crate) fn new(status: StatusCode, error: RpcError) -> Self {
+        Self { status, error }
+    }
+
+    /// It is no request that we can take.
+    pub(crate) fn invalid(status: StatusCode, message: &str) -> Self {
+        Self::new(status, RpcError::new(INVALID_REQUEST, message))
+    }
+
+    /// There is no room for it now.
+    pub(crate) fn too_many(message: &str) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, RpcError::new(INTERNAL_ERROR, message))
+    }
+
+    /// The whole answer.
+    pub(crate) fn response(&self, id: Option<&Id>) -> Response {
+        let mut response = delivery::json(self.status, jsonrpc::error(id, &self.error));
+        let later = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+        if later.contains(&self.status) {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<RpcError> for Refused {
+    fn from(error: RpcError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error)
+    }
+}
+
+/// Answers a `POST`.
+pub(crate) async fn post(door: Arc<Door>, caller: &Arc<Caller>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Some(accept) = Accept::read(&parts.headers) else {
+        let why = "`Accept` must take `application/json` or `text/event-stream`";
+        return Refused::invalid(StatusCode::NOT_ACCEPTABLE, why).response(None);
+    };
+    let bytes = match body::read(&door.doors, body).await {
+        Ok(bytes) => bytes,
+        Err(failure) => {
+            return Refused::new(failure.status(), failure.rpc_error()).response(None);
+        }
+    };
+    let arrival = Arrival { door: &door, caller, headers: &parts.headers, accept };
+    let (answered, id) = if bytes.trim_ascii_start().first() == Some(&b'[') {
+        (arrival.batch(&bytes).await, None)
+    } else {
+        match message::read(&bytes, door.doors.limits().body_depth_max) {
+            Ok(Message::Request(asked)) => (arrival.request(&asked).await, Some(asked.id)),
+            Ok(Message::Notification(noted)) => (arrival.notification(&noted), None),
+            Ok(Message::Response { id, answer }) => (arrival.response(id, answer), None),
+            Err(unread) => (Err(unread.error.into()), unread.id),
+        }
+    };
+    answered.unwrap_or_else(|refused| refused.response(id.as_ref()))
+}
+
+/// The caller's session that these headers name.
+pub(crate) fn session(
+    door: &Door,
+    caller: &Caller,
+    headers: &HeaderMap,
+) -> Result<Arc<Session>, Refused> {
+    if let Some(version) = header(headers, HEADER_VERSION)
+        && Version::named(version).is_none_or(Version::is_modern)
+    {
+        return Err(hello::unsupported(version).into());
+    }
+    let id = session_id(headers)?;
+    door.sessions.find(id, caller).ok_or_else(no_session)
+}
+
+/// The session id in these headers.
+pub(crate) fn session_id(headers: &HeaderMap) -> Result<&str, Refused> {
+    header(headers, HEADER_SESSION).ok_or_else(|| {
+        let why = "`Mcp-Session-Id` is missing; begin with `initialize`, or say in `_meta` of each \
+                   request which version it is";
+        Refused::invalid(StatusCode::BAD_REQUEST, why)
+    })
+}
+
+/// There is no such session: the client begins another one.
+pub(crate) fn no_session() -> Refused {
+    let why = "there is no such session, or it is over; begin another one with `initialize`";
+    Refused::invalid(StatusCode::NOT_FOUND, why)
+}
+
+/// A message that came in.
+struct Arrival<'a> {
+    door: &'a Arc<Door>,
+    caller: &'a Arc<Caller>,
+    headers: &'a HeaderMap,
+    accept: Accept,
+}
+
+impl Arrival<'_> {
+    async fn request(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
+        let said = Said::read(asked.what.params)?;
+        let meta = said.meta()?;
+        let method: &str = &asked.what.method;
+        if self.is_stateless(method, &meta) {
+            return self.stateless(asked, &said, &meta).await;
+        }
+        if method == INITIALIZE {
+            return self.initialize(asked);
+        }
+        self.in_session(asked).await
+    }
+
+    fn is_stateless(&self, method: &str, meta: &Meta<'_>) -> bool {
+        meta.names_version()
+            || dispatch::is_modern_only(method)
+            || header(self.headers, HEADER_VERSION) == Some(MODERN)
+    }
+
+    async fn stateless(
+        &self,
+        asked: &Asked<'_>,
+        said: &Said<'_>,
+        meta: &Meta<'_>,
+    ) -> Result<Response, Refused> {
+        let method: &str = &asked.what.method;
+        // Before all else, so that a client of an older version learns what is amiss.
+        let line =
+            dispatch::modern(method).map_err(|error| Refused::new(StatusCode::NOT_FOUND, error))?;
+        let client = self.client(method, said, meta)?;
+        let listens = method == LISTEN;
+        if listens && !self.accept.events {
+            let why = "what is heard is a stream: `Accept` must take `text/event-stream`";
+            return Err(Refused::invalid(StatusCode::NOT_ACCEPTABLE, why));
+        }
+        let hears = listens || client.progress.is_some() || client.log.is_some();
+        let doors = &self.door.doors;
+        let permit = (hears && line.tells()).then(|| self.accept.room(doors)).flatten();
+        if listens && permit.is_none() {
+            return Err(Refused::too_many("there is no room for one more stream now"));
+        }
+        // Where nothing can be sent there is no channel, and nothing to wait for but the answer.
+        let (outbox, told) = match &permit {
+            Some(_) => {
+                let (way, told) = Channel::open(None);
+                (Outbox::new(Arc::new(way)), Some(told))
+            }
+            None => (Outbox::default(), None),
+        };
+        let version = client.version;
+        let answering = (line.handler)(self.exchange(asked, client, outbox));
+        let handling = Handling::new(asked.id.clone(), version, answering, told);
+        Ok(delivery::stateless(doors, handling, self.accept, permit).await)
+    }
+
+    /// The client of a stateless request, once headers and body say the same.
+    fn client(&self, method: &str, said: &Said<'_>, meta: &Meta<'_>) -> Result<Client, RpcError> {
+        let strict = !self.door.lenient;
+        if strict {
+            headers::has_version(self.headers)?;
+            meta.check()?;
+        }
+        let version = match meta.version()? {
+            Some(version) => version,
+            None => Cow::Borrowed(header(self.headers, HEADER_VERSION).unwrap_or(MODERN)),
+        };
+        if strict {
+            headers::check(self.headers, &version, method, said)?;
+        }
+        let version = hello::supported(&version)?;
+        if strict
+            && method == "tools/call"
+            && let Some(name) = said.name.and_then(message::text)
+            && let Some(spec) = lists::find(self.door, self.caller, &name)
+        {
+            headers::check_arguments(self.headers, &spec.input_schema, said)?;
+        }
+        meta.client(version)
+    }
+
+    fn initialize(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
+        let door = self.door;
+        let client = hello::greeted(asked.what.params, door.lenient)?;
+        let (session, wishes) = Session::begin(&door.doors, self.caller, &client, None);
+        door.sessions
+            .add(&session)
+            .map_err(|error| Refused::new(StatusCode::TOO_MANY_REQUESTS, error))?;
+        let herald = listen::herald(door.clone(), session.news(), wishes);
+        door.spawn.task("mcp session", Box::pin(herald));
+        let greeting = Ok(hello::greeting(client.version));
+        let message = written(&asked.id, client.version, &greeting);
+        let mut response = self.accept.whole(StatusCode::OK, message);
+        if let Ok(id) = HeaderValue::from_str(session.id()) {
+            response.headers_mut().insert(HeaderName::from_static(HEADER_SESSION), id);
+        }
+        Ok(response)
+    }
+
+    async fn in_session(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
+        let session = session(self.door, self.caller, self.headers)?;
+        let line = known(asked)?;
+        let permit = line.tells().then(|| self.accept.room(&self.door.doors)).flatten();
+        let (outbox, told) = match &permit {
+            Some(_) => {
+                let (way, told) = Channel::open(Some(session.clone()));
+                (Outbox::new(Arc::new(way)), Some(told))
+            }
+            None => (Outbox::default(), None),
+        };
+        let answering = self.begin(&session, line, asked, outbox)?;
+        let handling = Handling::new(asked.id.clone(), session.version, answering, told);
+        Ok(delivery::resumable(self.door, &session, handling, self.accept, permit).await)
+    }
+
+    /// Begins to answer a request of a session, which can be cancelled from then on.
+    fn begin(
+        &self,
+        session: &Arc<Session>,
+        line: &Line<InSession>,
+        asked: &Asked<'_>,
+        outbox: Outbox,
+    ) -> Result<BoxFuture<'static, Answered>, Refused> {
+        let progress = Said::read(asked.what.params)?.meta()?.progress()?;
+        let client =
+            Client { version: session.version, can: session.can, log: session.log(), progress };
+        let answering = (line.handler)(self.exchange(asked, client, outbox), session.clone());
+        session.requests.begin(&asked.id, answering).map_err(|error| match error.code {
+            INTERNAL_ERROR => Refused::new(StatusCode::TOO_MANY_REQUESTS, error),
+            _ => error.into(),
+        })
+    }
+
+    fn exchange(&self, asked: &Asked<'_>, client: Client, outbox: Outbox) -> Exchange {
+        Exchange {
+            door: self.door.clone(),
+            caller: self.caller.clone(),
+            client,
+            id: asked.id.clone(),
+            params: asked.what.params.map(RawValue::to_owned),
+            outbox,
+            trace: trace::of(self.headers),
+        }
+    }
+
+    fn notification(&self, noted: &Noted<'_>) -> Result<Response, Refused> {
+        let meta = Said::read(noted.params)?.meta()?;
+        // Without a session a client cancels by closing the stream; nothing else is worth noting.
+        if !self.is_stateless(&noted.method, &meta) {
+            let session = session(self.door, self.caller, self.headers)?;
+            dispatch::notified(&noted.method, noted.params, &session.requests);
+        }
+        Ok(StatusCode::ACCEPTED.into_response())
+    }
+
+    fn response(
+        &self,
+        id: &RawValue,
+        answer: Result<&RawValue, &RawValue>,
+    ) -> Result<Response, Refused> {
+        session(self.door, self.caller, self.headers)?.answer(id, answer);
+        Ok(StatusCode::ACCEPTED.into_response())
+    }
+
+    /// Several messages at once, which only the oldest version has.
+    async fn batch(&self, bytes: &[u8]) -> Result<Response, Refused> {
+        let invalid = |why: &str| Refused::invalid(StatusCode::BAD_REQUEST, why);
+        let depth_max = self.door.doors.limits().body_depth_max;
+        if is_deeper(bytes, depth_max) {
+            return Err(invalid(&format!("the messages nest deeper than {depth_max} levels")));
+        }
+        let items: Vec<&RawValue> =
+            serde_json::from_slice(bytes).map_err(|error| message::malformed(&error).error)?;
+        let session = session(self.door, self.caller, self.headers)
+            .ok()
+            .filter(|session| session.version == Version::March2025)
+            .ok_or_else(|| invalid("send one message at a time; only 2025-03-26 has batches"))?;
+        if items.is_empty() || items.len() > REQUESTS_MAX {
+            return Err(invalid(&format!("a batch has 1 to {REQUESTS_MAX} messages")));
+        }
+        let mut answers: Vec<BoxFuture<'static, String>> = Vec::new();
+        for item in items {
+            match message::read(item.get().as_bytes(), depth_max) {
+                Ok(Message::Request(asked)) => answers.push(self.one_of_many(&session, &asked)),
+                Ok(Message::Notification(noted)) => {
+                    dispatch::notified(&noted.method, noted.params, &session.requests);
+                }
+                Ok(Message::Response { id, answer }) => session.answer(id, answer),
+                Err(unread) => {
+                    let told = jsonrpc::error(unread.id.as_ref(), &unread.error);
+                    answers.push(ready(told).boxed());
+                }
+            }
+        }
+        if answers.is_empty() {
+            return Ok(StatusCode::ACCEPTED.into_response());
+        }
+        let answers = join_all(answers).await.join(",");
+        Ok(self.accept.whole(StatusCode::OK, format!("[{answers}]")))
+    }
+
+    /// The answer to one request of a batch; nothing is sent before it.
+    fn one_of_many(&self, session: &Arc<Session>, asked: &Asked<'_>) -> BoxFuture<'static, String> {
+        let (id, version) = (asked.id.clone(), session.version);
+        let begun =
+            known(asked).and_then(|line| self.begin(session, line, asked, Outbox::default()));
+        async move {
+            let answered = match begun {
+                Ok(answering) => answering.await,
+                Err(refused) => Err(refused.error),
+            };
+            written(&id, version, &answered)
+        }
+        .boxed()
+    }
+}
+
+/// Who answers a request of a session. That no one does is an answer like any other.
+fn known(asked: &Asked<'_>) -> Result<&'static Line<InSession>, Refused> {
+    dispatch::legacy(&asked.what.method).map_err(|error| Refused::new(StatusCode::OK, error))
+}

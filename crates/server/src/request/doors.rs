@@ -1,0 +1,226 @@
+//! What every handler has at hand: the engine, the entrance, the upstreams, and the few things that
+//! doors share.
+
+use crate::counted::{Answers, Reloads};
+use crate::gateway::Gateway;
+use crate::problem::Failure;
+use crate::request::auth::{Entrance, Visitor};
+use crate::request::cursors::Cursors;
+use crate::request::rate::SharedRate;
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use engine::Engine;
+use kernel::contracts::backup::Backup;
+use kernel::definition::pipeline::Pipeline;
+use kernel::limits::Limits;
+use kernel::tool::call::Caller;
+use kernel::tool::rules::Pattern;
+use kernel::values::ids::{AgentName, Millis};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use telemetry::Telemetry;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// The doors of one server.
+pub(crate) struct Doors {
+    /// What decides and does.
+    pub(crate) engine: Engine,
+    /// Who may come in.
+    pub(crate) entrance: Entrance,
+    /// The servers behind this one.
+    pub(crate) gateway: Gateway,
+    /// Copies of all that it keeps.
+    pub(crate) backup: Arc<dyn Backup>,
+    /// Seals places in lists and in the feed.
+    pub(crate) cursors: Cursors,
+    /// The agent of requests that name none, where one is set.
+    pub(crate) default_agent: Option<AgentName>,
+    /// Where events go, by name.
+    pub(crate) sinks: Vec<SinkFacts>,
+    /// One permit for each event stream that is open.
+    pub(crate) streams: Arc<Semaphore>,
+    /// One permit for each byte that bodies of requests may have together.
+    pub(crate) bodies: Arc<Semaphore>,
+    /// How many logins at upstreams are begun.
+    pub(crate) logins_begun: SharedRate,
+    /// How many people come back from one that is not under way.
+    pub(crate) logins_returned: SharedRate,
+    /// What is measured and traced; nothing where no one asked for it.
+    pub(crate) telemetry: Option<Telemetry>,
+    /// What was answered, by status.
+    pub(crate) answers: Answers,
+    /// What became of files that changed.
+    pub(crate) reloads: Arc<Reloads>,
+    /// By which a client that can read our data folder recognises this server.
+    pub(crate) token: String,
+    /// The folder that holds the data, as an absolute path.
+    pub(crate) data: PathBuf,
+    /// When it all began.
+    pub(crate) started: Millis,
+    closing: watch::Sender<bool>,
+}
+
+/// What the settings say of a sink; how it is, the engine knows.
+#[derive(Debug, Clone)]
+pub(crate) struct SinkFacts {
+    pub(crate) name: String,
+    /// What it is, in the word of the settings.
+    pub(crate) kind: &'static str,
+    /// Where it leads, without secrets.
+    pub(crate) target: Option<String>,
+    /// The types that go there; all where nothing is said.
+    pub(crate) types: Option<Vec<Pattern>>,
+}
+
+/// The doors as handlers get them.
+pub(crate) type Shared = Arc<Doors>;
+
+impl Doors {
+    /// Doors before this engine and these upstreams, with what makes backups and seals places.
+    pub(crate) fn new(
+        engine: Engine,
+        entrance: Entrance,
+        gateway: Gateway,
+        backup: Arc<dyn Backup>,
+        cursors: Cursors,
+    ) -> Self {
+        let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
+        let bodies = Arc::new(Semaphore::new(bodies_bytes(engine.limits())));
+        let logins = || SharedRate::per_minute(engine.limits().logins_per_minute);
+        let (logins_begun, logins_returned) = (logins(), logins());
+        let (closing, default_agent) = (watch::Sender::new(false), None);
+        let (sinks, started) = (Vec::new(), engine.clock().now());
+        let token = format!("{:032x}", engine.entropy().bits());
+        Self {
+            engine,
+            entrance,
+            gateway,
+            backup,
+            cursors,
+            default_agent,
+            sinks,
+            streams,
+            bodies,
+            logins_begun,
+            logins_returned,
+            telemetry: None,
+            answers: Answers::default(),
+            reloads: Arc::default(),
+            token,
+            data: PathBuf::new(),
+            started,
+            closing,
+        }
+    }
+
+    /// The same, where requests that name no agent are for this one.
+    #[must_use]
+    pub(crate) fn talking_to(self, default_agent: Option<AgentName>) -> Self {
+        Self { default_agent, ..self }
+    }
+
+    /// The same, with what is measured and traced.
+    #[must_use]
+    pub(crate) fn seen_by(self, telemetry: Telemetry) -> Self {
+        Self { telemetry: Some(telemetry), ..self }
+    }
+
+    /// The same, where events go there.
+    #[must_use]
+    pub(crate) fn sending_to(self, sinks: Vec<SinkFacts>) -> Self {
+        Self { sinks, ..self }
+    }
+
+    /// The same, whose data is in this folder.
+    #[must_use]
+    pub(crate) fn kept_in(self, data: &Path) -> Self {
+        let data = std::path::absolute(data).unwrap_or_else(|_| data.to_path_buf());
+        Self { data, ..self }
+    }
+
+    /// The limits.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.engine.limits()
+    }
+
+    /// The caller's pipeline whose route this is. They can change while we serve, so they are asked
+    /// for.
+    pub(crate) fn pipeline_at(&self, caller: &Caller, path: &str) -> Option<Arc<Pipeline>> {
+        self.engine.catalog().pipeline_at(caller, path)
+    }
+
+    /// Room for one more stream, if there is any.
+    pub(crate) fn free_stream(&self) -> Option<OwnedSemaphorePermit> {
+        self.streams.clone().try_acquire_owned().ok()
+    }
+
+    /// Streams end: the server is closing.
+    pub(crate) fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Wakes when the server is closing.
+    pub(crate) fn closing(&self) -> Closing {
+        Closing(self.closing.subscribe())
+    }
+}
+
+/// How many bytes bodies may have together: at least one body fits.
+fn bodies_bytes(limits: &Limits) -> usize {
+    limits.bodies_bytes_max.max(limits.body_bytes_max).min(Semaphore::MAX_PERMITS)
+}
+
+/// Wakes when the server is closing.
+pub(crate) struct Closing(watch::Receiver<bool>);
+
+impl Closing {
+    /// Waits for it.
+    pub(crate) async fn begun(&mut self) {
+        // The sender lives as long as the doors; if it is gone, so is the server.
+        let _ = self.0.wait_for(|closing| *closing).await;
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+        visitor(parts).cloned()
+    }
+}
+
+/// Who calls, as the frame established it.
+pub(crate) struct Who(pub(crate) Arc<Caller>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Who {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+        visitor(parts).map(|visitor| Self(visitor.caller.clone()))
+    }
+}
+
+/// A caller who may administer. Asked for before a body is read: a stranger learns nothing of it.
+pub(crate) struct Administrator(pub(crate) Arc<Caller>);
+
+impl FromRequestParts<Shared> for Administrator {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Failure> {
+        let administrator = visitor(parts)?.administrator.clone();
+        administrator.map(Self).ok_or_else(|| doors.entrance.no_administrator())
+    }
+}
+
+/// Who sends this request.
+fn visitor(parts: &Parts) -> Result<&Visitor, Failure> {
+    // Every door is in the frame: without it no one may come in.
+    parts.extensions.get::<Visitor>().ok_or_else(|| {
+        let message = "this endpoint is outside the frame, so its caller is unknown";
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_caller", message)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,12 @@
+//! What every request has in common: who sends it, its trace, its body and parameters, and the
+//! frame around its handler.
+
+pub(crate) mod auth;
+pub(crate) mod cursors;
+pub(crate) mod rate;
+pub(crate) mod doors;
+pub(crate) mod trace;
+pub(crate) mod frame;
+pub(crate) mod body;
+pub(crate) mod params;
+pub(crate) mod key;

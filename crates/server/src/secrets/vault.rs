@@ -1,0 +1,586 @@
+//! What logins at other servers bring, kept in the data folder: one file for each entry, sealed
+//! with the server's secret and bound to the entry's key, so that a file can neither be read nor
+//! changed nor put in the place of another. It is replaced as a whole: a crash leaves the old one
+//! or the new one. One thread touches the files, so that no one waits for a disk who needs not, and
+//! nothing comes between a look at a version and the write that expects it.
+
+use crate::secrets::secret::private_file;
+use futures::future::ready;
+use kernel::contracts::{Clock, Entropy, Expected, Hold, Kept, Spawn, Vault, VaultError, Vaulted};
+use kernel::values::fault::Fault;
+use kernel::values::ids::ContentHash;
+use kernel::values::secret::Secret;
+use outbound::seal::{ENVELOPE_BYTES, Envelopes, Keyring, Unopened};
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tools::remote::Holds;
+
+/// The vault's folder in the data folder.
+pub(crate) const FOLDER: &str = "vault";
+/// How a file's name ends that is not whole yet.
+const UNFINISHED: &str = ".new";
+/// The first byte of a file: how it is sealed. An envelope follows, which has the version of the
+/// entry before its value.
+const FORM: u8 = 3;
+/// The form before: the same, but what seals it does not name the secret.
+const FORM_UNNAMED: u8 = 2;
+/// The form of 0.1.0: without that name too, and the value alone. Such an entry has version 0.
+const FORM_WITHOUT_VERSION: u8 = 1;
+/// What the secret is used for here: keys for other purposes differ.
+const PURPOSE: &[u8] = b"waypost vault";
+/// The size of an entry: far more than tokens and registrations need.
+const VALUE_BYTES_MAX: usize = 256 * 1024;
+/// How many bytes the version of an entry takes.
+const VERSION_BYTES: usize = 8;
+/// The size of a file: with form, envelope and version.
+const FILE_BYTES_MAX: usize = 1 + ENVELOPE_BYTES + VERSION_BYTES + VALUE_BYTES_MAX;
+/// How much waits for the vault's thread; further callers wait for a place.
+const QUEUE_MAX: usize = 64;
+
+/// The vault of one data folder, whose holder we are.
+pub(crate) struct FileVault {
+    queue: mpsc::Sender<Work>,
+    holds: Holds,
+}
+
+/// What a vault works with.
+pub(crate) struct VaultParts {
+    /// Says when holds end.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Salt.
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// Starts its thread.
+    pub(crate) spawn: Arc<dyn Spawn>,
+}
+
+type Work = Box<dyn FnOnce(&mut Files) + Send>;
+
+impl FileVault {
+    /// The vault in this data folder, with its thread. Nothing is made in the folder before
+    /// something is kept.
+    pub(crate) fn open(data: &Path, keys: impl Into<Keyring>, parts: VaultParts) -> Self {
+        let VaultParts { clock, entropy, spawn } = parts;
+        let mut files = Files::new(data, keys, entropy);
+        let (queue, mut waiting) = mpsc::channel::<Work>(QUEUE_MAX);
+        let serve = async move {
+            while let Some(work) = waiting.recv().await {
+                work(&mut files);
+            }
+        };
+        spawn.critical_thread("vault", Box::pin(serve));
+        Self { queue, holds: Holds::new(clock) }
+    }
+
+    /// Whether anything was ever kept in this data folder.
+    pub(crate) fn is_there(data: &Path) -> bool {
+        data.join(FOLDER).is_dir()
+    }
+
+    /// Does this on the vault's thread. It is done to its end, whether or not someone waits.
+    fn perform<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Files) -> Result<T, VaultError> + Send + 'static,
+    ) -> Vaulted<'static, T> {
+        let queue = self.queue.clone();
+        Box::pin(async move {
+            let ended = || Fault::new("VaultFailed", "the thread of the vault has ended");
+            let (answer, result) = oneshot::channel();
+            let work: Work = Box::new(move |files: &mut Files| {
+                // The one who asked may be gone.
+                let _ = answer.send(work(files));
+            });
+            queue.send(work).await.map_err(|_| ended())?;
+            result.await.map_err(|_| ended())?
+        })
+    }
+}
+
+impl Vault for FileVault {
+    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+        let key = key.to_owned();
+        self.perform(move |files| files.read(&key))
+    }
+
+    fn write<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        expected: Expected,
+    ) -> Vaulted<'a, u64> {
+        let (key, value) = (key.to_owned(), value.clone());
+        self.perform(move |files| files.write(&key, &value, expected))
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
+        let key = key.to_owned();
+        self.perform(move |files| files.remove(&key))
+    }
+
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+        Box::pin(ready(Ok(self.holds.hold(key, ms))))
+    }
+}
+
+/// The files, as the one thread that touches them sees them.
+struct Files {
+    folder: PathBuf,
+    envelopes: Envelopes,
+    entropy: Arc<dyn Entropy>,
+    /// The newest version that was read or written, of any entry: one that was removed does not
+    /// begin again with a version that someone may remember.
+    newest: u64,
+    /// The files that cannot be opened and were reported.
+    told: BTreeSet<String>,
+}
+
+impl Files {
+    fn new(data: &Path, keys: impl Into<Keyring>, entropy: Arc<dyn Entropy>) -> Self {
+        let folder = data.join(FOLDER);
+        sweep(&folder);
+        let envelopes = Envelopes::new(keys, PURPOSE);
+        Self { folder, envelopes, entropy, newest: 0, told: BTreeSet::new() }
+    }
+
+    fn read(&mut self, key: &str) -> Result<Option<Kept>, VaultError> {
+        let name = name_of(key);
+        let Some(bytes) = self.bytes(&name).map_err(|why| self.failed("read", &why))? else {
+            return Ok(None);
+        };
+        let opened = self.opened(key, &bytes);
+        match &opened {
+            Ok(kept) => self.newest = self.newest.max(kept.version),
+            Err(why) => self.tell_closed(&name, why),
+        }
+        Ok(opened.ok())
+    }
+
+    fn write(&mut self, key: &str, value: &Secret, expected: Expected) -> Result<u64, VaultError> {
+        let value = value.expose();
+        if value.len() > VALUE_BYTES_MAX {
+            let what = format!(
+                "a login brought {} bytes, and at most {VALUE_BYTES_MAX} are kept",
+                value.len()
+            );
+            let hint = "ask the server's operator for smaller tokens";
+            return Err(Fault::new("VaultTooLarge", what).hint(hint).into());
+        }
+        let version = match self.read(key) {
+            Ok(kept) => kept.map(|kept| kept.version),
+            // What cannot be read can still be replaced.
+            Err(_) if expected == Expected::Any => None,
+            Err(error) => return Err(error),
+        };
+        if !expected.allows(version) {
+            return Err(VaultError::Conflict(key.to_owned()));
+        }
+        let next = self.newest.saturating_add(1);
+        let sealed = self.sealed(key, value, next).ok_or_else(|| {
+            // A key of the right length and a text of this size cannot fail; if they did, nothing
+            // may be written unsealed.
+            Fault::new("VaultFailed", "what a login brought could not be sealed")
+        })?;
+        let name = name_of(key);
+        self.newest = next;
+        self.replace(&name, &sealed).map_err(|why| self.failed("written", &why))?;
+        self.told.remove(&name);
+        Ok(next)
+    }
+
+    fn remove(&mut self, key: &str) -> Result<(), VaultError> {
+        let removed = match fs::remove_file(self.folder.join(name_of(key))) {
+            Ok(()) => sync_folder(&self.folder),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        removed.map_err(|why| self.failed("removed", &why))
+    }
+
+    /// The contents of a file; more than can be one of ours is cut.
+    fn bytes(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let file = match File::open(self.folder.join(name)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Writes a file under another name first, and makes its own name durable.
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.make_folder()?;
+        let random = self.entropy.bits();
+        let unfinished = self.folder.join(format!("{name}.{random:032x}{UNFINISHED}"));
+        let written = write_whole(&unfinished, bytes)
+            .and_then(|()| fs::rename(&unfinished, self.folder.join(name)));
+        if let Err(error) = written {
+            // It may not even be there; what is left behind is swept at the next start.
+            let _ = fs::remove_file(&unfinished);
+            return Err(error);
+        }
+        sync_folder(&self.folder)
+    }
+
+    fn make_folder(&self) -> io::Result<()> {
+        if self.folder.is_dir() {
+            return Ok(());
+        }
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        match builder.create(&self.folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        self.folder.parent().map_or(Ok(()), sync_folder)
+    }
+
+    fn sealed(&self, key: &str, value: &str, version: u64) -> Option<Vec<u8>> {
+        let mut plain = version.to_be_bytes().to_vec();
+        plain.extend_from_slice(value.as_bytes());
+        let mut bytes = vec![FORM];
+        bytes.append(&mut self.envelopes.seal(&bound(key), self.entropy.bits(), &plain)?);
+        Some(bytes)
+    }
+
+    fn opened(&self, key: &str, bytes: &[u8]) -> Result<Kept, Unopened> {
+        let (&form, envelope) = bytes.split_first().ok_or(Unopened::Changed)?;
+        let plain = match form {
+            FORM => self.envelopes.open(&bound(key), envelope)?,
+            FORM_UNNAMED | FORM_WITHOUT_VERSION => {
+                self.envelopes.open_unnamed(key.as_bytes(), bytes)?
+            }
+            _ => return Err(Unopened::Changed),
+        };
+        let (version, value) = match plain.split_first_chunk::<VERSION_BYTES>() {
+            _ if form == FORM_WITHOUT_VERSION => (0, plain.as_slice()),
+            Some((version, value)) => (u64::from_be_bytes(*version), value),
+            None => return Err(Unopened::Changed),
+        };
+        let value = std::str::from_utf8(value).map_err(|_| Unopened::Changed)?;
+        Ok(Kept { value: Secret::from(value), version })
+    }
+
+    /// Tells once that a file is no good to us.
+    fn tell_closed(&mut self, name: &str, why: &Unopened) {
+        if self.told.insert(name.to_owned()) {
+            tracing::warn!(
+                file = %self.folder.join(name).display(),
+                "what a login brought cannot be opened, and counts as gone: {why}; restore the \
+                 key, or log in again"
+            );
+        }
+    }
+
+    fn failed(&self, what: &str, why: &io::Error) -> VaultError {
+        let folder = self.folder.display();
+        let message = format!("what logins bring cannot be {what} in `{folder}`: {why}");
+        let hint = "check the rights of the folder and the room on its disk";
+        Fault::new("VaultFailed", message).hint(hint).into()
+    }
+}
+
+/// The name of an entry's file: keys have letters that no file name has.
+fn name_of(key: &str) -> String {
+    ContentHash::of(key.as_bytes()).as_str().to_owned()
+}
+
+/// What an envelope is good for: a file of this form and this key.
+fn bound(key: &str) -> Vec<u8> {
+    [[FORM].as_slice(), key.as_bytes()].concat()
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = private_file(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Makes the names in a folder durable. Only Unix has, and needs, a sync of folders.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Removes what a crash left behind: it is no one's.
+fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().ends_with(UNFINISHED) {
+            // One that stays is in no one's way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
+    use futures::future::join_all;
+    use tempfile::TempDir;
+
+    fn vault(data: &TempDir, key: u8) -> Files {
+        Files::new(data.path(), [key; 32], Arc::new(SystemEntropy))
+    }
+
+    /// The same after the secret was replaced.
+    fn with_new_secret(data: &TempDir, new: u8, old: u8) -> Files {
+        let keys = Keyring::new([new; 32]).with_older([old; 32]);
+        Files::new(data.path(), keys, Arc::new(SystemEntropy))
+    }
+
+    fn read(vault: &mut Files, key: &str) -> Option<String> {
+        vault.read(key).unwrap().map(|kept| kept.value.expose().to_owned())
+    }
+
+    fn write(vault: &mut Files, key: &str, value: &str) -> u64 {
+        vault.write(key, &value.into(), Expected::Any).unwrap()
+    }
+
+    fn fault(result: Result<u64, VaultError>) -> Fault {
+        Fault::from(result.unwrap_err())
+    }
+
+    fn files(data: &TempDir) -> Vec<PathBuf> {
+        let entries = fs::read_dir(data.path().join(FOLDER)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    #[test]
+    fn what_is_kept_is_there_after_a_restart_until_it_is_removed() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(!FileVault::is_there(data.path()));
+        let mut first = vault(&data, 7);
+        assert_eq!(read(&mut first, "tokens/hub"), None);
+        assert!(!FileVault::is_there(data.path()), "nothing is made by looking");
+        first.remove("tokens/hub").unwrap();
+        write(&mut first, "tokens/hub", "one");
+        write(&mut first, "tokens/hub", "two \u{e9}");
+        write(&mut first, "client/../hub", "");
+        let mut again = vault(&data, 7);
+        assert_eq!(read(&mut again, "tokens/hub").as_deref(), Some("two \u{e9}"));
+        assert_eq!(read(&mut again, "client/../hub").as_deref(), Some(""));
+        assert_eq!(files(&data).len(), 2);
+        again.remove("tokens/hub").unwrap();
+        again.remove("tokens/hub").unwrap();
+        assert_eq!(read(&mut again, "tokens/hub"), None);
+    }
+
+    #[test]
+    fn a_file_tells_nothing_and_cannot_be_changed_or_moved() {
+        let data = tempfile::tempdir().unwrap();
+        let mut vault = vault(&data, 7);
+        write(&mut vault, "tokens/hub", "hunter2 hunter2");
+        let path = files(&data).remove(0);
+        let bytes = fs::read(&path).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"));
+        assert!(!path.display().to_string().contains("hub"));
+        write(&mut vault, "tokens/hub", "hunter2 hunter2");
+        assert_ne!(fs::read(&path).unwrap(), bytes, "the same value is sealed anew");
+        for index in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[index] ^= 1;
+            fs::write(&path, &changed).unwrap();
+            assert_eq!(read(&mut vault, "tokens/hub"), None, "byte {index}");
+            fs::write(&path, &bytes[..index]).unwrap();
+            assert_eq!(read(&mut vault, "tokens/hub"), None, "cut at {index}");
+        }
+        fs::write(&path, &bytes).unwrap();
+        write(&mut vault, "tokens/other", "x");
+        let other = vault.folder.join(name_of("tokens/other"));
+        fs::copy(&path, &other).unwrap();
+        assert_eq!(read(&mut vault, "tokens/other"), None, "a file in the place of another");
+        assert_eq!(read(&mut vault, "tokens/hub").as_deref(), Some("hunter2 hunter2"));
+    }
+
+    #[test]
+    fn with_another_key_all_is_gone_and_comes_back_with_the_right_one() {
+        let data = tempfile::tempdir().unwrap();
+        write(&mut vault(&data, 7), "a", "x");
+        let mut other = vault(&data, 8);
+        assert_eq!(read(&mut other, "a"), None);
+        assert_eq!(read(&mut other, "a"), None);
+        assert_eq!(other.told.len(), 1, "told once");
+        assert_eq!(read(&mut vault(&data, 7), "a").as_deref(), Some("x"));
+        write(&mut other, "a", "y");
+        assert_eq!(read(&mut other, "a").as_deref(), Some("y"));
+        assert!(other.told.is_empty());
+    }
+
+    #[test]
+    fn entries_are_bounded_and_leftovers_are_swept() {
+        let data = tempfile::tempdir().unwrap();
+        let mut first = vault(&data, 7);
+        let most = "x".repeat(VALUE_BYTES_MAX);
+        write(&mut first, "a", &most);
+        assert_eq!(read(&mut first, "a").map(|value| value.len()), Some(VALUE_BYTES_MAX));
+        let fault = fault(first.write("a", &format!("{most}x").into(), Expected::Any));
+        assert!(fault.message.contains("at most") && !fault.message.contains("xx"), "{fault}");
+        fs::write(first.folder.join(name_of("b")), vec![FORM; FILE_BYTES_MAX + 9]).unwrap();
+        assert_eq!(read(&mut first, "b"), None);
+        let left = first.folder.join(format!("{}.0{UNFINISHED}", name_of("a")));
+        fs::write(&left, "half").unwrap();
+        let mut again = vault(&data, 7);
+        assert!(!left.exists() && read(&mut again, "a").is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn others_can_neither_read_nor_list_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let data = tempfile::tempdir().unwrap();
+        let mut vault = vault(&data, 7);
+        write(&mut vault, "a", "x");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&vault.folder), mode(&files(&data)[0])), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_used_is_told() {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(data.path().join(FOLDER), "a file").unwrap();
+        let mut vault = vault(&data, 7);
+        let fault = fault(vault.write("a", &"hunter2".into(), Expected::Any));
+        assert_eq!(fault.name, "VaultFailed");
+        assert!(fault.hint.is_some() && !fault.message.contains("hunter2"), "{fault}");
+    }
+
+    #[test]
+    fn a_write_over_what_another_wrote_is_a_conflict() {
+        let data = tempfile::tempdir().unwrap();
+        let mut vault = vault(&data, 7);
+        let conflict = Err(VaultError::Conflict("a".to_owned()));
+        assert_eq!(vault.write("a", &"zero".into(), Expected::Version(0)), conflict);
+        let first = vault.write("a", &"one".into(), Expected::Absent).unwrap();
+        assert_eq!(vault.write("a", &"other".into(), Expected::Absent), conflict);
+        let second = vault.write("a", &"two".into(), Expected::Version(first)).unwrap();
+        assert_eq!(vault.write("a", &"other".into(), Expected::Version(first)), conflict);
+        assert_eq!(read(&mut vault, "a").as_deref(), Some("two"));
+        vault.remove("a").unwrap();
+        assert_eq!(vault.write("a", &"other".into(), Expected::Version(second)), conflict);
+        let third = vault.write("a", &"three".into(), Expected::Absent).unwrap();
+        assert!(first < second && second < third, "no version comes again");
+        assert_eq!(files(&data).len(), 1);
+    }
+
+    #[test]
+    fn versions_outlast_a_restart_and_a_removal_after_it() {
+        let data = tempfile::tempdir().unwrap();
+        let written = (0..3).fold(0, |_, _| write(&mut vault(&data, 7), "a", "x"));
+        let mut again = vault(&data, 7);
+        assert_eq!(again.read("a").unwrap().unwrap().version, written);
+        again.remove("a").unwrap();
+        assert!(write(&mut again, "a", "y") > written);
+    }
+
+    /// `hushhush` under `token desk`, as 0.1.0 wrote it with the secret 7.
+    const WITHOUT_VERSION: &str =
+        "01000102030405060708090a0b0c0d0e0f3f4d67ff07b62638f0797c7ae0cd9db8ea13009733de4453";
+    /// The same as version 5, as it was written before envelopes named their secret.
+    const UNNAMED: &str = "02000102030405060708090a0b0c0d0e0f573814976fc3555555d87d31debdda4c\
+        12308a19e3942107cb7974fdc053188f";
+
+    fn bytes(digits: &str) -> Vec<u8> {
+        let pairs = (0..digits.len()).step_by(2);
+        pairs.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_of_a_form_before_opens_and_is_written_anew_with_the_next_change() {
+        let key = "token desk";
+        for (digits, version) in [(WITHOUT_VERSION, 0), (UNNAMED, 5)] {
+            let data = tempfile::tempdir().unwrap();
+            let before = bytes(digits);
+            vault(&data, 7).replace(&name_of(key), &before).unwrap();
+            let path = files(&data).remove(0);
+            for mut vault in [vault(&data, 7), with_new_secret(&data, 9, 7)] {
+                let kept = vault.read(key).unwrap().unwrap();
+                assert_eq!((kept.value.expose(), kept.version), ("hushhush", version));
+                assert_eq!(fs::read(&path).unwrap(), before, "looking changes nothing");
+            }
+            let mut vault = vault(&data, 7);
+            // Nobody can have it taken for a file of another form.
+            for form in (0..=4).filter(|form| *form != before[0]) {
+                fs::write(&path, [[form].as_slice(), &before[1..]].concat()).unwrap();
+                assert_eq!(read(&mut vault, key), None, "{form}");
+                fs::write(&path, [[form].as_slice(), &before].concat()).unwrap();
+                assert_eq!(read(&mut vault, key), None, "{form} before all of it");
+            }
+            fs::write(&path, &before).unwrap();
+            let written = vault.write(key, &"new".into(), Expected::Version(version));
+            assert_eq!(written, Ok(version + 1));
+            assert_eq!(fs::read(&path).unwrap()[0], FORM);
+            assert_eq!(read(&mut vault, key).as_deref(), Some("new"));
+        }
+    }
+
+    #[test]
+    fn a_new_secret_opens_what_the_old_one_sealed_and_seals_the_next_change() {
+        let data = tempfile::tempdir().unwrap();
+        write(&mut vault(&data, 7), "a", "x");
+        write(&mut vault(&data, 7), "b", "y");
+        let mut replaced = with_new_secret(&data, 9, 7);
+        assert_eq!(read(&mut replaced, "a").as_deref(), Some("x"));
+        write(&mut replaced, "a", "z");
+        // The old secret is gone: so is what nobody wrote again.
+        let mut alone = vault(&data, 9);
+        assert_eq!(read(&mut alone, "a").as_deref(), Some("z"));
+        assert_eq!(read(&mut alone, "b"), None);
+        let sealed = fs::read(alone.folder.join(name_of("b"))).unwrap();
+        let why = alone.opened("b", &sealed).unwrap_err();
+        assert_eq!(
+            why.to_string(),
+            "it was sealed with the secret key `29bfed58`, which this server does not have"
+        );
+    }
+
+    fn open(data: &TempDir) -> FileVault {
+        let spawn = TokioSpawn::new(tokio::runtime::Handle::current());
+        let parts = VaultParts {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            spawn: Arc::new(spawn),
+        };
+        FileVault::open(data.path(), [7; 32], parts)
+    }
+
+    #[tokio::test]
+    async fn of_many_who_write_over_the_same_version_one_does() {
+        let data = tempfile::tempdir().unwrap();
+        let vault = open(&data);
+        let first = vault.write("a", &"first".into(), Expected::Absent).await.unwrap();
+        let values: Vec<Secret> = (0..20).map(|number| format!("value {number}").into()).collect();
+        let writes = values.iter().map(|value| vault.write("a", value, Expected::Version(first)));
+        let written = join_all(writes).await;
+        let winners: Vec<usize> =
+            (0..values.len()).filter(|number| written[*number].is_ok()).collect();
+        let [winner] = winners[..] else { panic!("{written:?}") };
+        let kept = vault.read("a").await.unwrap().unwrap();
+        assert_eq!(
+            (kept.value, Ok(kept.version)),
+            (values[winner].clone(), written[winner].clone())
+        );
+        let conflict = Err(VaultError::Conflict("a".to_owned()));
+        assert_eq!(written.iter().filter(|written| **written == conflict).count(), 19);
+        vault.remove("a").await.unwrap();
+        assert_eq!(vault.read("a").await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn a_key_is_held_by_one_at_a_time() {
+        let data = tempfile::tempdir().unwrap();
+        let vault = open(&data);
+        let hold = vault.hold("a", 60_000).await.unwrap();
+        assert!(hold.is_some() && vault.hold("a", 60_000).await.unwrap().is_none());
+        drop(hold);
+        assert!(vault.hold("a", 60_000).await.unwrap().is_some());
+    }
+}
