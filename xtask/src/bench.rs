@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::interpreters;
 use crate::shell::{self, Failure};
+use crate::steps::interpreters;
 
 /// The profile that users build, and with which two builds are compared.
 const RELEASE: &str = "release";

@@ -9,29 +9,17 @@
 
 mod shell;
 mod processes;
+mod child;
+mod steps;
 mod tidy;
 mod size;
-mod child;
-mod product;
-mod api;
-mod interpreters;
-mod fixtures;
-mod baseline;
-mod conformance;
-mod peers;
-mod gateway;
-mod client_conformance;
-mod upstreams_rest;
-mod upstreams;
-mod models;
-mod sinks;
-mod live;
 mod test;
 mod bench;
 mod budget;
 
 use std::env;
 use std::process::ExitCode;
+use steps::{client_conformance, conformance, fixtures, gateway, models, peers, sinks, upstreams};
 
 use size::Form;
 

@@ -8,10 +8,10 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use kernel::tool::schema::Misfit;
 use serde_json::{Map, Value, json};
+use wire::conversations::{ThreadError, ThreadStatus};
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
+use wire::plan_sessions::SeedError;
 use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
-use wire::seed001::{ThreadError, ThreadStatus};
-use wire::seed004::SeedError;
 
 /// Where in a door's body stood what the engine refuses with this code.
 pub(crate) type Place = fn(&RefusalCode) -> Option<&'static str>;

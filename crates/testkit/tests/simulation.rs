@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use testkit::model_store::simulated::Simulated;
 use testkit::sim::coverage::{Coverage, Seen};
 use testkit::sim::faults::Planted;
-use testkit::sim::power::Point;
+use testkit::sim::machine::power::Point;
 use testkit::sim::shrink::{shrink, story};
 use testkit::sim::world::{Knobs, simulate, simulate_on};
 

@@ -1,14 +1,14 @@
 //! What every command is given: how to print, which variables are set, which project it is about
 //! and where the server is.
 
-use crate::address::{self, Found};
-use crate::client::{Client, DEFAULT_SERVER};
+use crate::environment::place::shown;
 use crate::environment::{ADMIN_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
-use crate::place::shown;
-use crate::progress::Progress;
+use crate::remote::address::{self, Found};
+use crate::remote::client::{Client, DEFAULT_SERVER};
 use crate::settings::{Origin, Settings};
+use crate::terminal::output::Output;
+use crate::terminal::progress::Progress;
 use server::layer::Source;
 use server::upstreams::shown_url;
 use std::path::{Path, PathBuf};

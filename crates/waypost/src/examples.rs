@@ -3,8 +3,8 @@
 
 use crate::assembly::{Keys, assemble};
 use crate::exit::Failure;
-use crate::folder::TemporaryFolder;
-use crate::progress::{Line, Progress};
+use crate::process::folder::TemporaryFolder;
+use crate::terminal::progress::{Line, Progress};
 use engine::{Engine, Refusal, RunReport, RunRequest, RunSession, RunTarget};
 use kernel::ask::reply::short_form;
 use kernel::ask::{Ask, AskBody, Reply};

@@ -5,28 +5,14 @@
 )]
 
 mod exit;
-mod output;
-mod progress;
-mod input;
-mod place;
-mod dotenv;
 mod environment;
-mod logs;
-mod signals;
-mod descriptors;
-mod folder;
-mod sse;
-mod client;
-mod address;
+mod terminal;
+mod process;
+mod remote;
 mod settings;
 mod context;
 mod outcome;
 mod threads;
-mod stream;
-mod near;
-mod unified;
-mod yaml;
-mod tail;
 mod plans;
 mod served;
 mod assembly;
@@ -36,19 +22,22 @@ mod commands;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
+use commands::data::{backup, restore};
+use commands::documents::{completions, docs_reference, man};
+use commands::thread::{chat, resume, run};
 use commands::{
-    agent, backup, chat, child, completions, config, demo, docs_reference, doctor, events, example,
-    inbox, init, man, mcp, pipeline, plan, restore, resume, run, session, tool, up,
+    agent, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
+    tool, up,
 };
 use context::Context;
+use environment::place::project_folder;
 use exit::{Exit, Failure};
 use kernel::definition::plan::mistake::meant;
-use output::{Output, Table};
-use place::project_folder;
 use serde_json::{Value, json};
 use std::future::Future;
 use std::process::ExitCode;
 use std::time::Duration;
+use terminal::output::{Output, Table};
 
 /// A request is many small allocations on several threads; the system's allocator took a quarter of
 /// a gateway's time.
@@ -179,7 +168,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Child(args) => child::run(&args),
         Command::Up(args) => {
             let context = context(args.project())?;
-            logs::start(&context.environment, args.log(), "info")?;
+            process::logs::start(&context.environment, args.log(), "info")?;
             on_runtime(up::run(args, &context))
         }
         Command::Config(args) => config::run(&args, &context(Some(args.project()))?),
@@ -249,7 +238,7 @@ fn logging(
     level: &str,
     command: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
-    logs::start(&context.environment, logs::LogFormat::Text, level)?;
+    process::logs::start(&context.environment, process::logs::LogFormat::Text, level)?;
     on_runtime(command)
 }
 
@@ -342,7 +331,7 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
-        assert!(SERVER_HELP.contains(client::DEFAULT_SERVER));
+        assert!(SERVER_HELP.contains(remote::client::DEFAULT_SERVER));
     }
 
     /// The help of a command and of all below it, by the name of its file.

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::{Table, printable};
+use crate::terminal::output::{Table, printable};
 use kernel::values::visible::exposed_json;
 use serde_json::Value;
 use wire::rest::{Ask, AskKind, FixAction, Run, Status};

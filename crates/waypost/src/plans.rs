@@ -1,8 +1,8 @@
 //! Plans from files, found and checked as the server does it, without a server.
 
 use crate::environment::Environment;
+use crate::environment::place::project_folder;
 use crate::exit::Failure;
-use crate::place::project_folder;
 use crate::settings::Settings;
 use engine::PlanFile;
 use engine::catalog::schema::JsonSchemas;

@@ -3,8 +3,8 @@
 use crate::context::Context;
 use crate::environment::DATA_FOLDER;
 use crate::exit::Failure;
-use crate::folder::TemporaryFolder;
 use crate::plans::load_project;
+use crate::process::folder::TemporaryFolder;
 use crate::settings::Settings;
 use server::project::Project;
 use std::path::{Path, PathBuf};

@@ -4,10 +4,10 @@
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::outcome;
-use crate::output::printable;
+use crate::terminal::output::printable;
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
-use wire::seed001::{PendingAction, ThreadAnswer, ThreadStatus};
+use wire::conversations::{PendingAction, ThreadAnswer, ThreadStatus};
 
 /// A name for a thread that no one has used.
 pub(crate) fn new_id() -> String {
@@ -111,7 +111,7 @@ pub(crate) fn commands(thread: &str, action: &PendingAction) -> Vec<String> {
 mod tests {
     use super::*;
     use serde_json::json;
-    use wire::seed001::{ClarificationInfo, ToolCallInfo};
+    use wire::conversations::{ClarificationInfo, ToolCallInfo};
 
     #[test]
     fn every_call_has_its_option() {

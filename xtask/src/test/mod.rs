@@ -13,19 +13,19 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::api;
 use crate::child;
-use crate::client_conformance;
-use crate::conformance;
-use crate::gateway;
-use crate::live;
-use crate::models;
-use crate::peers;
 use crate::processes;
 use crate::shell::{self, Failure};
-use crate::sinks;
+use crate::steps::api;
+use crate::steps::client_conformance;
+use crate::steps::conformance;
+use crate::steps::gateway;
+use crate::steps::live;
+use crate::steps::models;
+use crate::steps::peers;
+use crate::steps::sinks;
+use crate::steps::upstreams;
 use crate::tidy;
-use crate::upstreams;
 use beside::{Beside, Took};
 
 pub use timed::become_tests;

@@ -31,7 +31,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         reason: "a scene that is not written well ends its test with the reason",
     },
     Exception {
-        path: "crates/testkit/src/sim/vfs.rs",
+        path: "crates/testkit/src/sim/machine/vfs.rs",
         rule: Rule::Banned,
         reason: "SQLite asks for its file system in C: the one place that is not safe Rust",
     },

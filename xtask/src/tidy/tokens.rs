@@ -192,7 +192,7 @@ mod tests {
         for token in CLIENTS {
             let text = format!("fn f() {{\n    {token}::new(y)\n}}\n");
             let expected = format!("2: `{token}` outside `crates/outbound`");
-            for path in ["crates/llms/src/http.rs", "crates/waypost/src/client.rs"] {
+            for path in ["crates/llms/src/http.rs", "crates/waypost/src/remote/client.rs"] {
                 let found = report(clients, path, &text);
                 assert!(found.contains(&expected), "{path}: {token}: {found:?}");
             }

@@ -26,8 +26,8 @@ use kernel::tool::call::Caller;
 use kernel::values::ids::{AgentName, PlanId, Space};
 use serde::Deserialize;
 use std::io;
+use wire::conversations::RequestState;
 use wire::rest;
-use wire::seed001::RequestState;
 
 /// Where in the body stood what the engine refuses.
 fn fork_place(code: &RefusalCode) -> Option<&'static str> {

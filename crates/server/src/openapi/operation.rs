@@ -2,9 +2,9 @@
 
 use super::schemas::{Shape, Shapes, of};
 use serde_json::{Map, Value, json};
+use wire::conversations::ThreadError;
+use wire::plan_sessions::SeedError;
 use wire::rest::{PROBLEM_TYPE, Problem};
-use wire::seed001::ThreadError;
-use wire::seed004::SeedError;
 
 /// One route: what it takes and what it answers.
 #[derive(Debug, Clone, Copy)]

@@ -7,8 +7,8 @@ use crate::http::compat::agent_config;
 use crate::openapi::{Answer, BODY, Body, Content, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post, put};
 use kernel::values::caller::Act;
+use wire::agent_config::AgentDeleted;
 use wire::rest::{Agent, AgentAnswer, AgentSummary, Page};
-use wire::seed002::AgentDeleted;
 
 /// One agent with its version.
 const fn agent(status: u16, about: &'static str) -> Answer {

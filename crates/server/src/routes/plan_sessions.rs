@@ -6,7 +6,7 @@ use crate::http::compat::plan_sessions;
 use crate::openapi::{Answer, BODY, Body, READ, WRITE, json_answer, of};
 use axum::routing::{get, post};
 use kernel::values::caller::Act;
-use wire::seed004::{
+use wire::plan_sessions::{
     Capabilities, CreateSession, Discover, ExecutePlan, Register, Registered, ResumeBody,
     SessionCore, SessionStatus, SessionView,
 };

@@ -6,7 +6,7 @@ use crate::http::compat::threads;
 use crate::openapi::{Answer, BODY, Body, Content, WRITE, answer, json_answer, of};
 use axum::routing::{get, post};
 use kernel::values::caller::Act;
-use wire::seed001::{ResumeThread, RunThread, ThreadAnswer};
+use wire::conversations::{ResumeThread, RunThread, ThreadAnswer};
 
 /// What a request in a thread comes to.
 const THREAD_ANSWERS: &[Answer] = &[

@@ -9,7 +9,7 @@ use kernel::contracts::SessionAsk;
 use kernel::conversation::llm::{Message, ModelCall};
 use kernel::session::RunStatus;
 use serde_json::{Value, json};
-use wire::seed001::{
+use wire::conversations::{
     ApprovalOutcome, ClarificationInfo, PendingAction, RejectedToolFeedback, RequestState,
     ThreadAnswer, ThreadStatus, ToolCallInfo,
 };

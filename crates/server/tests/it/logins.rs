@@ -13,7 +13,7 @@ use server::project::Project;
 use std::fs;
 use std::time::Duration;
 use tempfile::TempDir;
-use testkit::login::LoginServer;
+use testkit::servers::login::LoginServer;
 use tokio::time::timeout;
 
 const HUB: &str = "/api/v1/upstreams/hub";

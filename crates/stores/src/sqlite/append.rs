@@ -1,14 +1,14 @@
 //! The SQL of one append. What can be refused is checked before the first write, so that a refused
 //! append leaves nothing behind in the transaction that it shares with others.
 
-use super::closures;
-use super::columns::{integer, text_of, to_json};
-use super::keys;
 use super::opening::Opening;
-use super::refs;
-use super::specs;
-use super::tallies;
 use super::trouble::Trouble;
+use crate::sqlite::tables::closures;
+use crate::sqlite::tables::columns::{integer, text_of, to_json};
+use crate::sqlite::tables::keys;
+use crate::sqlite::tables::refs;
+use crate::sqlite::tables::specs;
+use crate::sqlite::tables::tallies;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
 use kernel::journal::projection::{Append, AskChange, HistoryRow, Parked, RunRow};

@@ -2,55 +2,40 @@
 //! beside it. One process per folder.
 
 mod trouble;
-mod lock;
-mod lost;
-mod connect;
-mod checkpoint;
-mod columns;
-mod refs;
-mod specs;
-mod closures;
+mod chore;
+mod readers;
+pub(crate) mod files;
+pub(crate) mod tables;
 mod schema;
-mod keys;
-mod consumers;
-mod tallies;
-mod fences;
 mod opening;
 mod append;
-mod chore;
 mod writer;
-mod readers;
-mod history;
 mod read;
 mod prune;
 mod trim;
-mod definitions;
-mod deliveries;
-mod loose;
-mod copy;
 mod store;
 
-pub(crate) use copy::{copy, damage};
-pub(crate) use lock::FolderLock;
-pub(crate) use loose::LooseBlobs;
-pub(crate) use refs::Loose;
+pub(crate) use files::copy::{copy, damage};
+pub(crate) use files::lock::FolderLock;
+pub(crate) use tables::loose::LooseBlobs;
+pub(crate) use tables::refs::Loose;
 
 use crate::files::{make_folder, sync_folder};
 use crate::parts::{OpenError, Parts};
 use crate::queue::Shared;
 use crate::writer::Writer;
 use chore::Writes;
-use definitions::SqliteDefinitions;
-use deliveries::SqliteDeliveries;
-use fences::Fences;
-pub(crate) use lost::DATABASE;
+pub(crate) use files::lost::DATABASE;
 use opening::Opening;
 use readers::Readers;
-use specs::KnownSpecs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use store::SqliteStore;
+use tables::definitions::SqliteDefinitions;
+use tables::deliveries::SqliteDeliveries;
+use tables::fences::Fences;
+use tables::specs::KnownSpecs;
 use writer::SqliteBackend;
 
 /// Enough that a long list does not hold up a load; each costs its cache.
@@ -75,16 +60,16 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database
     let now = parts.clock.now();
     make_folder(folder).map_err(unusable)?;
     let lock = FolderLock::take(folder, now)?;
-    lost::look(folder, renew)?;
+    files::lost::look(folder, renew)?;
     let lock_place = lock.place().clone();
-    let path = folder.join(lost::DATABASE);
+    let path = folder.join(files::lost::DATABASE);
     let vfs = parts.vfs.as_deref();
-    let mut connection = connect::writer(&path, vfs)?;
+    let mut connection = files::connect::writer(&path, vfs)?;
     let node = schema::prepare(&mut connection, &path, now)?;
     // SQLite syncs the folder for its logs; the database's own name is ours to make durable.
     sync_folder(folder).map_err(unusable)?;
     let connections: Vec<_> =
-        (0..READERS).map(|_| connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
+        (0..READERS).map(|_| files::connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
     let fences = Arc::<Fences>::default();
     let specs = Arc::<KnownSpecs>::default();
     let opening = Opening {

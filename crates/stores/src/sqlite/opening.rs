@@ -1,8 +1,8 @@
 //! What writes know of the process that opened the database.
 
-use super::fences::Fences;
-use super::specs::KnownSpecs;
 use crate::parts::Fatal;
+use crate::sqlite::tables::fences::Fences;
+use crate::sqlite::tables::specs::KnownSpecs;
 use std::sync::Arc;
 
 /// One opening of a database.

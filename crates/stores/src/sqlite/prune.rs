@@ -1,11 +1,11 @@
 //! Removing old sessions: a reader finds them, the writer removes them in small slices and looks
 //! again before it does, so that a session that moved meanwhile stays.
 
-use super::closures;
-use super::columns::key;
-use super::consumers;
-use super::refs;
 use super::trouble::Trouble;
+use crate::sqlite::tables::closures;
+use crate::sqlite::tables::columns::key;
+use crate::sqlite::tables::consumers;
+use crate::sqlite::tables::refs;
 use kernel::contracts::{RETENTION, Realms};
 use kernel::values::ids::{Millis, RealmId, SessionKey};
 use rusqlite::{Connection, OptionalExtension, Row, params};

@@ -1,12 +1,12 @@
 //! The reads: sessions, runs, asks, events, the feed. Each is given a connection inside a read
 //! transaction.
 
-use super::columns::{
+use super::trouble::Trouble;
+use crate::sqlite::tables::columns::{
     AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, bits, count, cursor_number, integer, key,
     key_text, paged, rows_max, run, session, text_of,
 };
-use super::consumers::FEED_END;
-use super::trouble::Trouble;
+use crate::sqlite::tables::consumers::FEED_END;
 use kernel::contracts::{
     AskFilter, FeedRow, Loaded, OpenAsks, OpenSessions, Page, Paged, SessionAsk, SessionFilter,
     SessionRef, SessionRun, StoreError, Stored,

@@ -1,10 +1,10 @@
 //! The schema and its migrations: plain SQL, embedded, each applied once and never changed after
 //! its release.
 
-use super::closures;
-use super::connect::refused;
-use super::refs;
 use crate::parts::OpenError;
+use crate::sqlite::files::connect::refused;
+use crate::sqlite::tables::closures;
+use crate::sqlite::tables::refs;
 use kernel::contracts::Holder;
 use kernel::values::ids::{ContentHash, Millis};
 use rusqlite::{Connection, TransactionBehavior, params};

@@ -1,13 +1,13 @@
 //! Removing the old runs of a session that continues: a reader finds the session, the engine works
 //! out what the runs left, and the writer looks again before it puts that in their place.
 
-use super::closures;
-use super::columns::{bits, count, integer, key};
-use super::consumers;
 use super::prune::Scope;
 use super::read::split;
-use super::refs;
 use super::trouble::Trouble;
+use crate::sqlite::tables::closures;
+use crate::sqlite::tables::columns::{bits, count, integer, key};
+use crate::sqlite::tables::consumers;
+use crate::sqlite::tables::refs;
 use kernel::contracts::{RETENTION, Slice, Trimmable};
 use kernel::journal::trim::Trim;
 use kernel::values::datum::blobs_named;

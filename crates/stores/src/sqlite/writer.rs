@@ -2,14 +2,14 @@
 //! and its sync; none of them can undo another's rows.
 
 use super::append::write_append;
-use super::checkpoint;
 use super::chore::{SqlChore, SqlJob};
-use super::lock::FolderLock;
 use super::opening::Opening;
 use super::trouble::{
     Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
 };
 use crate::queue::{Job, Shared};
+use crate::sqlite::files::checkpoint;
+use crate::sqlite::files::lock::FolderLock;
 use crate::writer::{Answer, Backend, PROBE_BYTES};
 use kernel::contracts::StoreError;
 use kernel::journal::projection::Append;
@@ -289,10 +289,10 @@ fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::chore::Writes;
-    use super::super::connect;
     use super::super::schema;
     use super::*;
     use crate::parts::Fatal;
+    use crate::sqlite::files::connect;
     use crate::writer::Writer;
     use futures::FutureExt;
     use futures::future::BoxFuture;
@@ -304,8 +304,8 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-    use testkit::sim::power::Power;
-    use testkit::sim::vfs::{Disk, Failing};
+    use testkit::sim::machine::power::Power;
+    use testkit::sim::machine::vfs::{Disk, Failing};
     use tokio::sync::mpsc;
 
     /// Each look at it is so many milliseconds later.

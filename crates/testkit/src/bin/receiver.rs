@@ -20,7 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use testkit::http::{Connection, Message};
-use testkit::receiver::{BANNER, Effect, Line};
+use testkit::servers::receiver::{BANNER, Effect, Line};
 
 /// A client may keep a connection idle; no test takes as long as this.
 const IDLE_LIMIT: Duration = Duration::from_secs(3_600);

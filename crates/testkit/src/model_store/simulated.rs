@@ -2,7 +2,7 @@
 //! were committed. Everything else lies in the folder, as it does beside the embedded store.
 
 use super::{ModelState, ModelStore};
-use crate::sim::place::{Embedded, Opener};
+use crate::sim::machine::place::{Embedded, Opener};
 use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read};
 use kernel::limits::Limits;
 use kernel::values::datum::BlobRef;

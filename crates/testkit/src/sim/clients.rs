@@ -1,12 +1,12 @@
 //! The people and programs outside: they start runs, answer asks rightly and wrongly, at the same
 //! time as others, cancel, pause, look; and they write down the answers.
 
-use super::executor::Executor;
-use super::oracle::Oracle;
-use super::plans::{SimPlan, input};
-use super::reference::{form_of, words_of};
 use super::rng::Rng;
 use super::troubles::Troubles;
+use crate::sim::judge::oracle::Oracle;
+use crate::sim::machine::executor::Executor;
+use crate::sim::programs::plans::{SimPlan, input};
+use crate::sim::programs::reference::{form_of, words_of};
 use engine::{
     Engine, Once, Refusal, RefusalCode, RefusalKind, Resume, RunRequest, RunSession, RunTarget,
 };

@@ -1,7 +1,7 @@
 //! What the simulation has been through: step kind by pause by crash point, and how often it met
 //! what is easily missed.
 
-use super::power::Point;
+use crate::sim::machine::power::Point;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

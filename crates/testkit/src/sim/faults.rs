@@ -1,10 +1,10 @@
 //! Faults on purpose, each behind a switch, to see that the oracle notices; and those of them that
 //! a store can have, in the wrapper around it.
 
-use super::archive::Archive;
 use super::damage::Damage;
 use super::elsewhere::{Elsewhere, Turn};
-use super::power::Power;
+use crate::sim::machine::archive::Archive;
+use crate::sim::machine::power::Power;
 use kernel::contracts::{FeedRow, Loaded, SessionRef, Store, StoreError};
 use kernel::journal::projection::Append;
 use kernel::planted::Switch;

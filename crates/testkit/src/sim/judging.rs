@@ -2,8 +2,8 @@
 //! oracle judges.
 
 use super::clients::{Clients, caller, locked};
-use super::oracle::Truth;
-use super::receiver::Receiver;
+use crate::sim::judge::oracle::Truth;
+use crate::sim::outside::receiver::Receiver;
 use kernel::contracts::{RETENTION, Store};
 use kernel::journal::projection::SessionRow;
 use std::sync::Arc;

@@ -2,13 +2,13 @@
 //! begun again says the same; now and then it is slow, or fails. It also judges what it reads:
 //! every call has exactly one result, right after it.
 
-use super::oracle::Oracle;
-use super::panicking::Panics;
-use super::plans::{TOOLS, call_step};
-use super::power::{Point, Power};
-use super::reference::last_words_of;
 use super::rng::Rng;
-use super::source::{DOER, TALKER};
+use crate::sim::judge::oracle::Oracle;
+use crate::sim::machine::power::{Point, Power};
+use crate::sim::outside::panicking::Panics;
+use crate::sim::programs::plans::{TOOLS, call_step};
+use crate::sim::programs::reference::last_words_of;
+use crate::sim::programs::source::{DOER, TALKER};
 use engine::{Model, Models};
 use futures::future::BoxFuture;
 use kernel::contracts::Clock;

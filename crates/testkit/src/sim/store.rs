@@ -3,7 +3,7 @@
 
 use super::damage::HIDDEN;
 use super::faults::{Planted, SimStore};
-use super::power::Point;
+use crate::sim::machine::power::Point;
 use kernel::contracts::{
     AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
     OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,

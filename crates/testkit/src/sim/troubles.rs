@@ -2,10 +2,10 @@
 //! outside the process and survives its crashes.
 
 use super::damage::{Damage, Harm};
-use super::marks::Marks;
-use super::panicking::Panics;
-use super::power::Power;
 use super::rng::Rng;
+use crate::sim::machine::marks::Marks;
+use crate::sim::machine::power::Power;
+use crate::sim::outside::panicking::Panics;
 use kernel::contracts::Clock;
 use kernel::journal::projection::SessionRow;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,32 +2,32 @@
 //! point and started again on what its disk kept; in the last life nothing fails, everything is
 //! brought to an end, and the oracle judges.
 
-use super::archive::Archive;
-use super::blobs::{Shelf, SimBlobs, Syncing};
 use super::clients::{Clients, caller, locked};
-use super::clock::{SimClock, SimEntropy};
 use super::coverage::{Coverage, Seen};
 use super::elsewhere::Elsewhere;
-use super::executor::{Executor, SimSpawn, Stop};
 use super::faults::{Planted, SimStore};
 use super::judging::{follow, judge};
 pub use super::knobs::{Knobs, Outcome};
 use super::limits::{admit_plans, of_rough_seed, of_seed, redrawn};
 use super::model;
-use super::oracle::{Oracle, Truth};
-use super::panicking::PLANNED;
-use super::place::{Embedded, Opener, SimPlace};
-use super::plans::{SimPlan, plans, types};
-use super::policy::SimPolicy;
-use super::power::{Point, Power};
-use super::receiver::{NAME, PlaceAhead, Receiver, SimSink};
-use super::recovery::Deaths;
 use super::rng::Rng;
-use super::source::agents;
-use super::tools::{self, Ledger};
 use super::troubles::Troubles;
-use super::vfs::Disk;
 use crate::panics::during;
+use crate::sim::judge::oracle::{Oracle, Truth};
+use crate::sim::judge::recovery::Deaths;
+use crate::sim::machine::archive::Archive;
+use crate::sim::machine::blobs::{Shelf, SimBlobs, Syncing};
+use crate::sim::machine::clock::{SimClock, SimEntropy};
+use crate::sim::machine::executor::{Executor, SimSpawn, Stop};
+use crate::sim::machine::place::{Embedded, Opener, SimPlace};
+use crate::sim::machine::power::{Point, Power};
+use crate::sim::machine::vfs::Disk;
+use crate::sim::outside::panicking::PLANNED;
+use crate::sim::outside::policy::SimPolicy;
+use crate::sim::outside::receiver::{NAME, PlaceAhead, Receiver, SimSink};
+use crate::sim::outside::tools::{self, Ledger};
+use crate::sim::programs::plans::{SimPlan, plans, types};
+use crate::sim::programs::source::agents;
 use engine::catalog::schema::JsonSchemas;
 use engine::{AgentFile, Engine, Models, PlanFile, SinkRules, ToolSource};
 use kernel::contracts::observe::Observer;

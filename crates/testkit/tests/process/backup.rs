@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use testkit::harness::{self, Project, Server, StartOptions, wait_for};
 use testkit::http::Client;
 use testkit::kill::{Load, Order, Rng, SeenRun};
-use testkit::receiver::{Mark, Receiver};
+use testkit::servers::receiver::{Mark, Receiver};
 
 const CLIENTS: u64 = 4;
 const BACKUPS: u64 = 8;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use testkit::harness::{Project, Server, StartOptions, wait_for};
 use testkit::http::{Client, NoAnswer};
 use testkit::kill::{Run, read};
-use testkit::receiver::Receiver;
+use testkit::servers::receiver::Receiver;
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// The promise is 10 seconds. A busy machine may take longer, but never the ten minutes of the

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use testkit::harness::wait_for;
 use testkit::http::{Client, Request};
-use testkit::receiver::{Effect, Line, Receiver};
+use testkit::servers::receiver::{Effect, Line, Receiver};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

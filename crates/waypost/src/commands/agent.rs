@@ -1,13 +1,13 @@
 //! `waypost agent`: which agents a server has, and those that are stored there from files. An agent
 //! file is checked here, with the places of its mistakes, before anything is sent.
 
-use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::near::{self, AGENTS};
-use crate::output::{Table, printable};
-use crate::unified::unified;
-use crate::yaml;
+use crate::remote::client::{Client, Request, read};
+use crate::remote::near::{self, AGENTS};
+use crate::terminal::output::{Table, printable};
+use crate::terminal::unified::unified;
+use crate::terminal::yaml;
 use clap::{Args, Subcommand};
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;

@@ -2,11 +2,11 @@
 //! whether a server would start with all of it.
 
 use crate::context::Context;
+use crate::environment::place::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Failure};
-use crate::output::Table;
-use crate::place::{project_folder, shown};
 use crate::settings::{Origin, Setting, Settings, file_of};
+use crate::terminal::output::Table;
 use clap::{Args, Subcommand};
 use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};

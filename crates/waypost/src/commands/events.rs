@@ -1,12 +1,12 @@
 //! `waypost events`: what happens in all sessions, as it happens; where events go, and how each of
 //! them got there.
 
-use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::near::{self, SINKS};
-use crate::output::{Output, Table, one_line};
-use crate::tail::{self, Look, Only};
+use crate::remote::client::{Client, Request, read};
+use crate::remote::near::{self, SINKS};
+use crate::remote::tail::{self, Look, Only};
+use crate::terminal::output::{Output, Table, one_line};
 use clap::{Args, Subcommand};
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::Millis;

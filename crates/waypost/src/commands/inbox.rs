@@ -1,11 +1,11 @@
 //! `waypost inbox`: what people are asked, and their answers.
 
-use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::input;
 use crate::outcome;
-use crate::output::Fields;
+use crate::remote::client::{Client, Request, read};
+use crate::terminal::input;
+use crate::terminal::output::Fields;
 use clap::{Args, Subcommand, ValueEnum};
 use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Map, Value, json};

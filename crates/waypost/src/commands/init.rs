@@ -1,7 +1,7 @@
 //! `waypost init`: writes a small project that runs as it is. Works offline and never overwrites.
 
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::terminal::output::Output;
 use clap::Args;
 use serde_json::json;
 use std::fs::{self, OpenOptions};

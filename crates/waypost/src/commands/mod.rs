@@ -5,9 +5,6 @@ pub(crate) mod up;
 pub(crate) mod plan;
 pub(crate) mod pipeline;
 pub(crate) mod agent;
-pub(crate) mod run;
-pub(crate) mod resume;
-pub(crate) mod chat;
 pub(crate) mod session;
 pub(crate) mod inbox;
 pub(crate) mod tool;
@@ -15,14 +12,12 @@ pub(crate) mod mcp;
 pub(crate) mod events;
 pub(crate) mod config;
 pub(crate) mod doctor;
-pub(crate) mod backup;
-pub(crate) mod restore;
 pub(crate) mod example;
 pub(crate) mod demo;
-pub(crate) mod completions;
-pub(crate) mod man;
-pub(crate) mod docs_reference;
 pub(crate) mod child;
+pub(crate) mod documents;
+pub(crate) mod data;
+pub(crate) mod thread;
 
 /// The longest time that a server waits for a run.
 const WAIT_SECONDS_MAX: u64 = 300;

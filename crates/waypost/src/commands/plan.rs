@@ -1,16 +1,16 @@
 //! `waypost plan`: what plans there are, whether they are right, what they look like, and runs of
 //! them. Checking, drawing and testing need no server.
 
-use crate::client::{Client, Request, read};
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::examples::{self, ExampleResult};
 use crate::exit::{Exit, Failure};
-use crate::input;
-use crate::near::{self, PLANS};
 use crate::outcome;
-use crate::output::{Output, Table};
-use crate::place::project_folder;
 use crate::plans::{Checked, Selection, folder_of};
+use crate::remote::client::{Client, Request, read};
+use crate::remote::near::{self, PLANS};
+use crate::terminal::input;
+use crate::terminal::output::{Output, Table};
 use clap::{Args, Subcommand};
 use kernel::definition::plan::graph::mermaid;
 use kernel::definition::plan::mistake::Mistake;

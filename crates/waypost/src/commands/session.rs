@@ -1,12 +1,12 @@
 //! `waypost session`: what runs, what it did, how to hold, mend, copy, stop and remove it.
 
-use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::near::{self, SESSIONS};
 use crate::outcome;
-use crate::output::{Fields, Output, Table, one_line, printable};
-use crate::tail::{self, Look};
+use crate::remote::client::{Client, Request, read};
+use crate::remote::near::{self, SESSIONS};
+use crate::remote::tail::{self, Look};
+use crate::terminal::output::{Fields, Output, Table, one_line, printable};
 use clap::{Args, Subcommand};
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! `waypost tool`: the catalog as this caller sees it, plans included, and direct calls.
 
-use crate::client::{Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::input;
 use crate::outcome;
-use crate::output::{Fields, Table};
+use crate::remote::client::{Request, read};
+use crate::terminal::input;
+use crate::terminal::output::{Fields, Table};
 use clap::{Args, Subcommand};
 use kernel::values::names::{Alphabet, outward};
 use serde_json::{Value, json};

@@ -1,16 +1,16 @@
 //! `waypost up`: serves a project, or the demo, until a signal stops it.
 
-use crate::address;
 use crate::assembly::{Keys, assemble};
-use crate::client::DEFAULT_SERVER;
 use crate::context::Context;
-use crate::descriptors;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::logs::LogFormat;
-use crate::place::project_folder;
-use crate::progress::Progress;
+use crate::process::descriptors;
+use crate::process::logs::LogFormat;
+use crate::process::signals::Signals;
+use crate::remote::address;
+use crate::remote::client::DEFAULT_SERVER;
 use crate::served::{Kept, sources};
-use crate::signals::Signals;
+use crate::terminal::progress::Progress;
 use clap::Args;
 use kernel::definition::plan::mistake::Mistake;
 use serde_json::json;

@@ -4,9 +4,9 @@
 
 mod variables;
 
+use crate::environment::place::{Roots, shown};
 use crate::environment::{ADMIN_KEY, Environment, LOG_LEVEL, SECRET_KEY};
 use crate::exit::Failure;
-use crate::place::{Roots, shown};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::{FIXED, Limits};
 use serde_json::{Map, Value, json};
@@ -284,7 +284,7 @@ fn beside_the_files(server: (&str, &Origin), environment: &Environment) -> Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::DEFAULT_SERVER;
+    use crate::remote::client::DEFAULT_SERVER;
     use std::fs;
     use tempfile::TempDir;
 

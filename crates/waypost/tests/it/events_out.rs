@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 use testkit::harness::wait_for;
-use testkit::webhook::{Mood, WebhookReceiver};
+use testkit::servers::webhook::{Mood, WebhookReceiver};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// The base64 of 32 bytes.

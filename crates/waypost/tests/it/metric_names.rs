@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use testkit::harness::wait_for;
-use testkit::otlp::Collector;
+use testkit::servers::otlp::Collector;
 
 const GUIDE: &str = "guides/telemetry.md";
 const RUNBOOK: &str = "guides/runbook.md";

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use testkit::harness::wait_for;
 use testkit::http::{Client, Request};
 use testkit::llms::{FakeModels, KEY};
-use testkit::otlp::{COLLECTOR, Collector, Export, LANGFUSE, Manner};
+use testkit::servers::otlp::{COLLECTOR, Collector, Export, LANGFUSE, Manner};
 
 const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 

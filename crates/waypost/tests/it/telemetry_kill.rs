@@ -5,7 +5,7 @@ use crate::seed001_said::House;
 use crate::traced::{PLAN, TALK, Trace, find, parts, sending, spend_a_day, talk};
 use jiff::{ToSpan, Zoned};
 use serde_json::json;
-use testkit::otlp::{Collector, Span};
+use testkit::servers::otlp::{Collector, Span};
 
 const RUN: &str = "invoke_workflow agent/assistant";
 

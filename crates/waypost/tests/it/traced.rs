@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::harness::wait_for;
-use testkit::otlp::{Collector, Span};
+use testkit::servers::otlp::{Collector, Span};
 
 /// The callers' spans: of the plan, of the conversation, of the call, of a call that only reads.
 pub const PLAN: &str = "00-11111111111111111111111111111111-1111111111111112-01";

@@ -16,7 +16,7 @@ use kernel::tool::call::Caller;
 use kernel::values::ids::{AgentName, ContentHash, RealmId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use wire::seed002::AgentDeleted;
+use wire::agent_config::AgentDeleted;
 
 const ID: &str = "id";
 /// As many hexadecimal digits as the ids of such entities have.

@@ -24,7 +24,7 @@ use kernel::values::ids::{AskId, BadId, Space, StepId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use wire::seed004::{
+use wire::plan_sessions::{
     Capabilities, Capability, CapabilityType, CreateSession, Discover, ExecutePlan, Register,
     Registered, ResumeBody, SessionCore, SessionStatus, SessionView,
 };

@@ -6,8 +6,8 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use wire::conversations::{ThreadDelta, ThreadRestart, ToolResult};
 use wire::rest::{Ask, FeedEvent, FeedSnapshot, StreamEnd};
-use wire::seed001::{ThreadDelta, ThreadRestart, ToolResult};
 
 /// Where the document keeps them.
 const PLACE: &str = "/components/schemas";

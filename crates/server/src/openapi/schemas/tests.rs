@@ -7,7 +7,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wire::{rest, seed001, seed002, seed004};
+use wire::agent_config;
+use wire::conversations;
+use wire::plan_sessions;
+use wire::rest;
 
 /// Reads an example as its type and writes it again.
 type Again = fn(&Value) -> Value;
@@ -65,7 +68,7 @@ const TYPES: &[(&str, Again)] = &[
     ("AgentSummary", again::<rest::AgentSummary>),
     ("AgentSummaryPage", again::<rest::Page<rest::AgentSummary>>),
     ("AgentAnswer", again::<rest::AgentAnswer>),
-    ("AgentDeleted", again::<seed002::AgentDeleted>),
+    ("AgentDeleted", again::<agent_config::AgentDeleted>),
     ("PipelineSummary", again::<rest::PipelineSummary>),
     ("PipelineHandler", again::<rest::PipelineHandler>),
     ("PipelineSummaryPage", again::<rest::Page<rest::PipelineSummary>>),
@@ -89,36 +92,36 @@ const TYPES: &[(&str, Again)] = &[
     ("FeedSnapshot", again::<rest::FeedSnapshot>),
     ("FeedEvent", again::<rest::FeedEvent>),
     ("JournalEvent", again::<rest::JournalEvent>),
-    ("RunThread", again::<seed001::RunThread>),
-    ("ResumeThread", again::<seed001::ResumeThread>),
-    ("ClarificationResponse", again::<seed001::ClarificationResponse>),
-    ("Approval", again::<seed001::Approval>),
-    ("ElicitationResponse", again::<seed001::ElicitationResponse>),
-    ("ThreadAnswer", again::<seed001::ThreadAnswer>),
-    ("ThreadStatus", again::<seed001::ThreadStatus>),
-    ("PendingAction", again::<seed001::PendingAction>),
-    ("ClarificationInfo", again::<seed001::ClarificationInfo>),
-    ("ToolCallInfo", again::<seed001::ToolCallInfo>),
-    ("ThreadError", again::<seed001::ThreadError>),
-    ("RequestState", again::<seed001::RequestState>),
-    ("ApprovalOutcome", again::<seed001::ApprovalOutcome>),
-    ("RejectedToolFeedback", again::<seed001::RejectedToolFeedback>),
-    ("ThreadDelta", again::<seed001::ThreadDelta>),
-    ("ThreadRestart", again::<seed001::ThreadRestart>),
-    ("ToolResult", again::<seed001::ToolResult>),
-    ("SeedError", again::<seed004::SeedError>),
-    ("CreateSession", again::<seed004::CreateSession>),
-    ("SessionCore", again::<seed004::SessionCore>),
-    ("SessionView", again::<seed004::SessionView>),
-    ("SeedHistoryEntry", again::<seed004::HistoryEntry>),
-    ("ExecutePlan", again::<seed004::ExecutePlan>),
-    ("ResumeBody", again::<seed004::ResumeBody>),
-    ("SessionStatus", again::<seed004::SessionStatus>),
-    ("Capability", again::<seed004::Capability>),
-    ("Capabilities", again::<seed004::Capabilities>),
-    ("Discover", again::<seed004::Discover>),
-    ("Register", again::<seed004::Register>),
-    ("Registered", again::<seed004::Registered>),
+    ("RunThread", again::<conversations::RunThread>),
+    ("ResumeThread", again::<conversations::ResumeThread>),
+    ("ClarificationResponse", again::<conversations::ClarificationResponse>),
+    ("Approval", again::<conversations::Approval>),
+    ("ElicitationResponse", again::<conversations::ElicitationResponse>),
+    ("ThreadAnswer", again::<conversations::ThreadAnswer>),
+    ("ThreadStatus", again::<conversations::ThreadStatus>),
+    ("PendingAction", again::<conversations::PendingAction>),
+    ("ClarificationInfo", again::<conversations::ClarificationInfo>),
+    ("ToolCallInfo", again::<conversations::ToolCallInfo>),
+    ("ThreadError", again::<conversations::ThreadError>),
+    ("RequestState", again::<conversations::RequestState>),
+    ("ApprovalOutcome", again::<conversations::ApprovalOutcome>),
+    ("RejectedToolFeedback", again::<conversations::RejectedToolFeedback>),
+    ("ThreadDelta", again::<conversations::ThreadDelta>),
+    ("ThreadRestart", again::<conversations::ThreadRestart>),
+    ("ToolResult", again::<conversations::ToolResult>),
+    ("SeedError", again::<plan_sessions::SeedError>),
+    ("CreateSession", again::<plan_sessions::CreateSession>),
+    ("SessionCore", again::<plan_sessions::SessionCore>),
+    ("SessionView", again::<plan_sessions::SessionView>),
+    ("SeedHistoryEntry", again::<plan_sessions::HistoryEntry>),
+    ("ExecutePlan", again::<plan_sessions::ExecutePlan>),
+    ("ResumeBody", again::<plan_sessions::ResumeBody>),
+    ("SessionStatus", again::<plan_sessions::SessionStatus>),
+    ("Capability", again::<plan_sessions::Capability>),
+    ("Capabilities", again::<plan_sessions::Capabilities>),
+    ("Discover", again::<plan_sessions::Discover>),
+    ("Register", again::<plan_sessions::Register>),
+    ("Registered", again::<plan_sessions::Registered>),
 ];
 
 /// Made of others that have examples, or of a type that is only described.

@@ -1,7 +1,9 @@
 //! The feed and its consumers.
 
-use super::super::{consumers, deliveries, read};
+use super::super::read;
 use super::SqliteStore;
+use crate::sqlite::tables::consumers;
+use crate::sqlite::tables::deliveries;
 use kernel::contracts::{Feed, FeedRow, FeedStart, Read, SINKS};
 use kernel::values::ids::RealmId;
 use rusqlite::Connection;

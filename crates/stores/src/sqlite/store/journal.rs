@@ -1,7 +1,8 @@
 //! The journal, and who drives what.
 
-use super::super::{append, history, read};
+use super::super::{append, read};
 use super::SqliteStore;
+use crate::sqlite::tables::history;
 use kernel::contracts::{HistoryFilter, Journal, Loaded, Ownership, Page, Paged, Read, Ticket};
 use kernel::journal::projection::{Append, HistoryItem, Parked};
 use kernel::values::ids::{ContentHash, Known, Millis, RealmId, SessionKey};

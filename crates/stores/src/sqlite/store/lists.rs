@@ -1,7 +1,9 @@
 //! Lists, and what came of keyed requests.
 
-use super::super::{keys, read, tallies};
+use super::super::read;
 use super::SqliteStore;
+use crate::sqlite::tables::keys;
+use crate::sqlite::tables::tallies;
 use kernel::contracts::{
     AskFilter, Keys, Lists, OpenAsks, OpenSessions, Page, Paged, Read, SessionAsk, SessionFilter,
     SessionRef, SessionRun,

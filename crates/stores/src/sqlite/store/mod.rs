@@ -6,11 +6,11 @@ mod lists;
 mod retention;
 
 use super::chore::Writes;
-use super::fences::Fences;
-use super::lock::LockPlace;
 use super::readers::Readers;
-use super::specs::KnownSpecs;
 use crate::parts::Fatal;
+use crate::sqlite::files::lock::LockPlace;
+use crate::sqlite::tables::fences::Fences;
+use crate::sqlite::tables::specs::KnownSpecs;
 use kernel::contracts::{Clock, OnCommit, Read, Store, StoreError, StoreFigures};
 use kernel::values::ids::SessionKey;
 use std::path::{Path, PathBuf};

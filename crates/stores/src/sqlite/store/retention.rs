@@ -1,10 +1,12 @@
 //! What is removed: a reader finds it, the writer looks again before it removes it.
 
-use super::super::columns::integer;
 use super::super::prune::{Found, Scope};
 use super::super::trouble::Trouble;
-use super::super::{closures, consumers, prune, read, trim};
+use super::super::{prune, read, trim};
 use super::SqliteStore;
+use crate::sqlite::tables::closures;
+use crate::sqlite::tables::columns::integer;
+use crate::sqlite::tables::consumers;
 use kernel::contracts::{PrunedSlice, Read, Realms, Retention, Slice, StoreError, Trimmable};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{Known, Millis, SessionKey};

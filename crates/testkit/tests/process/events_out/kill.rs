@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::harness::wait_for;
 use testkit::http::Client;
 use testkit::kill::{Beacon, Load, Order, Rng, SeenRun};
-use testkit::webhook::Mood;
+use testkit::servers::webhook::Mood;
 
 const KILLS: u64 = 10;
 const CLIENTS: u64 = 8;

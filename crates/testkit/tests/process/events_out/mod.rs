@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use testkit::harness::{Project, Server, StartOptions, wait_for};
 use testkit::http::Client;
-use testkit::webhook::{WebhookReceiver, place_of};
+use testkit::servers::webhook::{WebhookReceiver, place_of};
 
 /// The base64 of 32 bytes.
 pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";

@@ -6,7 +6,7 @@ use crate::api;
 use serde_json::Value;
 use testkit::harness::wait_for;
 use testkit::http::Client;
-use testkit::webhook::Mood;
+use testkit::servers::webhook::Mood;
 
 const SESSIONS: u64 = 4;
 /// How many runs are made in each mood.

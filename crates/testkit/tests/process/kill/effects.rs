@@ -3,7 +3,7 @@
 
 use super::plans::Written;
 use std::collections::{BTreeMap, BTreeSet};
-use testkit::receiver::{Effect, Line, Receiver};
+use testkit::servers::receiver::{Effect, Line, Receiver};
 
 /// The oracle's word on all writes up to now.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use testkit::harness::wait_for;
 use testkit::http::{Client, NoAnswer, Request};
 use testkit::kill::{Ask, Load, Run, read};
-use testkit::login::{Given, LoginServer, MARK};
+use testkit::servers::login::{Given, LoginServer, MARK};
 
 /// The plan, by its path.
 pub(super) const PLAN: (&str, &str) = (

@@ -27,8 +27,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use testkit::harness::{Project, Server, StartOptions};
 use testkit::kill::{Beacon, Load, Rng};
-use testkit::receiver::{Mark, Receiver};
-use testkit::webhook::WebhookReceiver;
+use testkit::servers::receiver::{Mark, Receiver};
+use testkit::servers::webhook::WebhookReceiver;
 
 const KILLS_MIN: u64 = 50;
 const CLIENTS: u64 = 8;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use testkit::http::Client;
 use testkit::kill::{Ask, Load, Rng};
-use testkit::receiver::Receiver;
+use testkit::servers::receiver::Receiver;
 
 const SETTLE_LIMIT: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(20);

@@ -4,7 +4,7 @@
 use crate::events_out::Events;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use testkit::webhook::WebhookReceiver;
+use testkit::servers::webhook::WebhookReceiver;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use std::thread;
 use tempfile::TempDir;
 use testkit::harness::{self, Server, StartOptions};
 use testkit::llms::FakeModels;
-use testkit::login::{Before, LoginServer};
-use testkit::receiver::Receiver;
+use testkit::servers::login::{Before, LoginServer};
+use testkit::servers::receiver::Receiver;
+use testkit::servers::webhook::WebhookReceiver;
 use testkit::upstream::Upstream;
-use testkit::webhook::WebhookReceiver;
 
 /// The copy and the servers around it.
 pub(super) struct Site {

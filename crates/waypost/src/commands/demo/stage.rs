@@ -1,8 +1,8 @@
 //! Where stories happen: requests to the server, each shown as the command that does the same.
 
 use super::telling::Teller;
-use crate::client::Client;
 use crate::exit::{Exit, Failure};
+use crate::remote::client::Client;
 use reqwest::Method;
 use serde_json::{Map, Value};
 

@@ -3,7 +3,7 @@
 
 use crate::exit::Failure;
 use crate::outcome;
-use crate::output::{Output, printable};
+use crate::terminal::output::{Output, printable};
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! is left.
 
 use super::finding::Finding;
-use crate::address;
+use crate::remote::address;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! What a check found: one line for people, one object for programs.
 
 use crate::exit::Failure;
-use crate::output::printable;
+use crate::terminal::output::printable;
 use serde_json::{Value, json};
 use std::fmt;
 

@@ -10,8 +10,8 @@ mod sessions;
 
 use crate::context::Context;
 use crate::environment::Environment;
+use crate::environment::place::{project_folder, shown};
 use crate::exit::{Exit, Failure};
-use crate::place::{project_folder, shown};
 use crate::plans::{Selection, load_project};
 use crate::settings::{Settings, file_of};
 use clap::Args;

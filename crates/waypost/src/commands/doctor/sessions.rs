@@ -1,8 +1,8 @@
 //! The sessions of a server that runs: whether there are some that it cannot read.
 
 use super::finding::Finding;
-use crate::client::{Client, Request, read};
-use crate::output::one_line;
+use crate::remote::client::{Client, Request, read};
+use crate::terminal::output::one_line;
 use wire::rest::{Page, Session};
 
 /// The check's name.

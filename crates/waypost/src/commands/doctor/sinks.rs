@@ -3,9 +3,9 @@
 
 use super::disk;
 use super::finding::Finding;
-use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::plans::load_project;
+use crate::remote::client::{Client, Request, read};
 use kernel::definition::plan::mistake::Mistake;
 use server::event_sinks::Sending;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! What is around a server: its port, whether one answers, the clock, the certificates.
 
 use super::finding::Finding;
-use crate::address::{self, Answering, Found};
-use crate::client::Client;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::exit::Exit;
+use crate::remote::address::{self, Answering, Found};
+use crate::remote::client::Client;
 use crate::settings::Origin;
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;

@@ -2,10 +2,10 @@
 //! are here, and how they are where a server runs.
 
 use super::finding::Finding;
-use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::plans::load_project;
+use crate::remote::client::{Client, Request, read};
 use kernel::definition::plan::mistake::Mistake;
 use std::path::{Path, PathBuf};
 use tools::remote::{UpstreamConfig, UpstreamKind, UpstreamState};

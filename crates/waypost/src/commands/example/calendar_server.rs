@@ -7,7 +7,7 @@ use super::pages;
 use crate::assembly::{assemble_only, refused};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::signals::Signals;
+use crate::process::signals::Signals;
 use axum::Router;
 use clap::Args;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};

@@ -3,8 +3,8 @@
 use super::upstream::lookup;
 use super::writing::{Beside, append};
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::place::project_folder;
 use crate::settings::Settings;
 use clap::Args;
 use serde_json::json;

@@ -2,11 +2,11 @@
 //! what comes of it; here the page is shown, and waited for.
 
 use super::browser;
-use crate::client::{Client, Request, read};
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::output::printable;
-use crate::place::project_folder;
+use crate::remote::client::{Client, Request, read};
+use crate::terminal::output::printable;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;

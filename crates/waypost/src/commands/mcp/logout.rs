@@ -1,9 +1,9 @@
 //! `waypost mcp logout`: the server forgets what a login at an upstream brought.
 
-use crate::client::Request;
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::place::project_folder;
+use crate::remote::client::Request;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;

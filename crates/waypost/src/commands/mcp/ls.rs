@@ -2,12 +2,12 @@
 //! where none runs, what is configured.
 
 use super::upstream::{is_nobody_there, of_project};
-use crate::client::{Request, read};
 use crate::commands::LIST_ITEMS_MAX;
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::output::Table;
-use crate::place::project_folder;
+use crate::remote::client::{Request, read};
+use crate::terminal::output::Table;
 use clap::Args;
 use serde_json::{Value, json};
 use server::upstreams::shown;

@@ -3,15 +3,15 @@
 //! and all its clients see the same sessions and the same inbox.
 
 use super::relay;
-use crate::address;
 use crate::assembly::{Keys, refused, try_assemble};
-use crate::client::Client;
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::place::project_folder;
+use crate::process::signals::Signals;
+use crate::remote::address;
+use crate::remote::client::Client;
 use crate::served::{Data, Kept, sources};
 use crate::settings::Origin;
-use crate::signals::Signals;
 use clap::Args;
 use server::{AssembleError, Assembled};
 use std::io::IsTerminal;

@@ -1,10 +1,10 @@
 //! `waypost mcp snippet`: what a client's settings need to find us. By URL where a client takes
 //! one, since then all clients share one server; by command where it does not.
 
-use crate::client::Client;
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::place::project_folder;
+use crate::remote::client::Client;
 use crate::settings::{Origin, Settings};
 use clap::{Args, ValueEnum};
 use serde::Serialize;

@@ -2,15 +2,15 @@
 //! or it does not know that upstream yet, it is done here, as that server would.
 
 use super::upstream::{is_nobody_there, lookup, mistaken, of_project};
-use crate::address;
 use crate::assembly::refused;
-use crate::client::{Client, Request, read};
 use crate::context::Context;
 use crate::environment::SECRET_KEY;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::output::Fields;
-use crate::place::project_folder;
+use crate::remote::address;
+use crate::remote::client::{Client, Request, read};
 use crate::settings::Origin;
+use crate::terminal::output::Fields;
 use clap::Args;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Vault;

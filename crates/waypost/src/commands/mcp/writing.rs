@@ -2,8 +2,8 @@
 //! is, with its comments. What could not be used afterwards is not written.
 
 use super::upstream::mistaken;
+use crate::environment::place::shown;
 use crate::exit::Failure;
-use crate::place::shown;
 use crate::settings::{Settings, file_of};
 use kernel::definition::plan::mistake::Mistake;
 use server::config::Config;

@@ -1,9 +1,9 @@
 //! `waypost pipeline ls`: the server's pipelines, each with its route and what it knows.
 
-use crate::client::{Request, read};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::Table;
+use crate::remote::client::{Request, read};
+use crate::terminal::output::Table;
 use serde::Deserialize;
 use serde_json::Value;
 use wire::rest::Page;

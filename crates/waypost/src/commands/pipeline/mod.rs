@@ -7,8 +7,8 @@ mod test;
 mod stats;
 
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::place::project_folder;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

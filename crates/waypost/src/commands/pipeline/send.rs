@@ -1,12 +1,13 @@
 //! `waypost pipeline send`: one case through the server. The exit code says the outcome, as
 //! that of `waypost run` does.
 
-use crate::client::Request;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::near::{self, PIPELINES};
-use crate::output::Output;
-use crate::{input, outcome};
+use crate::outcome;
+use crate::remote::client::Request;
+use crate::remote::near::{self, PIPELINES};
+use crate::terminal::input;
+use crate::terminal::output::Output;
 use clap::Args;
 use serde_json::Value;
 use wire::rest::Ask;

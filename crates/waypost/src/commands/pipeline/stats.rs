@@ -1,11 +1,11 @@
 //! `waypost pipeline stats`: the share of the deterministic path, what each handler took, and the
 //! reasons that no one handles, the most frequent first.
 
-use crate::client::{self, Request};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::near::{self, PIPELINES};
-use crate::output::{Fields, Table, one_line};
+use crate::remote::client::{self, Request};
+use crate::remote::near::{self, PIPELINES};
+use crate::terminal::output::{Fields, Table, one_line};
 use kernel::definition::pipeline::OTHER_REASONS;
 use serde::Deserialize;
 

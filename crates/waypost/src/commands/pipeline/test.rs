@@ -3,10 +3,10 @@
 
 use super::send;
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::output::Table;
-use crate::place::project_folder;
 use crate::plans::{Known, load_project};
+use crate::terminal::output::Table;
 use clap::Args;
 use kernel::definition::pipeline::{Case, HandlerKind, Pipeline};
 use kernel::definition::pipeline_reader::read_text;

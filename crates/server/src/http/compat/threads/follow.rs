@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
-use wire::seed001::{ThreadDelta, ThreadRestart, ToolCallInfo, ToolResult};
+use wire::conversations::{ThreadDelta, ThreadRestart, ToolCallInfo, ToolResult};
 
 /// Listens to a thread, from before something is said in it.
 pub(super) struct Ear {

@@ -28,7 +28,7 @@ use kernel::tool::call::Caller;
 use kernel::values::ids::{AgentName, RunId, Space};
 use kernel::values::trace::TraceParent;
 use serde_json::{Value, json};
-use wire::seed001::{ResumeThread, RunThread, ThreadStatus};
+use wire::conversations::{ResumeThread, RunThread, ThreadStatus};
 
 /// Where in the body stood what the engine refuses.
 fn place(code: &RefusalCode) -> Option<&'static str> {

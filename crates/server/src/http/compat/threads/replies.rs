@@ -10,7 +10,7 @@ use kernel::values::ids::AskId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wire::seed001::{
+use wire::conversations::{
     Approval, ClarificationResponse, ElicitationAction, ElicitationResponse, ResumeThread,
 };
 

@@ -1,7 +1,7 @@
 //! The messages in an HTTP answer, one line each: a JSON body is one, a stream brings them as they
 //! come.
 
-use crate::client::innermost;
+use crate::remote::client::innermost;
 use outbound::sse::SseReader;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;

@@ -9,7 +9,7 @@ mod answers;
 mod requests;
 mod session;
 
-use crate::client::{Client, problem};
+use crate::remote::client::{Client, problem};
 use answers::Answers;
 use headers::Repeated;
 use message::{Kind, Message, is_answer_to, key};

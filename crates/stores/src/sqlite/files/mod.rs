@@ -1,0 +1,8 @@
+//! The database as files of a data folder: opened, locked, checkpointed, copied, and missed
+//! when it is lost.
+
+pub(crate) mod lock;
+pub(crate) mod lost;
+pub(crate) mod connect;
+pub(crate) mod checkpoint;
+pub(crate) mod copy;

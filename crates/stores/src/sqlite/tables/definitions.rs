@@ -1,0 +1,117 @@
+//! Stored configuration: every version is kept, the newest counts, and a put says which version it
+//! was written against.
+
+use super::columns::{count, integer};
+use crate::sqlite::chore::Writes;
+use crate::sqlite::readers::Readers;
+use crate::sqlite::trouble::Trouble;
+use kernel::contracts::{Clock, Definition, Definitions, Read, StoreError};
+use kernel::values::ids::{Millis, RealmId};
+use rusqlite::{Connection, Row, params};
+use std::sync::Arc;
+
+/// Definitions in the store's database.
+pub(crate) struct SqliteDefinitions {
+    writes: Writes,
+    readers: Readers,
+    clock: Arc<dyn Clock>,
+}
+
+impl SqliteDefinitions {
+    /// Over the same writer and readers as the sessions.
+    pub(crate) fn new(writes: Writes, readers: Readers, clock: Arc<dyn Clock>) -> Self {
+        Self { writes, readers, clock }
+    }
+}
+
+impl Definitions for SqliteDefinitions {
+    fn list<'a>(&'a self, realm: &'a RealmId, kind: &'a str) -> Read<'a, Vec<Definition>> {
+        let (realm, kind) = (realm.clone(), kind.to_owned());
+        self.readers.read(move |connection| list(connection, &realm, &kind))
+    }
+
+    fn get<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        kind: &'a str,
+        name: &'a str,
+    ) -> Read<'a, Option<Definition>> {
+        let (realm, kind, name) = (realm.clone(), kind.to_owned(), name.to_owned());
+        self.readers.read(move |connection| get(connection, &realm, &kind, &name))
+    }
+
+    fn put<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        definition: Definition,
+        expected: Option<u64>,
+    ) -> Read<'a, Definition> {
+        let realm = realm.clone();
+        let definition = Definition { updated_at: self.clock.now(), ..definition };
+        self.writes.perform(move |connection| put(connection, &realm, &definition, expected))
+    }
+
+    fn delete<'a>(&'a self, realm: &'a RealmId, kind: &'a str, name: &'a str) -> Read<'a, bool> {
+        let (realm, kind, name) = (realm.clone(), kind.to_owned(), name.to_owned());
+        self.writes.perform(move |connection| {
+            let sql = "DELETE FROM definitions WHERE realm = ?1 AND kind = ?2 AND name = ?3";
+            let params = params![realm.as_str(), kind, name];
+            Ok(connection.prepare_cached(sql)?.execute(params)? > 0)
+        })
+    }
+}
+
+fn list(connection: &Connection, realm: &RealmId, kind: &str) -> Result<Vec<Definition>, Trouble> {
+    // With a lone `max`, SQLite takes the other columns from the row that has it.
+    let sql = "SELECT kind, name, max(version), body, updated_at FROM definitions \
+         WHERE realm = ?1 AND kind = ?2 GROUP BY name ORDER BY name";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_and_then(params![realm.as_str(), kind], definition)?;
+    rows.collect()
+}
+
+fn get(
+    connection: &Connection,
+    realm: &RealmId,
+    kind: &str,
+    name: &str,
+) -> Result<Option<Definition>, Trouble> {
+    let sql = "SELECT kind, name, version, body, updated_at FROM definitions \
+         WHERE realm = ?1 AND kind = ?2 AND name = ?3 ORDER BY version DESC LIMIT 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query_and_then(params![realm.as_str(), kind, name], definition)?;
+    rows.next().transpose()
+}
+
+fn put(
+    connection: &Connection,
+    realm: &RealmId,
+    definition: &Definition,
+    expected: Option<u64>,
+) -> Result<Definition, Trouble> {
+    let Definition { kind, name, body, updated_at, .. } = definition;
+    let newest = get(connection, realm, kind, name)?.map_or(0, |newest| newest.version);
+    if expected.is_some_and(|expected| expected != newest) {
+        return Err(Trouble::Refused(StoreError::Conflict(format!("{kind}/{name}"))));
+    }
+    let version = newest + 1;
+    let sql = "INSERT INTO definitions (realm, kind, name, version, body, updated_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    connection.prepare_cached(sql)?.execute(params![
+        realm.as_str(),
+        kind,
+        name,
+        integer(version),
+        body.to_string(),
+        updated_at.0,
+    ])?;
+    Ok(Definition { version, ..definition.clone() })
+}
+
+fn definition(row: &Row<'_>) -> Result<Definition, Trouble> {
+    let (kind, name): (String, String) = (row.get(0)?, row.get(1)?);
+    let body: String = row.get(3)?;
+    let body = serde_json::from_str(&body)
+        .map_err(|error| Trouble::unreadable(format!("{kind} `{name}` cannot be read: {error}")))?;
+    Ok(Definition { kind, name, version: count(row, 2)?, body, updated_at: Millis(row.get(4)?) })
+}

@@ -1,0 +1,74 @@
+//! Keyed requests: which run or ask a client's key stands for. A row is written in the commit of
+//! what it names, so that a key and its run are there together or not at all.
+
+use crate::sqlite::trouble::Trouble;
+use kernel::contracts::StoreError;
+use kernel::journal::projection::OnceRow;
+use kernel::values::ids::{AskId, ContentHash, Millis, RealmId, RunId};
+use rusqlite::{Connection, Row, params};
+
+const FIND: &str = "SELECT subject, route, key, body_digest, run, ask, created_at \
+     FROM idempotency WHERE realm = ?1 AND subject = ?2 AND route = ?3 AND key = ?4";
+
+const WRITE: &str = "INSERT INTO idempotency (realm, subject, route, key, body_digest, run, ask, \
+     created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+
+/// What came of a keyed request.
+pub(crate) fn find(
+    connection: &Connection,
+    realm: &RealmId,
+    (subject, route, key): (&str, &str, &str),
+) -> Result<Option<OnceRow>, Trouble> {
+    let mut statement = connection.prepare_cached(FIND)?;
+    let mut rows = statement.query(params![realm.as_str(), subject, route, key])?;
+    match rows.next()? {
+        Some(row) => once_row(row).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Refuses a key that is taken, before anything is written.
+pub(crate) fn check(
+    connection: &Connection,
+    realm: &RealmId,
+    once: &OnceRow,
+) -> Result<(), Trouble> {
+    match find(connection, realm, (&once.subject, &once.route, &once.key))? {
+        None => Ok(()),
+        Some(_) => Err(Trouble::Refused(StoreError::Conflict(format!("key {}", once.key)))),
+    }
+}
+
+/// Writes a key down.
+pub(crate) fn write(
+    connection: &Connection,
+    realm: &RealmId,
+    once: &OnceRow,
+) -> Result<(), Trouble> {
+    connection.prepare_cached(WRITE)?.execute(params![
+        realm.as_str(),
+        once.subject,
+        once.route,
+        once.key,
+        once.digest.as_str(),
+        once.run.map(|run| run.0.to_be_bytes()),
+        once.ask.map(|ask| ask.0.to_be_bytes()),
+        once.at.0,
+    ])?;
+    Ok(())
+}
+
+fn once_row(row: &Row<'_>) -> Result<OnceRow, Trouble> {
+    let bits = |column: usize| -> rusqlite::Result<Option<u128>> {
+        Ok(row.get::<_, Option<[u8; 16]>>(column)?.map(u128::from_be_bytes))
+    };
+    Ok(OnceRow {
+        subject: row.get(0)?,
+        route: row.get(1)?,
+        key: row.get(2)?,
+        digest: ContentHash(row.get(3)?),
+        run: bits(4)?.map(RunId),
+        ask: bits(5)?.map(AskId),
+        at: Millis(row.get(6)?),
+    })
+}

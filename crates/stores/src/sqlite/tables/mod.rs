@@ -1,0 +1,14 @@
+//! One module for each group of tables: how its rows are written and read.
+
+pub(crate) mod columns;
+pub(crate) mod refs;
+pub(crate) mod specs;
+pub(crate) mod closures;
+pub(crate) mod keys;
+pub(crate) mod consumers;
+pub(crate) mod tallies;
+pub(crate) mod fences;
+pub(crate) mod history;
+pub(crate) mod definitions;
+pub(crate) mod deliveries;
+pub(crate) mod loose;

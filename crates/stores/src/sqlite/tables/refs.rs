@@ -1,0 +1,181 @@
+//! Who holds which blobs, and which blobs no one may hold: those that were put and those that lost
+//! a holder or a part of one. A session holds what its journal names; others hold what they say.
+
+use super::columns::integer;
+use crate::sqlite::trouble::Trouble;
+use kernel::contracts::Holder;
+use kernel::values::datum::blobs_named;
+use kernel::values::ids::{ContentHash, Millis, RealmId};
+use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
+
+/// The newest row that names it counts: trimming removes what older rows alone named.
+const NAME: &str = "INSERT INTO blob_holds (kind, holder, realm, hash, seq) \
+     VALUES ('session', ?1, (SELECT realm FROM sessions WHERE pk = ?1), ?2, ?3) \
+     ON CONFLICT (kind, holder, realm, hash) DO UPDATE SET seq = max(seq, excluded.seq)";
+
+/// The same where migration 2 left it.
+const NAME_BEFORE_HOLDERS: &str = "INSERT INTO blob_refs (session, hash, seq) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (session, hash) DO UPDATE SET seq = max(seq, excluded.seq)";
+
+const HOLD: &str = "INSERT OR IGNORE INTO blob_holds (kind, holder, realm, hash) \
+     VALUES (?1, ?2, ?3, ?4)";
+
+const PUT: &str = "INSERT INTO loose_blobs (realm, hash, since) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (realm, hash) DO UPDATE SET since = max(since, excluded.since)";
+
+const LOOSEN: &str = "INSERT INTO loose_blobs (realm, hash, since) \
+     SELECT realm, hash, ?3 FROM blob_holds \
+     WHERE kind = 'session' AND holder = ?1 AND seq <= ?2 \
+     ON CONFLICT (realm, hash) DO UPDATE SET since = max(since, excluded.since)";
+
+const LOOSEN_HELD: &str = "INSERT INTO loose_blobs (realm, hash, since) \
+     SELECT realm, hash, ?4 FROM blob_holds WHERE kind = ?1 AND holder = ?2 AND realm = ?3 \
+     ON CONFLICT (realm, hash) DO UPDATE SET since = max(since, excluded.since)";
+
+const LOOSEN_KIND: &str = "INSERT INTO loose_blobs (realm, hash, since) \
+     SELECT realm, hash, ?2 FROM blob_holds WHERE kind = ?1 \
+     ON CONFLICT (realm, hash) DO UPDATE SET since = max(since, excluded.since)";
+
+const DUE: &str = "SELECT b.realm, b.hash, EXISTS ( \
+         SELECT 1 FROM blob_holds AS h WHERE h.hash = b.hash AND h.realm = b.realm) \
+     FROM loose_blobs AS b WHERE b.since < ?1 ORDER BY b.since LIMIT ?2";
+
+/// A blob that no one may hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Loose {
+    /// Whose it is.
+    pub(crate) realm: RealmId,
+    /// Which.
+    pub(crate) hash: ContentHash,
+    /// Someone holds it after all.
+    pub(crate) held: bool,
+}
+
+/// A journal row that ends with this sequence names these blobs.
+pub(crate) fn name(
+    connection: &Connection,
+    session: i64,
+    hashes: &BTreeSet<ContentHash>,
+    seq: u64,
+) -> Result<(), Trouble> {
+    for hash in hashes {
+        connection.prepare_cached(NAME)?.execute(params![session, hash.as_str(), integer(seq)])?;
+    }
+    Ok(())
+}
+
+/// What the journals name that were written before anyone kept count.
+pub(crate) fn fill(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = "SELECT session, last_seq, body FROM journal WHERE instr(body, 'blob') > 0";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query(())?;
+    while let Some(row) = rows.next()? {
+        let (session, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let body: String = row.get(2)?;
+        for hash in blobs_named(&body) {
+            let params = params![session, hash.as_str(), seq];
+            connection.prepare_cached(NAME_BEFORE_HOLDERS)?.execute(params)?;
+        }
+    }
+    Ok(())
+}
+
+/// Holds these blobs too.
+pub(crate) fn hold(
+    connection: &Connection,
+    realm: &RealmId,
+    holder: &Holder,
+    blobs: &[ContentHash],
+) -> Result<(), Trouble> {
+    let mut statement = connection.prepare_cached(HOLD)?;
+    for hash in blobs {
+        statement.execute(params![holder.kind, holder.id, realm.as_str(), hash.as_str()])?;
+    }
+    Ok(())
+}
+
+/// The holder is gone: what it held may be held by no one then.
+pub(crate) fn release(
+    connection: &Connection,
+    realm: &RealmId,
+    holder: &Holder,
+    now: Millis,
+) -> Result<(), Trouble> {
+    let who = params![holder.kind, holder.id, realm.as_str(), now.0];
+    connection.prepare_cached(LOOSEN_HELD)?.execute(who)?;
+    let sql = "DELETE FROM blob_holds WHERE kind = ?1 AND holder = ?2 AND realm = ?3";
+    let who = params![holder.kind, holder.id, realm.as_str()];
+    connection.prepare_cached(sql)?.execute(who)?;
+    Ok(())
+}
+
+/// The same for all holders of a kind that ended with the process before.
+pub(crate) fn release_all(
+    connection: &Connection,
+    kind: &str,
+    now: Millis,
+) -> rusqlite::Result<()> {
+    connection.execute(LOOSEN_KIND, params![kind, now.0])?;
+    connection.execute("DELETE FROM blob_holds WHERE kind = ?1", [kind])?;
+    Ok(())
+}
+
+/// A blob was put, and nothing names it yet.
+pub(crate) fn put(
+    connection: &Connection,
+    realm: &RealmId,
+    hash: &ContentHash,
+    now: Millis,
+) -> Result<(), Trouble> {
+    let params = params![realm.as_str(), hash.as_str(), now.0];
+    connection.prepare_cached(PUT)?.execute(params)?;
+    Ok(())
+}
+
+/// The session is about to go: what it names may be named by nothing then. How many blobs.
+pub(crate) fn loosen(connection: &Connection, session: i64, now: Millis) -> Result<u64, Trouble> {
+    let params = params![session, i64::MAX, now.0];
+    Ok(connection.prepare_cached(LOOSEN)?.execute(params)? as u64)
+}
+
+/// The session's rows up to the one that ends with this sequence go: the same for what they alone
+/// name. How many references went.
+pub(crate) fn loosen_until(
+    connection: &Connection,
+    session: i64,
+    last_seq: i64,
+    now: Millis,
+) -> Result<u64, Trouble> {
+    connection.prepare_cached(LOOSEN)?.execute(params![session, last_seq, now.0])?;
+    let sql = "DELETE FROM blob_holds WHERE kind = 'session' AND holder = ?1 AND seq <= ?2";
+    Ok(connection.prepare_cached(sql)?.execute(params![session, last_seq])? as u64)
+}
+
+/// Blobs that have been loose since before this, the longest first.
+pub(crate) fn due(
+    connection: &Connection,
+    before: Millis,
+    limit: i64,
+) -> Result<Vec<Loose>, Trouble> {
+    let mut statement = connection.prepare_cached(DUE)?;
+    let rows = statement.query_and_then(params![before.0, limit], |row| {
+        let (realm, hash) = (RealmId(row.get(0)?), ContentHash(row.get(1)?));
+        Ok::<_, Trouble>(Loose { realm, hash, held: row.get(2)? })
+    })?;
+    rows.collect()
+}
+
+/// These were looked at. One that was put again, or lost another session, meanwhile stays.
+pub(crate) fn forget(
+    connection: &Connection,
+    looked_at: &[Loose],
+    before: Millis,
+) -> Result<(), Trouble> {
+    let sql = "DELETE FROM loose_blobs WHERE realm = ?1 AND hash = ?2 AND since < ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    for blob in looked_at {
+        statement.execute(params![blob.realm.as_str(), blob.hash.as_str(), before.0])?;
+    }
+    Ok(())
+}

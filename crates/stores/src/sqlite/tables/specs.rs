@@ -1,0 +1,85 @@
+//! The specs of tools that calls pin: the text of each, once. Which spec is pinned is kept by
+//! closure and not by run, so that a plan that runs again writes nothing: a spec stays as long as a
+//! closure of which a run pinned it.
+
+use super::columns::to_json;
+use crate::queue::held;
+use crate::sqlite::trouble::Trouble;
+use kernel::journal::projection::PinnedSpec;
+use kernel::values::ids::{ContentHash, RealmId};
+use rusqlite::{Connection, params};
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+const KEEP: &str = "INSERT INTO tool_specs (realm, hash, body) VALUES (?1, ?2, ?3) \
+     ON CONFLICT DO NOTHING";
+
+const PIN: &str = "INSERT INTO spec_pins (realm, closure, spec) VALUES (?1, ?2, ?3) \
+     ON CONFLICT DO NOTHING";
+
+/// Those that only this closure pins.
+const REMOVE: &str = "DELETE FROM tool_specs WHERE realm = ?1 \
+     AND hash IN (SELECT spec FROM spec_pins WHERE realm = ?1 AND closure = ?2) \
+     AND NOT EXISTS (SELECT 1 FROM spec_pins AS p WHERE p.realm = ?1 \
+         AND p.spec = tool_specs.hash AND p.closure <> ?2)";
+
+const UNPIN: &str = "DELETE FROM spec_pins WHERE realm = ?1 AND closure = ?2";
+
+/// How many pins are remembered; then all are forgotten, and written once more where they recur.
+const KNOWN_MAX: usize = 10_000;
+
+/// The pins that this process has written or found, as far as it remembers them: those need no
+/// look at the database. Only the writer asks and tells, in the order of its work.
+#[derive(Default)]
+pub(crate) struct KnownSpecs {
+    pins: Mutex<HashSet<(RealmId, ContentHash, ContentHash)>>,
+}
+
+impl KnownSpecs {
+    /// What was written may be gone again: nothing is known.
+    pub(crate) fn forget(&self) {
+        held(&self.pins).clear();
+    }
+}
+
+/// Keeps what is pinned, unless it is known to be there. This must come last in its append: what
+/// fails after it would undo what is known by then.
+pub(crate) fn keep(
+    connection: &Connection,
+    realm: &RealmId,
+    pinned: &[PinnedSpec],
+    known: &KnownSpecs,
+) -> Result<(), Trouble> {
+    if pinned.is_empty() {
+        return Ok(());
+    }
+    let mut known = held(&known.pins);
+    let mut new = Vec::new();
+    for PinnedSpec { closure, hash, spec } in pinned {
+        let pin = (realm.clone(), closure.clone(), hash.clone());
+        if known.contains(&pin) {
+            continue;
+        }
+        let (realm, closure, hash) = (realm.as_str(), closure.as_str(), hash.as_str());
+        connection.prepare_cached(KEEP)?.execute(params![realm, hash, to_json(&**spec)?])?;
+        connection.prepare_cached(PIN)?.execute(params![realm, closure, hash])?;
+        new.push(pin);
+    }
+    if known.len() + new.len() > KNOWN_MAX {
+        known.clear();
+    }
+    known.extend(new);
+    Ok(())
+}
+
+/// Removes what only this closure pins; the closure itself goes, too.
+pub(crate) fn unpin(
+    connection: &Connection,
+    realm: &RealmId,
+    closure: &ContentHash,
+) -> Result<(), Trouble> {
+    let params = params![realm.as_str(), closure.as_str()];
+    connection.prepare_cached(REMOVE)?.execute(params)?;
+    connection.prepare_cached(UNPIN)?.execute(params)?;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! How often cases of a pipeline took which path. What clients call a reason is theirs to make up,
+//! so the reasons that no handler knows have a limit.
+
+use super::columns::count;
+use crate::sqlite::trouble::Trouble;
+use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
+use kernel::values::ids::{Millis, PipelineName, RealmId};
+use rusqlite::{Connection, Row, params};
+
+const AGAIN: &str = "UPDATE tallies SET count = count + 1, last_at = max(last_at, ?5) \
+     WHERE realm = ?1 AND pipeline = ?2 AND deterministic = ?3 AND reason = ?4";
+
+const FIRST: &str = "INSERT INTO tallies (realm, pipeline, deterministic, reason, count, last_at) \
+     VALUES (?1, ?2, ?3, ?4, 1, ?5) ON CONFLICT (realm, pipeline, deterministic, reason) \
+     DO UPDATE SET count = tallies.count + 1, last_at = max(tallies.last_at, excluded.last_at)";
+
+const UNKNOWN: &str = "SELECT count(*) FROM tallies WHERE realm = ?1 AND pipeline = ?2 \
+     AND deterministic = 0 AND reason <> ?3";
+
+const LIST: &str = "SELECT deterministic, reason, count, last_at FROM tallies \
+     WHERE realm = ?1 AND pipeline = ?2 ORDER BY count DESC, reason, deterministic";
+
+/// Counts one case. Beyond so many unknown reasons a new one counts among the others.
+pub(crate) fn add(
+    connection: &Connection,
+    realm: &RealmId,
+    (tally, at): (&Tally, Millis),
+    reasons_max: usize,
+) -> Result<(), Trouble> {
+    let Tally { pipeline, deterministic, reason } = tally;
+    let (realm, pipeline) = (realm.as_str(), pipeline.as_str());
+    let row = params![realm, pipeline, deterministic, reason, at.0];
+    if connection.prepare_cached(AGAIN)?.execute(row)? > 0 {
+        return Ok(());
+    }
+    let mut reason: &str = reason;
+    if !deterministic {
+        let mut unknown = connection.prepare_cached(UNKNOWN)?;
+        let known: i64 =
+            unknown.query_row(params![realm, pipeline, OTHER_REASONS], |row| row.get(0))?;
+        if known >= i64::try_from(reasons_max).unwrap_or(i64::MAX) {
+            reason = OTHER_REASONS;
+        }
+    }
+    let row = params![realm, pipeline, deterministic, reason, at.0];
+    connection.prepare_cached(FIRST)?.execute(row)?;
+    Ok(())
+}
+
+/// All that was counted of a pipeline, the most frequent first.
+pub(crate) fn list(
+    connection: &Connection,
+    realm: &RealmId,
+    pipeline: &PipelineName,
+) -> Result<Vec<TallyRow>, Trouble> {
+    let mut statement = connection.prepare_cached(LIST)?;
+    let rows = statement.query_and_then(params![realm.as_str(), pipeline.as_str()], tally_row)?;
+    rows.collect()
+}
+
+fn tally_row(row: &Row<'_>) -> Result<TallyRow, Trouble> {
+    Ok(TallyRow {
+        deterministic: row.get(0)?,
+        reason: row.get(1)?,
+        count: count(row, 2)?,
+        last_at: Millis(row.get(3)?),
+    })
+}

@@ -1,0 +1,175 @@
+//! What a journal went through of what is easily missed, and which blobs it names.
+
+use crate::sim::coverage::{Counts, Seen};
+use kernel::event::{Event, Fact};
+use kernel::tool::call::{Judgement, Verdict};
+use kernel::values::datum::{Datum, Held};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{CallId, ContentHash, FrameId};
+use std::collections::BTreeSet;
+
+/// Counts what is easily missed in one session.
+pub fn tally(events: &[Event]) -> Counts {
+    let mut tally = Tally::default();
+    events.iter().for_each(|event| tally.event(&event.fact));
+    tally.counts
+}
+
+/// The blobs that a fact names: a reader of it must be able to read them.
+pub fn blobs_of(fact: &Fact) -> Vec<ContentHash> {
+    let mut found = Vec::new();
+    if let Fact::FramesJoined { blob: Some(blob), .. } = fact {
+        found.push(blob.hash.clone());
+    }
+    // The rules know which facts hold data, and say so to code that may change them.
+    if let Some(datum) = fact.clone().data_mut() {
+        gather(datum, &mut found);
+    }
+    found
+}
+
+fn gather(datum: &Datum, found: &mut Vec<ContentHash>) {
+    match &datum.held {
+        Held::Value(_) => {}
+        Held::Blob(blob) => found.push(blob.hash.clone()),
+        Held::Object(fields) => fields.values().for_each(|field| gather(field, found)),
+        Held::Array(items) => items.iter().for_each(|item| gather(item, found)),
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    counts: Counts,
+    /// Branches and iterations.
+    inner: BTreeSet<FrameId>,
+    /// Calls that were started and are not over.
+    started: BTreeSet<CallId>,
+    /// Calls that were sent again with what they wanted.
+    resumed: BTreeSet<CallId>,
+    /// Frames of agents that speak in commands.
+    commanding: BTreeSet<FrameId>,
+    /// Frames of agents whose models are being asked.
+    asking: BTreeSet<FrameId>,
+    /// Frames of agents' calls.
+    called: BTreeSet<FrameId>,
+    /// Agents' calls.
+    calls: BTreeSet<CallId>,
+}
+
+impl Tally {
+    fn note(&mut self, seen: Seen) {
+        *self.counts.entry(seen).or_default() += 1;
+    }
+
+    fn event(&mut self, fact: &Fact) {
+        for _ in blobs_of(fact) {
+            self.note(Seen::BlobNamed);
+        }
+        self.talk(fact);
+        match fact {
+            // What stands before this happened elsewhere, and is counted there.
+            Fact::SessionForked { .. } => self.counts.clear(),
+            Fact::BranchesStarted { branches, .. } => {
+                self.inner.extend(branches.iter().map(|branch| branch.frame));
+            }
+            Fact::ItemStarted { child, .. } => {
+                self.inner.insert(*child);
+            }
+            Fact::AnswerGiven { frame, .. } if self.inner.contains(frame) => {
+                self.note(Seen::AnswerInside);
+            }
+            Fact::FrameCancelled { .. } => self.note(Seen::FrameCut),
+            Fact::FrameWaits { .. } => self.note(Seen::WriteWaitedFor),
+            Fact::CallRequested(request) => {
+                for source in request.sources.values().flatten() {
+                    self.pointer(&source.path);
+                }
+            }
+            Fact::CallJudged { judgement: Judgement::Admitted { verdict, .. }, .. } => {
+                match verdict {
+                    Verdict::Allow => {}
+                    Verdict::Ask(_) => self.note(Seen::PolicyAsked),
+                    Verdict::Deny(_) => self.note(Seen::PolicyDenied),
+                }
+            }
+            Fact::CallStarted { call, .. } => {
+                self.started.insert(*call);
+                self.resumed.remove(call);
+            }
+            Fact::CallWants { call, .. } => {
+                self.started.remove(call);
+                let more = self.resumed.contains(call);
+                self.note(if more { Seen::ToolWantedMore } else { Seen::ToolWanted });
+            }
+            Fact::CallResumed { call, .. } => {
+                self.started.insert(*call);
+                self.resumed.insert(*call);
+                self.note(Seen::CallResumed);
+            }
+            Fact::CallFinished { call, .. } => {
+                self.started.remove(call);
+            }
+            Fact::CallFailed { call, fault, .. } => {
+                let was_started = self.started.remove(call);
+                match fault.name.as_str() {
+                    "PolicyDenied" if was_started => self.note(Seen::DeniedAtStart),
+                    "Panicked" => self.note(Seen::ToolPanicked),
+                    Fault::RECOVERY_GAVE_UP => self.note(Seen::GivenUp),
+                    _ => {}
+                }
+            }
+            Fact::StepFailed { fault, .. } if fault.name == Fault::RECOVERY_GAVE_UP => {
+                self.note(Seen::GivenUp);
+            }
+            Fact::RunClaimed { died: true, .. } => self.note(Seen::DiedOf),
+            Fact::RunHeld { .. } => self.note(Seen::RunHeld),
+            _ => {}
+        }
+    }
+
+    /// What agents did, and what was published.
+    fn talk(&mut self, fact: &Fact) {
+        match fact {
+            Fact::EventPublished { .. } => self.note(Seen::Published),
+            Fact::AgentEntered(entry) if entry.commands => {
+                self.commanding.insert(entry.frame);
+            }
+            Fact::TurnStarted(start) => {
+                // No one said what became of the attempt before.
+                let is_first = self.asking.insert(start.frame);
+                if !is_first {
+                    self.note(Seen::TurnAgain);
+                }
+            }
+            Fact::TurnFailed { frame, .. } => {
+                self.asking.remove(frame);
+            }
+            Fact::TurnFinished(end) => {
+                self.asking.remove(&end.frame);
+                self.called.extend(end.calls.iter().filter_map(|made| made.frame));
+                self.note(Seen::TurnDone);
+            }
+            Fact::CallRequested(request) if self.called.contains(&request.frame) => {
+                self.calls.insert(request.call);
+            }
+            Fact::CallStarted { call, grant: Some(_) } if self.calls.contains(call) => {
+                self.note(Seen::AgentApproved);
+            }
+            Fact::AgentAnswered { frame, stopped: None, .. } if self.commanding.remove(frame) => {
+                self.note(Seen::CommandDone);
+            }
+            _ => {}
+        }
+    }
+
+    /// The kinds are distinguished by how plans spell them.
+    fn pointer(&mut self, path: &str) {
+        if path.starts_with("$.history[?(") {
+            self.note(Seen::StepReference);
+        } else if path.starts_with("$.history[0]") {
+            self.note(Seen::EntryByAge);
+        } else if path.starts_with("$.history") {
+            self.note(Seen::HistoryQuery);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Marks of what a process works on, which outlive it. A mark that was set when the power went off
+//! is never removed by the process that set it, whatever that process still does in its last step;
+//! the next one finds it. What was found is kept for the oracle.
+
+use super::power::{Point, Power};
+use kernel::contracts::{Clock, CrashMarks};
+use kernel::values::ids::{Millis, SessionId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The marks of one machine.
+pub struct Marks {
+    power: Arc<Power>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    made: usize,
+    /// What this process works on.
+    open: BTreeMap<usize, SessionId>,
+    /// What processes before it worked on when they died, until that is on record.
+    left: BTreeSet<SessionId>,
+    /// When this process began.
+    since: Millis,
+    /// How many processes began with a mark of each session.
+    deaths: BTreeMap<SessionId, u64>,
+    settled: Vec<Settled>,
+}
+
+/// A death that the engine called settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settled {
+    /// The session.
+    pub session: SessionId,
+    /// When the process began that settled it.
+    pub since: Millis,
+    /// When it did.
+    pub at: Millis,
+}
+
+impl Marks {
+    /// No marks yet.
+    pub fn new(power: Arc<Power>, clock: Arc<dyn Clock>) -> Self {
+        Self { power, clock, state: Mutex::default() }
+    }
+
+    /// Another process begins: it finds what the one before left.
+    pub fn begin_process(&self) {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let open = std::mem::take(&mut state.open);
+        state.left.extend(open.into_values());
+        state.since = now;
+        for session in state.left.clone() {
+            *state.deaths.entry(session).or_default() += 1;
+        }
+    }
+
+    /// How often a process died of this session, as far as marks tell.
+    pub fn deaths(&self, session: SessionId) -> u64 {
+        self.state().deaths.get(&session).copied().unwrap_or_default()
+    }
+
+    /// The deaths that were settled.
+    pub fn settled(&self) -> Vec<Settled> {
+        self.state().settled.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CrashMarks for Marks {
+    fn begin(&self, session: SessionId) -> Option<usize> {
+        let mark = {
+            let mut state = self.state();
+            state.made += 1;
+            let mark = state.made;
+            state.open.insert(mark, session);
+            mark
+        };
+        // Here a recovery dies; what the step still does has no effect any more.
+        self.power.passes(Point::Stretch);
+        Some(mark)
+    }
+
+    fn end(&self, mark: usize) {
+        if self.power.is_on() {
+            self.state().open.remove(&mark);
+        }
+    }
+
+    fn suspects(&self) -> Vec<SessionId> {
+        self.state().left.iter().copied().collect()
+    }
+
+    fn settle(&self, session: SessionId) {
+        if !self.power.is_on() {
+            return;
+        }
+        let at = self.clock.now();
+        let mut state = self.state();
+        if state.left.remove(&session) {
+            let since = state.since;
+            state.settled.push(Settled { session, since, at });
+        } else {
+            state.open.retain(|_, open| *open != session);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::machine::clock::SimClock;
+    use crate::sim::machine::executor::Executor;
+
+    #[test]
+    fn a_mark_is_left_by_who_dies_in_between_and_by_nobody_else() {
+        let power = Arc::new(Power::default());
+        let executor = Executor::new(1, power.clone());
+        let marks = Marks::new(power.clone(), Arc::new(SimClock(executor)));
+        let (one, two) = (SessionId(1), SessionId(2));
+        power.switch_on(Some((Point::Stretch, 2)));
+        marks.begin_process();
+        let first = marks.begin(one);
+        first.into_iter().for_each(|mark| marks.end(mark));
+        let second = marks.begin(two);
+        assert!(!power.is_on(), "the power goes off at the second mark");
+        second.into_iter().for_each(|mark| marks.end(mark));
+        for life in 1..=2 {
+            power.switch_on(None);
+            marks.begin_process();
+            assert_eq!(marks.suspects(), [two]);
+            assert_eq!((marks.deaths(one), marks.deaths(two)), (0, life));
+        }
+        marks.settle(two);
+        assert_eq!((marks.suspects().len(), marks.settled().len()), (0, 1));
+    }
+}

@@ -1,0 +1,89 @@
+//! `waypost completions`: the script that teaches a shell our commands.
+
+use crate::exit::{Exit, Failure};
+use crate::terminal::output::Output;
+use clap::{Args, Command, ValueEnum};
+use clap_complete::{generate, shells};
+use clap_complete_nushell::Nushell;
+use serde_json::json;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost completions bash > ~/.local/share/bash-completion/completions/waypost
+  waypost completions zsh > ~/.zfunc/_waypost        # with `fpath+=~/.zfunc` before `compinit`
+  waypost completions fish > ~/.config/fish/completions/waypost.fish
+  waypost completions nushell | save -f ~/.config/nushell/autoload/waypost.nu
+  waypost completions powershell >> $PROFILE";
+
+/// What `waypost completions` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+// Without words of their own: a name says it all, and help keeps them on one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Nushell,
+    Powershell,
+    Zsh,
+}
+
+impl Shell {
+    fn name(self) -> &'static str {
+        match self {
+            Shell::Bash => "bash",
+            Shell::Elvish => "elvish",
+            Shell::Fish => "fish",
+            Shell::Nushell => "nushell",
+            Shell::Powershell => "powershell",
+            Shell::Zsh => "zsh",
+        }
+    }
+}
+
+/// Prints the script for one shell.
+pub(crate) fn run(
+    args: &CompletionsArgs,
+    mut command: Command,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let script = script(args.shell, &mut command);
+    if output.is_json() {
+        output.document(&json!({"shell": args.shell.name(), "script": script}))?;
+    } else {
+        output.text(script.trim_end())?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn script(shell: Shell, command: &mut Command) -> String {
+    let mut script: Vec<u8> = Vec::new();
+    match shell {
+        Shell::Bash => generate(shells::Bash, command, "waypost", &mut script),
+        Shell::Elvish => generate(shells::Elvish, command, "waypost", &mut script),
+        Shell::Fish => generate(shells::Fish, command, "waypost", &mut script),
+        Shell::Nushell => generate(Nushell, command, "waypost", &mut script),
+        Shell::Powershell => generate(shells::PowerShell, command, "waypost", &mut script),
+        Shell::Zsh => generate(shells::Zsh, command, "waypost", &mut script),
+    }
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_is_named_as_it_is_asked_for() {
+        for shell in Shell::value_variants() {
+            assert_eq!(Shell::from_str(shell.name(), false), Ok(*shell));
+        }
+    }
+}

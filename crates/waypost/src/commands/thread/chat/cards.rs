@@ -1,0 +1,116 @@
+//! What a person is shown before they decide: cards of calls, questions, forms.
+
+use crate::outcome;
+use crate::terminal::output::printable;
+use kernel::values::visible::exposed;
+use serde_json::Value;
+use wire::conversations::{ClarificationInfo, ToolCallInfo};
+
+/// What a person says to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It may run.
+    Yes,
+    /// It and all that follow may run.
+    All,
+    /// It may not.
+    No,
+    /// It may, with other arguments.
+    Edit,
+}
+
+impl Said {
+    /// What these words mean, if they mean something.
+    pub(super) fn read(words: &str) -> Option<Self> {
+        match words.trim().to_lowercase().as_str() {
+            "y" | "yes" => Some(Said::Yes),
+            "a" | "all" => Some(Said::All),
+            "n" | "no" => Some(Said::No),
+            "e" | "edit" => Some(Said::Edit),
+            _ => None,
+        }
+    }
+}
+
+/// A call as a card: which of how many, the tool, and exactly what would be sent.
+pub(super) fn call(call: &ToolCallInfo, (index, count): (usize, usize)) -> String {
+    let place = if count > 1 { format!(" {} of {count}", index + 1) } else { String::new() };
+    let arguments = indented(&outcome::pretty(&call.arguments));
+    format!("[approve{place}] {}\n{arguments}", exposed(&call.tool_name))
+}
+
+/// A question.
+pub(super) fn question(asked: &ClarificationInfo) -> String {
+    match asked.context.trim() {
+        "" => format!("[question] {}", printable(&asked.question)),
+        context => format!("[question] {} ({})", printable(&asked.question), printable(context)),
+    }
+}
+
+/// A form: what it is for, and its fields.
+pub(super) fn form(message: &str, schema: &Value) -> String {
+    let mut card = format!("[form] {}", printable(message));
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let kind = field["type"].as_str().unwrap_or("any");
+        let about = field["description"].as_str().or(field["title"].as_str()).unwrap_or_default();
+        let must = if required.contains(&name.as_str()) { ", needed" } else { "" };
+        card.push_str(&printable(&format!("\n  {name} ({kind}{must}) {about}")));
+    }
+    card.trim_end().to_owned()
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<String> = printable(text).lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_card_shows_exactly_what_would_be_sent() {
+        let shown = ToolCallInfo {
+            call_id: "call_1".to_owned(),
+            tool_name: "create_event".to_owned(),
+            arguments: json!({"name": "Stand\u{1b}[2Jup"}),
+        };
+        let card = call(&shown, (1, 2));
+        assert_eq!(
+            card,
+            "[approve 2 of 2] create_event\n  {\n    \"name\": \"Stand\\u001b[2Jup\"\n  }"
+        );
+        assert!(call(&shown, (0, 1)).starts_with("[approve] create_event\n"));
+        let hiding = ToolCallInfo {
+            tool_name: "send\u{200b}mail".to_owned(),
+            arguments: json!({"to": "alice\u{202e}moc.live@bob\u{e0041}\u{200d}"}),
+            ..shown
+        };
+        assert_eq!(
+            call(&hiding, (0, 1)),
+            "[approve] send\\u{200b}mail\n  {\n    \
+             \"to\": \"alice\\u202emoc.live@bob\\udb40\\udc41\\u200d\"\n  }"
+        );
+    }
+
+    #[test]
+    fn a_form_lists_its_fields() {
+        let schema = json!({"properties": {"name": {"type": "string", "title": "Your name"},
+            "age": {"type": "integer"}}, "required": ["name"]});
+        let card = form("Who comes?", &schema);
+        assert!(card.contains("\n  name (string, needed) Your name"), "{card}");
+        assert!(card.contains("\n  age (integer)"), "{card}");
+    }
+
+    #[test]
+    fn words_are_understood_short_and_long() {
+        assert_eq!(Said::read(" Y "), Some(Said::Yes));
+        assert_eq!(Said::read("all"), Some(Said::All));
+        assert_eq!(Said::read("no"), Some(Said::No));
+        assert_eq!(Said::read("e"), Some(Said::Edit));
+        assert_eq!(Said::read("perhaps"), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a person types, line by line, and what they typed before. What a terminal marks as pasted
+//! is distinguished from what is typed, and what was typed before a question was shown is no answer
+//! to it.
+
+use super::paste::{Paste, PasteMode, Typed};
+use crate::environment::place::state_folder;
+use crate::exit::Failure;
+use std::fs::{self, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
+
+/// How many lines of the past are kept.
+const KEPT_MAX: usize = 1_000;
+const FILE: &str = "chat_history";
+/// A paste that is under way brings its next line sooner than this.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// Standard input, line by line.
+pub(super) struct Lines {
+    typed: tokio::io::Lines<BufReader<Stdin>>,
+    /// Whether a person sits there; else it is a program that has written all of it.
+    pub(super) is_person: bool,
+    past: Vec<String>,
+    file: Option<PathBuf>,
+    _mode: Option<PasteMode>,
+}
+
+impl Lines {
+    /// Reads what comes from now on. A person's lines are remembered.
+    pub(super) fn open() -> Self {
+        let is_person = io::stdin().is_terminal();
+        let file = is_person.then(state_folder).flatten().map(|folder| folder.join(FILE));
+        let past = file.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        let past = past.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
+        let typed = BufReader::new(tokio::io::stdin()).lines();
+        let mode = is_person.then(PasteMode::begin).flatten();
+        Self { typed, is_person, past, file, _mode: mode }
+    }
+
+    /// The next line; none at the end. All lines of a paste are one. A person is shown what is
+    /// asked for, and Ctrl-C only says how to leave.
+    pub(super) async fn ask(&mut self, prompt: &str) -> Result<Option<Typed>, Failure> {
+        if !self.is_person {
+            let line = self.typed.next_line().await.map_err(unreadable)?;
+            return Ok(line.map(Typed::by_hand));
+        }
+        let mut paste = Paste::default();
+        show(prompt);
+        loop {
+            tokio::select! {
+                line = self.typed.next_line() => {
+                    let Some(line) = line.map_err(unreadable)? else { return Ok(None) };
+                    if let Some(typed) = paste.take(&line) {
+                        return Ok(Some(typed));
+                    }
+                }
+                Ok(()) = tokio::signal::ctrl_c() => {
+                    // The terminal has dropped the rest of a paste, and its end with it.
+                    paste = Paste::default();
+                    show("\n(/quit or Ctrl-D leaves)\n");
+                    show(prompt);
+                }
+            }
+        }
+    }
+
+    /// Drops all that a person typed up to now: it was typed before they saw what is asked next.
+    /// Whether there was anything. What a program wrote stays.
+    pub(super) async fn drop_typed_ahead(&mut self) -> Result<bool, Failure> {
+        if !self.is_person {
+            return Ok(false);
+        }
+        let mut has_dropped = false;
+        loop {
+            has_dropped |= self.drop_waiting().map_err(unreadable)?;
+            tokio::time::sleep(QUIET).await;
+            if !waiting().map_err(unreadable)? {
+                // The begin of a line is not counted, and is dropped all the same.
+                self.drop_waiting().map_err(unreadable)?;
+                return Ok(has_dropped);
+            }
+        }
+    }
+
+    /// Drops what the terminal holds and what was read from it; whether that were whole lines.
+    fn drop_waiting(&mut self) -> io::Result<bool> {
+        let reader = self.typed.get_mut();
+        let read_ahead = reader.buffer().len();
+        reader.consume(read_ahead);
+        let has_waited = waiting()?;
+        flush()?;
+        Ok(has_waited || read_ahead > 0)
+    }
+
+    /// Keeps a line that a person may want to say again.
+    pub(super) fn remember(&mut self, line: &str) {
+        // One line of the file is one of the past.
+        let line = line.replace('\n', " ");
+        if self.past.last().is_some_and(|last| *last == line) {
+            return;
+        }
+        self.past.push(line);
+        let surplus = self.past.len().saturating_sub(KEPT_MAX);
+        self.past.drain(..surplus);
+        if let Some(file) = &self.file
+            && let Err(error) = keep(file, &self.past)
+        {
+            tracing::debug!(%error, "what was typed cannot be kept");
+            self.file = None;
+        }
+    }
+
+    /// The newest lines, with the numbers by which they are said again.
+    pub(super) fn past(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
+        let first = self.past.len().saturating_sub(count);
+        let numbered = self.past.iter().enumerate().skip(first);
+        numbered.map(|(index, line)| (index + 1, line.as_str()))
+    }
+
+    /// The line of this number.
+    pub(super) fn nth(&self, number: usize) -> Option<&str> {
+        self.past.get(number.checked_sub(1)?).map(String::as_str)
+    }
+}
+
+/// Written again as a whole, readable by this person only.
+fn keep(file: &Path, lines: &[String]) -> io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut text = lines.join("\n");
+    text.push('\n');
+    options.open(file)?.write_all(text.as_bytes())
+}
+
+fn unreadable(error: io::Error) -> Failure {
+    Failure::usage(format!("cannot read standard input: {error}"))
+}
+
+/// Shows a person something; what cannot be shown is no reason to stop.
+fn show(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+/// Whether the terminal holds a line that no one has read.
+#[cfg(unix)]
+fn waiting() -> io::Result<bool> {
+    let bytes = rustix::io::ioctl_fionread(io::stdin())?;
+    Ok(bytes > 0)
+}
+
+/// Has the terminal drop what no one has read.
+#[cfg(unix)]
+fn flush() -> io::Result<()> {
+    use rustix::termios::{QueueSelector, tcflush};
+    tcflush(io::stdin(), QueueSelector::IFlush).map_err(io::Error::from)
+}
+
+/// Other systems have no such call.
+#[cfg(not(unix))]
+fn waiting() -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Other systems have no such call.
+#[cfg(not(unix))]
+fn flush() -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_private_and_has_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state").join(FILE);
+        keep(&file, &["one".to_owned(), "two".to_owned()]).unwrap();
+        keep(&file, &["three".to_owned()]).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "three\n");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+}

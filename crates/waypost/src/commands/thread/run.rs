@@ -1,0 +1,55 @@
+//! `waypost run`: says something to an agent and prints the outcome.
+
+use crate::commands::wait;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::remote::client::read;
+use crate::threads;
+use clap::Args;
+use serde_json::json;
+use wire::conversations::{RunThread, ThreadAnswer};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost run 'show me what is on my calendar'
+  waypost run assistant 'create a meeting called Standup tomorrow at 9am' --thread work
+  waypost run 'and move it to 10am' --thread work    # continues the conversation
+  waypost --json run 'schedule something'            # exit code 3: a person is asked";
+
+/// What `waypost run` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// What you want, in quotes; before it the agent, where it is not the default one
+    #[arg(value_name = "AGENT|TEXT", num_args = 1..=2, required = true)]
+    words: Vec<String>,
+    /// The thread to continue; a new one if absent
+    #[arg(long, value_name = "ID")]
+    thread: Option<String>,
+    /// How many seconds to wait for the agent to end or ask
+    #[arg(long, value_name = "SECS", default_value_t = 60, value_parser = wait)]
+    wait: u64,
+}
+
+/// Runs `waypost run`.
+pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit, Failure> {
+    let (agent, text) = match args.words.as_slice() {
+        [agent, text] => (Some(agent.clone()), text.clone()),
+        words => (None, words.join(" ")),
+    };
+    let thread = args.thread.unwrap_or_else(threads::new_id);
+    let body = RunThread { thread_id: thread.clone(), user_request: text, agent };
+    let client = context.client().await?;
+    let body = json!(body);
+    context.leaves_running(&thread);
+    let asked = client.thread("run", args.wait, &body);
+    let asked = context.progress().during("waiting for the agent", asked).await;
+    let busy_hint = threads::busy_hint(context, &thread);
+    let body = asked.map_err(|failure| threads::refused(&busy_hint, failure))?;
+    let answer: ThreadAnswer = read(&body)?;
+    if context.output.is_json() {
+        context.output.document(&body)?;
+        return Ok(threads::exit_of(answer.status));
+    }
+    threads::tell(context, &thread, &answer)
+}

@@ -1,0 +1,197 @@
+//! Where the server of a data folder listens. A process that serves a folder over HTTP leaves its
+//! address beside the data: a process that finds the folder held knows whom to ask, and a client in
+//! the project's folder finds the project's own server.
+
+use crate::exit::{Exit, Failure};
+use crate::remote::client::Client;
+use engine::system::clock::SystemEntropy;
+use kernel::contracts::Entropy;
+use server::secrets::instance::proof;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use wire::rest::Instance;
+
+const FILE: &str = "address";
+
+/// The file of a data folder that holds the address.
+pub(crate) fn file(data: &Path) -> PathBuf {
+    data.join(FILE)
+}
+
+/// Leaves this process's address beside the data that it holds, with the token by which clients
+/// recognise its server. It stays after the end: no one can prove to have its token then.
+pub(crate) fn leave(data: &Path, address: SocketAddr, token: &str) {
+    let text = format!("pid {}\nurl http://{address}\ntoken {token}\n", std::process::id());
+    if let Err(error) = write(data, &text) {
+        tracing::warn!(%error, "other processes will not find this server by its data folder");
+    }
+}
+
+/// Writes the file under another name first: a reader sees a whole file or none. Only its owner
+/// may read it.
+fn write(data: &Path, text: &str) -> io::Result<()> {
+    let unfinished = data.join(format!("{FILE}.new"));
+    remove(&unfinished)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&unfinished)?.write_all(text.as_bytes())?;
+    fs::rename(&unfinished, file(data))
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Removes what an earlier holder left: the process that holds the folder now does not listen.
+pub(crate) fn forget(data: &Path) {
+    if let Err(error) = remove(&file(data)) {
+        tracing::warn!(%error, "the address of an earlier server stays beside the data");
+    }
+}
+
+/// What a server left beside its data.
+struct Left {
+    pid: u32,
+    url: String,
+    /// None where an earlier release left it.
+    token: Option<String>,
+}
+
+/// What was left in this folder, if it leads to this machine: a folder may be someone else's, and
+/// must not send us elsewhere.
+fn read(data: &Path) -> Option<Left> {
+    let text = fs::read_to_string(file(data)).ok()?;
+    let after = |word: &str| text.lines().find_map(|line| line.strip_prefix(word));
+    let url = after("url ").filter(|url| is_here(url))?.to_owned();
+    let token = after("token ").map(str::to_owned);
+    Some(Left { pid: after("pid ")?.parse().ok()?, url, token })
+}
+
+/// The address of the server that holds this folder, if it left one on this machine. The holder's
+/// process id may be unknown where the system lets no one read a file that is locked.
+pub(crate) fn of_holder(data: &Path, holder: Option<u32>) -> Option<String> {
+    let left = read(data)?;
+    let is_theirs = holder.is_none_or(|holder| holder == left.pid);
+    is_theirs.then_some(left.url)
+}
+
+/// What the address in a data folder leads to.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// There is no address.
+    Nothing,
+    /// The folder's own server listens here.
+    Running(String),
+    /// The address leads nowhere, or to another server: in words.
+    Stale(String),
+}
+
+/// Finds the server of this folder by the address that it left, and has it prove that it is the
+/// one. Fails where it may be that server, but does not answer.
+pub(crate) async fn find(data: &Path) -> Result<Found, Failure> {
+    let Some(Left { pid, url, .. }) = read(data) else { return Ok(Found::Nothing) };
+    match ask(&url, data).await {
+        Ok(Answering { is_ours: true, .. }) => Ok(Found::Running(url)),
+        Ok(_) => Ok(Found::Stale(format!("another server listens at {url}"))),
+        Err(failure) if failure.exit == Exit::Unreachable => {
+            Ok(Found::Stale(format!("no server listens at {url}")))
+        }
+        Err(failure) if failure.exit == Exit::Timeout && is_alive(pid) => {
+            let what = format!("this folder's server (pid {pid}) does not answer at `{url}`");
+            Err(Failure::new(Exit::Timeout, "timeout", what)
+                .hint("look at its log, or name another server with `--server URL`"))
+        }
+        Err(_) => Ok(Found::Stale(format!("another program listens at {url}"))),
+    }
+}
+
+/// A server that answers.
+pub(crate) struct Answering {
+    /// Whether it is the one of the data folder.
+    pub(crate) is_ours: bool,
+    /// What it says of itself.
+    pub(crate) instance: Instance,
+}
+
+/// Which server answers at this URL, and whether it is the one of this data folder.
+pub(crate) async fn ask(url: &str, data: &Path) -> Result<Answering, Failure> {
+    let challenge = format!("{:032x}", SystemEntropy.bits());
+    let instance = Client::new(url)?.instance(&challenge).await?;
+    let token = read(data).and_then(|left| left.token);
+    let is_ours = token.is_some_and(|token| proof(&token, &challenge) == instance.proof);
+    Ok(Answering { is_ours, instance })
+}
+
+/// Whether an address is one that we could have left.
+fn is_here(url: &str) -> bool {
+    let address = url.strip_prefix("http://").and_then(|address| address.parse().ok());
+    address.is_some_and(|address: SocketAddr| address.ip().is_loopback())
+}
+
+/// Whether there is a process of this id, also one of another person.
+#[cfg(unix)]
+fn is_alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+/// Elsewhere no one can say so: it may be there.
+#[cfg(not(unix))]
+fn is_alive(_pid: u32) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_its_holders() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path();
+        assert_eq!(of_holder(data, None), None);
+        leave(data, SocketAddr::from(([127, 0, 0, 1], 8420)), "secret");
+        let ours = std::process::id();
+        let url = Some("http://127.0.0.1:8420".to_owned());
+        assert_eq!(of_holder(data, Some(ours)), url);
+        assert_eq!(of_holder(data, None), url);
+        assert_eq!(of_holder(data, Some(ours + 1)), None, "left by an earlier one");
+        for elsewhere in ["http://192.0.2.1:80", "http://127.0.0.1.evil.test:80", "nowhere"] {
+            std::fs::write(data.join(FILE), format!("pid {ours}\nurl {elsewhere}\n")).unwrap();
+            assert_eq!(of_holder(data, Some(ours)), None, "{elsewhere}");
+        }
+        forget(data);
+        forget(data);
+        assert_eq!(of_holder(data, Some(ours)), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_address_is_private_also_where_an_earlier_release_left_one() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(folder.path());
+        std::fs::write(&path, "pid 1\nurl http://127.0.0.1:1\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(read(folder.path()).unwrap().token, None);
+        leave(folder.path(), SocketAddr::from(([127, 0, 0, 1], 8420)), "secret");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(read(folder.path()).unwrap().token.as_deref(), Some("secret"));
+        assert!(!folder.path().join("address.new").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn our_own_process_is_alive() {
+        assert!(is_alive(std::process::id()));
+        assert!(!is_alive(0) && !is_alive(u32::MAX));
+    }
+}

@@ -1,0 +1,55 @@
+//! "Did you mean": a name that the server does not know, beside the names that it does.
+
+use crate::exit::Failure;
+use crate::remote::client::{Client, Request};
+use kernel::definition::plan::mistake::meant;
+use serde_json::Value;
+
+/// A list of the server, the member by which people name its items, and the command that lists
+/// them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names {
+    list: &'static str,
+    member: &'static str,
+    command: &'static str,
+}
+
+/// The plans, by id.
+pub(crate) const PLANS: Names = Names { list: "plans", member: "id", command: "plan ls" };
+/// The agents, by name.
+pub(crate) const AGENTS: Names = Names { list: "agents", member: "refName", command: "agent ls" };
+/// The sinks, by name.
+pub(crate) const SINKS: Names = Names { list: "sinks", member: "name", command: "events sinks" };
+/// The pipelines, by name.
+pub(crate) const PIPELINES: Names =
+    Names { list: "pipelines", member: "name", command: "pipeline ls" };
+/// The sessions, by the client's own key: no one types a `ses_..` by hand.
+pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key", command: "session ls" };
+
+/// The newest so many are worth a look; the name that was meant is most likely among them.
+const LOOKED_AT: usize = 200;
+
+/// The same failure; where the server knows no such thing, with the name that was meant.
+pub(crate) async fn suggest(
+    client: &Client,
+    names: Names,
+    word: &str,
+    mut failure: Failure,
+) -> Failure {
+    let is_told = failure.hint.as_deref().is_some_and(|hint| hint.starts_with("did you mean"));
+    // What is missing may be something else that the request names.
+    let is_about_it = failure.message.contains(&format!("`{word}`"));
+    if failure.code != "not_found" || is_told || !is_about_it {
+        return failure;
+    }
+    // Without the list there is no suggestion, and the failure is reported as it is.
+    if let Ok(page) = client.list(Request::to(&[names.list]), LOOKED_AT).await {
+        let items = page["items"].as_array().into_iter().flatten();
+        let known = items.filter_map(|item| item.get(names.member).and_then(Value::as_str));
+        failure.hint = meant(word, known).or(failure.hint);
+    }
+    if failure.hint.is_none() {
+        failure.hint = Some(format!("`waypost {}` lists the {}", names.command, names.list));
+    }
+    failure
+}

@@ -1,0 +1,7 @@
+//! What people type and read at a terminal: input, output, progress, differences.
+
+pub(crate) mod output;
+pub(crate) mod progress;
+pub(crate) mod input;
+pub(crate) mod unified;
+pub(crate) mod yaml;

@@ -1,0 +1,153 @@
+//! The step `gateway-conformance`: the official suite against our server with the fixture server
+//! behind it, once with one that has handshakes only and once with one that is stateless only. Each
+//! set is run against both, so that every request goes through within its era and across. What is
+//! known to fail stands in `crates/testkit/gateway`, with the reason, and must fail. The tasks
+//! extension, which the suite does not score, is held to it where both sides have tasks.
+
+use std::path::Path;
+
+use crate::child;
+use crate::shell::{self, Failure};
+use crate::steps::baseline;
+use crate::steps::conformance::{self, Scenario, Set, TASKS_PREFIX, Told};
+use crate::steps::fixtures;
+use crate::steps::interpreters::{self, Node};
+use crate::steps::product;
+
+/// The eras of the server behind ours, and the revisions that clients speak to ours.
+const ERAS: &[&str] = &["legacy", "modern"];
+const REVISIONS: &[(&str, &str)] = &[("2025-11-25", "legacy"), ("2026-07-28", "modern")];
+/// Where the baselines are, from the workspace root: `<era>-<revision>.yml`.
+const BASELINES: &str = "crates/testkit/gateway";
+/// What the fixture server has in any case.
+const TOOL: &str = "test_simple_text";
+
+/// `cargo xtask gateway-conformance`: builds what it needs, then does what the step does.
+pub fn run_alone(root: &Path) -> Result<(), Failure> {
+    let target = shell::target_folder(root)?;
+    fixtures::build(root, &target)?;
+    product::build(root)?;
+    run(root, &target)
+}
+
+/// Runs all four pairs of the built programs and judges them at the end.
+pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
+    let node = interpreters::node(root, target)?;
+    let judged: Vec<Result<(), Failure>> =
+        ERAS.iter().map(|era| behind(era, root, target, &node)).collect();
+    judged.into_iter().collect()
+}
+
+/// Both sets with an upstream of this era.
+fn behind(era: &str, root: &Path, target: &Path, node: &Node) -> Result<(), Failure> {
+    let folder = target.join("gateway").join(era);
+    child::create_folder(&folder)?;
+    let fixture = fixtures::start_as(target, era, &folder.join("fixture.log"))?;
+    let settings = format!(
+        "[mcp.servers.fixture]\nurl = \"{}\"\nprefix = \"\"\ntrusted = true\n",
+        fixture.url
+    );
+    let server = product::start(target, &folder, &settings, "{}")?;
+    let ran = product::wait_for_tool(&server.url, TOOL).and_then(|()| {
+        let url = format!("{}/mcp", server.url);
+        let sets: Vec<Result<(), Failure>> = REVISIONS
+            .iter()
+            .map(|(revision, of_client)| {
+                let way = if era == *of_client { "same era" } else { "bridged" };
+                let name = format!("{era}-{revision}");
+                let baseline = root.join(BASELINES).join(&name).with_extension("yml");
+                let set = Set { name: &name, revision, url: &url, baseline: Some(&baseline) };
+                let title = format!("{revision} to a {era} upstream, {way}");
+                let told = conformance::run_set(node, &folder, &set)?;
+                judge(&title, &baseline, &told)?;
+                // A server with handshakes has none of these tasks.
+                let both_have_tasks = era == "modern" && *of_client == "modern";
+                if both_have_tasks { judge_tasks(&baseline, &told.scenarios) } else { Ok(()) }
+            })
+            .collect();
+        sets.into_iter().collect()
+    });
+    let ran = server.stop_after(ran);
+    fixture.stop_after(ran)
+}
+
+/// Prints what came of a set and what was expected, and says whether it is good enough.
+fn judge(title: &str, baseline: &Path, told: &Told) -> Result<(), Failure> {
+    print!("{}", conformance::table(title, &told.scenarios));
+    let expected = baseline::read(baseline)?;
+    for entry in &expected {
+        println!("   known to fail: {}: {}", entry.what, entry.reason);
+    }
+    let is_expected = |name: &str| expected.iter().any(|entry| entry.is_about(name));
+    let failed = told.scenarios.iter().filter(|scenario| scenario.failed > 0);
+    for scenario in failed.filter(|scenario| !is_expected(&scenario.name)) {
+        conformance::print_complaints(&told.results, &scenario.name);
+    }
+    if told.conformant {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{title}: a required scenario failed that `{}` does not name, or one passed that it does; \
+         what each check saw is in `{}`",
+        baseline.display(),
+        told.results.display()
+    )))
+}
+
+/// Of the tasks extension what the baseline names must fail, and nothing else may.
+fn judge_tasks(baseline: &Path, scenarios: &[Scenario]) -> Result<(), Failure> {
+    let expected = baseline::read(baseline)?;
+    let mut tasks = scenarios.iter().filter(|scenario| scenario.name.starts_with(TASKS_PREFIX));
+    let astray = tasks.find(|scenario| {
+        let fails = scenario.failed > 0;
+        fails != expected.iter().any(|entry| entry.is_about(&scenario.name))
+    });
+    match astray {
+        None => Ok(()),
+        Some(Scenario { name, failed, .. }) => Err(Failure::new(format!(
+            "{failed} checks of `{name}` failed, which is not what `{}` says",
+            baseline.display()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::PathBuf;
+
+    #[test]
+    fn tasks_fail_where_the_baseline_says_so_and_nowhere_else() -> Result<(), Failure> {
+        let id = std::process::id();
+        let file = std::env::temp_dir().join(format!("waypost-gateway-tasks-{id}.yml"));
+        child::write(&file, "server:\n  - tasks-a  # one at a time\n")?;
+        let ran = |a: u32, b: u32| {
+            let line = |name: &str, failed| Scenario { name: name.to_owned(), passed: 1, failed };
+            judge_tasks(&file, &[line("tasks-a", a), line("tasks-b", b), line("other", 1)])
+        };
+        assert!(ran(1, 0).is_ok());
+        assert!(ran(0, 0).is_err(), "it does not fail any more");
+        assert!(ran(1, 1).is_err(), "another one fails");
+        assert!(fs::remove_file(&file).is_ok());
+        Ok(())
+    }
+
+    #[test]
+    fn an_entry_without_a_reason_is_a_failure() -> Result<(), Failure> {
+        let file = std::env::temp_dir().join(format!("waypost-gateway-{}.yml", std::process::id()));
+        let told = |conformant| Told {
+            scenarios: Vec::new(),
+            conformant,
+            results: PathBuf::from("no/such/folder"),
+        };
+        child::write(&file, "server:\n  - a  # because\n")?;
+        assert!(judge("all", &file, &told(true)).is_ok());
+        assert!(judge("all", &file, &told(false)).is_err());
+        child::write(&file, "server:\n  - a\n")?;
+        assert!(judge("all", &file, &told(true)).is_err());
+        assert!(fs::remove_file(&file).is_ok());
+        assert!(judge("all", &file, &told(true)).is_err());
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! The steps of `cargo xtask test` that start programs of others, and what these steps share.
+
+pub(crate) mod product;
+pub(crate) mod api;
+pub(crate) mod interpreters;
+pub(crate) mod fixtures;
+pub(crate) mod baseline;
+pub(crate) mod conformance;
+pub(crate) mod peers;
+pub(crate) mod gateway;
+pub(crate) mod client_conformance;
+pub(crate) mod upstreams_rest;
+pub(crate) mod upstreams;
+pub(crate) mod models;
+pub(crate) mod sinks;
+pub(crate) mod live;
