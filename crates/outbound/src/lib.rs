@@ -11,3 +11,11 @@ pub mod client;
 pub mod plain;
 pub mod sse;
 pub mod seal;
+pub mod trace;
+pub mod spool;
+pub mod answer;
+
+/// Headers that make some servers do something else than the method says. No call may set them: one
+/// that reads would write, and would be neither asked about nor recorded before it is sent.
+pub const METHOD_OVERRIDES: [&str; 3] =
+    ["x-http-method", "x-http-method-override", "x-method-override"];

@@ -2,8 +2,6 @@
 //! servers (`remote`). A new tool is a `TypedTool` in one file of its family and one line in that
 //! family's `all()`; every door, the model's prompt and the docs read the catalog that this feeds.
 
-mod arguments;
-mod trace;
 mod published;
 mod typed;
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Typed tools: a tool is a type that names its arguments and its output as Rust types and has one
 //! function. Both schemas are derived from these types, so what is listed is what is read.
 
-use crate::arguments::read;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
+use kernel::tool::arguments::read;
 use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::values::datum::BlobRef;
 use schemars::generate::SchemaSettings;

@@ -5,3 +5,4 @@ pub mod rules;
 pub mod schema;
 pub mod teller;
 pub mod call;
+pub mod arguments;

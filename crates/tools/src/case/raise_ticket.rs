@@ -1,10 +1,10 @@
 //! `case.raiseTicket`: asks people to look into a case. The ticket's id is made of the call's, so
 //! that a call that is repeated after a crash raises no second one.
 
-use crate::arguments::misfit;
 use crate::published::{made, placed, publish, uuid};
 use crate::typed::TypedTool;
 use kernel::definition::plan::mistake::meant;
+use kernel::tool::arguments::misfit;
 use kernel::tool::call::{Call, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! `events.publish`: tells others that something happened. The event goes out with the call's
 //! result, once that is recorded, and not without it.
 
-use crate::arguments::misfit;
 use crate::published::{placed, publish};
 use crate::typed::TypedTool;
+use kernel::tool::arguments::misfit;
 use kernel::tool::call::{Call, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

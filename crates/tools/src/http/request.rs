@@ -1,14 +1,14 @@
 //! `http::request`: one HTTP request to a listed host. GET and HEAD read; all others write and are
 //! sent once, with the call's id as their idempotency key.
 
-use super::answer::{self, Answer, Effect};
 use super::wanted::{Asked, Wanted};
-use crate::trace::traced;
 use crate::typed::TypedTool;
 use kernel::tool::call::{Call, Reach, ToolError};
 use kernel::values::datum::BlobRef;
 use outbound::addresses::HttpSettings;
+use outbound::answer::{self, Answer, Effect};
 use outbound::client::{ClientOptions, GuardedClient};
+use outbound::trace::traced;
 
 /// The tool.
 pub(super) struct Request {

@@ -1,8 +1,8 @@
 //! What a call of `http::request` wants, read from its arguments before anything is sent.
 
-use super::METHOD_OVERRIDES;
-use crate::arguments::misfit;
+use kernel::tool::arguments::misfit;
 use kernel::tool::call::ToolError;
+use outbound::METHOD_OVERRIDES;
 use outbound::addresses::HttpSettings;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -152,7 +152,7 @@ fn not_allowed(url: &Url) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments;
+    use kernel::tool::arguments;
     use kernel::tool::call::HowFar;
     use serde_json::json;
 

@@ -2,9 +2,9 @@
 //! wrong without a calendar is refused before anybody is asked to approve the call; most of it
 //! already by the schema, which a gateway in between has, too.
 
-use crate::arguments::{kind, misfit};
 use crate::demo::zone::Zone;
 use jiff::Zoned;
+use kernel::tool::arguments::{kind, misfit};
 use kernel::tool::call::ToolError;
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;

@@ -7,9 +7,9 @@ use super::arguments::{
 use super::desk::Desk;
 use super::event::Event;
 use super::tool::CalendarTool;
-use crate::arguments::misfit;
 use crate::demo::card::{Card, Does};
 use jiff::{Span, Zoned};
+use kernel::tool::arguments::misfit;
 use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::FAMILY;
 use super::gazetteer::search;
 use super::tool::MapsTool;
-use crate::arguments::{kind, misfit};
 use crate::demo::card::{Card, Does};
+use kernel::tool::arguments::{kind, misfit};
 use kernel::tool::call::ToolError;
 use serde_json::{Value, json};
 

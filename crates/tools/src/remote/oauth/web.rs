@@ -3,9 +3,9 @@
 
 use super::challenge::Challenge;
 use super::trouble::Trouble;
-use crate::http::answer::{self, Effect};
 use crate::remote::RemoteParts;
 use outbound::addresses::{HttpSettings, is_public};
+use outbound::answer::{self, Effect};
 use outbound::client::{Client, ClientOptions, GuardedClient};
 use outbound::redaction::Hidden;
 use outbound::redirects::{REDIRECTS_MAX, Redirect, redirect};

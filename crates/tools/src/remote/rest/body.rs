@@ -3,11 +3,11 @@
 use super::encode::{Style, Written};
 use super::parameter::is_argument;
 use super::schema::{Draft, Hitch};
-use crate::arguments::misfit;
-use crate::http::answer::{essence, is_json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kernel::tool::arguments::misfit;
 use kernel::tool::call::ToolError;
+use outbound::answer::{essence, is_json};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! How arguments are written into paths, queries and headers: OpenAPI's styles and percent signs.
 
-use crate::arguments::{kind, misfit};
+use kernel::tool::arguments::{kind, misfit};
 use kernel::tool::call::ToolError;
 use outbound::percent::{encoded, escaped};
 use serde_json::Value;

@@ -2,9 +2,9 @@
 
 use super::send::Answer;
 use super::spooled::is_text;
-use crate::http::answer::{is_json, media_type, shown};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use outbound::answer::{is_json, media_type, shown};
 use outbound::redaction::Hidden;
 use reqwest::Method;
 use serde_json::{Value, json};

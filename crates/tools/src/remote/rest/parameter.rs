@@ -3,8 +3,8 @@
 use super::document::OpenApi;
 use super::encode::{Style, Written};
 use super::schema::{Draft, Hitch};
-use crate::http::METHOD_OVERRIDES;
-use crate::http::answer::{essence, is_json};
+use outbound::METHOD_OVERRIDES;
+use outbound::answer::{essence, is_json};
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

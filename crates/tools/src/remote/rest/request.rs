@@ -3,7 +3,7 @@
 use super::operation::Operation;
 use super::parameter::{Parameter, Place};
 use super::path::climbs;
-use crate::arguments::{kind, misfit};
+use kernel::tool::arguments::{kind, misfit};
 use kernel::tool::call::ToolError;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};

@@ -4,7 +4,7 @@
 
 use super::dialect::{LISTS_OF_SELF, OF_SELF, exclusive, or_null, overlapping, together};
 use super::document::{OpenApi, Version, pointer, reference};
-use crate::arguments::kind;
+use kernel::tool::arguments::kind;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

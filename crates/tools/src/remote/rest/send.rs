@@ -4,10 +4,10 @@
 use super::credentials::Credentials;
 use super::request::Request;
 use super::spooled::spooled;
-use crate::http::answer::{self, Body, Effect, Place};
 use crate::remote::RemoteParts;
 use kernel::tool::call::ToolError;
 use kernel::values::datum::BlobRef;
+use outbound::answer::{self, Body, Effect, Place};
 use outbound::client::GuardedClient;
 use outbound::redirects::{REDIRECTS_MAX, Redirect, redirect};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};

@@ -1,8 +1,8 @@
 //! Bodies that need not be known as a whole to be an output: they go into a blob while they come.
 
-use crate::http::answer::{is_json, media_type};
-use crate::http::spool::{Inside, Spooled};
+use outbound::answer::{is_json, media_type};
 use outbound::redaction::Hidden;
+use outbound::spool::{Inside, Spooled};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 

@@ -5,14 +5,14 @@ use super::output;
 use super::parameter::KEY_HEADER;
 use super::request::Request;
 use super::send::Sender;
-use crate::http::answer::{Effect, Place};
 use crate::remote::config::UpstreamConfig;
-use crate::trace::traced;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::call::{
     Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
 };
+use outbound::answer::{Effect, Place};
+use outbound::trace::traced;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::Value;

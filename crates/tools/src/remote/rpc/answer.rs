@@ -2,8 +2,8 @@
 //! has a name of its own and says how far the call got.
 
 use super::place::{NoReply, Reply};
-use crate::http::answer::Effect;
 use kernel::tool::call::{ToolError, ToolOutput};
+use outbound::answer::Effect;
 use outbound::redaction::Hidden;
 use serde_json::{Value, json};
 use std::fmt;

@@ -1,12 +1,12 @@
 //! Where a server is and what goes with every request; one request with its whole answer.
 
 use super::super::config::{Secret, UpstreamConfig};
-use crate::trace::traced;
 use kernel::limits::Limits;
 use kernel::values::fault::Fault;
 use kernel::values::trace::TraceParent;
 use outbound::client::{Client, ClientOptions};
 use outbound::redaction::Hidden;
+use outbound::trace::traced;
 use outbound::words::reasons;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};

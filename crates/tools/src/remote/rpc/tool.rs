@@ -5,10 +5,10 @@ use super::super::config::UpstreamConfig;
 use super::answer::{About, read};
 use super::listing::Listed;
 use super::place::{Place, Request};
-use crate::http::answer::Effect;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::call::{Call, Caller, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
+use outbound::answer::Effect;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! What came back: an output, or an error that says how far the call got.
 
-use super::spool::{Inside, Spooled, pieces};
+use crate::client::AddressNotAllowed;
+use crate::spool::{Inside, Spooled, pieces};
+use crate::words::reasons;
 use kernel::tool::call::{BlobError, Call, CallBlobs, ToolError};
 use kernel::values::datum::BlobRef;
-use outbound::client::AddressNotAllowed;
-use outbound::words::reasons;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ const TOLD_CHARS_MAX: usize = 500;
 
 /// What a call does, which decides what a lost answer means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub enum Effect {
     /// Nothing: a lost answer is a plain failure.
     Reads,
     /// Something: a lost answer is an unknown outcome.
@@ -27,7 +27,7 @@ pub(crate) enum Effect {
 
 impl Effect {
     /// The error of a call that was sent and whose outcome did not come back.
-    pub(crate) fn lost(self, name: &str, message: String) -> ToolError {
+    pub fn lost(self, name: &str, message: String) -> ToolError {
         match self {
             Effect::Reads => ToolError::failed(name, message),
             Effect::Writes => ToolError::unknown(name, message)
@@ -37,7 +37,7 @@ impl Effect {
 }
 
 /// Why a body could not be read.
-pub(crate) enum Unread {
+pub enum Unread {
     /// It has more bytes than it may.
     TooLarge,
     /// The connection broke.
@@ -50,7 +50,7 @@ impl Unread {
     }
 
     /// The error of an answer that began with this status.
-    pub(crate) fn error(self, status: StatusCode, effect: Effect, bytes_max: usize) -> ToolError {
+    pub fn error(self, status: StatusCode, effect: Effect, bytes_max: usize) -> ToolError {
         match self {
             Unread::TooLarge => effect.lost(
                 "OutputTooLarge",
@@ -65,7 +65,7 @@ impl Unread {
 
 /// The output of a call.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub struct Answer {
     // As wide as this so that no range is listed.
     status: i64,
     headers: BTreeMap<String, String>,
@@ -73,11 +73,11 @@ pub(super) struct Answer {
     body: Value,
     /// Where all of this is, if its body was too large to be held.
     #[serde(skip)]
-    pub(super) stored: Option<BlobRef>,
+    pub stored: Option<BlobRef>,
 }
 
 /// The output of an answer below 400; the error of any other.
-pub(super) async fn read(
+pub async fn read(
     mut response: Response,
     effect: Effect,
     call: &Call,
@@ -114,7 +114,7 @@ pub(super) async fn read(
 
 /// The body of an answer.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub enum Body {
     /// All of it.
     Whole(Vec<u8>),
     /// The blob that holds the JSON text of the whole output.
@@ -123,17 +123,17 @@ pub(crate) enum Body {
 
 /// Where the body of an answer may go.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub struct Place<'a> {
     /// How many bytes may be held.
-    pub(crate) bytes_max: usize,
+    pub bytes_max: usize,
     /// Where it goes if it is too large for a journal; held it is if there are none.
-    pub(crate) blobs: Option<&'a CallBlobs>,
+    pub blobs: Option<&'a CallBlobs>,
 }
 
 impl Place<'_> {
     /// Takes a body. One that is too large for a journal goes into a blob while it comes, as `text`
     /// says, if it says something.
-    pub(crate) async fn take(
+    pub async fn take(
         self,
         mut response: Response,
         effect: Effect,
@@ -170,7 +170,7 @@ fn unkept(error: BlobError, status: StatusCode, effect: Effect) -> ToolError {
 }
 
 /// The error of a request that got no answer.
-pub(crate) fn unanswered(error: reqwest::Error, effect: Effect) -> ToolError {
+pub fn unanswered(error: reqwest::Error, effect: Effect) -> ToolError {
     let error = error.without_url();
     let why = reasons(&error);
     if let Some(refused) = find::<AddressNotAllowed>(&error) {
@@ -185,7 +185,7 @@ pub(crate) fn unanswered(error: reqwest::Error, effect: Effect) -> ToolError {
 }
 
 /// An answer's body, up to its limit.
-pub(crate) async fn collect(response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, Unread> {
+pub async fn collect(response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, Unread> {
     let Begun { bytes, is_all } = begin(response, bytes_max).await?;
     if is_all { Ok(bytes) } else { Err(Unread::TooLarge) }
 }
@@ -212,7 +212,7 @@ async fn begin(response: &mut Response, bytes: usize) -> Result<Begun, Unread> {
 
 /// The error of an answer of 400 or above. A gateway that got no answer knows as little as we do;
 /// any other refusal is a plain failure.
-pub(crate) fn refused(status: StatusCode, body: &[u8], effect: Effect) -> ToolError {
+pub fn refused(status: StatusCode, body: &[u8], effect: Effect) -> ToolError {
     let text = String::from_utf8_lossy(body);
     let told: String = text.trim().chars().take(TOLD_CHARS_MAX).collect();
     let message = match told.as_str() {
@@ -226,7 +226,7 @@ pub(crate) fn refused(status: StatusCode, body: &[u8], effect: Effect) -> ToolEr
 }
 
 /// Headers as a tool shows them.
-pub(crate) fn shown(headers: &HeaderMap) -> BTreeMap<String, String> {
+pub fn shown(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut shown = BTreeMap::new();
     for name in headers.keys() {
         let values = headers.get_all(name).iter();
@@ -249,18 +249,18 @@ fn parsed(headers: &HeaderMap, body: &[u8]) -> Value {
 }
 
 /// What a body is: lower case, without parameters; empty if it is not said.
-pub(crate) fn media_type(headers: &HeaderMap) -> String {
+pub fn media_type(headers: &HeaderMap) -> String {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     essence(kind)
 }
 
 /// A media type in lower case, without parameters.
-pub(crate) fn essence(kind: &str) -> String {
+pub fn essence(kind: &str) -> String {
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Whether a media type without parameters is JSON.
-pub(crate) fn is_json(essence: &str) -> bool {
+pub fn is_json(essence: &str) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 

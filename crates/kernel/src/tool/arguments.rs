@@ -1,7 +1,7 @@
 //! Reading arguments. The gate has checked them against the schema already; what still does not
 //! fit is reported the same way, for a tool must not depend on who calls it.
 
-use kernel::tool::call::ToolError;
+use crate::tool::call::ToolError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// The arguments as the type that a tool takes.
-pub(crate) fn read<A: DeserializeOwned>(arguments: &Value) -> Result<A, ToolError> {
+pub fn read<A: DeserializeOwned>(arguments: &Value) -> Result<A, ToolError> {
     <A as Deserialize>::deserialize(arguments).map_err(|error| {
         let why: String = error.to_string().chars().take(MESSAGE_CHARS_MAX).collect();
         misfit(format!("the arguments do not fit: {why}"))
@@ -18,12 +18,12 @@ pub(crate) fn read<A: DeserializeOwned>(arguments: &Value) -> Result<A, ToolErro
 }
 
 /// An error about arguments: nothing was done.
-pub(crate) fn misfit(message: impl Into<String>) -> ToolError {
+pub fn misfit(message: impl Into<String>) -> ToolError {
     ToolError::not_sent("InputValidationError", message)
 }
 
 /// What a value is, in words.
-pub(crate) fn kind(value: &Value) -> &'static str {
+pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

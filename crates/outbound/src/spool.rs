@@ -14,17 +14,17 @@ const REPLACEMENT: &str = "\u{fffd}";
 const GROUP_BYTES: usize = 3;
 
 /// The JSON text of an output around a body.
-pub(crate) struct Spooled {
+pub struct Spooled {
     /// What stands before the body, up to the quote.
-    pub(crate) before: String,
+    pub before: String,
     /// How the body is written.
-    pub(crate) inside: Inside,
+    pub inside: Inside,
     /// What stands behind it, from the quote on.
-    pub(crate) after: String,
+    pub after: String,
 }
 
 /// How a body is written inside a JSON string. Each keeps the last bytes that it cannot write yet.
-pub(crate) enum Inside {
+pub enum Inside {
     /// As text; what is no UTF-8 is replaced.
     Text(Vec<u8>),
     /// As base64.
@@ -89,7 +89,7 @@ fn escape(text: &str, into: &mut Vec<u8>) {
 }
 
 /// The pieces of the text: what was read of the body, and then what is still to come.
-pub(crate) fn pieces(
+pub fn pieces(
     text: Spooled,
     begun: &[u8],
     response: Response,

@@ -3,10 +3,12 @@
 
 use kernel::values::trace::TraceParent;
 use reqwest::header::{HeaderMap, HeaderValue};
-use wire::mcp::TRACEPARENT;
+
+/// The header that names a request's trace.
+const TRACEPARENT: &str = "traceparent";
 
 /// Names the call's span in the headers of a request, unless they name one already.
-pub(crate) fn traced(headers: &mut HeaderMap, trace: Option<TraceParent>) {
+pub fn traced(headers: &mut HeaderMap, trace: Option<TraceParent>) {
     let Some(trace) = trace else { return };
     // Digits and dashes, which every header can hold.
     if let Ok(span) = HeaderValue::from_str(&trace.to_string()) {
